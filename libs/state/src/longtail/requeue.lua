@@ -1,6 +1,6 @@
---[[ Takes a sample that is not finished, and with it its group, out of the round: as a cut that the holder of the attempt,
-or an operator, has decided. The round asks for a replacement or accepts fewer. The group goes to the long-tail queue
-when no worker has a sample of it.
+--[[ Takes a sample that is not finished, and with it its group, out of the round: as a cut that the holder of the
+attempt, or an operator, has decided. The round asks for a replacement or accepts fewer. The group goes to the long-tail
+queue when no worker has a sample of it.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens}: RequeueArgs. The worker is the holder, who
   hands the sample in; absent for an operator: then the holders of all samples are told to stop. Without a segment the
   last partial save counts
