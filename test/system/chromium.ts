@@ -1,32 +1,18 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Browser as Chromium, BrowserContext, Page } from 'playwright-core';
+import { launchChromium } from './launch-chromium';
 
-const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const FLAGS = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--disable-quic',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-];
+export { NO_BROWSER } from './launch-chromium';
+
 /** A busy machine stands still for seconds at times. */
 const TIMEOUT_MS = 60_000;
 
-/** Why there is no test in a browser; undefined if there is one. */
-export const NO_BROWSER = existsSync(EXECUTABLE) ? undefined : `there is no ${EXECUTABLE} (CHROMIUM names another)`;
-
-/** A Chromium with a profile of its own. It records whatever a page asks of another host, and its errors. */
+/** A Chromium that records its errors, and whatever its pages ask of another host. */
 export class Browser {
   readonly foreignRequests: string[] = [];
   readonly errors: string[] = [];
 
   private constructor(
-    private readonly folder: string,
+    private readonly chromium: Chromium,
     private readonly context: BrowserContext,
   ) {
     context.on('request', (request) => {
@@ -40,28 +26,20 @@ export class Browser {
   }
 
   static async start(options: { colorScheme?: 'light' | 'dark'; width?: number; height?: number } = {}) {
-    const { colorScheme = 'light', width = 1280, height = 800 } = options;
-    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-chromium-'));
-    const context = await chromium.launchPersistentContext(folder, {
-      executablePath: EXECUTABLE,
-      args: FLAGS,
-      colorScheme,
-      viewport: { width, height },
-      timeout: TIMEOUT_MS,
-    });
+    const { colorScheme = 'light', width = 1_280, height = 800 } = options;
+    const chromium = await launchChromium();
+    const context = await chromium.newContext({ colorScheme, viewport: { width, height } });
     context.setDefaultTimeout(TIMEOUT_MS);
-    return new Browser(folder, context);
+    return new Browser(chromium, context);
   }
 
-  open(url: string): Promise<Page> {
-    return this.context.newPage().then(async (page) => {
-      await page.goto(url);
-      return page;
-    });
+  async open(url: string): Promise<Page> {
+    const page = await this.context.newPage();
+    await page.goto(url);
+    return page;
   }
 
-  async close(): Promise<void> {
-    await this.context.close();
-    rmSync(this.folder, { recursive: true, force: true });
+  close(): Promise<void> {
+    return this.chromium.close();
   }
 }

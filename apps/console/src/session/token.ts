@@ -1,17 +1,19 @@
 const STORED = 'broomwagon.token';
 
 /**
- * The token of this tab: that of the address (`#token=...`), which is removed from the address at once, or that of an
- * earlier visit. It is kept until the tab is closed.
+ * The token of this tab: that of the address (`#token=...` or `#/round?token=...`), which is removed from the address
+ * at once, or that of an earlier visit. It is kept until the tab is closed.
  */
 export function readToken(): string | undefined {
-  const fragment = new URLSearchParams(location.hash.replace(/^#\/?\??/, ''));
-  const given = fragment.get('token');
+  const fragment = location.hash.slice(1);
+  const [page, query] = fragment.startsWith('/') ? fragment.split('?', 2) : ['/', fragment];
+  const parameters = new URLSearchParams(query);
+  const given = parameters.get('token');
   if (given !== null && given !== '') {
     sessionStorage.setItem(STORED, given);
-    fragment.delete('token');
-    const rest = fragment.size > 0 ? `?${fragment}` : '';
-    history.replaceState(null, '', `${location.pathname}${location.search}#/fleet${rest}`);
+    parameters.delete('token');
+    const others = parameters.size > 0 ? `?${parameters}` : '';
+    history.replaceState(null, '', `${location.pathname}${location.search}#${page}${others}`);
   }
   return sessionStorage.getItem(STORED) ?? undefined;
 }

@@ -1,0 +1,47 @@
+import type { GroupSubmission, TailPolicy } from '@broomwagon/contracts';
+import { waitUntil } from '@broomwagon/testing';
+import { AdminApi } from '../system/admin-api';
+import { dataSet, SEED, type TestPrompt } from '../system/data-set';
+import { TestSystem } from '../system/test-system';
+
+/** All of its samples are short. */
+const FINITE = dataSet(16, 2, 1_000);
+/** Its samples run for longer than any test. */
+const ENDLESS: TestPrompt = {
+  id: 'endless',
+  line: 100,
+  prompt: { text: 'Count without an end.' },
+  samples: 2,
+  lengths: [120_000, 120_000],
+};
+const POLICY: TailPolicy = { name: 'resume', overProvision: 2 };
+
+/** A machine that is busy needs its time. */
+const START_MS = 60_000;
+
+/** A system with what each page shows: the job `trained` has steps, `cut` a long-tail queue, `running` an open round. */
+export async function startWithJobs(): Promise<{ system: TestSystem; api: AdminApi }> {
+  const system = await TestSystem.start({ engines: 4, speed: 4, prompts: [...FINITE, ENDLESS] });
+  const api = await AdminApi.start(system.keyPrefix);
+  await system.train('trained', FINITE, { groupsPerStep: 8, policy: 'resume' });
+
+  const finite = FINITE[1]!;
+  const groups = [groupOf('short', finite), groupOf('endless', ENDLESS)];
+  await system.openRound('cut', { groupsPerStep: 1, groups, policy: POLICY });
+  await waitUntil(async () => (await system.call('job.status', { job: 'cut' })).longtail.groups === 1, {
+    what: 'a group in the queue',
+    timeoutMs: START_MS,
+  });
+
+  const running = [groupOf('one', ENDLESS), groupOf('two', ENDLESS)];
+  await system.openRound('running', { groupsPerStep: 1, groups: running, policy: POLICY });
+  await waitUntil(async () => (await system.call('job.status', { job: 'running' })).requests.running === 4, {
+    what: 'four running requests',
+    timeoutMs: START_MS,
+  });
+  return { system, api };
+}
+
+function groupOf(groupId: string, { prompt, samples, lengths }: TestPrompt): GroupSubmission {
+  return { groupId, samples, prompt, maxTokens: Math.max(...lengths), sampling: { seed: SEED } };
+}

@@ -1,0 +1,155 @@
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { AdminApi } from '../system/admin-api';
+import { Browser } from '../system/chromium';
+import type { TestSystem } from '../system/test-system';
+import { startWithJobs } from './console-system';
+
+let system: TestSystem;
+let api: AdminApi;
+let browser: Browser;
+let page: Page;
+
+beforeAll(async () => {
+  ({ system, api } = await startWithJobs());
+  browser = await Browser.start();
+  page = await browser.open(`${api.url}/#token=${api.rootToken}`);
+});
+afterAll(async () => {
+  await browser?.close();
+  await api?.close();
+  await system?.stop();
+});
+
+const show = async (address: string, title: string) => {
+  await page.goto(`${api.url}/#/${address}`);
+  await page.getByRole('heading', { name: title, level: 1 }).waitFor();
+};
+const rowOf = (text: string) => page.getByRole('row').filter({ hasText: text });
+
+describe('each page shows what the API returns:', () => {
+  it('fleet', async () => {
+    await show('fleet', 'Fleet');
+    for (const id of ['engine-0', 'engine-1', 'engine-2', 'engine-3']) await rowOf(id).getByText('ready').waitFor();
+    await page.getByText('of 4', { exact: true }).waitFor();
+    await page.getByLabel('Filter servers by id, address or model').fill('engine-2');
+    await expect.poll(() => page.getByRole('row').count()).toBe(2);
+    await page.getByLabel('Filter servers by id, address or model').fill('');
+    await page.getByRole('button', { name: 'Server' }).click();
+    await page.getByRole('button', { name: 'Server' }).click();
+    await expect.poll(() => page.getByRole('row').nth(1).textContent()).toContain('engine-3');
+    expect(await page.getByRole('columnheader', { name: 'Server' }).getAttribute('aria-sort')).toBe('descending');
+  });
+
+  it('round', async () => {
+    await show('round?job=running', 'Round');
+    await page.getByText('0 of 1 groups').waitFor();
+    await page.getByText('resume, launches × 2').waitFor();
+    await page.getByText(/^running 4$/).waitFor();
+    await rowOf('running/one/').first().waitFor();
+    await show('round?job=trained', 'Round');
+    await page.getByText('8 of 8 groups').waitFor();
+    await page.getByRole('img', { name: /^Samples by length in tokens/ }).waitFor();
+  });
+
+  it('tail queue', async () => {
+    await show('tail?job=cut', 'Tail queue');
+    await rowOf('endless').getByText('0 of 2').waitFor();
+    await page.getByRole('img', { name: /^Groups by number of cuts/ }).waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export as JSON lines' }).click();
+    expect((await download).suggestedFilename()).toBe('cut-longtail.jsonl');
+  });
+
+  it('ledger', async () => {
+    await show('ledger?job=trained', 'Ledger');
+    for (const label of ['Bias of the length', 'Off-policy share', 'Waste', 'Seconds from the opening']) {
+      await page.getByRole('img', { name: new RegExp(`^${label}`) }).waitFor();
+    }
+    await page.getByText('Samples trained').waitFor();
+  });
+
+  it('events, as they happen', async () => {
+    await show('events', 'Events');
+    // The stream is open when an event of it is shown.
+    await expect
+      .poll(
+        async () => {
+          await system.call('server.fence', {
+            serverId: 'engine-3',
+            epoch: await epochOf('engine-3'),
+            reason: 'by the test',
+          });
+          return rowOf('server.fenced').count();
+        },
+        { interval: 1_000 },
+      )
+      .toBeGreaterThan(0);
+    await page.getByLabel('Filter events by text').fill('no such text');
+    await expect.poll(() => rowOf('server.fenced').count()).toBe(0);
+    await page.getByLabel('Filter events by text').fill('');
+    await page.getByText('server', { exact: true }).click();
+    await expect.poll(() => rowOf('server.fenced').count()).toBe(0);
+  });
+
+  it('decisions with their receipts', async () => {
+    await show('decisions', 'Decisions');
+    await page.getByRole('button', { name: 'Show' }).first().click();
+    await page.getByRole('dialog').getByText('was chosen by the rule').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  });
+
+  it('without an error or a request to another host', () => {
+    expect(browser.errors).toEqual([]);
+    expect(browser.foreignRequests).toEqual([]);
+  });
+});
+
+describe('everybody can use it:', () => {
+  it('in dark colors, by the system and by the switch', async () => {
+    const dark = await Browser.start({ colorScheme: 'dark' });
+    try {
+      const other = await dark.open(`${api.url}/#token=${api.rootToken}`);
+      const schemeOf = () => other.locator('html').getAttribute('data-mantine-color-scheme');
+      await other.getByRole('button', { name: 'Use light colors' }).waitFor();
+      expect(await schemeOf()).toBe('dark');
+      await other.getByRole('button', { name: 'Use light colors' }).click();
+      await expect.poll(schemeOf).toBe('light');
+    } finally {
+      await dark.close();
+    }
+  });
+
+  it('by keyboard alone', async () => {
+    await show('fleet', 'Fleet');
+    await page.reload();
+    await rowOf('engine-0').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await page.locator(':focus').textContent()).toBe('Skip to the page');
+    await page.keyboard.press('Enter');
+    expect(await page.locator(':focus').getAttribute('id')).toBe('main');
+    const drain = rowOf('engine-0').getByRole('button', { name: 'Drain' });
+    await drain.focus();
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog', { name: 'Drain engine-0?' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await rowOf('engine-0').locator('button:focus').waitFor();
+  });
+
+  it('by form, and a wrong token is refused with the reason', async () => {
+    await page.getByRole('button', { name: /role admin/ }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByLabel('Token', { exact: true }).fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText(/^UNAUTHENTICATED/).waitFor();
+    await page.getByLabel('Token', { exact: true }).fill(api.rootToken);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await rowOf('engine-0').waitFor();
+  });
+});
+
+async function epochOf(serverId: string) {
+  return (await system.call('server.get', { serverId })).epoch;
+}

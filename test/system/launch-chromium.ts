@@ -1,0 +1,26 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium } from 'playwright-core';
+
+const EXECUTABLE = process.env.CHROMIUM ?? '/usr/bin/chromium';
+const FLAGS = [
+  '--headless',
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+  '--disable-sync',
+];
+/** A busy machine stands still for seconds at times. */
+const TIMEOUT_MS = 60_000;
+
+/** Why no browser can be started; undefined if one can. */
+export const NO_BROWSER = existsSync(EXECUTABLE)
+  ? undefined
+  : `there is no ${EXECUTABLE}; CHROMIUM names another file`;
+
+/** A Chromium without a window, with a profile of its own, which is deleted when it is closed. */
+export function launchChromium(): Promise<Browser> {
+  return chromium.launch({ executablePath: EXECUTABLE, args: FLAGS, timeout: TIMEOUT_MS });
+}
