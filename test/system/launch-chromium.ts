@@ -16,9 +16,7 @@ const FLAGS = [
 const TIMEOUT_MS = 60_000;
 
 /** Why no browser can be started; undefined if one can. */
-export const NO_BROWSER = existsSync(EXECUTABLE)
-  ? undefined
-  : `there is no ${EXECUTABLE}; CHROMIUM names another file`;
+export const NO_BROWSER = existsSync(EXECUTABLE) ? undefined : `there is no ${EXECUTABLE}; CHROMIUM names another file`;
 
 /** A Chromium without a window, with a profile of its own, which is deleted when it is closed. */
 export function launchChromium(): Promise<Browser> {
