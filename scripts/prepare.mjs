@@ -36,9 +36,9 @@ function olderThan(mark, path) {
 }
 
 export function requireNode() {
-  const major = Number(process.versions.node.split('.')[0]);
-  if (major >= 20) return;
-  console.error(`Broomwagon needs Node 20 or later; this is ${process.version}. See https://nodejs.org/.`);
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)) return;
+  console.error(`Broomwagon needs Node 20.19, or 22.12 or later; this is ${process.version}. See https://nodejs.org/.`);
   process.exit(1);
 }
 
