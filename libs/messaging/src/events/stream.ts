@@ -1,3 +1,4 @@
+import type { NatsError } from 'nats';
 import type { MessagingConnection } from '../connection';
 
 /** A JetStream stream, by what it takes and keeps. */
@@ -17,6 +18,8 @@ export interface StoredMessage {
 
 const NANOSECONDS_PER_MS = 1_000_000;
 const FETCH_MS = 5_000;
+/** `err_code` of JetStream. */
+const STREAM_NOT_FOUND = 10_059;
 
 /** Makes the stream if there is none; one that is there stays as it is. @throws Error without JetStream */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
@@ -39,19 +42,21 @@ export interface StreamPosition {
 }
 
 /**
- * The messages that the stream has now from a position on, in order; ends with the last one. @throws Error without
- * JetStream, or without the stream
+ * The messages that the stream has now from a position on, in order; ends with the last one. None before the stream is
+ * made. @throws Error without JetStream
  */
 export async function* readStream(
   { nats }: MessagingConnection,
   { stream, subject, from, sinceMs }: StreamPosition,
   batch: number,
 ): AsyncGenerator<StoredMessage> {
-  const consumer = await nats.jetstream().consumers.get(stream, {
+  const start = {
     filterSubjects: subject,
     ...(from === undefined ? {} : { opt_start_seq: from }),
     ...(from === undefined && sinceMs !== undefined ? { opt_start_time: new Date(sinceMs).toISOString() } : {}),
-  });
+  };
+  const consumer = await nats.jetstream().consumers.get(stream, start).catch(unlessNoStream);
+  if (consumer === undefined) return;
   try {
     let left = (await consumer.info()).num_pending;
     while (left > 0) {
@@ -69,6 +74,10 @@ export async function* readStream(
     // Otherwise the server keeps it for minutes.
     await consumer.delete().catch(() => false);
   }
+}
+
+function unlessNoStream(error: NatsError): undefined {
+  if (error.api_error?.err_code !== STREAM_NOT_FOUND) throw error;
 }
 
 /**
