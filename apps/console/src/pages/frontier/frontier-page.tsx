@@ -153,8 +153,7 @@ function summaryOf(
   if (steps.length === 0) return 'No step is trained yet.';
   const own = points.find(({ kind }) => kind === 'own');
   const wait = whatIf.find(({ policy }) => policy === 'wait');
-  const left =
-    partialGroups > 0 ? `; ${count(partialGroups)} are left out, because not all their samples have ended` : '';
+  const left = partialGroups > 0 ? `, without ${count(partialGroups)} whose samples have not all ended` : '';
   if (own === undefined || wait === undefined) {
     return `There is no replay yet: it needs two steps of recorded groups (${count(recordedGroups)} are recorded${left}).`;
   }

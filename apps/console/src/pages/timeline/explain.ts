@@ -46,7 +46,7 @@ function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reaso
   const tokens = path.reduce((sum, bar) => sum + bar.tokens, 0);
   const attempts = path.length === 1 ? 'one attempt' : `${path.length} attempts`;
   const text =
-    `The last ${count(lastCount)} of ${count(finished.length)} samples took ` +
+    `The last ${lastCount > 1 ? `${count(lastCount)} ` : ''}of ${count(finished.length)} samples took ` +
     `${duration(lateMs)}. The very last, ${last.requestId} on ${last.serverId ?? 'no server'}, generated ` +
     `${count(tokens)} tokens in ${attempts}: ${duration(phaseMs('decode'))} of decoding, ` +
     `${duration(phaseMs('prefill'))} of prefill, ${duration(phaseMs('queue') + phaseMs('server-wait'))} of waiting.`;

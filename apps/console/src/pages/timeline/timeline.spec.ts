@@ -126,7 +126,7 @@ describe('a timeline', () => {
       ['Idle slots', 0.83],
       ['Queues', 0.01],
     ]);
-    expect(reasons[0]!.text).toContain('The last 1 of 10 samples took 0.9 s. The very last, job/slow/0 on s1');
+    expect(reasons[0]!.text).toContain('The last of 10 samples took 0.9 s. The very last, job/slow/0 on s1');
     expect(reasons[1]!.text).toContain('10 requests at once at most');
   });
 
