@@ -90,6 +90,7 @@ it('exports one trace from round.open to the engine', async () => {
   await runRound(system);
   const named = (name: string) => collector.spans.filter((span) => span.name === name);
   await expect.poll(() => named('attempt').length).toBe(2);
+  await expect.poll(() => named('process round.open').length).toBe(1);
   const [opened] = named('process round.open');
   expect(engine.traceparents.map((one) => one.split('-')[1])).toEqual([opened!.traceId, opened!.traceId]);
   for (const attempt of named('attempt')) {
@@ -105,11 +106,11 @@ it('exports one trace from round.open to the engine', async () => {
   const expected = ['request lb.acquire', 'process lb.acquire', 'process request.complete', 'process lb.release'];
   await expect.poll(ofTrace).toEqual(expect.arrayContaining(expected));
   // A transition is a span of the operation that ran it.
-  const completes = new Set(named('process request.complete').map(({ spanId }) => spanId));
   await expect
-    .poll(() =>
-      collector.spans.filter(({ name, parentSpanId }) => /complete/.test(name) && completes.has(parentSpanId!)),
-    )
+    .poll(() => {
+      const completes = new Set(named('process request.complete').map(({ spanId }) => spanId));
+      return collector.spans.filter(({ name, parentSpanId }) => /complete/.test(name) && completes.has(parentSpanId!));
+    })
     .toHaveLength(2);
 
   // A caller that is traced itself finds the operation in its trace.
