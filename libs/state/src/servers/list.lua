@@ -9,7 +9,9 @@ return function(tx, args)
   local page
   if args.serverId then
     local heard_at = redis.call('ZSCORE', tx.key.servers, args.serverId)
-    if not heard_at then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+    if not heard_at or not Servers.get(tx, args.serverId) then
+      return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId')
+    end
     page = { '0', { args.serverId, heard_at } }
   else
     page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
