@@ -144,7 +144,7 @@ it('reads a stream for longer than the deadline of a call, and reports a connect
     },
   ];
   const params = { path: { pool: 'p', job: 'j' } };
-  // The deadline passes when the test says so.
+  // The test lets the deadline pass.
   const deadline = new AbortController();
   vi.spyOn(AbortSignal, 'timeout').mockReturnValueOnce(deadline.signal);
   const call = client().GET('/api/v1/pools/{pool}/jobs/{job}/longtail/export', { params, parseAs: 'stream' });

@@ -19,7 +19,7 @@ import {
 import { FunctionRunner, transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** An attempt of a worker epoch; the fence of everything that is said about a request. */
+/** The attempt and worker epoch that fence every call about a request. */
 export type AttemptFence = Pick<CompleteRequest, 'requestId' | 'attempt' | 'workerId' | 'workerEpoch'>;
 /** A segment as the scripts take it: its JSON, so that no number changes on the way, and its tokens. */
 export interface SegmentArgs {
