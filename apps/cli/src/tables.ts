@@ -1,5 +1,4 @@
 import Table from 'cli-table3';
-import pc from 'picocolors';
 
 /** Undefined and empty texts are shown as `-`, objects as JSON. */
 export type Cell = unknown;
@@ -10,7 +9,7 @@ const BORDERS = ['top', 'bottom', 'left', 'right', 'mid', 'middle'].flatMap((nam
 
 function plainTable(head: string[], cells: Cell[][]): string {
   const table = new Table({
-    head: head.map((name) => pc.dim(name)),
+    head,
     chars: Object.fromEntries(BORDERS) as Record<string, string>,
     style: { 'padding-left': 0, 'padding-right': 2, head: [], border: [], compact: true },
   });
