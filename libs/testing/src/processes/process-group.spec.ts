@@ -162,7 +162,7 @@ describe('the watchdog', () => {
       `const { guard } = require('./watchdog.cjs');
        const child = require('node:child_process').spawn(process.execPath, ['-e', ${JSON.stringify(STAY)}], { detached: true });
        guard(child.pid, ${JSON.stringify(data)});
-       console.log(child.pid);
+       console.log(String(child.pid));
        setInterval(() => {}, 1e6);`,
     );
     const parent = spawn(process.execPath, [join(folder, 'parent.cjs')], { stdio: ['ignore', 'pipe', 'inherit'] });
