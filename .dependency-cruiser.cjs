@@ -55,6 +55,12 @@ module.exports = {
       'messaging, state, engines, policies -> contracts',
     ),
     only(
+      'generation-on-engines',
+      { path: lib('generation'), pathNot: '\\.(spec|fixture)\\.ts$' },
+      { path: '^libs/', pathNot: ['^libs/(contracts|messaging|engines|platform)/', lib('generation')] },
+      'what holds leases stores nothing: generation -> engines, platform, messaging, contracts',
+    ),
+    only(
       'only-state-talks-to-redis',
       { path: '^(apps|libs)/', pathNot: ['^libs/(state|testing)/', '\\.(spec|fixture)\\.ts$'] },
       { path: 'node_modules/ioredis' },

@@ -4,7 +4,17 @@ import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
 
 const barrel = (folder: string) => fileURLToPath(new URL(`./${folder}/src/index.ts`, import.meta.url));
-const libraries = ['admin-client', 'contracts', 'messaging', 'state', 'policies', 'engines', 'platform', 'testing'];
+const libraries = [
+  'admin-client',
+  'contracts',
+  'messaging',
+  'state',
+  'policies',
+  'engines',
+  'generation',
+  'platform',
+  'testing',
+];
 
 export default defineConfig({
   // Without .swcrc, whose paths would go before the aliases below.

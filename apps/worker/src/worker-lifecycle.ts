@@ -1,11 +1,9 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Heartbeat, LeaseReleaser, WorkerSession } from '@broomwagon/generation';
 import { HealthRegistry } from '@broomwagon/platform';
 import { AttemptRegistry } from './attempts/attempt-registry';
-import { LeaseReleaser } from './attempts/lease-releaser';
 import { ClaimLoop } from './claims/claim-loop';
-import { Heartbeat } from './heartbeat/heartbeat';
-import { WorkerSession } from './session/worker-session';
 import { WorkerConfig } from './worker.config';
 
 /** Maximum time to store and report the tokens after the streams are stopped. */

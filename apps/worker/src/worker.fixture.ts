@@ -10,11 +10,10 @@ import {
   type RequestOf,
 } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
+import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { TypedClient, withRetry, type RetryOptions } from '@broomwagon/messaging';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { formatPayloadRef, parsePayloadRef, PayloadStore, type PayloadName } from '@broomwagon/state';
-import { ControlPlane } from './control-plane';
-import { EngineAdapters } from './engines/engine-adapters';
 import { WorkerConfig } from './worker.config';
 import { WorkerModule } from './worker.module';
 

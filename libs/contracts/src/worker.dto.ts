@@ -113,7 +113,8 @@ export interface AbortedAttempt {
 export class AbortAttemptsCommand {
   @IsEpoch() workerEpoch!: Epoch;
   /**
-   * Why: its group was `cut`, it was aborted (`abort`), it is being moved (`move`), or its worker epoch has `expired`.
+   * Why: its group was `cut` or the weights of the pool change (`cut` too: continue with the tokens), it was aborted
+   * (`abort`), it is being moved (`move`), or its worker epoch has `expired`.
    */
   @IsIn(['cut', 'abort', 'move', 'expired']) cause!: 'cut' | 'abort' | 'move' | 'expired';
   /** The attempts. */

@@ -92,7 +92,7 @@ export class AbortSweepService {
   private tell(pool: PoolName, { aborts, leases }: AbortCommands): void {
     this.metrics.sweepPages.inc({ kind: 'abort' });
     this.commands.abort(pool, 'abort', aborts);
-    this.commands.abortLeases(pool, leases);
+    this.commands.abortLeases(pool, 'abort', leases);
   }
 }
 

@@ -35,10 +35,10 @@ export class WorkerCommands {
   }
 
   /** Tells the holders to end the calls under these leases, in one message per worker and 128 leases. */
-  abortLeases(pool: PoolName, leases: readonly LeaseFence[]): void {
+  abortLeases(pool: PoolName, cause: AbortAttemptsCommand['cause'], leases: readonly LeaseFence[]): void {
     for (const { holder, page } of pagesByWorker(leases)) {
       this.send(pool, holder, {
-        cause: 'abort',
+        cause,
         attempts: [],
         leases: page.map(({ leaseId, requestId }) => ({ leaseId, requestId })),
       });

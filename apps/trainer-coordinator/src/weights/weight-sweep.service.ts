@@ -45,7 +45,7 @@ export class WeightSweepService {
     for await (const page of scanPages((cursor) => this.weights.stop(pool, { syncId, cursor, fenceAfterMs }))) {
       this.metrics.sweepPages.inc({ kind: 'weights' });
       this.commands.abort(pool, 'cut', page.aborts);
-      this.commands.abortLeases(pool, page.leases);
+      this.commands.abortLeases(pool, 'cut', page.leases);
       await this.fences.fence(pool, page.fences, 'weights');
       await failpoint('coordinator.weights.between-pages');
     }

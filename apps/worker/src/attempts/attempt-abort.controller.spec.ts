@@ -1,9 +1,8 @@
+import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { WORKER, workerBench } from '../worker.fixture';
-import { WorkerSession } from '../session/worker-session';
 import { AttemptAbortController } from './attempt-abort.controller';
 import { AttemptRegistry } from './attempt-registry';
-import { HeldLeases } from './held-leases';
 
 describe('AttemptAbortController', () => {
   it('stops what is named by attempt or by lease, and nothing of another epoch', async () => {

@@ -1,10 +1,9 @@
 import { Controller } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { AbortAttemptsCommand, workerCommandSubject } from '@broomwagon/contracts';
+import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { ContractPipe } from '@broomwagon/messaging';
-import { WorkerSession } from '../session/worker-session';
 import { AttemptRegistry } from './attempt-registry';
-import { HeldLeases } from './held-leases';
 
 /** Receives the abort commands of this worker, at least once each; `request.fail` of each attempt confirms them. */
 @Controller()
@@ -21,8 +20,8 @@ export class AttemptAbortController {
     if (this.session.current()?.workerEpoch !== command.workerEpoch) return { stopped: 0 };
     const { attempts, leases, cause } = command;
     const stopped = attempts.filter(({ requestId, attempt }) => this.registry.stop(requestId, attempt, cause));
-    const held = (leases ?? []).flatMap(({ leaseId }) => this.leases.attemptOf(leaseId) ?? []);
-    for (const attempt of held) attempt.stop(cause);
+    const held = (leases ?? []).flatMap(({ leaseId }) => this.leases.callOf(leaseId) ?? []);
+    for (const call of held) call.stop(cause);
     return { stopped: stopped.length + held.length };
   }
 }

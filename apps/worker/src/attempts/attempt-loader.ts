@@ -12,9 +12,9 @@ import {
   type SegmentPayload,
 } from '@broomwagon/contracts';
 import type { MadeTokens } from '@broomwagon/engines';
+import { ControlPlane } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
-import { ControlPlane } from '../control-plane';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 

@@ -1,14 +1,15 @@
 import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
 import type { AttemptId, Claim } from '@broomwagon/contracts';
-import { Attempt, attemptKey, type StopCause, type WorkerEpoch } from './attempt';
+import { HeldAttempts, type StopCause, type WorkerEpoch } from '@broomwagon/generation';
+import { Attempt, attemptKey } from './attempt';
 
 /** Stops of unknown attempts that are kept; above it the oldest is removed. */
 export const MAX_TOMBSTONES = 4_096;
 
 /** All attempts of this worker, and the stops that arrived before their attempt. */
 @Injectable()
-export class AttemptRegistry {
+export class AttemptRegistry extends HeldAttempts {
   private readonly held = new Map<string, Attempt>();
   private readonly tombstones = new Map<string, StopCause>();
   private readonly ends = new EventEmitter();

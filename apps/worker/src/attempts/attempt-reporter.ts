@@ -8,9 +8,8 @@ import {
   type Segment,
 } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
-import { ControlPlane } from '../control-plane';
+import { ControlPlane, isExpiredEpoch } from '@broomwagon/generation';
 import type { AttemptOutcome } from '../worker-metrics';
-import { isExpiredEpoch } from '../session/worker-session';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 

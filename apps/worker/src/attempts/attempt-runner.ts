@@ -1,23 +1,26 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
+  idPart,
   isBroomwagonError,
   textOfPrompt,
   type EngineFeature,
   type LeaseGrant,
-  type ReleaseOutcome,
   type Segment,
 } from '@broomwagon/contracts';
+import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
-  engineRequestId,
-  sampleSeed,
-  type GenerateOptions,
-  type GenerationRequest,
-  type GenerationResult,
-} from '@broomwagon/engines';
+  EngineAdapters,
+  type Generated,
+  LeaseAcquirer,
+  LeaseReleaser,
+  pauseAfterFailure,
+  releaseOutcomeOf,
+  runOnEngine,
+  TokenCollector,
+} from '@broomwagon/generation';
 import { inSpan } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { EngineAdapters } from '../engines/engine-adapters';
 import { WorkerConfig } from '../worker.config';
 import { WorkerMetrics, type AttemptOutcome } from '../worker-metrics';
 import type { Attempt } from './attempt';
@@ -25,28 +28,10 @@ import { AttemptLoader, MissingSegmentError, type AttemptInput } from './attempt
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptReporter, type Failure } from './attempt-reporter';
 import { PartialSaver } from './partial-saver';
-import { LeaseAcquirer } from './lease-acquirer';
-import { LeaseReleaser } from './lease-releaser';
 import { SegmentSaver } from './segment-saver';
-import { stopOnEngine } from './stop-on-engine';
-import { madeOf, TokenCollector, type MadeSegment } from './token-collector';
 
 /** Maximum time that the end of an attempt waits for the answer to its release. */
 const RELEASE_HEAD_START_MS = 1_000;
-/** Maximum time in which aborts of a failed attempt are repeated. */
-const FAILED_STOP_DEADLINE_MS = 30_000;
-
-/**
- * How the generation ended: with a finished sample, or, with the tokens so far, by a stop or a failure.
- */
-type Generated = { made: MadeSegment } & (
-  | { finishReason: 'stop' | 'length' }
-  | { stopped: true }
-  /** The engine ended the request by itself, e.g. when its trainer aborts all requests: no failure. */
-  | { stoppedByEngine: true }
-  | { error: Error }
-);
-
 /** Runs one claimed request from its prompt to its end. */
 @Injectable()
 export class AttemptRunner {
@@ -112,12 +97,17 @@ export class AttemptRunner {
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
-    const { weightVersion } = attempt.claim;
-    const minWeightVersion = this.metStale ? weightVersion : undefined;
+    const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch } = attempt.claim;
     const acquisition = await this.acquirer.acquire(attempt, {
+      requestId,
+      attempt: attempt.claim.attempt,
+      // Groups of two jobs may have one name, and share a pool.
+      groupId: `${idPart(job)}/${idPart(groupId)}`,
+      boundServerId,
+      boundServerEpoch,
       contextTokens: contextTokensOf(input),
       needs,
-      minWeightVersion,
+      minWeightVersion: this.metStale ? weightVersion : undefined,
     });
     if ('lease' in acquisition) {
       if (acquisition.lease.weightVersion < weightVersion) return this.leaveStale(attempt, acquisition.lease);
@@ -125,7 +115,8 @@ export class AttemptRunner {
       return this.runOn(attempt, input, acquisition.lease);
     }
     if (acquisition.failed === 'stopped') return this.handBack(attempt);
-    const { failed, message } = acquisition;
+    const { failed, error } = acquisition;
+    const message = error?.message;
     if (failed === 'refused')
       return this.reporter.fail(attempt, { reason: 'engine-rejected', retryable: false, message });
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
@@ -153,7 +144,7 @@ export class AttemptRunner {
     this.metrics.tokens.inc(generated.made.tokenCount);
 
     const outcome = releaseOutcomeOf(generated);
-    await this.holdFailedServer(attempt, generated);
+    await pauseAfterFailure(attempt, generated, this.config.engineFailurePauseMs);
     // The place is released at once, also if the payload cannot be stored.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
     if (attempt.isExpired) return 'fenced';
@@ -182,54 +173,28 @@ export class AttemptRunner {
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
+    const engine = this.engines.of(lease);
+    const request = generationRequest(attempt, input);
     const tokens = new TokenCollector();
     attempt.beginGenerating(lease);
     const saves = this.partialSaver.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
-    let result: GenerationResult | undefined;
-    let error: Error | undefined;
-    let stopAgain: ((deadlineMs: number) => Promise<void>) | undefined;
     const { timeLeftMs } = attempt;
     const timeout = timeLeftMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeLeftMs);
-    try {
-      const request = generationRequest(attempt, input);
-      const engine = this.engines.of(lease);
-      const onTokens: GenerateOptions['onTokens'] = (increment) => {
-        attempt.receiveTokens();
-        tokens.take(increment);
-      };
-      const onPlan: GenerateOptions['onPlan'] = ({ resumedBy }) => (tokens.resumedBy = resumedBy);
-      const onUnstopped = (): void => {
-        stopAgain = (deadlineMs) => stopOnEngine(engine, request.engineRequestId, attempt, deadlineMs);
-      };
-      const options = { signal: attempt.signal, onTokens, onPlan, onUnstopped };
-      const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
-      result = await inSpan(undefined, 'generate', span, () => engine.generate(request, options));
-    } catch (thrown) {
-      error = thrown as Error;
-    }
-    clearTimeout(timeout);
-    attempt.endGenerating();
-    await saves.stop();
-    // Keep the lease while the engine may still run the request.
-    await stopAgain?.(this.stopDeadlineMs(error));
-    // A finished sample is completed, also if a stop came at the same moment.
-    if (result !== undefined && result.finishReason !== 'aborted') {
-      timer({ result: 'finished' });
-      return { made: madeOf(result), finishReason: result.finishReason };
-    }
-    timer({ result: error === undefined ? 'aborted' : 'failed' });
-    const made = tokens.made();
-    if (attempt.signal.aborted) return { made, stopped: true };
-    return error === undefined ? { made, stoppedByEngine: true } : { made, error };
-  }
-
-  /**
-   * The end of an attempt that was stopped is awaited as long as any end; that of a failed attempt for less.
-   */
-  private stopDeadlineMs(error: Error | undefined): number {
-    const { transitionDeadlineMs } = this.config;
-    return error === undefined ? transitionDeadlineMs : Math.min(transitionDeadlineMs, FAILED_STOP_DEADLINE_MS);
+    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+    const generated = await inSpan(undefined, 'generate', span, () =>
+      runOnEngine(engine, attempt, request, tokens, {
+        onTokens: () => attempt.receiveTokens(),
+        onStreamEnd: () => {
+          clearTimeout(timeout);
+          attempt.endGenerating();
+          return saves.stop();
+        },
+        stopDeadlineMs: this.config.transitionDeadlineMs,
+      }),
+    );
+    timer({ result: 'finishReason' in generated ? 'finished' : 'error' in generated ? 'failed' : 'aborted' });
+    return generated;
   }
 
   /** Stores nothing if no token was generated. */
@@ -244,24 +209,6 @@ export class AttemptRunner {
     const reason = attempt.cause === 'shutdown' ? 'shutdown' : 'aborted';
     return this.reporter.fail(attempt, { reason, retryable: true, message: attempt.cause }, segment);
   }
-
-  /**
-   * An engine that refuses at once looks like the least loaded one: if its leases were released at once, every request
-   * would be sent to it until the load-balancer marks the server. A stop ends the pause.
-   */
-  private async holdFailedServer(attempt: Attempt, generated: Generated): Promise<void> {
-    const endedAtOnce = 'stoppedByEngine' in generated && generated.made.tokenCount === 0;
-    const failed = 'error' in generated && !isBroomwagonError(generated.error, 'ENGINE_REJECTED');
-    if (!endedAtOnce && !failed) return;
-    await delay(this.config.engineFailurePauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
-  }
-}
-
-/** A refusal is caused by the request, not by the server. */
-function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
-  if ('finishReason' in generated) return 'finished';
-  if ('stopped' in generated || 'stoppedByEngine' in generated) return 'aborted';
-  return isBroomwagonError(generated.error, 'ENGINE_REJECTED') ? 'rejected' : 'failed';
 }
 
 function engineAbort({ serverId }: LeaseGrant): Failure {

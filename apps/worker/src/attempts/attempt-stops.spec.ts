@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { errorOf, LEASE, streamUntilStopped, WORKER } from '../worker.fixture';
-import { WorkerSession } from '../session/worker-session';
 import { identity, startAttempt } from './attempt.fixture';
 
 const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });

@@ -1,9 +1,9 @@
 import type { Claim } from '@broomwagon/contracts';
+import { HeldLeases } from '@broomwagon/generation';
 import { WORKER, workerBench, type WorkerBench } from '../worker.fixture';
 import type { WorkerConfig } from '../worker.config';
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptRunner } from './attempt-runner';
-import { HeldLeases } from './held-leases';
 
 /** A worker with one attempt that is ready to be run. */
 export async function startAttempt(

@@ -1,26 +1,9 @@
-import { randomUUID } from 'node:crypto';
-import type { AttemptId, AttemptRun, Claim, Epoch, LeaseGrant } from '@broomwagon/contracts';
-
-/** One registration of this worker; the next one expires it. */
-export interface WorkerEpoch {
-  workerId: string;
-  workerEpoch: Epoch;
-}
-
-/**
- * Why an attempt is stopped. `cut`, `abort`, `move` and `lease-lost`: it is returned with its tokens. `shutdown`: the
- * same, reported with another reason. `timeout`: the sample has generated for the `timeoutMs` of its claim.
- * `expired` and `fenced`: another worker may own the request, so this worker reports nothing about it.
- */
-export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
+import type { AttemptId, AttemptRun, Claim, LeaseGrant } from '@broomwagon/contracts';
+import { LeasedCall, type WorkerEpoch } from '@broomwagon/generation';
 
 /** One claimed request that this worker runs. */
-export class Attempt {
+export class Attempt extends LeasedCall {
   readonly key: string;
-  /** Random: an id made of the request could get stored answers of an earlier job with the same name. */
-  readonly acquireId = randomUUID();
-  private readonly controller = new AbortController();
-  private stoppedBy: StopCause | undefined;
   private readonly claimedAt = performance.now();
   private lease: LeaseGrant | undefined;
   private askedAt: number | undefined;
@@ -29,29 +12,11 @@ export class Attempt {
 
   constructor(
     readonly claim: Claim,
-    readonly worker: WorkerEpoch,
+    worker: WorkerEpoch,
   ) {
-    this.key = attemptKey(claim.requestId, claim.attempt);
-  }
-
-  /** Aborted once the attempt is stopped. */
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  get cause(): StopCause | undefined {
-    return this.stoppedBy;
-  }
-
-  /** The control plane does not count the attempt as one of this worker: any report would be rejected. */
-  get isExpired(): boolean {
-    return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
-  }
-
-  /** Stops the attempt. The first cause stays, except that `expired` and `fenced` replace it. */
-  stop(cause: StopCause): void {
-    if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
-    this.controller.abort();
+    const { job, roundId, requestId, attempt } = claim;
+    super(worker, { job, roundId, requestId, attempt });
+    this.key = attemptKey(requestId, attempt);
   }
 
   /** The request is sent to the engine. */
@@ -93,12 +58,6 @@ export class Attempt {
   get timeLeftMs(): number | undefined {
     const { timeoutMs, generatedMs = 0 } = this.claim;
     return timeoutMs === undefined ? undefined : Math.max(0, timeoutMs - generatedMs);
-  }
-
-  /** Fields of every log line and span about the attempt. */
-  get ids() {
-    const { job, roundId, requestId, attempt } = this.claim;
-    return { job, roundId, requestId, attempt };
   }
 
   /** The fencing fields of every message about the attempt. */

@@ -1,12 +1,10 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type LeaseGrant } from '@broomwagon/contracts';
-import { ControlPlane } from '../control-plane';
-import { isExpiredEpoch } from '../session/worker-session';
+import { ControlPlane, isExpiredEpoch, type TokenCollector } from '@broomwagon/generation';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
 import { SegmentSaver } from './segment-saver';
-import type { TokenCollector } from './token-collector';
 
 /** After this time a partial save is given up: the next one has more tokens. */
 const PARTIAL_SAVE_DEADLINE_MS = 5_000;

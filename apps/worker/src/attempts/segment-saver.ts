@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { encodeComposedId, encodeId, type LeaseGrant, type Segment } from '@broomwagon/contracts';
+import { type MadeSegment } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
-import type { MadeSegment } from './token-collector';
 
 /**
  * Stores the tokens of an attempt. The name of a payload is unique: it has the worker epoch, the attempt, the token

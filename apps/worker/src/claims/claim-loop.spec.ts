@@ -1,7 +1,7 @@
 import type { Claim } from '@broomwagon/contracts';
+import { WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { AttemptRegistry } from '../attempts/attempt-registry';
-import { WorkerSession } from '../session/worker-session';
 import { errorOf, streamUntilStopped, WORKER, workerBench } from '../worker.fixture';
 import { WorkerLifecycle } from '../worker-lifecycle';
 import type { WorkerConfig } from '../worker.config';

@@ -2,14 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, type Claim, type ClaimReply, type ClaimRequest } from '@broomwagon/contracts';
+import { ControlPlane, isExpiredEpoch, unlessAborted, type WorkerEpoch, WorkerSession } from '@broomwagon/generation';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import type { WorkerEpoch } from '../attempts/attempt';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { AttemptRunner } from '../attempts/attempt-runner';
-import { ControlPlane } from '../control-plane';
-import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
-import { unlessAborted } from '../unless-aborted';
 import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
 

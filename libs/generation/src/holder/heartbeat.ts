@@ -1,13 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type WorkerHeartbeatReply } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
-import type { WorkerEpoch } from '../attempts/attempt';
-import { AttemptRegistry } from '../attempts/attempt-registry';
-import { HeldLeases } from '../attempts/held-leases';
-import { ControlPlane } from '../control-plane';
-import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
-import { WorkerConfig } from '../worker.config';
+import { HeldLeases } from '../leases/held-leases';
+import type { WorkerEpoch } from '../leases/leased-call';
+import { ControlPlane } from './control-plane';
+import { HeldAttempts } from './held-attempts';
+import { HolderConfig } from './holder.config';
 import { Reconciler } from './reconciler';
+import { isExpiredEpoch, WorkerSession } from './worker-session';
 
 /** Running calls make the counts differ for a moment; a mismatch that stays starts a sync. */
 const MISMATCHES_BEFORE_SYNC = 2;
@@ -27,10 +27,10 @@ export class Heartbeat {
   constructor(
     private readonly controlPlane: ControlPlane,
     private readonly session: WorkerSession,
-    private readonly attempts: AttemptRegistry,
+    private readonly attempts: HeldAttempts,
     private readonly leases: HeldLeases,
     private readonly reconciler: Reconciler,
-    private readonly config: WorkerConfig,
+    private readonly config: HolderConfig,
     metrics: Metrics,
   ) {
     const intervalMs = config.workerTtlMs / 3;

@@ -1,12 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import type { Attempt } from './attempt';
+import type { LeasedCall } from './leased-call';
 
 const DIGEST_MODULUS = 2 ** 40;
 
 /** A lease this worker holds. */
 export interface HeldLease {
   leaseId: string;
-  attempt: Attempt;
+  call: LeasedCall;
   /** Its release was sent: Redis may have removed the lease. */
   releasing: boolean;
 }
@@ -15,34 +15,37 @@ export interface HeldLease {
 @Injectable()
 export class HeldLeases {
   private readonly held = new Map<string, HeldLease>();
-  private readonly asked = new Set<string>();
+  private readonly asked = new Map<string, LeasedCall>();
   private digestSum = 0;
 
   /** Until `granted` or `dropped`, a lease of this acquire may exist whose reply is on its way. */
-  asking(attempt: Attempt): void {
-    this.asked.add(attempt.acquireId);
+  asking(call: LeasedCall): void {
+    this.asked.set(call.acquireId, call);
   }
 
-  granted(attempt: Attempt, leaseId: string): void {
-    this.asked.delete(attempt.acquireId);
-    this.held.set(attempt.acquireId, { leaseId, attempt, releasing: false });
+  granted(call: LeasedCall, leaseId: string): void {
+    this.asked.delete(call.acquireId);
+    this.held.set(call.acquireId, { leaseId, call, releasing: false });
     this.digestSum = (this.digestSum + sequenceOf(leaseId)) % DIGEST_MODULUS;
   }
 
-  releasing(attempt: Attempt): void {
-    const lease = this.held.get(attempt.acquireId);
+  releasing(call: LeasedCall): void {
+    const lease = this.held.get(call.acquireId);
     if (lease !== undefined) lease.releasing = true;
   }
 
-  dropped(attempt: Attempt): void {
-    this.asked.delete(attempt.acquireId);
-    const lease = this.held.get(attempt.acquireId);
+  dropped(call: LeasedCall): void {
+    this.asked.delete(call.acquireId);
+    const lease = this.held.get(call.acquireId);
     if (lease === undefined) return;
-    this.held.delete(attempt.acquireId);
+    this.held.delete(call.acquireId);
     this.digestSum = (this.digestSum - sequenceOf(lease.leaseId) + DIGEST_MODULUS) % DIGEST_MODULUS;
   }
 
+  /** Stops all calls of an expired epoch and removes their leases. */
   forgetAll(): void {
+    for (const call of this.asked.values()) call.stop('fenced');
+    for (const { call } of this.held.values()) call.stop('fenced');
     this.held.clear();
     this.asked.clear();
     this.digestSum = 0;
@@ -56,13 +59,13 @@ export class HeldLeases {
 
   /** Whether exactly this lease is held and its release was not sent. */
   holds(lease: HeldLease): boolean {
-    return this.held.get(lease.attempt.acquireId) === lease && !lease.releasing;
+    return this.held.get(lease.call.acquireId) === lease && !lease.releasing;
   }
 
-  /** The attempt that runs under this lease. */
-  attemptOf(leaseId: string): Attempt | undefined {
+  /** The call that runs under this lease. */
+  callOf(leaseId: string): LeasedCall | undefined {
     const lease = this.held.get(leaseId.slice(leaseId.indexOf('.') + 1));
-    return lease?.leaseId === leaseId ? lease.attempt : undefined;
+    return lease?.leaseId === leaseId ? lease.call : undefined;
   }
 
   list(): HeldLease[] {

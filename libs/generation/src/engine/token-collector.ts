@@ -14,7 +14,7 @@ export class TokenCollector {
   private readonly logprobs: number[] = [];
   private readonly texts: string[] = [];
   private count = 0;
-  /** How the attempt resumed the tokens of earlier attempts, if there are any. */
+  /** How the tokens of earlier attempts were continued, if there are any. */
   resumedBy?: 'tokens' | 'text';
 
   take(increment: TokenIncrement): void {

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { idPart, isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
-import { ControlPlane } from '../control-plane';
-import { unlessAborted } from '../unless-aborted';
-import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
-import { WorkerConfig } from '../worker.config';
-import type { Attempt } from './attempt';
+import { ControlPlane } from '../holder/control-plane';
+import { HolderConfig } from '../holder/holder.config';
+import { isExpiredEpoch, WorkerSession } from '../holder/worker-session';
 import { HeldLeases } from './held-leases';
+import type { LeasedCall } from './leased-call';
 import { LeaseReleaser } from './lease-releaser';
+import { unlessAborted } from './unless-aborted';
 
 /** Time for a reply beyond the wait the call itself asked for. */
 const REPLY_MARGIN_MS = 2_000;
@@ -20,16 +20,16 @@ const REPEAT_AFTER_MS = 5_000;
 /** Pause after NO_SERVER_AVAILABLE: a pool without servers must not be asked in a hot loop. */
 const NO_SERVER_PAUSE_MS = 250;
 
-/** Refusals of the worker epoch or of this acquireId; another attempt may succeed. */
+/** Refusals of the worker epoch or of this acquireId; another acquire may succeed. */
 const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
-export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; message?: string };
+export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; error?: Error };
 
-/** Constraints of the acquire. */
-type RoutingRequest = Pick<AcquireItem, 'contextTokens' | 'needs' | 'minWeightVersion'>;
+/** What is acquired: ids for placement and constraints. */
+export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 
-/** Repeats the acquire until it is granted, the attempt is stopped, or a deadline passes. */
+/** Repeats the acquire until it is granted, the call is stopped, or a deadline passes. */
 @Injectable()
 export class LeaseAcquirer {
   constructor(
@@ -37,27 +37,27 @@ export class LeaseAcquirer {
     private readonly session: WorkerSession,
     private readonly leases: HeldLeases,
     private readonly releaser: LeaseReleaser,
-    private readonly config: WorkerConfig,
+    private readonly config: HolderConfig,
   ) {}
 
   /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
-  async acquire(attempt: Attempt, request: RoutingRequest): Promise<Acquisition> {
+  async acquire(call: LeasedCall, request: LeaseRequest): Promise<Acquisition> {
     let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
-    this.leases.asking(attempt);
-    let message: string | undefined;
+    this.leases.asking(call);
+    let last: Error | undefined;
     let refused = false;
-    for (let tries = 0; !attempt.signal.aborted; tries++) {
+    for (let tries = 0; !call.signal.aborted; tries++) {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(attempt.signal, this.ask(attempt, request, leftMs, tries));
+        const lease = await unlessAborted(call.signal, this.ask(call, request, leftMs, tries));
         if (lease === undefined) break;
-        this.leases.granted(attempt, lease.leaseId);
+        this.leases.granted(call, lease.leaseId);
         return { lease };
       } catch (error) {
-        message = (error as Error).message;
-        if (isExpiredEpoch(error)) this.session.fence(attempt.worker);
-        // The wait of a call is shorter than that of the attempt, which ends with its own deadline.
+        last = error as Error;
+        if (isExpiredEpoch(error)) this.session.fence(call.worker);
+        // The wait of a call is shorter than that of all its repeats.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         if (!isBroomwagonError(error) || !error.retryable) {
           refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
@@ -65,29 +65,25 @@ export class LeaseAcquirer {
         }
         const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
-        await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
-        // The deadline is for pools without servers; it begins anew after a pause.
+        await delay(pauseMs, undefined, { signal: call.signal }).catch(() => undefined);
+        // The deadline is for pools without servers; it begins again after a pause.
         if (error.code === 'POOL_PAUSED') endsAtMs = Date.now() + this.config.noServerDeadlineMs;
       }
     }
     // A grant may still be on its way: the tombstone of this release takes effect first.
-    void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'aborted');
-    if (attempt.signal.aborted) return { failed: 'stopped' };
-    return { failed: refused ? 'refused' : 'no-server', message };
+    void this.releaser.release(call, { acquireId: call.acquireId }, 'aborted');
+    if (call.signal.aborted) return { failed: 'stopped' };
+    return { failed: refused ? 'refused' : 'no-server', error: last };
   }
 
   private ask(
-    { acquireId, claim, worker }: Attempt,
-    request: RoutingRequest,
+    { acquireId, worker }: LeasedCall,
+    request: LeaseRequest,
     leftMs: number,
     tries: number,
   ): Promise<LeaseGrant> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const { requestId, attempt, boundServerId, boundServerEpoch } = claim;
-    // Groups of two jobs may have one name, and share a pool.
-    const groupId = `${idPart(claim.job)}/${idPart(claim.groupId)}`;
-    const bound = { boundServerId, boundServerEpoch };
-    const body = { acquireId, requestId, attempt, groupId, ...request, waitMs, ...bound, ...worker };
+    const body = { acquireId, ...request, waitMs, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.controlPlane.call('lb.acquire', body, { timeoutMs });
   }

@@ -1,9 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ReleaseOutcome } from '@broomwagon/contracts';
-import { ControlPlane } from '../control-plane';
-import { WorkerConfig } from '../worker.config';
-import type { Attempt } from './attempt';
+import { ControlPlane } from '../holder/control-plane';
+import { HolderConfig } from '../holder/holder.config';
 import { HeldLeases } from './held-leases';
+import type { LeasedCall } from './leased-call';
 
 /** Releases leases. A lease whose release fails is returned by a sync, or when the worker epoch expires. */
 @Injectable()
@@ -14,30 +14,30 @@ export class LeaseReleaser {
   constructor(
     private readonly controlPlane: ControlPlane,
     private readonly leases: HeldLeases,
-    private readonly config: WorkerConfig,
+    private readonly config: HolderConfig,
   ) {}
 
   /** Settles when the load-balancer has answered or the deadline has passed. Never throws. */
   release(
-    attempt: Attempt,
+    call: LeasedCall,
     of: { leaseId: string } | { acquireId: string },
     outcome: ReleaseOutcome,
     tokens?: number,
   ): Promise<void> {
-    if (attempt.cause === 'fenced') {
+    if (call.cause === 'fenced') {
       // The load-balancer returns the leases of an expired epoch.
-      this.leases.dropped(attempt);
+      this.leases.dropped(call);
       return Promise.resolve();
     }
-    this.leases.releasing(attempt);
+    this.leases.releasing(call);
     const work = this.controlPlane
       .callWithRetry('lb.release', { ...of, outcome, tokens }, { deadlineMs: this.config.transitionDeadlineMs })
       .then(
         () => undefined,
-        (error: Error) => this.logger.warn(attempt.ids, `The lease was not released: ${error.message}`),
+        (error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`),
       )
       .finally(() => {
-        this.leases.dropped(attempt);
+        this.leases.dropped(call);
         this.running.delete(work);
       });
     this.running.add(work);

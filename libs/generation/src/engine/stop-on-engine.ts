@@ -2,20 +2,20 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapter } from '@broomwagon/engines';
 import { retryDelayMs } from '@broomwagon/messaging';
-import type { Attempt } from './attempt';
+import type { LeasedCall } from '../leases/leased-call';
 
 /**
  * Repeats an abort until the engine answers: a closed connection is no confirmation. Ends without an answer when
- * nothing listens at the endpoint, the attempt or its lease is expired, or the deadline passes. Never throws.
+ * nothing listens at the endpoint, the call or its lease is expired, or the deadline passes. Never throws.
  */
 export async function stopOnEngine(
   engine: Pick<EngineAdapter, 'abort'>,
   engineRequestId: string,
-  attempt: Attempt,
+  call: LeasedCall,
   deadlineMs: number,
 ): Promise<void> {
   const endsAtMs = Date.now() + deadlineMs;
-  const isHeld = () => !attempt.isExpired && attempt.cause !== 'lease-lost';
+  const isHeld = () => !call.isExpired && call.cause !== 'lease-lost';
   for (let tries = 0; isHeld() && Date.now() < endsAtMs; tries++) {
     try {
       await engine.abort(engineRequestId);

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { LeaseGrant } from '@broomwagon/contracts';
 import { createEngineAdapter, EngineAccess, type EngineAdapter } from '@broomwagon/engines';
-import { WorkerConfig } from '../worker.config';
+import { HolderConfig } from '../holder/holder.config';
 
 /** Adapters that are kept; above it the least recently used one is removed. */
 const MAX_ADAPTERS = 4_096;
@@ -13,7 +13,7 @@ export class EngineAdapters {
 
   private readonly access: EngineAccess;
 
-  constructor(private readonly config: WorkerConfig) {
+  constructor(private readonly config: HolderConfig) {
     this.access = new EngineAccess(config.engineAllowList);
   }
 

@@ -1,12 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type AttemptId, isBroomwagonError, type RequestId, type SyncWorkerReply } from '@broomwagon/contracts';
-import type { WorkerEpoch } from '../attempts/attempt';
-import { AttemptRegistry } from '../attempts/attempt-registry';
-import { HeldLeases } from '../attempts/held-leases';
-import { ControlPlane } from '../control-plane';
-import { isExpiredEpoch, WorkerSession } from '../session/worker-session';
-import { WorkerConfig } from '../worker.config';
-import { WorkerMetrics } from '../worker-metrics';
+import { HeldLeases } from '../leases/held-leases';
+import type { WorkerEpoch } from '../leases/leased-call';
+import { ControlPlane } from './control-plane';
+import { HeldAttempts } from './held-attempts';
+import { HolderConfig } from './holder.config';
+import { HolderMetrics } from './holder-metrics';
+import { isExpiredEpoch, WorkerSession } from './worker-session';
 
 const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];
@@ -22,10 +22,10 @@ export class Reconciler {
   constructor(
     private readonly controlPlane: ControlPlane,
     private readonly session: WorkerSession,
-    private readonly attempts: AttemptRegistry,
+    private readonly attempts: HeldAttempts,
     private readonly leases: HeldLeases,
-    private readonly metrics: WorkerMetrics,
-    private readonly config: WorkerConfig,
+    private readonly metrics: HolderMetrics,
+    private readonly config: HolderConfig,
   ) {}
 
   /** @param serverTimeMs clock of Redis at the start. Never throws: the next mismatch repeats the sync. */
@@ -53,7 +53,7 @@ export class Reconciler {
       }
     }
     for (const lease of held) {
-      if (!known.has(lease.leaseId) && this.leases.holds(lease)) lease.attempt.stop('lease-lost');
+      if (!known.has(lease.leaseId) && this.leases.holds(lease)) lease.call.stop('lease-lost');
     }
   }
 
@@ -73,7 +73,7 @@ export class Reconciler {
       await this.controlPlane.callWithRetry('request.fail', body, { deadlineMs: CALL_DEADLINE_MS });
       this.metrics.unclaimed.inc({ kind: 'attempt' });
     } catch (error) {
-      // Not retryable: ended or claimed anew between the two calls. INTERNAL must not stop the return of the others.
+      // Not retryable: ended or claimed again between the two calls. INTERNAL must not stop the return of the others.
       const isInternal = isBroomwagonError(error, 'INTERNAL');
       if (isInternal) this.logger.error({ requestId, attempt }, `The attempt was not returned: ${error.message}`);
       else if (!isBroomwagonError(error) || error.retryable) throw error;

@@ -1,7 +1,7 @@
 import type { OperationName, ReplyOf, RequestOf } from '@broomwagon/contracts';
 import type { RequestOptions, RetryOptions, TypedClient } from '@broomwagon/messaging';
 
-/** The operations of the one pool this worker serves. */
+/** The operations of the one pool that this process serves. */
 export class ControlPlane {
   constructor(
     private readonly client: Pick<TypedClient, 'call' | 'callWithRetry'>,

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
-import type { Claim } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { Attempt } from './attempt';
 import { HeldLeases } from './held-leases';
+import { LeasedCall } from './leased-call';
 
-const attempt = () => new Attempt({ requestId: 'r', attempt: '1-a' } as Claim, { workerId: 'w', workerEpoch: 'e1' });
+const call = () => new LeasedCall({ workerId: 'w', workerEpoch: 'e1' }, {});
 
 describe('HeldLeases', () => {
   it('has the digest of what is held, whatever was granted and dropped before', () => {
@@ -13,7 +12,7 @@ describe('HeldLeases', () => {
       fc.property(grants, (list) => {
         const leases = new HeldLeases();
         const held = list.map(({ sequence, kept }) => {
-          const one = attempt();
+          const one = call();
           leases.granted(one, `${sequence}.${one.acquireId}`);
           return { one, sequence, kept };
         });
@@ -28,7 +27,7 @@ describe('HeldLeases', () => {
 
   it('holds a lease that is still being asked for, and no other one of the same acquire', () => {
     const leases = new HeldLeases();
-    const one = attempt();
+    const one = call();
     leases.asking(one);
     expect(leases.knows(`4.${one.acquireId}`)).toBe(true);
     leases.granted(one, `5.${one.acquireId}`);
@@ -36,5 +35,15 @@ describe('HeldLeases', () => {
     expect(leases.knows(`4.${one.acquireId}`)).toBe(false);
     leases.dropped(one);
     expect(leases.knows(`5.${one.acquireId}`)).toBe(false);
+  });
+
+  it('stops what is held or asked for when the epoch has expired', () => {
+    const leases = new HeldLeases();
+    const [asking, holding] = [call(), call()];
+    leases.asking(asking);
+    leases.granted(holding, `5.${holding.acquireId}`);
+    leases.forgetAll();
+    expect([asking.cause, holding.cause]).toEqual(['fenced', 'fenced']);
+    expect([leases.count, leases.digest]).toEqual([0, 0]);
   });
 });

@@ -1,10 +1,8 @@
 import type { SyncWorkerReply } from '@broomwagon/contracts';
+import { Heartbeat, HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
-import { AttemptRegistry } from '../attempts/attempt-registry';
-import { HeldLeases } from '../attempts/held-leases';
-import { WorkerSession } from '../session/worker-session';
-import { errorOf, WORKER, workerBench } from '../worker.fixture';
-import { Heartbeat } from './heartbeat';
+import { AttemptRegistry } from './attempts/attempt-registry';
+import { errorOf, WORKER, workerBench } from './worker.fixture';
 
 const NOW = 1_000_000;
 type Counts = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { WorkerEpoch } from '../attempts/attempt';
-import { AttemptRegistry } from '../attempts/attempt-registry';
-import { HeldLeases } from '../attempts/held-leases';
-import { ControlPlane } from '../control-plane';
-import { WorkerConfig } from '../worker.config';
-import { WorkerMetrics } from '../worker-metrics';
+import { HeldLeases } from '../leases/held-leases';
+import type { WorkerEpoch } from '../leases/leased-call';
+import { ControlPlane } from './control-plane';
+import { HeldAttempts } from './held-attempts';
+import { HolderConfig } from './holder.config';
+import { HolderMetrics } from './holder-metrics';
 
 const REGISTER_DEADLINE_MS = 15_000;
 const REGISTER_PAUSE_MS = 500;
@@ -18,8 +18,8 @@ export function isExpiredEpoch(error: unknown): boolean {
 }
 
 /**
- * The registration of this worker. When it is fenced (it was silent for too long, or another process took its name),
- * everything of the old epoch is stopped and forgotten, and it registers anew.
+ * The registration of this worker. If it is fenced (it was silent for too long, or another process has its id),
+ * everything of the old epoch is stopped and removed, and the worker registers again.
  */
 @Injectable()
 export class WorkerSession {
@@ -31,10 +31,10 @@ export class WorkerSession {
 
   constructor(
     private readonly controlPlane: ControlPlane,
-    private readonly attempts: AttemptRegistry,
+    private readonly attempts: HeldAttempts,
     private readonly leases: HeldLeases,
-    private readonly metrics: WorkerMetrics,
-    private readonly config: WorkerConfig,
+    private readonly metrics: HolderMetrics,
+    private readonly config: HolderConfig,
   ) {}
 
   /** The current epoch; undefined while there is none. */
@@ -63,7 +63,7 @@ export class WorkerSession {
   /** A call was answered that this epoch has expired. */
   fence(worker: WorkerEpoch): void {
     if (!this.isCurrent(worker)) return;
-    this.logger.warn(`Epoch ${worker.workerEpoch} has expired: ${this.attempts.size} attempts are stopped`);
+    this.logger.warn(`Epoch ${worker.workerEpoch} has expired: all attempts and calls are stopped`);
     this.metrics.fences.inc();
     this.epoch = undefined;
     this.epochEnd.abort();

@@ -1,0 +1,18 @@
+import { Injectable } from '@nestjs/common';
+import { Metrics } from '@broomwagon/platform';
+
+/** Metrics of every process that holds leases. */
+@Injectable()
+export class HolderMetrics {
+  readonly fences = this.metrics.counter(
+    'worker_fences_total',
+    'Times that the epoch of this worker expired and it registered again',
+  );
+  readonly unclaimed = this.metrics.counter(
+    'unclaimed_returned_total',
+    'Leases and attempts of this worker that it did not know, returned by kind',
+    ['kind'],
+  );
+
+  constructor(private readonly metrics: Metrics) {}
+}

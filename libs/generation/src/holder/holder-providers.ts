@@ -1,0 +1,34 @@
+import type { Provider, Type } from '@nestjs/common';
+import { TypedClient } from '@broomwagon/messaging';
+import { EngineAdapters } from '../engine/engine-adapters';
+import { HeldLeases } from '../leases/held-leases';
+import { LeaseAcquirer } from '../leases/lease-acquirer';
+import { LeaseReleaser } from '../leases/lease-releaser';
+import { ControlPlane } from './control-plane';
+import { HeldAttempts } from './held-attempts';
+import { Heartbeat } from './heartbeat';
+import { HolderConfig } from './holder.config';
+import { HolderMetrics } from './holder-metrics';
+import { Reconciler } from './reconciler';
+import { WorkerSession } from './worker-session';
+
+/** The providers of a module that holds leases. @param attempts what the module runs for claimed requests */
+export function holderProviders(config: Type<HolderConfig>, attempts: Type<HeldAttempts>): Provider[] {
+  return [
+    { provide: HolderConfig, useExisting: config },
+    { provide: HeldAttempts, useExisting: attempts },
+    {
+      provide: ControlPlane,
+      inject: [TypedClient, HolderConfig],
+      useFactory: (client: TypedClient, { pool }: HolderConfig) => new ControlPlane(client, pool),
+    },
+    EngineAdapters,
+    Heartbeat,
+    HeldLeases,
+    HolderMetrics,
+    LeaseAcquirer,
+    LeaseReleaser,
+    Reconciler,
+    WorkerSession,
+  ];
+}

@@ -1,0 +1,14 @@
+export { EngineAdapters } from './engine/engine-adapters';
+export { pauseAfterFailure, releaseOutcomeOf, runOnEngine, type Generated } from './engine/run-on-engine';
+export { TokenCollector, type MadeSegment } from './engine/token-collector';
+export { ControlPlane } from './holder/control-plane';
+export { HeldAttempts, NoAttempts } from './holder/held-attempts';
+export { Heartbeat } from './holder/heartbeat';
+export { HolderConfig, withLeases } from './holder/holder.config';
+export { holderProviders } from './holder/holder-providers';
+export { isExpiredEpoch, WorkerSession } from './holder/worker-session';
+export { HeldLeases } from './leases/held-leases';
+export { LeaseAcquirer, type Acquisition } from './leases/lease-acquirer';
+export { LeasedCall, type StopCause, type WorkerEpoch } from './leases/leased-call';
+export { LeaseReleaser } from './leases/lease-releaser';
+export { unlessAborted } from './leases/unless-aborted';

@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import type { Epoch, WorkerId } from '@broomwagon/contracts';
+
+/** One registration of this worker; the next one expires it. */
+export interface WorkerEpoch {
+  workerId: WorkerId;
+  workerEpoch: Epoch;
+}
+
+/**
+ * Why a call is stopped. `cut`, `abort`, `move` and `lease-lost`: the call ends with its tokens. `shutdown`: the same,
+ * reported with another reason. `timeout`: the sample has generated for the `timeoutMs` of its claim.
+ * `expired` and `fenced`: another worker may own the request, so this worker reports nothing about it.
+ */
+export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | 'timeout' | 'expired' | 'fenced';
+
+/** One call of an engine under one lease, from its acquire to its release. */
+export class LeasedCall {
+  /** Random: an id made of the request could get stored answers of an earlier job with the same name. */
+  readonly acquireId: string = randomUUID();
+  private readonly controller = new AbortController();
+  private stoppedBy: StopCause | undefined;
+
+  /** @param ids fields of every log line and span about the call */
+  constructor(
+    readonly worker: WorkerEpoch,
+    readonly ids: Record<string, string>,
+  ) {}
+
+  /** Aborted once the call is stopped. */
+  get signal(): AbortSignal {
+    return this.controller.signal;
+  }
+
+  get cause(): StopCause | undefined {
+    return this.stoppedBy;
+  }
+
+  /** The control plane does not count the call as one of this worker: any report would be rejected. */
+  get isExpired(): boolean {
+    return this.stoppedBy === 'expired' || this.stoppedBy === 'fenced';
+  }
+
+  /** Stops the call. The first cause stays, except that `expired` and `fenced` replace it. */
+  stop(cause: StopCause): void {
+    if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
+    this.controller.abort();
+  }
+}
