@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { Matches } from 'class-validator';
 import { IsWorkerId, POOL_PATTERN, type WorkerId } from '@broomwagon/contracts';
-import { Env, withEngines, type ServiceConfig } from '@broomwagon/platform';
+import { Env, ServiceConfig, withEngines } from '@broomwagon/platform';
 
 // A mixin needs this rest parameter.
 // oxlint-disable-next-line typescript/no-explicit-any
@@ -58,9 +58,8 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
   return LeasesConfig;
 }
 
-/** Settings of a process that holds leases, whatever its app; a token for injection. */
-export abstract class HolderConfig {}
-export interface HolderConfig extends InstanceType<ReturnType<typeof withLeases<typeof ServiceConfig>>> {}
+/** The settings of any process that holds leases, as a type and as a token for injection. */
+export class HolderConfig extends withLeases(ServiceConfig, 'worker') {}
 
 function defaultWorkerId(app: string): string {
   const host = hostname()
