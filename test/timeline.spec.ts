@@ -102,9 +102,15 @@ describe('the timeline of a round', () => {
     await bothRun();
     const begin = { syncId: 'sync', version: 2, mode: 'abort' as const, waitMs: 10_000 };
     await client.call(pool, 'weights.begin', begin, { timeoutMs: 20_000 });
+    const pausedServers = async () => {
+      const { servers } = await client.call(pool, 'weights.status', { cursor: '0' });
+      return servers.filter(({ paused }) => paused).length;
+    };
+    await expect.poll(pausedServers).toBe(2);
     await bench.register({ weightVersion: 2 });
     await registerOther(2);
     await client.call(pool, 'weights.commit', { syncId: 'sync' });
+    await expect.poll(pausedServers).toBe(0);
     await bothRun();
     const short = () => client.call(pool, 'request.get', { requestId: 'job/short/0' });
     // Its worker has reported the server of this attempt.
@@ -147,6 +153,10 @@ describe('the timeline of a round', () => {
     expect(events.map(({ type }) => type)).toEqual(
       expect.arrayContaining(['round.opened', 'weights.begun', 'weights.committed', 'round.completed']),
     );
+
+    for (const type of ['server.paused', 'server.resumed']) {
+      expect(events.filter((event) => event.type === type)).toMatchObject([{ syncId: 'sync' }, { syncId: 'sync' }]);
+    }
 
     const exported = await read('timelineExport', { roundId: 'r1' });
     const lines = (exported.body as string).trimEnd().split('\n');

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { eventSubject } from '@broomwagon/contracts';
 import { connectNats, type MessagingConnection } from '@broomwagon/messaging';
 import { testNatsUrl } from '@broomwagon/testing';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { publishAttempts } from '../../lab/bench/src/console/publish-attempts';
 import { AdminApi } from '../system/admin-api';
 import { Browser, NO_BROWSER } from '../system/chromium';
 import { dataSet } from '../system/data-set';
@@ -91,33 +91,14 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     await page.close();
   });
 
-  it('draws ten thousand bars, and prints the time of a redraw', async () => {
+  it('draws ten thousand bars, and draws them again at each zoom', async () => {
     const groups = [{ groupId: 'g', samples: 1, maxTokens: 16, prompt: { text: 'Why?' } }];
     const policy = { name: 'resume' as const, overProvision: 1 };
     await system.process('worker-1').stop();
     const { roundId } = await system.openRound('many', { groupsPerStep: 1, groups, policy });
     const { rounds } = await system.call('round.list', { job: 'many' });
     const { openedAtMs } = rounds[0]!;
-    const stream = connection.nats.jetstream({ timeout: 20_000 });
-    const subject = eventSubject(system.pool, 'request.finished');
-    // The stream numbers its messages; the events need none of their own without gaps.
-    const publish = (index: number) => {
-      const claimedAtMs = openedAtMs + (index % 100) * 10;
-      const run = {
-        serverId: `s${index % 64}`,
-        weightVersion: 0,
-        leasedMs: 2,
-        firstTokenMs: 40,
-        endedMs: 900 + (index % 7) * 100,
-      };
-      const request = { requestId: `many/g${index}/0`, roundId, attempt: '1-a', queuedAtMs: openedAtMs, claimedAtMs };
-      const event = { type: 'request.finished', pool: system.pool, atMs: claimedAtMs + run.endedMs + 20, sequence: 1 };
-      const body = { ...event, ...request, attemptTokens: 100, tokens: 100, finishReason: 'stop', run };
-      return stream.publish(subject, JSON.stringify(body));
-    };
-    for (let first = 0; first < MANY_BARS; first += 1_000) {
-      await Promise.all(Array.from({ length: 1_000 }, (_, index) => publish(first + index)));
-    }
+    await publishAttempts(connection, { pool: system.pool, job: 'many', roundId, openedAtMs }, MANY_BARS);
     const page = await open('timeline', 'many');
     const canvas = page.locator(`canvas[data-bars="${MANY_BARS}"]`);
     await canvas.waitFor();
@@ -127,15 +108,9 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
       await page.mouse.wheel(0, turn < 10 ? -100 : 100);
       await page.evaluate('new Promise((settle) => requestAnimationFrame(() => requestAnimationFrame(settle)))');
     }
-    const redraws = await page.evaluate(() =>
-      performance.getEntriesByName('timeline-redraw').map(({ duration }) => duration),
+    expect(await page.evaluate(() => performance.getEntriesByName('timeline-redraw').length)).toBeGreaterThanOrEqual(
+      20,
     );
-    redraws.sort((one, other) => one - other);
-    const [median, longest] = [redraws[Math.floor(redraws.length / 2)]!, redraws.at(-1)!];
-    console.log(
-      `${MANY_BARS} bars: ${redraws.length} redraws, median ${median.toFixed(1)} ms, longest ${longest.toFixed(1)} ms`,
-    );
-    expect(redraws.length).toBeGreaterThanOrEqual(20);
     expect(browser.errors).toEqual([]);
     expect(browser.foreignRequests).toEqual([]);
   });

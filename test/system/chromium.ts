@@ -1,7 +1,7 @@
+import { launchChromium } from '@broomwagon/testing';
 import type { Browser as Chromium, BrowserContext, Page } from 'playwright-core';
-import { launchChromium } from './launch-chromium';
 
-export { NO_BROWSER } from './launch-chromium';
+export { NO_BROWSER } from '@broomwagon/testing';
 
 /** A busy machine stands still for seconds at times. */
 const TIMEOUT_MS = 60_000;

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { benchAbort } from './abort/abort-bench';
 import { benchAcquire } from './acquire/acquire-bench';
+import { benchConsole } from './console/console-bench';
 import { benchCost } from './cost/cost-bench';
 import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
@@ -13,7 +14,7 @@ import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { Stage } from './stage';
 
-/** `npm run bench -- acquire|coordinator|cost|payload|abort|events|hung|plan|pools|prompts|scripts [--json FILE] [--quick]` */
+/** `npm run bench -- NAME [--json FILE] [--quick]` */
 interface Options {
   json?: string;
   quick?: boolean;
@@ -46,6 +47,7 @@ const commands: [string, string, Bench][] = [
   ['pools', 'CPU of Redis with unused pools', benchIdlePools],
   ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
+  ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];

@@ -165,6 +165,16 @@ export interface WeightsCommittedEvent extends WeightsEndedFields<'weights.commi
 /** The pool resumes with its previous weights. */
 export interface WeightsRolledBackEvent extends WeightsEndedFields<'weights.rolled-back'> {}
 
+interface EnginePauseFields<Type extends string> extends EventFields<Type> {
+  /** The server. */
+  serverId: ServerId;
+  /** The change of weights. */
+  syncId: string;
+}
+/** The engine of a server was paused for a change of weights. Only engines that can be paused have this event. */
+export interface ServerPausedEvent extends EnginePauseFields<'server.paused'> {}
+/** The engine of a server was resumed after a change of weights. */
+export interface ServerResumedEvent extends EnginePauseFields<'server.resumed'> {}
 /** The epoch of a server was expired, with its leases and sessions. */
 export interface ServerFencedEvent extends EventFields<'server.fenced'> {
   /** The server. */
@@ -198,4 +208,6 @@ export type PoolEvent =
   | WeightsBegunEvent
   | WeightsCommittedEvent
   | WeightsRolledBackEvent
+  | ServerPausedEvent
+  | ServerResumedEvent
   | ServerFencedEvent;

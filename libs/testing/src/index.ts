@@ -1,6 +1,7 @@
 export { equalShares, type EqualShares, marginOfShares, type WantedTokens } from './equal-tokens';
 export { OTHER_TEST_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from './certificates';
 export { freePort } from './free-port';
+export { launchChromium, NO_BROWSER } from './launch-chromium';
 export { ManagedProcess, type ProcessDescription, type ProcessExit } from './processes/managed-process';
 export { readyByFile } from './processes/ready-file';
 export { ProcessGroup, type ProcessGroupOptions, type ServiceDescription } from './processes/process-group';

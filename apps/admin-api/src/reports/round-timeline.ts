@@ -17,6 +17,15 @@ const MOST_READ = 4_096;
 /** Maximum difference of the clocks of Redis and NATS, milliseconds. */
 export const CLOCK_MARGIN_MS = 60_000;
 
+/** Changes of weights stop all rounds of a pool. */
+const OF_WEIGHTS: ReadonlySet<PoolEvent['type']> = new Set<PoolEvent['type']>([
+  'weights.begun',
+  'weights.committed',
+  'weights.rolled-back',
+  'server.paused',
+  'server.resumed',
+]);
+
 /** Reads the timeline of a round from the stream of events, page by page. */
 @Injectable()
 export class RoundTimeline {
@@ -47,7 +56,7 @@ export class RoundTimeline {
       const isNew = last !== undefined || cursor === undefined;
       last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
-      if (isNew && isMeanwhile && (isOfRound(event) || event.type.startsWith('weights.'))) events.push(event);
+      if (isNew && isMeanwhile && (isOfRound(event) || OF_WEIGHTS.has(event.type))) events.push(event);
       // After that, no attempt of the round is left.
       if (event.type === 'round.settled' && isOfRound(event)) break;
       if (events.length === MOST_EVENTS || read === MOST_READ) return { events, missingEvents, cursor: sequence };

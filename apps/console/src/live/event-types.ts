@@ -3,7 +3,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 export type PoolEvent = Schemas['PoolEvent'];
 export type PoolEventType = PoolEvent['type'];
 
-/** All types of events, in the order of a round; `often`: one for each sample or group of a round. */
+/** All types of events, in the order of a round; `often`: one for each sample, group or server of a round. */
 const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'round.opened': 'seldom',
   'round.submitted': 'often',
@@ -26,6 +26,8 @@ const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'weights.begun': 'seldom',
   'weights.committed': 'seldom',
   'weights.rolled-back': 'seldom',
+  'server.paused': 'often',
+  'server.resumed': 'often',
   'server.fenced': 'seldom',
 };
 export const EVENT_TYPES = Object.keys(FREQUENCY) as PoolEventType[];

@@ -6,7 +6,7 @@ const SUBJECTS = [...new Set(EVENT_TYPES.map(subjectOf))];
 
 export interface EventChoice {
   subjects: string[];
-  /** With the events of each sample and group. */
+  /** With the events of each sample, group and server. */
   isWhole: boolean;
 }
 export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };
@@ -33,7 +33,7 @@ export function EventFilter({ choice, onChange }: { choice: EventChoice; onChang
       </Group>
       <Switch
         size="xs"
-        label="Also of each sample and group"
+        label="Also of each sample, group and server"
         checked={choice.isWhole}
         onChange={(event) => onChange({ ...choice, isWhole: event.currentTarget.checked })}
       />

@@ -26,8 +26,10 @@ export interface Bar extends Span {
   /** Without gaps, in order. */
   phases: (Span & { phase: Phase })[];
 }
+/** Time in which the pool claims nothing, or, with a server, in which its engine is paused. */
 export interface Pause extends Span {
   label: string;
+  serverId?: string;
 }
 /** What happened in a round. */
 export interface RoundHistory extends Span {
@@ -104,19 +106,28 @@ function spansOf(startMs: number, ends: readonly [Phase, number][]): Bar['phases
   return spans;
 }
 
+/** Pauses of the pool and of single engines; either may have begun before the round was opened. */
 function pausesOf(events: readonly PoolEvent[], openedAtMs: number, endMs: number): Pause[] {
   const open = new Map<string, Pause>();
   const pauses: Pause[] = [];
+  const begin = (key: string, pause: Omit<Pause, 'toMs'>) => open.set(key, { ...pause, toMs: endMs });
+  const end = (key: string, toMs: number, pause: Omit<Pause, 'toMs' | 'fromMs'>) => {
+    pauses.push({ fromMs: openedAtMs, ...pause, ...open.get(key), toMs });
+    open.delete(key);
+  };
   for (const event of events) {
-    if (event.type === 'weights.begun') {
+    const { type, atMs } = event;
+    if (type === 'weights.begun') {
       const label = `weights ${event.fromVersion} → ${event.version}, ${event.mode}`;
-      open.set(event.syncId, { label, fromMs: event.atMs, toMs: endMs });
+      begin(event.syncId, { label, fromMs: atMs });
+    } else if (type === 'weights.committed' || type === 'weights.rolled-back') {
+      end(event.syncId, atMs, { label: `weights ${event.version}` });
+    } else if (type === 'server.paused' || type === 'server.resumed') {
+      const { serverId, syncId } = event;
+      const pause = { label: `${serverId} paused`, serverId };
+      if (type === 'server.paused') begin(`${syncId}/${serverId}`, { ...pause, fromMs: atMs });
+      else end(`${syncId}/${serverId}`, atMs, pause);
     }
-    if (event.type !== 'weights.committed' && event.type !== 'weights.rolled-back') continue;
-    // It may have begun before the round was opened.
-    const begun = open.get(event.syncId) ?? { label: `weights ${event.version}`, fromMs: openedAtMs };
-    pauses.push({ ...begun, toMs: event.atMs });
-    open.delete(event.syncId);
   }
   return [...pauses, ...open.values()];
 }

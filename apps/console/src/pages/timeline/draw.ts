@@ -1,8 +1,8 @@
 import { duration } from '../../components/format';
-import { type Bar, type Outcome, type Phase, PHASES, type RoundHistory } from './bars';
+import { type Bar, type Outcome, type Phase, PHASES, type RoundHistory, type Span } from './bars';
 import type { Layout, PlacedBar, View } from './layout';
 
-export type Ink = Phase | 'pause' | 'mark' | 'text' | 'grid' | 'ground';
+export type Ink = Phase | 'pause' | 'server-pause' | 'mark' | 'text' | 'grid' | 'ground';
 export type Inks = Record<Ink, string>;
 
 /** Colors of a canvas, which reads no style sheet. */
@@ -15,6 +15,7 @@ export const INKS: Record<'light' | 'dark', Inks> = {
     report: '#5c940d',
     unknown: '#868e96',
     pause: '#f8d7da',
+    'server-pause': '#eb8a94',
     mark: '#c92a2a',
     text: '#343a40',
     grid: '#dee2e6',
@@ -28,6 +29,7 @@ export const INKS: Record<'light' | 'dark', Inks> = {
     report: '#94d82d',
     unknown: '#868e96',
     pause: '#4a2328',
+    'server-pause': '#9b3d48',
     mark: '#ff8787',
     text: '#ced4da',
     grid: '#373a40',
@@ -92,10 +94,17 @@ export function paint(scene: Scene, painter: Painter): void {
   const clip = (left: number, right: number): [number, number] => [Math.max(GUTTER, left), Math.min(size.width, right)];
   painter.use('ground');
   painter.rect(0, 0, size.width, size.height);
-  painter.use('pause');
-  for (const pause of history.pauses) {
+  const paintPause = (pause: Span, top: number, bottom: number): void => {
     const [left, right] = clip(x(pause.fromMs), x(pause.toMs));
-    if (right > left) painter.rect(left, AXIS, Math.max(1, right - left), size.height - AXIS);
+    if (right > left && bottom > top) painter.rect(left, top, Math.max(1, right - left), bottom - top);
+  };
+  painter.use('pause');
+  for (const pause of history.pauses) if (pause.serverId === undefined) paintPause(pause, AXIS, size.height);
+  painter.use('server-pause');
+  const lanes = new Map(layout.lanes.map((lane) => [lane.label, lane]));
+  for (const pause of history.pauses) {
+    const lane = lanes.get(pause.serverId ?? '');
+    if (lane) paintPause(pause, Math.max(AXIS, y(lane.row)), y(lane.row + lane.rows));
   }
   const seen = layout.bars.filter(
     ({ bar, row }) => row + 1 > view.fromRow && row < view.toRow && bar.toMs > view.fromMs && bar.fromMs < view.toMs,

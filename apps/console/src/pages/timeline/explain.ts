@@ -1,5 +1,5 @@
 import { count, duration, percent } from '../../components/format';
-import type { Bar, Phase, RoundHistory } from './bars';
+import type { Bar, Pause, Phase, RoundHistory } from './bars';
 
 /** One reason for the time of a round. */
 export interface Reason {
@@ -17,15 +17,29 @@ export function explain(history: RoundHistory): Reason[] {
   const endMs = history.completedAtMs ?? history.toMs;
   const roundMs = Math.max(1, endMs - fromMs);
   if (bars.length === 0) return [];
-  const reasons = [lastSamples(bars, fromMs, endMs), idleSlots(bars, fromMs, endMs), waits(bars, roundMs)];
-  const pausedMs = pauses.reduce((sum, pause) => sum + overlapMs(pause, fromMs, endMs), 0);
-  if (pausedMs > 0) {
-    const changes = `${pauses.length} ${pauses.length === 1 ? 'change' : 'changes'} of weights`;
-    const text = `${changes} took ${duration(pausedMs)}; in that time no request was claimed.`;
-    reasons.push({ title: 'Weights', share: pausedMs / roundMs, text });
-  }
+  const reasons = [
+    lastSamples(bars, fromMs, endMs),
+    idleSlots(bars, fromMs, endMs),
+    waits(bars, roundMs),
+    weights(pauses, fromMs, endMs),
+  ];
   const found = reasons.filter((reason) => reason !== undefined);
   return found.sort((one, other) => other.share - one.share);
+}
+
+/** How long changes of weights stopped the pool, and the engines of it that were paused. */
+function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reason | undefined {
+  const sumOf = (some: readonly Pause[]): number => some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
+  const ofPool = pauses.filter(({ serverId }) => serverId === undefined);
+  const ofServers = pauses.filter(({ serverId }) => serverId !== undefined);
+  const pausedMs = sumOf(ofPool);
+  if (pausedMs + sumOf(ofServers) === 0) return undefined;
+  const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
+  const servers = new Set(ofServers.map(({ serverId }) => serverId)).size;
+  const engines = `The engines of ${count(servers)} servers were paused for ${duration(sumOf(ofServers) / servers)} each.`;
+  const text = `${changes} took ${duration(pausedMs)}; in that time no request was claimed.`;
+  const share = pausedMs / Math.max(1, endMs - fromMs);
+  return { title: 'Weights', share, text: servers === 0 ? text : `${text} ${engines}` };
 }
 
 function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reason | undefined {

@@ -172,25 +172,22 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
   );
 }
 
-function Legend({ inks, history }: { inks: Inks; history: RoundHistory }) {
+function Legend({ inks, history: { pauses } }: { inks: Inks; history: RoundHistory }) {
+  const ofPool = pauses.filter(({ serverId }) => serverId === undefined);
+  const items: [text: string, ink: string, height: number, width?: number][] = [
+    ...PHASES.map((phase) => [PHASE_NAMES[phase], inks[phase], HEIGHTS[phase]] as [string, string, number]),
+    ['ends without a sample: cut, moved, stopped', inks.mark, 1, 2],
+    ...ofPool.map(
+      ({ label, fromMs, toMs }) => [`${label}: ${duration(toMs - fromMs)}`, inks.pause, 1] as [string, string, number],
+    ),
+  ];
+  if (ofPool.length < pauses.length) items.push(['engine paused for new weights', inks['server-pause'], 1]);
   return (
     <Group component="ul" gap="md" p={0} m={0} mb="xs" style={{ listStyle: 'none' }}>
-      {PHASES.map((phase) => (
-        <Group component="li" key={phase} gap={6}>
-          <Box w={18} h={14 * HEIGHTS[phase]} bg={inks[phase]} />
-          <Text size="xs">{PHASE_NAMES[phase]}</Text>
-        </Group>
-      ))}
-      <Group component="li" gap={6}>
-        <Box w={2} h={14} bg={inks.mark} />
-        <Text size="xs">ends without a sample: cut, moved, stopped</Text>
-      </Group>
-      {history.pauses.map(({ label, fromMs, toMs }) => (
-        <Group component="li" key={`${label}${fromMs}`} gap={6}>
-          <Box w={18} h={14} bg={inks.pause} style={{ border: '1px dashed' }} />
-          <Text size="xs">
-            {label}: {duration(toMs - fromMs)}
-          </Text>
+      {items.map(([text, ink, height, width = 18]) => (
+        <Group component="li" key={text} gap={6}>
+          <Box w={width} h={14 * height} bg={ink} />
+          <Text size="xs">{text}</Text>
         </Group>
       ))}
     </Group>

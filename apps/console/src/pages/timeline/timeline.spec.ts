@@ -89,6 +89,38 @@ describe('a timeline', () => {
     expect(pauses).toEqual([{ label: 'weights 1 → 2, abort', fromMs: 1_500, toMs: 2_000 }]);
   });
 
+  it('draws the pause of an engine in the rows of its server, also one that began before the round', () => {
+    const fields = { pool: 'p', sequence: 1, syncId: 'y' };
+    const events: PoolEvent[] = [
+      attempt({ requestId: 'job/g/0', claimedAtMs: 1_000, endedMs: 1_000, serverId: 's1' }),
+      attempt({ requestId: 'job/h/0', claimedAtMs: 1_000, endedMs: 1_000, serverId: 's2' }),
+      { ...fields, type: 'server.resumed', serverId: 's1', atMs: 1_100 },
+      { ...fields, type: 'weights.committed', version: 2, reason: 'asked', atMs: 1_200 },
+      { ...fields, type: 'server.paused', syncId: 'z', serverId: 's2', atMs: 1_500 },
+    ];
+    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, events, [], 2_000);
+    const layout = layOut(history, 'server');
+    const size = { width: 1_104, height: 224 };
+    const drawn: number[][] = [];
+    let ink = '';
+    const painter: Painter = {
+      use: (next) => (ink = next),
+      rect: (...numbers) => ink === 'server-pause' && drawn.push(numbers),
+      text: () => undefined,
+    };
+    paint({ history, layout, size, view: { fromMs: 1_000, toMs: 2_000, fromRow: 0, toRow: 2 } }, painter);
+    expect(drawn).toEqual([
+      [104, 24, 100, 100],
+      [604, 124, 500, 100],
+    ]);
+    const { share, text } = explain(history).find(({ title }) => title === 'Weights')!;
+    expect([share, text]).toEqual([
+      0.2,
+      '1 change of weights took 0.2 s; in that time no request was claimed. ' +
+        'The engines of 2 servers were paused for 0.3 s each.',
+    ]);
+  });
+
   it('places attempts of a server in rows without overlap, and shows each attempt once by end', () => {
     fc.assert(
       fc.property(attempts, (list) => {

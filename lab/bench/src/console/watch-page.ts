@@ -1,0 +1,84 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { launchChromium } from '@broomwagon/testing';
+import type { Browser, Page } from 'playwright-core';
+import { median } from '../arithmetic';
+
+const REPEATS = 5;
+const WATCH_MS = 60_000;
+const QUICK_WATCH_MS = 15_000;
+/** What Chromium still does after the first view is not a part of watching. */
+const SETTLE_MS = 5_000;
+/** Milliseconds since the start of the navigation. */
+const TIME_AFTER_DRAWING = `new Promise((settle) =>
+  requestAnimationFrame(() => requestAnimationFrame(() => settle(performance.now()))))`;
+
+/** A page of the console. */
+export interface View {
+  page: string;
+  /** After the origin. */
+  address: string;
+  /** Selector of what is there when the first view is. */
+  shown: string;
+}
+
+export interface WatchedPage {
+  page: string;
+  /** From the start of the navigation until the first view is drawn, in a new browser; median. */
+  firstViewMs: number;
+  /** CPU time of the processes that run pages, while nobody touches the page. */
+  pageCpuPercent: number;
+  /** The same of all processes of Chromium. */
+  browserCpuPercent: number;
+  heapMb: number;
+}
+
+/** Opens a page in new browsers, then watches it in one of them. */
+export async function watchPage(
+  view: View,
+  { url, token }: { url: string; token: string },
+  isQuick: boolean,
+): Promise<WatchedPage> {
+  const address = `${url}/${view.address}${view.address.includes('?') ? '&' : '?'}token=${token}`;
+  const firstViews: number[] = [];
+  for (let repeat = 0; repeat < (isQuick ? 1 : REPEATS); repeat++) {
+    const browser = await launchChromium();
+    firstViews.push((await open(browser, address, view.shown)).firstViewMs);
+    await browser.close();
+  }
+  const browser = await launchChromium();
+  const { page } = await open(browser, address, view.shown);
+  await delay(SETTLE_MS);
+  const before = await cpuSeconds(browser);
+  const startedAt = performance.now();
+  await delay(isQuick ? QUICK_WATCH_MS : WATCH_MS);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  const after = await cpuSeconds(browser);
+  const heapBytes = await page.evaluate(
+    () => (performance as { memory?: { usedJSHeapSize: number } }).memory?.usedJSHeapSize ?? 0,
+  );
+  await browser.close();
+  return {
+    page: view.page,
+    firstViewMs: median(firstViews),
+    pageCpuPercent: ((after.renderer - before.renderer) / seconds) * 100,
+    browserCpuPercent: ((after.all - before.all) / seconds) * 100,
+    heapMb: heapBytes / 1e6,
+  };
+}
+
+/** The time is read in the page: a call from here takes longer than a frame. */
+async function open(browser: Browser, address: string, shown: string): Promise<{ page: Page; firstViewMs: number }> {
+  const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });
+  await page.goto(address, { waitUntil: 'commit' });
+  await page.waitForSelector(shown);
+  return { page, firstViewMs: await page.evaluate<number>(TIME_AFTER_DRAWING) };
+}
+
+/** CPU time of all processes of a browser so far, and of those that run pages. */
+async function cpuSeconds(browser: Browser): Promise<{ all: number; renderer: number }> {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  await session.detach();
+  const sum = (processes: typeof processInfo) => processes.reduce((total, { cpuTime }) => total + cpuTime, 0);
+  return { all: sum(processInfo), renderer: sum(processInfo.filter(({ type }) => type === 'renderer')) };
+}
