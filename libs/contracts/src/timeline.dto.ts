@@ -9,8 +9,8 @@ import type { TailPolicyName } from './tail-policy.dto';
 /**
  * `round.timeline`: the events that explain the time of a round, oldest first: those of the round and of its requests
  * (`request.finished` and `attempt.ended` have the times of each attempt), and changes of weights meanwhile with the
- * pauses of engines for them. They are read from the stream of events, which keeps them for EVENTS_STREAM_MAX_AGE_MS and
- * within EVENTS_STREAM_MAX_BYTES.
+ * pauses of engines for them. They are read from the stream of events, which keeps them for EVENTS_STREAM_MAX_AGE_MS
+ * and within EVENTS_STREAM_MAX_BYTES.
  * Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
  */
 export class RoundTimelineRequest extends JobRequest {

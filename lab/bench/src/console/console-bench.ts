@@ -55,7 +55,8 @@ export async function benchConsole(stage: Stage, isQuick: boolean): Promise<{ re
   const { held } = await flow.claim(GROUPS * SAMPLES, 64);
   await state.hold(POOL, workers, GROUPS * SAMPLES);
   await flow.store(held);
-  const finishing = finishSteadily(flow, held.slice(0, held.length / 2));
+  const control = new AbortController();
+  const finishing = finishSteadily(flow, held.slice(0, held.length / 2), control);
 
   const url = `http://127.0.0.1:${stage.port('admin-api')}`;
   const rows = [];
@@ -65,7 +66,8 @@ export async function benchConsole(stage: Stage, isQuick: boolean): Promise<{ re
       rows.push(await watchPage(view, { url, token: TOKEN }, isQuick));
     }
   } finally {
-    await finishing.stop();
+    control.abort();
+    await finishing;
   }
   progress.step('a timeline');
   const timeline = new RoundFlow(stage, client, POOL, 'timeline', workers, ONE_SAMPLE, processIds);
@@ -96,20 +98,11 @@ export async function benchConsole(stage: Stage, isQuick: boolean): Promise<{ re
   return { report: { servers: SERVERS, requests: GROUPS * SAMPLES, rows, frames }, text };
 }
 
-function finishSteadily(flow: RoundFlow, held: HeldClaim[]): { stop(): Promise<void> } {
-  let isRunning = true;
-  const work = async () => {
-    for (let next = 0; isRunning && next < held.length; next += FINISHED_PER_SECOND) {
-      const pause = delay(1_000);
-      await flow.complete(held.slice(next, next + FINISHED_PER_SECOND));
-      await pause;
-    }
-  };
-  const done = work();
-  return {
-    stop: () => {
-      isRunning = false;
-      return done;
-    },
-  };
+/** Finishes requests until `control` is aborted. */
+async function finishSteadily(flow: RoundFlow, held: HeldClaim[], { signal }: AbortController): Promise<void> {
+  for (let next = 0; !signal.aborted && next < held.length; next += FINISHED_PER_SECOND) {
+    const pause = delay(1_000);
+    await flow.complete(held.slice(next, next + FINISHED_PER_SECOND));
+    await pause;
+  }
 }

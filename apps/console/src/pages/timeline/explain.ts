@@ -36,7 +36,8 @@ function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reaso
   if (pausedMs + sumOf(ofServers) === 0) return undefined;
   const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
   const servers = new Set(ofServers.map(({ serverId }) => serverId)).size;
-  const engines = `The engines of ${count(servers)} servers were paused for ${duration(sumOf(ofServers) / servers)} each.`;
+  const eachMs = sumOf(ofServers) / servers;
+  const engines = `The engines of ${count(servers)} servers were paused for ${duration(eachMs)} each.`;
   const text = `${changes} took ${duration(pausedMs)}; in that time no request was claimed.`;
   const share = pausedMs / Math.max(1, endMs - fromMs);
   return { title: 'Weights', share, text: servers === 0 ? text : `${text} ${engines}` };
