@@ -96,10 +96,8 @@ function isWireId(mostBytes: number, kind: IdKind, options: Pick<ValidationOptio
       validator: {
         validate: (value: unknown) => typeof value === 'string' && idFault(value, mostBytes, kind) === undefined,
         defaultMessage: (args) => {
-          const wrong = [args?.value as unknown]
-            .flat()
-            .find((one) => typeof one === 'string' && idFault(one, mostBytes, kind));
-          return `$property ${typeof wrong === 'string' ? idFault(wrong, mostBytes, kind) : 'must be a string'}`;
+          const value: unknown = args?.value;
+          return `$property ${typeof value === 'string' ? idFault(value, mostBytes, kind) : 'must be a string'}`;
         },
       },
     },

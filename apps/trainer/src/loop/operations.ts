@@ -1,9 +1,9 @@
 import { OPERATIONS, type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
-import { contractSchemaOf, type TypedClient } from '@broomwagon/messaging';
+import { schemaOf, type TypedClient } from '@broomwagon/messaging';
 
 const STAMPED: ReadonlySet<string> = new Set(
   Object.entries(OPERATIONS)
-    .filter(([, { request }]) => contractSchemaOf(request).some(({ name }) => name === 'stamp'))
+    .filter(([, { request }]) => 'stamp' in schemaOf(request).properties)
     .map(([operation]) => operation),
 );
 

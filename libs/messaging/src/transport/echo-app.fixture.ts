@@ -32,7 +32,7 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
     ): Promise<object> {
       EchoController.seen.push(context);
       await (body.waitMs === undefined ? undefined : new Promise((resolve) => setTimeout(resolve, body.waitMs)));
-      return { ...body, pool: context.pool, isDto: body instanceof EchoRequest };
+      return { ...body, pool: context.pool };
     }
 
     @MessagePattern(`rollout.v1.*.${prefix}.hold`)

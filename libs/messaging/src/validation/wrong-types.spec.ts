@@ -1,15 +1,10 @@
 import { readFileSync } from 'node:fs';
-import { AcquireRequest, type BroomwagonError, OPERATIONS } from '@broomwagon/contracts';
+import * as contracts from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { validate } from './compiled-validator';
-import { contractSchemaOf, type ContractClass, type PropertySchema } from './contract-schema';
-import type { FieldError } from './full-validator';
+import { schemaOf, type ContractClass } from './json-schema';
+import { validate, type FieldError } from './validator';
 
 type Json = Record<string, unknown>;
-interface Field {
-  contract: ContractClass;
-  schema: PropertySchema;
-}
 
 const document = JSON.parse(readFileSync('docs/protocol/asyncapi.json', 'utf8')) as {
   components: { schemas: Record<string, Json> };
@@ -26,14 +21,10 @@ const SAMPLES: Record<string, unknown> = {
 /** Values of these types are of that type too. */
 const ALSO: Record<string, string[]> = { number: ['integer'] };
 
-/** All contracts of the protocol with those nested in them. */
-function contracts(): ContractClass[] {
-  const all = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
-  for (const contract of all) {
-    for (const { nested } of contractSchemaOf(contract)) if (nested !== undefined) all.add(nested);
-  }
-  return [...all];
-}
+/** All classes of the protocol, with those nested in them. */
+const classes = Object.values(contracts).filter(
+  (one): one is ContractClass & typeof one => typeof one === 'function' && schemas[one.name]?.type === 'object',
+);
 
 /** As docs/protocol/asyncapi.json says, base classes included. */
 function documentedType(contract: string, property: string): string | undefined {
@@ -51,7 +42,7 @@ function reasonsOf(contract: ContractClass, name: string, value: unknown): strin
   try {
     validate(contract, { [name]: value });
   } catch (error) {
-    const details = (error as BroomwagonError).details as FieldError[];
+    const details = (error as contracts.BroomwagonError).details as FieldError[];
     return details.filter(({ field }) => field === name).map(({ reason }) => reason);
   }
   return [];
@@ -62,7 +53,7 @@ describe('a value of the wrong type', () => {
     const body = { acquireId: 'a', requestId: 12345, workerId: 'w', workerEpoch: 'e1' };
     let error: unknown;
     try {
-      validate(AcquireRequest, body);
+      validate(contracts.AcquireRequest, body);
     } catch (thrown) {
       error = thrown;
     }
@@ -76,21 +67,21 @@ describe('a value of the wrong type', () => {
   it('is reported by its type alone on every field of every contract', () => {
     const wrong: string[] = [];
     let checked = 0;
-    const fields = contracts().flatMap((contract) =>
-      contractSchemaOf(contract).map((schema): Field => ({ contract, schema })),
+    const fields = classes.flatMap((contract) =>
+      Object.entries(schemaOf(contract).properties).map(([name, schema]) => ({ contract, name, schema })),
     );
-    for (const { contract, schema } of fields) {
+    for (const { contract, name, schema } of fields) {
       // Of several types: affinityBreakMargin, and lists of texts or numbers.
-      const type = schema.isNested && !schema.isArray ? 'object' : documentedType(contract.name, schema.name);
+      const type = schema.properties ? 'object' : documentedType(contract.name, name);
       if (type === undefined) continue;
       for (const [other, value] of Object.entries(SAMPLES)) {
         if (other === type || ALSO[type]?.includes(other)) continue;
         checked++;
-        const reasons = reasonsOf(contract, schema.name, value);
+        const reasons = reasonsOf(contract, name, value);
         // The document says `number` of some integers.
         const names = type === 'number' ? 'number|integer' : type;
         if (reasons.length !== 1 || !new RegExp(`^must be an? (${names})$`).test(reasons[0]!)) {
-          wrong.push(`${contract.name}.${schema.name} = ${JSON.stringify(value)}: ${JSON.stringify(reasons)}`);
+          wrong.push(`${contract.name}.${name} = ${JSON.stringify(value)}: ${JSON.stringify(reasons)}`);
         }
       }
     }
@@ -99,7 +90,7 @@ describe('a value of the wrong type', () => {
   });
 
   it('names the type of the items of a list', () => {
-    const { request } = OPERATIONS['request.abort'];
+    const { request } = contracts.OPERATIONS['request.abort'];
     expect(reasonsOf(request, 'requestIds', ['a', 7])).toEqual(['each value must be a string']);
   });
 });

@@ -1,0 +1,111 @@
+import { BroomwagonError, cutText } from '@broomwagon/contracts';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
+import type { DataValidateFunction } from 'ajv/dist/types';
+import { schemaOf, type ContractClass, type Rule, type Schema } from './json-schema';
+
+/** One thing that is wrong with a body. `field` is a dotted path, e.g. `groups.3.groupId`; empty for the body. */
+export interface FieldError {
+  field: string;
+  reason: string;
+}
+
+/** More than these are not listed: an array of 2,048 wrong items must not make a reply of a megabyte. */
+const MAX_DETAILS = 32;
+const MAX_TEXT_LENGTH = 256;
+/** Depth of a free-form value; the JSON of Redis ends at 1,000. */
+const MAX_DEPTH = 500;
+
+/** Of those keywords for which Ajv has no better text. */
+const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
+  required: () => 'is missing',
+  additionalProperties: ({ additionalProperty }) => `property ${String(additionalProperty)} should not exist`,
+  type: ({ type }) => `must be ${/^[aio]/.test(String(type)) ? 'an' : 'a'} ${String(type)}`,
+  enum: ({ allowedValues }) => `must be one of: ${(allowedValues as unknown[]).join(', ')}`,
+};
+
+const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false });
+ajv
+  .addKeyword({ keyword: 'dropNulls', type: 'object', before: 'required', modifying: true, compile: dropNulls })
+  .addKeyword({ keyword: 'rules', compile: checkOf })
+  .addKeyword({ keyword: 'isFreeForm', compile: (is, schema) => checkOf(is ? [freeFormFault] : [], schema) });
+const compiled = new Map<ContractClass, ValidateFunction>();
+
+/**
+ * Checks a body, which came as JSON, against a DTO class, with unknown fields refused and nothing coerced. `null` in a
+ * field of a class counts as absent, since many clients write all their fields; it is deleted from the body.
+ * @returns the body
+ * @throws BroomwagonError VALIDATION_FAILED with the first `field` and all `details: [{field, reason}]`
+ */
+export function validate<T extends object>(contract: ContractClass<T>, body: unknown): T {
+  let check = compiled.get(contract);
+  if (check === undefined) {
+    check = ajv.compile(schemaOf(contract));
+    compiled.set(contract, check);
+  }
+  if (check(body)) return body as T;
+  throw failure(check.errors!);
+}
+
+function dropNulls(_: true, { properties = {} }: Schema): DataValidateFunction {
+  return (body: Record<string, unknown>) => {
+    for (const name in body) if (body[name] === null && Object.hasOwn(properties, name)) delete body[name];
+    return true;
+  };
+}
+
+function checkOf(rules: readonly Rule[], parentSchema: Schema): DataValidateFunction {
+  const check: DataValidateFunction = (value, context) => {
+    for (const rule of rules) {
+      const message = rule(value, context!.parentData);
+      if (message !== undefined) {
+        check.errors = [{ keyword: 'rules', message, parentSchema, params: {} }];
+        return false;
+      }
+    }
+    return true;
+  };
+  return check;
+}
+
+/** Code that copies objects may change a prototype by `__proto__`; deep values overflow the stack. */
+function freeFormFault(value: unknown, _?: unknown, depth = 0): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (depth > MAX_DEPTH) return 'is nested too deeply';
+  if (Object.hasOwn(value, '__proto__')) return 'property __proto__ should not exist';
+  for (const one of Object.values(value)) {
+    const fault = freeFormFault(one, undefined, depth + 1);
+    if (fault !== undefined) return fault;
+  }
+  return undefined;
+}
+
+function failure(found: readonly ErrorObject[]): BroomwagonError {
+  // A wrong type breaks other rules too, and what they report misleads.
+  const mistyped = new Set(found.filter(({ keyword }) => keyword === 'type').map(({ instancePath }) => instancePath));
+  const errors = found.filter(({ keyword, instancePath }) => keyword === 'type' || !mistyped.has(instancePath));
+  const details = errors.slice(0, MAX_DETAILS).map(detailOf);
+  const { field, reason } = details[0]!;
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  return new BroomwagonError('VALIDATION_FAILED', `${field === '' ? 'The body' : field}: ${reason}${more}`, {
+    field,
+    details,
+  });
+}
+
+/** Field and reason. The items of a list are fields only if they are objects. */
+function detailOf({ instancePath, keyword, message, params, parentSchema }: ErrorObject): FieldError {
+  const path = instancePath.split('/').slice(1);
+  const { type, messages } = parentSchema as Schema;
+  const isItem = type !== 'object' && /^\d+$/.test(path.at(-1) ?? '');
+  if (isItem) path.pop();
+  const { missingProperty, additionalProperty } = params as Record<string, string | undefined>;
+  const inner = missingProperty ?? additionalProperty;
+  if (inner !== undefined) path.push(inner);
+  const told = keyword === 'rules' ? message : messages?.[keyword];
+  const reason = told ?? `${isItem ? 'each value ' : ''}${TEXTS[keyword]?.(params) ?? message}`;
+  return { field: cut(path.join('.')), reason: cut(reason) };
+}
+
+function cut(text: string): string {
+  return text.length > MAX_TEXT_LENGTH ? `${cutText(text, MAX_TEXT_LENGTH - 1)}…` : text.toWellFormed();
+}
