@@ -220,6 +220,24 @@ it('decisions are listed and replayed', async () => {
   expect((await cli.run('decisions replay nobody')).stderr).toMatch(/no decision with a snapshot for nobody/);
 });
 
+it('the level of the logs is set in all replicas of a service', async () => {
+  // A slow replica may reply too late.
+  const apps = async (command: string) =>
+    ((await cli.json(command)).replicas as { app: string }[]).map(({ app }) => app).toSorted();
+  await expect
+    .poll(() => apps('log-level silent'))
+    .toEqual(expect.arrayContaining(['load-balancer', 'trainer-coordinator']));
+  await expect.poll(() => apps('log-level silent --app load-balancer')).toEqual(['load-balancer']);
+  expect((await cli.run('log-level silent --app load-balancer')).stdout).toMatch(
+    /^APP +REPLICAID +LEVEL\nload-balancer/,
+  );
+  expect(await cli.run('log-level silent --replica unknown')).toMatchObject({
+    exitCode: 1,
+    stderr: 'error: no replica has replied\n',
+  });
+  expect((await cli.run('log-level loud')).exitCode).toBe(2);
+});
+
 it('tokens are made, listed and revoked, by REST and in Redis', async () => {
   const made = await cli.run('tokens create --name me --role viewer --pools a,b --expires 1d');
   expect(made.stdout).toMatch(/^bw_\S+\n$/);

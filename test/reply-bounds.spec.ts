@@ -206,6 +206,7 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'worker.deregister': ONE,
   'worker.list': () => pages('worker.list', {}),
   'lb.leases': () => pages('lb.leases', {}),
+  'lb.lease': ONE,
   'lb.sessions': () => pages('lb.sessions', {}),
   'pool.audit': '128 findings and jobs at most',
   'round.list': '16 rounds, and those that are not folded: one or two',

@@ -14,6 +14,7 @@ import { PublicController } from './http/public.controller';
 import { RateLimits } from './http/rate-limits';
 import { RoutesController } from './http/routes.controller';
 import { AdminHandlers } from './operations/admin-handlers';
+import { LogLevels } from './operations/log-levels';
 import { OperationCaller } from './operations/operation-caller';
 import { JobFrontier } from './reports/job-frontier';
 import { RoundTimeline } from './reports/round-timeline';
@@ -40,6 +41,7 @@ import { RoundTimeline } from './reports/round-timeline';
     ChangesService,
     EventFeed,
     JobFrontier,
+    LogLevels,
     OidcIssuer,
     OperationCaller,
     RoundTimeline,

@@ -4,6 +4,7 @@ import { addAudit } from './commands/audit';
 import { addConfig } from './commands/config';
 import { addDecisions } from './commands/decisions';
 import { addEvents } from './commands/events';
+import { addLogLevel } from './commands/log-level';
 import { addRebalance } from './commands/rebalance';
 import { addRequests } from './commands/requests';
 import { addRounds } from './commands/rounds';
@@ -46,7 +47,7 @@ export function createProgram(terminal: Terminal): Command {
     .exitOverride();
   const act = actOn(terminal);
   const groups = [addStatus, addServers, addRequests, addRounds, addTail, addRebalance, addConfig];
-  for (const add of [...groups, addEvents, addAudit, addDecisions, addTokens]) add(program, act);
+  for (const add of [...groups, addEvents, addAudit, addDecisions, addLogLevel, addTokens]) add(program, act);
   return program;
 }
 

@@ -53,6 +53,10 @@ export class ListLeasesRequest extends ScanRequest {
   /** Only leases of the live epoch of this worker. */
   @IsOptional() @IsWorkerId() workerId?: WorkerId;
 }
+/** `lb.lease`: one live lease. Errors: LEASE_NOT_FOUND. */
+export class GetLeaseRequest {
+  @IsCorrelationId() leaseId!: LeaseId;
+}
 /** One live lease. */
 export interface LeaseStatus {
   leaseId: LeaseId;

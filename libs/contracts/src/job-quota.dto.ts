@@ -1,9 +1,9 @@
+import { IsCounter, type Integer } from './integers';
 import { IsWithin } from './rules';
 import { JobRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsOptional, ValidateNested } from 'class-validator';
 import { type JobId } from './ids';
-import type { Integer } from './integers';
 
 /** Quota of a job in a pool. */
 export class JobQuota {
@@ -16,13 +16,20 @@ export class JobQuota {
   @IsOptional() @IsWithin(0, 100_000_000) maxInFlight?: Integer;
 }
 
-/** `job.configure`: replaces the quota of a job, also before its first round; without `quota` it only returns it. */
+/**
+ * `job.configure`: replaces the quota of a job, also before its first round; without `quota` it only returns it. A
+ * repeat changes nothing. Errors: VERSION_MISMATCH.
+ */
 export class ConfigureJobRequest extends JobRequest {
   /** The new quota, which replaces the old one as a whole; absent: no change. */
   @IsOptional() @ValidateNested() @Type(() => JobQuota) quota?: JobQuota;
+  /** Only if the quota has this version, or is already as asked; otherwise VERSION_MISMATCH. */
+  @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 export interface ConfigureJobReply {
   job: JobId;
+  /** Version of the quota, increased by 1 with each change; 0: the defaults. */
+  version: Integer;
   /** The current quota. */
   quota: {
     /** Weight of the job: claims are shared among the jobs with pending requests in proportion to their weights. */

@@ -1,4 +1,5 @@
 import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
+import type { PoolName } from './ids';
 import { SUBJECT_ROOT } from './operations';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
@@ -17,6 +18,10 @@ export class SetLogLevelRequest {
   /** Lines of lower levels are not written. */
   @IsIn(LOG_LEVELS) level!: LogLevel;
 }
+/** Subject of this operation in one pool. */
+export function logLevelSubject(pool: PoolName): string {
+  return `${SUBJECT_ROOT}.${pool}.service.log-level`;
+}
 /** Reply of one replica. */
 export interface LogLevelReply {
   /** Name of its service. */
@@ -25,4 +30,9 @@ export interface LogLevelReply {
   replicaId: string;
   /** The level that it writes now. */
   level: LogLevel;
+}
+/** Reply of admin-api. */
+export interface ReplicasLogLevelReply {
+  /** The replicas that have replied in time. */
+  replicas: LogLevelReply[];
 }

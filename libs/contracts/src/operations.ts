@@ -78,6 +78,7 @@ export const OPERATIONS = {
   'worker.deregister': operation<worker.DeregisterWorkerReply>()(balancer, worker.DeregisterWorkerRequest),
   'worker.list': operation<inspection.ListWorkersReply>()(balancer, inspection.ListWorkersRequest),
   'lb.leases': operation<inspection.ListLeasesReply>()(balancer, inspection.ListLeasesRequest),
+  'lb.lease': operation<inspection.LeaseStatus>()(balancer, inspection.GetLeaseRequest),
   'lb.sessions': operation<inspection.ListSessionsReply>()(balancer, inspection.ListSessionsRequest),
   'pool.audit': operation<inspection.AuditPoolReply>()(coordinator, inspection.AuditPoolRequest),
   'round.list': operation<inspection.ListRoundsReply>()(coordinator, inspection.ListRoundsRequest),

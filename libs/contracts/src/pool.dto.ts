@@ -113,7 +113,7 @@ export type PoolSettingName = (typeof POOL_SETTING_NAMES)[number];
 export class ConfigurePoolRequest extends PoolSettings {
   /** Names of settings to reset to their defaults before the others are set. */
   @IsOptional() @IsList(64) @IsIn(POOL_SETTING_NAMES, { each: true }) reset?: PoolSettingName[];
-  /** Only if the settings have this version; otherwise VERSION_MISMATCH. */
+  /** Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
@@ -137,7 +137,7 @@ export interface PoolHistoryReply {
 export class RollbackPoolRequest {
   /** A version of `pool.history`. */
   @IsCounter(0) version!: Integer;
-  /** Only if the settings have this version now; otherwise VERSION_MISMATCH. */
+  /** Only if the settings have this version now, or are already as asked; otherwise VERSION_MISMATCH. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 

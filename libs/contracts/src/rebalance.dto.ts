@@ -71,7 +71,7 @@ export interface RebalanceSummary {
 
 /**
  * `rebalance.configure`: changes the given settings of the rebalancer; absent ones stay; an empty body returns the
- * settings.
+ * settings. A repeat changes nothing. Errors: VERSION_MISMATCH.
  */
 export class ConfigureRebalanceRequest {
   /** `off`; `on`: make plans and move requests; `dry-run`: make, store and count plans only. */
@@ -102,10 +102,15 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsCounter(100) minPlanIntervalMs?: Integer;
   /** Time after which a plan is made without a trigger, milliseconds. */
   @IsOptional() @IsCounter(100) planIntervalMs?: Integer;
+  /** Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH. */
+  @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
 
 /** Settings of the rebalancer of a pool (libs/policies/src/rebalance/README.md). */
-export type RebalanceSettings = Required<ConfigureRebalanceRequest>;
+export interface RebalanceSettings extends Required<Omit<ConfigureRebalanceRequest, 'ifVersion'>> {
+  /** Version of the settings, increased by 1 with each change; 0: the defaults. */
+  version: Integer;
+}
 
 /** A call about a plan, which returns one page of its moves. */
 class PlanRequest {

@@ -78,6 +78,10 @@ export const ROUTES: readonly Route[] = [
     versionField: 'ifVersion',
     shows: 'pool.settings',
   }),
+  changes('admin', 'PUT', '/pools/{pool}/log-level', 'service.log-level', {
+    about:
+      'Sets the level of the logs of the replicas that serve the pool, or of those that are named, until they restart.',
+  }),
   changes('operator', 'POST', '/pools/{pool}/pause', 'pool.pause'),
   changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume'),
 
@@ -97,6 +101,7 @@ export const ROUTES: readonly Route[] = [
   reads('/pools/{pool}/workers', 'worker.list'),
   changes('operator', 'POST', '/pools/{pool}/workers/{workerId}/deregister', 'worker.deregister'),
   reads('/pools/{pool}/leases', 'lb.leases'),
+  reads('/pools/{pool}/leases/{leaseId}', 'lb.lease'),
   changes('operator', 'DELETE', '/pools/{pool}/leases/{leaseId}', 'lb.release', {
     about: 'Releases a lease.',
     values: { outcome: 'aborted' },
@@ -119,8 +124,13 @@ export const ROUTES: readonly Route[] = [
     id: 'jobQuota',
     about: 'Returns the quota of a job.',
     fields: [],
+    versionField: 'version',
   }),
-  changes('admin', 'PATCH', `${JOB}/quota`, 'job.configure', { fields: ['quota'] }),
+  changes('admin', 'PATCH', `${JOB}/quota`, 'job.configure', {
+    fields: ['quota', 'ifVersion'],
+    versionField: 'ifVersion',
+    shows: 'job.configure',
+  }),
   reads(`${JOB}/ledger`, 'job.ledger', { fields: [] }),
   reads(`${JOB}/snapshots`, 'job.snapshots'),
   reads(`${JOB}/rounds`, 'round.list'),
@@ -151,8 +161,12 @@ export const ROUTES: readonly Route[] = [
     id: 'rebalanceSettings',
     about: 'Returns the settings of the rebalancer.',
     fields: [],
+    versionField: 'version',
   }),
-  changes('admin', 'PATCH', '/pools/{pool}/rebalance', 'rebalance.configure'),
+  changes('admin', 'PATCH', '/pools/{pool}/rebalance', 'rebalance.configure', {
+    versionField: 'ifVersion',
+    shows: 'rebalance.configure',
+  }),
   changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', { idField: 'planId' }),
   reads(PLAN, 'rebalance.status'),
   changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute'),

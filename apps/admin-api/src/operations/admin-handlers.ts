@@ -5,6 +5,7 @@ import { AuditLog } from '../changes/audit-log';
 import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
 import { RoundTimeline } from '../reports/round-timeline';
+import { LogLevels } from './log-levels';
 
 /** All but the stream, which is no reply. */
 export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
@@ -23,6 +24,7 @@ export class AdminHandlers {
     audit: AuditLog,
     timeline: RoundTimeline,
     frontier: JobFrontier,
+    logLevels: LogLevels,
   ) {
     this.handlers = {
       'pool.list': async (_, { pools: allowed }) => {
@@ -35,6 +37,7 @@ export class AdminHandlers {
       'audit-log.list': (request) => audit.list(request),
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
+      'service.log-level': (request, _, pool) => logLevels.set(pool, request),
       'job.frontier': ({ job }, _, pool) => frontier.read(pool, job),
     };
   }

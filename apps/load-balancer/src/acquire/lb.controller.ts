@@ -7,6 +7,7 @@ import {
   ClearSessionsRequest,
   DecisionsRequest,
   FinishSessionRequest,
+  GetLeaseRequest,
   ListLeasesRequest,
   ListSessionsRequest,
   LoadBalancerStatusRequest,
@@ -94,6 +95,11 @@ export class LbController {
       throw new BroomwagonError('VALIDATION_FAILED', 'Name a server or a worker, not both', { field: 'workerId' });
     }
     return this.inspections.leases(pool, body);
+  }
+
+  @Operation('lb.lease')
+  lease({ leaseId }: GetLeaseRequest, { pool }: MessageContext) {
+    return this.inspections.lease(pool, leaseId);
   }
 
   @Operation('lb.sessions')

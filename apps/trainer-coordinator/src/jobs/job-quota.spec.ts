@@ -22,6 +22,7 @@ describe('job.configure', () => {
     const quota = { weight: 1_000, maxInFlight: 2 };
     expect(await fixture.call('job.configure', { job: 'capped', quota })).toEqual({
       job: 'capped',
+      version: 1,
       quota,
       inFlight: 0,
     });
@@ -34,7 +35,7 @@ describe('job.configure', () => {
     await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
     await worker.complete(claims.find(({ job }) => job === 'capped') as Claim);
     expect(await waiting).toHaveLength(1);
-    expect(await fixture.call('job.configure', { job: 'capped' })).toEqual({ job: 'capped', quota, inFlight: 2 });
+    expect(await fixture.call('job.configure', { job: 'capped' })).toMatchObject({ version: 1, quota, inFlight: 2 });
     const rest = worker.claim(10, 20_000);
     await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
     await fixture.call('job.configure', { job: 'capped', quota: {} });

@@ -45,9 +45,9 @@ export class JobController {
   }
 
   @Operation('job.configure')
-  async configure({ job, quota }: ConfigureJobRequest, { pool }: MessageContext) {
+  async configure({ job, quota, ifVersion }: ConfigureJobRequest, { pool }: MessageContext) {
     const changed = quota && { ...quota, weight: quota.weight ?? DEFAULT_WEIGHT };
-    const { madeRoom, ...answer } = await this.jobs.configure(pool, { job, ...changed });
+    const { madeRoom, ...answer } = await this.jobs.configure(pool, { job, ifVersion, ...changed });
     if (madeRoom) this.grants.soon(pool);
     return answer;
   }

@@ -3,6 +3,7 @@ import { checkTiers, DEFAULT_TIERS } from '@broomwagon/policies';
 
 /** Off by default; the engine is a 7B model on one device. */
 export const REBALANCE_DEFAULTS: RebalanceSettings = {
+  version: 0,
   mode: 'off',
   policy: 'tier-cost',
   tiers: [...DEFAULT_TIERS],

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { createHash } from 'node:crypto';
 import {
+  BroomwagonError,
   invalidField,
   LIMITS,
   type ConfigureRebalanceRequest,
@@ -24,6 +25,9 @@ import { MoveSenderService } from './move-sender.service';
 import { PlannerService } from './planner.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
+/** Changes of settings that other callers may make while one is made. */
+const MOST_TRIES = 64;
+
 /** Plans of moves: made, kept for a while, carried out, and looked at. */
 @Injectable()
 export class RebalanceService {
@@ -35,12 +39,28 @@ export class RebalanceService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
-  async configure(pool: PoolName, change: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
-    const settings = changedSettings(await this.settings(pool), change);
-    await this.pools.add(pool);
-    await this.store.settings(pool, { settings: JSON.stringify(settings) });
-    return settings;
+  /**
+   * Changes the settings over the version that they were read with, so that no change of another caller is lost.
+   * @throws BroomwagonError VALIDATION_FAILED, VERSION_MISMATCH, OVERLOADED, UNAVAILABLE
+   */
+  async configure(pool: PoolName, { ifVersion, ...change }: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const before = await this.settings(pool);
+      const { version } = before;
+      const settings = changedSettings(before, change);
+      if (JSON.stringify(settings) === JSON.stringify(before)) return before;
+      if (ifVersion !== undefined && ifVersion !== version) {
+        throw new BroomwagonError('VERSION_MISMATCH', `The settings have the version ${version}`, {
+          field: 'ifVersion',
+        });
+      }
+      await this.pools.add(pool);
+      settings.version += 1;
+      const text = JSON.stringify(settings);
+      const stored = await this.store.settings(pool, { settings: text, ifVersion: version });
+      if (stored.settings === text) return settings;
+    }
+    throw new BroomwagonError('OVERLOADED', 'Other callers change the settings of the rebalancer all the time');
   }
 
   /** @throws BroomwagonError UNAVAILABLE */

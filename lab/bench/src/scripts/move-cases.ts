@@ -44,7 +44,7 @@ export class MoveCases {
     }
     await this.runner.measure(INPUT, async () => {
       await moves.calls(pool);
-      await moves.settings(pool, { settings: 's'.repeat(2_000) });
+      await moves.settings(pool, { settings: JSON.stringify({ tiers: 's'.repeat(2_000) }), ifVersion: 0 });
       const planned = [
         ...claims.map(({ requestId, attempt }) => ({ requestId, attempt, toServerId: 'server-2' })),
         ...results.flatMap((result, index) =>

@@ -1,5 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { headers as makeHeaders, type MsgHdrs } from 'nats';
+import { headers as makeHeaders, type MsgHdrs, RequestStrategy } from 'nats';
 import type { MessagingConnection } from '../connection';
 import { injectTrace, inRequestSpan } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
@@ -55,6 +55,26 @@ export class MessagingClient {
    */
   request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
     return inRequestSpan(subject, () => this.requestOnce<Reply>(subject, body, options));
+  }
+
+  /**
+   * Sends a request that every replica takes, and returns the replies: ends 300 ms after the last one. A
+   * replica that answers with an error is left out.
+   * @param maxWaitMs for the first reply
+   * @throws BroomwagonError UNAVAILABLE when nobody subscribes to the subject
+   */
+  async requestAll<Reply>(subject: string, body: object, maxWaitMs: number): Promise<Reply[]> {
+    const options = { strategy: RequestStrategy.JitterTimer, maxWait: maxWaitMs };
+    const replies: Reply[] = [];
+    try {
+      for await (const message of await this.connection.nats.requestMany(subject, JSON.stringify(body), options)) {
+        const reply = decodeBody(message.data);
+        if (wireErrorOf(reply) === undefined) replies.push(reply as Reply);
+      }
+    } catch (error) {
+      throw sendFailure(subject, error);
+    }
+    return replies;
   }
 
   private async requestOnce<Reply>(subject: string, body: object, options: RequestOptions): Promise<Reply> {

@@ -60,6 +60,20 @@ it('lists the leases of a server, of a worker and of the pool', async () => {
   await expect(inspection.leases(test.pool, { workerId: 'c' })).rejects.toMatchObject({ code: 'WORKER_NOT_FOUND' });
 });
 
+it('shows one lease, while it lives', async () => {
+  await test.server('a');
+  const worker = await test.worker('w');
+  const { acquireId, seq } = await test.acquire(worker, { requestId: 'r' });
+  const leaseId = `${seq}.${acquireId}`;
+  const shown = { leaseId, requestId: 'r', serverId: 'a', ...worker };
+  expect(await inspection.lease(test.pool, leaseId)).toMatchObject(shown);
+  for (const other of [`${seq + 1}.${acquireId}`, `${seq}.x`, acquireId]) {
+    await expect(inspection.lease(test.pool, other)).rejects.toMatchObject({ code: 'LEASE_NOT_FOUND' });
+  }
+  await test.leases.release(test.pool, [{ acquireId }]);
+  await expect(inspection.lease(test.pool, leaseId)).rejects.toMatchObject({ code: 'LEASE_NOT_FOUND' });
+});
+
 it('pages through all leases of a pool', async () => {
   await test.server('a', 400);
   const worker = await test.worker('w');

@@ -4,6 +4,8 @@ import {
   type DecisionsReply,
   type DecisionsRequest,
   type JobId,
+  type LeaseId,
+  type LeaseStatus,
   type ListGroupsReply,
   type ListGroupsRequest,
   type ListLeasesReply,
@@ -27,7 +29,9 @@ interface Cursor {
 type RawDecisions = Pick<DecisionsReply, 'decisions'> & { more: boolean };
 
 const workers = transition<Cursor, ListWorkersReply & Cursor>('inspection/workers');
-const leases = transition<ListLeasesRequest & Cursor, ListLeasesReply & Cursor>('inspection/leases');
+const leases = transition<ListLeasesRequest & Cursor & { leaseId?: LeaseId }, ListLeasesReply & Cursor>(
+  'inspection/leases',
+);
 const requests = transition<ListRequestsRequest & Cursor & { minAgeMs: number }, ListRequestsReply & Cursor>(
   'inspection/requests',
 );
@@ -52,6 +56,12 @@ export class InspectionStore extends storeOf({
   async leases(pool: PoolName, { cursor = '0', ...selector }: ListLeasesRequest): Promise<ListLeasesReply> {
     const page = await this.runner.run(leases, pool, { ...selector, cursor });
     return { leases: oldestFirst(page.leases, 'ageMs'), ...next(page) };
+  }
+
+  /** @throws LEASE_NOT_FOUND */
+  async lease(pool: PoolName, leaseId: LeaseId): Promise<LeaseStatus> {
+    const page = await this.runner.run(leases, pool, { leaseId, cursor: '0' });
+    return page.leases[0]!;
   }
 
   /** @throws JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND */

@@ -28,6 +28,6 @@ export interface PayloadRoomAnswer {
 export class JobStore extends storeOf({
   /** Blocks the claims of a job while its payloads have no room, or ends that. */
   payloadRoom: transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room'),
-  /** Sets the quota of a job; without a weight it only reads. */
-  configure: transition<{ job: JobId } & Partial<JobQuota>, ConfigureJobAnswer>('jobs/configure'),
+  /** Sets the quota of a job; without a weight it only reads. @throws BroomwagonError VERSION_MISMATCH */
+  configure: transition<{ job: JobId; ifVersion?: number } & Partial<JobQuota>, ConfigureJobAnswer>('jobs/configure'),
 }) {}

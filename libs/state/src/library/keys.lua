@@ -130,7 +130,7 @@ Keys.formerWorker = by_one('former-worker:') -- string, 24 h: it was registered 
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
-Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight
+Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight, version
 Keys.counts = by_one('job-counts:') -- hash: requests by state
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state
 Keys.recount = by_one('job-recount:')

@@ -103,6 +103,12 @@ const save = transition<
 >('moves/save-plan');
 const calls = transition<{ cursor: string }, CallsPage>('moves/calls');
 
+interface SettingsChange {
+  settings?: string;
+  ifVersion?: number;
+  turnMs?: number;
+}
+
 /** Plans and the moves of requests: one script a method, safe to repeat. */
 @Injectable()
 export class MoveStore extends storeOf({
@@ -113,8 +119,11 @@ export class MoveStore extends storeOf({
   /** One page of leases that are not moved yet; begin with cursor `0`, which also ends it. */
   repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
   status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
-  /** The settings of the rebalancer: JSON that is kept. With `turnMs`: whether the caller is to plan, for so long. */
-  settings: transition<{ settings?: string; turnMs?: number }, { settings?: string; turn?: true }>('moves/settings'),
+  /**
+   * The settings of the rebalancer: JSON, stored only over the version `ifVersion`. With `turnMs`: whether the caller
+   * is to plan, for so long.
+   */
+  settings: transition<SettingsChange, { settings?: string; turn?: true }>('moves/settings'),
 }) {
   /**
    * Keeps a plan; one that is there stays. Returns the summary that is kept.

@@ -1,30 +1,20 @@
 --[[ Changes settings of a pool, checked by the caller. Another policy is prepared first: the one in force decides until
 every server is scored for both (servers/rescore), then pools/finish-settings lets the other one take over.
 ARGV[1] JSON: {set: name -> text; reset: list of names; ifVersion: version that the settings must have, or absent}
-Reply: RawSettings. The version grows by one when anything has changed, and the new version is added to the history,
-  of which the last 32 are kept
+Reply: RawSettings. A change that is in force already succeeds with any ifVersion, so that a repeat succeeds. The
+  version grows by one when anything has changed, and the new version is added to the history, of which the last 32 are
+  kept
 Errors: VERSION_MISMATCH.
 Flags: allow-oom ]]
 return function(tx, args)
   local DEFAULT_POLICY = 'least-inflight'
   local KEPT = 32
-  local changed = false
-  local version = Settings.number(tx, 'version') or 0
-  if args.ifVersion and args.ifVersion ~= version then
-    return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
-  end
-  local first = version == 0 and Settings.history_entry(tx)
+  local changed, gone = {}, {}
 
   local function put(name, value)
     -- As it is stored: for Settings `never` is the same as not set.
     if (redis.call('HGET', tx.key.settings, name) or nil) == value then return end
-    changed = true
-    if value then
-      redis.call('HSET', tx.key.settings, name, value)
-    else
-      redis.call('HDEL', tx.key.settings, name)
-    end
-    tx.settings = nil
+    if value then changed[name] = value else table.insert(gone, name) end
   end
 
   -- The policy wanted last is that which is coming, or else the one in force.
@@ -40,21 +30,27 @@ return function(tx, args)
     if name ~= 'policy' then put(name, value) end
   end
   local in_force = Settings.get(tx, 'policy') or DEFAULT_POLICY
-  if wanted and wanted ~= (Settings.get(tx, 'nextPolicy') or in_force) then
-    changed = true
+  local has_new_policy = wanted and wanted ~= (Settings.get(tx, 'nextPolicy') or in_force)
+  if has_new_policy then put('nextPolicy', wanted ~= in_force and wanted or nil) end
+  if not has_new_policy and not next(changed) and not gone[1] then return Settings.json(tx) end
+
+  local version = Settings.number(tx, 'version') or 0
+  if args.ifVersion and args.ifVersion ~= version then
+    return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
+  end
+  if version == 0 then redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx)) end
+  if has_new_policy then
     redis.call('DEL', tx.key.nextEligible)
-    put('nextPolicy', wanted ~= in_force and wanted or nil)
     if wanted == 'consistent-hash' and in_force ~= wanted then
       redis.call('UNLINK', tx.key.ring)
-      put('ringGeneration', Format.integer(redis.call('HINCRBY', tx.key.meta, 'ringGeneration', 1)))
+      changed.ringGeneration = Format.integer(redis.call('HINCRBY', tx.key.meta, 'ringGeneration', 1))
     end
   end
-  if changed then
-    redis.call('HINCRBY', tx.key.settings, 'version', 1)
-    tx.settings = nil
-    if first then redis.call('LPUSH', tx.key.settingsHistory, first) end
-    redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
-    redis.call('LTRIM', tx.key.settingsHistory, 0, KEPT - 1)
-  end
+  changed.version = Format.integer(version + 1)
+  Hashes.set(tx.key.settings, changed)
+  if gone[1] then redis.call('HDEL', tx.key.settings, unpack(gone)) end
+  tx.settings = nil
+  redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
+  redis.call('LTRIM', tx.key.settingsHistory, 0, KEPT - 1)
   return Settings.json(tx)
 end

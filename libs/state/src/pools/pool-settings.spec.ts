@@ -22,6 +22,17 @@ describe('settings of a pool', () => {
     expect((await worker.acquire()).error).toBe('NO_SERVER_AVAILABLE');
   });
 
+  it('are refused for another version, and then nothing is changed; what is in force already is not refused', async () => {
+    const change = (maxSessions: number) =>
+      test.pools.configure(test.pool, { maxSessions, policy: 'consistent-hash' }, ['slowStartMs'], 0);
+    await test.configure({ slowStartMs: 5 });
+    const before = await test.redis.hgetall(`${test.root}:settings`);
+    await expect(change(7)).rejects.toMatchObject({ code: 'VERSION_MISMATCH', field: 'ifVersion' });
+    expect(await test.redis.hgetall(`${test.root}:settings`)).toEqual(before);
+    const repeat = await test.pools.configure(test.pool, { slowStartMs: 5 }, [], 0);
+    expect(repeat).toMatchObject({ version: 1, settings: { slowStartMs: 5 } });
+  });
+
   it('take `never` for the margin, which is the default: a session stays whatever the load', async () => {
     await test.server('a', 9);
     await test.server('b', 9);

@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import {
+  type LogLevelReply,
+  logLevelSubject,
+  type PoolName,
+  type ReplicasLogLevelReply,
+  type SetLogLevelRequest,
+} from '@broomwagon/contracts';
+import { MessagingClient } from '@broomwagon/messaging';
+
+/** Longest time for the first reply, milliseconds. */
+const MAX_WAIT_MS = 2_000;
+
+/** Sets the level of the logs of running services. */
+@Injectable()
+export class LogLevels {
+  constructor(private readonly client: MessagingClient) {}
+
+  /**
+   * Sends the request to every replica that serves the pool. A slow replica may be missing in the reply.
+   * @throws BroomwagonError UNAVAILABLE when no service serves the pool
+   */
+  async set(pool: PoolName, request: SetLogLevelRequest): Promise<ReplicasLogLevelReply> {
+    return { replicas: await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS) };
+  }
+}
