@@ -123,6 +123,12 @@ export class JobLedgerRequest extends JobRequest {
 export interface JobLedgerReply {
   /** Cost of the policy. */
   summary: LedgerSummary;
+  /**
+   * `lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which earlier rounds have
+   * cut is compared with those rounds, so under an unbiased policy this value approaches 1 and that of one round does
+   * not.
+   */
+  lengthBiasSoFar?: number;
   /** Bounds of the last policy of the job, and a length bias of 5 %, that are nearly reached or exceeded. */
   alarms: LedgerAlarm[];
 }

@@ -46,7 +46,7 @@ export interface FrontierCost {
   /** Share of generated tokens that were thrown away. */
   wasteShare: number;
 }
-/** One step of the job, from its ledger. */
+/** One step of the job, from its ledger. `lengthBias` is that of all steps up to it. */
 export interface FrontierStep extends FrontierCost {
   roundId: RoundId;
   /** Training step, from 1. */

@@ -63,8 +63,9 @@ export class JobFrontier {
   private async stepOf(pool: string, job: JobId, round: TrainedRound): Promise<FrontierStep | undefined> {
     const { roundId, step, kind } = round;
     const options = { timeoutMs: this.config.callTimeoutMs };
-    const { summary } = await this.client.call(pool, 'job.ledger', { job, roundId }, options);
-    const { trained, offPolicyShare, lengthBias, waste } = summary;
+    const { summary, lengthBiasSoFar } = await this.client.call(pool, 'job.ledger', { job, roundId }, options);
+    const { trained, offPolicyShare, waste } = summary;
+    const lengthBias = lengthBiasSoFar!;
     if (trained.samples === 0) return undefined;
     const stepSeconds = secondsOf(round);
     const tokensPerSecond = (trained.samples * trained.meanTokens) / stepSeconds;

@@ -74,7 +74,7 @@ export class JobController {
 
   @Operation('job.ledger')
   ledger({ job, roundId }: JobLedgerRequest, { pool }: MessageContext) {
-    return this.ledgers.read(pool, job, roundId);
+    return roundId === undefined ? this.ledgers.read(pool, job) : this.ledgers.ofRound(pool, job, roundId);
   }
 
   @Operation('job.delete')

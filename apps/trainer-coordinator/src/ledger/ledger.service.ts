@@ -1,12 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import type { JobId, JobLedgerReply, LedgerBounds, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
-import { ledgerAlarms, summariseLedger } from '@broomwagon/policies';
-import { LedgerStore } from '@broomwagon/state';
+import { addCounters, ledgerAlarms, type LedgerCounters, summariseLedger } from '@broomwagon/policies';
+import { InspectionStore, LedgerStore } from '@broomwagon/state';
 
 /** What the tail policy costs: read from counters that the transitions keep. */
 @Injectable()
 export class LedgerService {
-  constructor(private readonly ledgers: LedgerStore) {}
+  constructor(
+    private readonly ledgers: LedgerStore,
+    private readonly inspections: InspectionStore,
+  ) {}
 
   /** Over all steps of a job, or of one round that is kept. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
   async read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<JobLedgerReply> {
@@ -15,6 +18,31 @@ export class LedgerService {
     const summary = summariseLedger(counters, open);
     return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
   }
+
+  /** Of one round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  async ofRound(pool: PoolName, job: JobId, roundId: RoundId): Promise<JobLedgerReply> {
+    const ledger = await this.read(pool, job, roundId);
+    const { rounds } = await this.inspections.rounds(pool, { job });
+    // Latest first.
+    const later = rounds.slice(0, Math.max(0, rounds.map((one) => one.roundId).indexOf(roundId)));
+    const { counters, open } = await this.ledgers.read(pool, { job });
+    for (const round of later) {
+      const ofRound = await this.ledgers.read(pool, { job, roundId: round.roundId });
+      addCounters(counters, negative(ofRound.counters));
+      addCounters(open, negative(ofRound.open), ofRound.closed);
+    }
+    // Rounds may have counted more between two reads.
+    const lengthBiasSoFar = summariseLedger(atLeastZero(counters), atLeastZero(open)).lengthBias;
+    return { ...ledger, lengthBiasSoFar };
+  }
+}
+
+function negative(counters: LedgerCounters): LedgerCounters {
+  return Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, -count]));
+}
+
+function atLeastZero(counters: LedgerCounters): LedgerCounters {
+  return Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, Math.max(0, count)]));
 }
 
 function boundsOf({ maxOffPolicyShare, maxVersionSpan, maxCuts }: TailPolicy): LedgerBounds {

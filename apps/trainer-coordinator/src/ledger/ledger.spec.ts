@@ -43,7 +43,14 @@ describe('the ledger and the prompt memory', () => {
       waste: { tokens: 0 },
       cutsPerGroup: { max: 0 },
     });
+    const biasesSoFar = async (...roundIds: string[]) => {
+      const read = (roundId: string) => fixture.call('job.ledger', { job, roundId });
+      return (await Promise.all(roundIds.map(read))).map((one) => one.lengthBiasSoFar);
+    };
     expect((await fixture.call('job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
+    // Trained: 3 and 5. Of all: 3, 5, 7, and one that is longer than 6.
+    const biasOfFirst = 4 / 5.5;
+    expect(await biasesSoFar(first.roundId)).toEqual([biasOfFirst]);
     await fixture.close(first);
     await fixture.swept();
     expect((await fixture.call('job.ledger', { job })).summary.admitted).toEqual(short.ledger?.admitted);
@@ -67,6 +74,9 @@ describe('the ledger and the prompt memory', () => {
       lengthBias: 1,
       offPolicyShare: 13 / 25,
     });
+    // The second round trains only what the first one has cut: 7 and 10 of 10.
+    expect(long.ledger?.lengthBias).toBeLessThan(0.9);
+    expect(await biasesSoFar(first.roundId, second.roundId)).toEqual([biasOfFirst, 1]);
     // Steps of 4 and of 9 (8.5) tokens.
     expect(summary.batchVariation).toBeCloseTo(2.5 / 6.5, 6);
     expect(alarms).toEqual([{ bound: 'cutsPerGroup', value: 1, limit: 1, state: 'near' }]);

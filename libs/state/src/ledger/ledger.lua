@@ -1,6 +1,7 @@
 -- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded
 -- into the job's with its round; what comes after that is counted in both. In `open.length.*` it also has the samples
--- that were cut without an end, which the job counts in a hash of its own for as long as they stand so.
+-- that were cut without an end, which the job counts in a separate hash until they run again or are dropped; then
+-- `open.closed.*` of the round in which that happens counts them.
 local Ledger = {}
 
 function Tx.fields.ledgers() return {} end -- job/roundId -> 'round', 'job' or 'both': where its counters are
@@ -20,8 +21,8 @@ function Ledger.count(tx, job, round_id, name, by)
   if where ~= 'round' then redis.call('HINCRBY', tx.key:jobLedger(job), name, Format.integer(by)) end
 end
 
--- Whether a counter of a round is one of its job too. Samples cut without an end are counted by the job for as long as
--- they are; a cancelled round has trained nothing, though its results may have been read before.
+-- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a separate
+-- hash; a cancelled round has trained nothing, although its results may have been read before.
 function Ledger.passes_on(name, is_cancelled)
   if string.match(name, '^open%.') then return false end
   return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
@@ -54,7 +55,7 @@ function Ledger.count_lost(tx, job, round_id, tokens)
   Ledger.count(tx, job, round_id, 'cut.length.' .. Format.integer(LengthBin.of(tokens)), 1)
 end
 
--- A sample was cut with its tokens kept. Returns what close_open needs when it goes on.
+-- A sample was cut with its tokens kept. Returns the bin that close_open needs when the sample runs again.
 function Ledger.count_open(tx, job, round_id, tokens)
   local bin = Format.integer(LengthBin.of(tokens))
   Ledger.count(tx, job, round_id, 'open.length.' .. bin, 1)
@@ -62,7 +63,11 @@ function Ledger.count_open(tx, job, round_id, tokens)
   return bin
 end
 
-function Ledger.close_open(tx, job, bin)
+function Ledger.close_open(tx, job, round_id, bin)
+  -- The round of a group that is dropped later may be deleted already.
+  if redis.call('EXISTS', tx.key:round(job, round_id)) == 1 then
+    redis.call('HINCRBY', tx.key:roundLedger(job, round_id), 'open.closed.' .. bin, 1)
+  end
   if redis.call('HINCRBY', tx.key:openLengths(job), bin, -1) <= 0 then redis.call('HDEL', tx.key:openLengths(job),
     bin) end
 end

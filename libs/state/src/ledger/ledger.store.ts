@@ -9,6 +9,8 @@ export interface StoredLedger {
   counters: Record<string, number>;
   /** Of samples that have not ended. */
   open: Record<string, number>;
+  /** Of samples that were cut in earlier rounds and have run again, or were dropped, in this round; none of a job. */
+  closed: Record<string, number>;
   /** Of that round, or of the job's last one. */
   policy?: TailPolicy;
 }

@@ -10,16 +10,16 @@ return function(tx, args)
     'policy')
   if round_id and not policy then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
 
-  local counters, open = {}, {}
+  local counters, open, closed = {}, {}, {}
   local function add(into, name, count) into[name] = (into[name] or 0) + tonumber(count) end
   local function add_ledger(id)
     local is_cancelled = redis.call('HGET', tx.key:round(job, id), 'state') == 'cancelled'
     for name, count in pairs(Hashes.all(tx.key:roundLedger(job, id))) do
-      local length = string.match(name, '^open%.length%.(%d+)$')
+      local kind, length = string.match(name, '^open%.(%a+)%.(%d+)$')
       if Ledger.passes_on(name, is_cancelled) then
         add(counters, name, count)
       elseif length and round_id then
-        add(open, 'cut.length.' .. length, count)
+        add(kind == 'length' and open or closed, 'cut.length.' .. length, count)
       end
     end
   end
@@ -32,5 +32,6 @@ return function(tx, args)
     end
     for bin, count in pairs(Hashes.all(tx.key:openLengths(job))) do add(open, 'cut.length.' .. bin, count) end
   end
-  return Reply.object({}, { counters = cjson.encode(counters), open = cjson.encode(open), policy = policy or nil })
+  return Reply.object({}, { counters = cjson.encode(counters), open = cjson.encode(open),
+    closed = cjson.encode(closed), policy = policy or nil })
 end

@@ -90,7 +90,7 @@ function Requests.move(tx, request, group, to, fields, front)
       request.tokens))
   elseif from == 'unfinished' then
     local bin = redis.call('HGET', tx.key:request(request.id), 'openBin')
-    if bin then Ledger.close_open(tx, request.job, bin) end
+    if bin then Ledger.close_open(tx, request.job, group.roundId, bin) end
     redis.call('HDEL', tx.key:request(request.id), 'openBin')
   end
   request.state = to

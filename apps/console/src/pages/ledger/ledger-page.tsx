@@ -69,8 +69,12 @@ function LedgerOfJob({ job }: { job: string }) {
       {steps.length === 0 && <Text>No round of this job is completed yet.</Text>}
       {steps.length > 0 && (
         <SimpleGrid cols={{ base: 1, md: 2 }}>
-          <Section title="Bias: mean length of trained / of all samples - 1">
-            {share('Bias of the length', 'bar', ({ ledger }) => ledger.lengthBias - 1)}
+          <Section title="Bias so far: mean length of trained / of all samples - 1">
+            {share('Bias of the length', 'bar', ({ biasSoFar }) => biasSoFar - 1)}
+            <Text size="xs" c="dimmed">
+              Each point compares the samples trained until then with all samples started until then: it returns to 0
+              when long samples that were cut are trained in a later step, and stays below 0 if they are lost.
+            </Text>
           </Section>
           <Section title="Trained tokens of older weights">
             {share('Off-policy share', 'warn', ({ ledger }) => ledger.offPolicyShare)}

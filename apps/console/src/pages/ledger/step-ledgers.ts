@@ -5,11 +5,13 @@ export interface Step {
   /** From the opening of the round to its last group. */
   seconds: number;
   ledger: Schemas['LedgerSummary'];
+  /** Mean length of trained / of all samples of the steps up to this one. */
+  biasSoFar: number;
 }
 
 /** Reads the ledgers of the last rounds of jobs; that of a closed round does not change and is read once. */
 export class StepLedgers {
-  private readonly closed = new Map<string, Schemas['LedgerSummary']>();
+  private readonly closed = new Map<string, Schemas['JobLedgerReply']>();
 
   constructor(
     private readonly client: AdminClient,
@@ -24,7 +26,8 @@ export class StepLedgers {
     const steps: Step[] = [];
     for (const round of completed.toReversed()) {
       const seconds = (round.completedAtMs! - round.openedAtMs) / 1_000;
-      steps.push({ step: round.step, seconds, ledger: await this.ledger(job, round, signal) });
+      const { summary: ledger, lengthBiasSoFar } = await this.ledger(job, round, signal);
+      steps.push({ step: round.step, seconds, ledger, biasSoFar: lengthBiasSoFar! });
     }
     return steps;
   }
@@ -34,10 +37,10 @@ export class StepLedgers {
     const known = this.closed.get(key);
     if (known !== undefined) return known;
     const params = { path: { pool: this.pool, job, roundId } };
-    const { summary } = await dataOf(
+    const ledger = await dataOf(
       this.client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params, signal }),
     );
-    if (state === 'closed') this.closed.set(key, summary);
-    return summary;
+    if (state === 'closed') this.closed.set(key, ledger);
+    return ledger;
   }
 }
