@@ -19,7 +19,7 @@ export class LedgerService {
     return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
   }
 
-  /** Of one round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  /** Of a round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
   async ofRound(pool: PoolName, job: JobId, roundId: RoundId): Promise<JobLedgerReply> {
     const ledger = await this.read(pool, job, roundId);
     const { rounds } = await this.inspections.rounds(pool, { job });

@@ -21,8 +21,8 @@ function Ledger.count(tx, job, round_id, name, by)
   if where ~= 'round' then redis.call('HINCRBY', tx.key:jobLedger(job), name, Format.integer(by)) end
 end
 
--- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a separate
--- hash; a cancelled round has trained nothing, although its results may have been read before.
+-- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a
+-- separate hash; a cancelled round has trained nothing, although its results may have been read before.
 function Ledger.passes_on(name, is_cancelled)
   if string.match(name, '^open%.') then return false end
   return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
