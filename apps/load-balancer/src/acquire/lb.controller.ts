@@ -82,7 +82,7 @@ export class LbController {
   /** Totals and the first page of servers by id. */
   @Operation('lb.status')
   async status(_body: LoadBalancerStatusRequest, { pool }: MessageContext) {
-    const [totals, page] = await Promise.all([this.pools.status(pool), this.servers.list(pool)]);
+    const [totals, page] = await Promise.all([this.pools.status(pool), this.servers.list(pool, {})]);
     const perServer = page.servers
       .map(({ serverId, state, epoch, inflight, maxInflight }) => ({ serverId, state, epoch, inflight, maxInflight }))
       .sort((one, other) => (one.serverId < other.serverId ? -1 : 1));

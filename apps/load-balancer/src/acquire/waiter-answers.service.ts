@@ -48,22 +48,17 @@ export class WaiterAnswersService {
   /** Answers the waiters whose deadline has passed. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('expire-waiters', EXPIRE_INTERVAL_MS)
   async expire(pool: string): Promise<void> {
-    let reply;
-    do {
-      reply = await this.store.expire(pool);
-      this.send(reply);
-    } while (reply.more);
+    let left = 0;
+    for await (const page of this.store.whileMore('expire', pool)) {
+      this.send(page);
+      left = page.waiting;
+    }
     // A free place and a waiter exist together only if a process died before it granted.
-    if (reply.waiting > 0) await this.grant(pool);
+    if (left > 0) await this.grant(pool);
   }
 
   /** Grants the free places of a pool to its waiters. @throws BroomwagonError UNAVAILABLE */
   async grant(pool: string): Promise<void> {
-    let more = true;
-    while (more) {
-      const reply = await this.store.grant(pool);
-      this.send(reply);
-      more = reply.more;
-    }
+    for await (const page of this.store.whileMore('grant', pool)) this.send(page);
   }
 }

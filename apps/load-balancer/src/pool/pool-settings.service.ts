@@ -7,7 +7,7 @@ import {
   type RollbackPoolRequest,
 } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
-import { PoolDirectory, PoolStore, ServerStore, type StoredSettings, scanPages } from '@broomwagon/state';
+import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 
 /** A replica finishes the change of settings of a replica that died after this time. */
@@ -58,9 +58,7 @@ export class PoolSettingsService {
   /** Scores every server for the new settings, page by page; then the new policy is used. */
   private async apply(pool: string, stored: StoredSettings): Promise<StoredSettings> {
     if (stored.isScored) return stored;
-    for await (const page of scanPages((cursor) => this.servers.rescore(pool, { cursor }))) {
-      this.waiters.sendAll(pool, page);
-    }
+    for await (const page of this.servers.pages('rescore', pool)) this.waiters.sendAll(pool, page);
     const applied = await this.settings.finish(pool, stored.version);
     this.logger.log({ pool, version: applied.version, policy: applied.policy }, 'Settings of a pool were changed');
     return applied;

@@ -58,14 +58,14 @@ it('resumes an engine of two pools when neither pauses it, and an unreachable en
   await servers.remove('one', { serverId: 'in-one' });
   await service.tell('one');
   expect(engine.paused).toBe(true);
-  expect(await weights.engineResumes('one', { cursor: '0' })).toMatchObject({ steps: [] });
+  expect(await weights.engineResumes('one', {})).toMatchObject({ steps: [] });
   engine.away = true;
   await weights.end('two', { syncId: 'two', outcome: 'rolled-back', reason: 'deadline' });
   await service.tell('two');
   engine.away = false;
   await service.tell('two');
   expect(engine.paused).toBe(false);
-  expect(await weights.engineSteps('two', { cursor: '0' })).toMatchObject({ resumes: false });
+  expect(await weights.engineSteps('two', {})).toMatchObject({ resumes: false });
 });
 
 it.each(['the same replica', 'another replica, after a new generation'])(

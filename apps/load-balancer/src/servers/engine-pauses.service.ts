@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { LIMITS } from '@broomwagon/contracts';
 import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
-import { PoolDirectory, WeightStore, type EngineStep, scanPages } from '@broomwagon/state';
+import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
@@ -36,7 +36,7 @@ export class EnginePausesService {
   async tell(pool: string): Promise<void> {
     await this.recordLost(pool);
     let resumes = false;
-    for await (const page of scanPages((cursor) => this.weights.engineSteps(pool, { cursor }))) {
+    for await (const page of this.weights.pages('engineSteps', pool)) {
       await this.tellAll(page.steps, (step) => this.pause(pool, step));
       ({ resumes } = page);
     }
@@ -60,7 +60,7 @@ export class EnginePausesService {
   /** Returns the number of engines whose resume has failed for a minute. */
   private async resumeAll(pool: string): Promise<number> {
     let overdue = 0;
-    for await (const page of scanPages((cursor) => this.weights.engineResumes(pool, { cursor }))) {
+    for await (const page of this.weights.pages('engineResumes', pool)) {
       await this.tellAll(page.steps, (step) => this.resume(pool, step));
       for (const step of page.givenUp) {
         this.paused.get(pool)?.delete(engineOf(step));

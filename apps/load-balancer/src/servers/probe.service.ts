@@ -84,8 +84,8 @@ export class ProbeService implements OnModuleDestroy {
   async probe(pool: string): Promise<void> {
     const there: ServerStatus[] = [];
     const loads: Promise<LoadReport | undefined>[] = [];
-    for await (const page of this.servers.pages(pool)) {
-      for (const servers of pagesOf(page)) {
+    for await (const page of this.servers.pages('list', pool)) {
+      for (const servers of pagesOf(page.servers)) {
         // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
         const answered = await this.probes.ask(pool, asked);
@@ -223,21 +223,20 @@ export class ProbeService implements OnModuleDestroy {
       suspectAfterMs: 2 * this.config.probeIntervalMs,
       failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
     };
-    let offset: number | undefined = 0;
-    while (offset !== undefined) {
-      const reply = await this.servers.review(pool, limits, offset);
+    let isFirst = true;
+    for await (const reply of this.servers.pages('review', pool, limits)) {
       this.waiters.sendAll(pool, reply);
       for (const serverId of reply.suspected)
         this.logger.warn({ pool, serverId }, 'A server is silent and now suspect');
       for (const serverId of reply.failed)
         this.logger.error({ pool, serverId }, 'A server has failed; its leases have expired');
       if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
-      if (offset === 0) {
+      if (isFirst) {
         const { held, silent, watched } = reply;
         const message = 'Most servers fell silent at once: they stay in use';
         this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, message, { silent, watched });
       }
-      offset = reply.next;
+      isFirst = false;
     }
   }
 }

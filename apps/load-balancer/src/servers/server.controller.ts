@@ -85,7 +85,7 @@ export class ServerController {
   }
 
   @Operation('server.list')
-  list({ cursor }: ListServersRequest, { pool }: MessageContext) {
-    return this.store.list(pool, cursor);
+  list(body: ListServersRequest, { pool }: MessageContext) {
+    return this.store.list(pool, body);
   }
 }

@@ -112,7 +112,7 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async fence(pool: string, { serverId, epoch, reason }: FenceServerRequest): Promise<FenceServerReply> {
-    const reply = await this.store.fence(pool, serverId, epoch, reason ?? '');
+    const reply = await this.store.fence(pool, { serverId, epoch, reason });
     if (reply.changed) {
       this.metrics.serversFenced.inc();
       this.logger.warn({ pool, serverId, epoch, reason }, 'A server was fenced; its leases have expired');
@@ -129,9 +129,8 @@ export class ServersService {
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
   async reconcile(pool: string, request: ReconcileServerRequest): Promise<ReconcileServerReply> {
-    const page = await this.store.reconcile(pool, request);
-    const { answers, servers, more, cursor, ...reply } = page;
+    const { answers, servers, more, ...reply } = await this.store.reconcile(pool, request);
     this.waiters.sendAll(pool, { answers, servers, more });
-    return { ...reply, ...(cursor === '0' ? {} : { cursor }) };
+    return reply;
   }
 }

@@ -37,13 +37,10 @@ export class SweepService {
   }
 
   private async pages(pool: string): Promise<void> {
-    let more = true;
-    while (more) {
-      const page = await this.store.sweep(pool);
+    for await (const page of this.store.whileMore('sweep', pool)) {
       this.waiters.send(page);
       this.metrics.leasesReaped.inc(page.returned);
       if (page.grantsLeft) await this.waiters.grant(pool);
-      more = page.more;
       if (page.returned > 0) await failpoint('load-balancer.sweep.between-pages');
     }
   }

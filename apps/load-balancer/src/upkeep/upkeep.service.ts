@@ -61,10 +61,7 @@ export class UpkeepService {
 
   @InEachPool('expire-workers', upkeepInterval)
   async expireWorkers(pool: string): Promise<void> {
-    let more = true;
-    while (more) {
-      const reply = await this.workers.expire(pool, { gapMs: OUTAGE_AFTER_MS });
-      more = reply.more;
+    for await (const reply of this.workers.whileMore('expire', pool, { gapMs: OUTAGE_AFTER_MS })) {
       const alarm = reply.held && `workers-${reply.held}`;
       this.alarms.look(pool, 'workers', alarm, 'No worker expires for one time to live');
       if (reply.expired.length === 0) continue;
@@ -76,23 +73,17 @@ export class UpkeepService {
 
   @InEachPool('end-drains', upkeepInterval)
   async endDrains(pool: string): Promise<void> {
-    let offset: number | undefined = 0;
-    while (offset !== undefined) {
-      const { removed, next }: Awaited<ReturnType<ServerStore['endDrains']>> = await this.servers.endDrains(
-        pool,
-        offset,
-      );
+    for await (const { removed } of this.servers.pages('endDrains', pool)) {
       for (const { serverId, leases } of removed) {
         this.logger.log({ pool, serverId, leases }, 'A drained server was removed; its remaining leases have expired');
       }
       if (removed.length > 0) this.sweeper.soon(pool);
-      offset = next;
     }
   }
 
   @InEachPool('evict-sessions', SESSIONS_INTERVAL_MS)
   async evictSessions(pool: string): Promise<void> {
-    let more = true;
-    while (more) ({ more } = await this.sessions.evict(pool, { idleMs: this.config.sessionIdleMs }));
+    const pages = this.sessions.whileMore('evict', pool, { idleMs: this.config.sessionIdleMs });
+    while (!(await pages.next()).done);
   }
 }

@@ -50,7 +50,7 @@ export class WorkerController {
   }
 
   @Operation('worker.list')
-  list({ cursor }: ListWorkersRequest, { pool }: MessageContext) {
-    return this.inspections.workers(pool, cursor);
+  list(body: ListWorkersRequest, { pool }: MessageContext) {
+    return this.inspections.workers(pool, body);
   }
 }

@@ -41,12 +41,10 @@ export class AbortSweepService {
 
   /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
   async select(pool: PoolName, abortId: string): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.aborts.select(pool, { abortId });
+    for await (const page of this.aborts.whileMore('select', pool, { abortId })) {
       this.tell(pool, page);
       for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf({ error }));
       await failpoint('coordinator.abort.between-pages');
-      more = page.more;
     }
   }
 
@@ -82,11 +80,7 @@ export class AbortSweepService {
   }
 
   private async forget(pool: PoolName): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.aborts.forget(pool);
-      this.metrics.sweepPages.inc({ kind: 'forget' });
-      more = page.more;
-    }
+    for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });
   }
 
   private tell(pool: PoolName, { aborts, leases }: AbortCommands): void {

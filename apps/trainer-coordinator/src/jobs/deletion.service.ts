@@ -25,7 +25,7 @@ export class DeletionService {
     let step = await this.deletions.deleteJob(pool, job, force);
     if (step.state === 'open') {
       const { roundId } = step;
-      const { trainerEpoch } = await this.rounds.takeover(pool, job, `delete-${roundId}`);
+      const { trainerEpoch } = await this.rounds.takeover(pool, { job, takeoverId: `delete-${roundId}` });
       await this.rounds.cancel(pool, { job, roundId, trainerEpoch, mode: 'drop', reason: 'job.delete' });
       await this.pools.add(pool);
       await this.sweeper.sweep(pool);
@@ -38,7 +38,7 @@ export class DeletionService {
 
   /** @throws BroomwagonError POOL_IN_USE, UNAVAILABLE */
   async deletePool(pool: PoolName, force: boolean): Promise<DeletePoolReply> {
-    const jobs = await this.rounds.listJobs(pool, false);
+    const jobs = await this.rounds.allJobs(pool, false);
     await this.deletions.deletePool(pool, jobs, force);
     this.logger.log({ pool, jobs: jobs.length }, 'A pool was deleted');
     return { pool, jobs: jobs.length };
@@ -56,7 +56,7 @@ export class DeletionService {
     const { jobIdleMs, poolIdleMs } = this.config;
     // What a process that died has begun to delete is finished in any case.
     const beforeMs = jobIdleMs === 0 ? 0 : Date.now() - jobIdleMs;
-    for await (const { jobs } of this.rounds.idleJobs(pool, beforeMs)) {
+    for await (const { jobs } of this.rounds.pages('listJobs', pool, { idleBeforeMs: beforeMs })) {
       for (const job of jobs) {
         await this.deleteJob(pool, job, false).catch((error: unknown) => {
           this.logger.warn({ err: error, pool, job }, 'An idle job was not deleted');

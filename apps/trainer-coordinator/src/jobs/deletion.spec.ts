@@ -83,9 +83,9 @@ describe('job.delete', () => {
     const idle = await fixture.openRound(WAIT, 1);
     const open = await fixture.openRound(WAIT, 1);
     await call(pool, 'round.cancel', { ...idle.round, mode: 'drop', reason: 'test' });
-    const namesOf = async (beforeMs: number) => {
+    const namesOf = async (idleBeforeMs: number) => {
       const names = [];
-      for await (const { jobs } of fixture.rounds.idleJobs(pool, beforeMs)) names.push(...jobs);
+      for await (const { jobs } of fixture.rounds.pages('listJobs', pool, { idleBeforeMs })) names.push(...jobs);
       return names;
     };
     expect(await namesOf(Date.now() - 60_000)).toEqual([]);

@@ -40,8 +40,8 @@ export class JobController {
   }
 
   @Operation('job.list')
-  list({ openOnly = false, cursor }: ListJobsRequest, { pool }: MessageContext) {
-    return this.rounds.jobPage(pool, openOnly, cursor);
+  list(body: ListJobsRequest, { pool }: MessageContext) {
+    return this.rounds.listJobs(pool, body);
   }
 
   @Operation('job.configure')

@@ -25,11 +25,9 @@ export class LongtailSweepService {
     const { cutRepeatMs } = this.config;
     if (due.leaving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < cutRepeatMs) return;
     this.repeatedAtMs.set(pool, Date.now());
-    for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page = await this.longtail.repeat(pool, { cursor });
+    for await (const page of this.longtail.pages('repeat', pool)) {
       this.metrics.sweepPages.inc({ kind: 'leave' });
       this.commands.abort(pool, 'cut', page.aborts);
-      cursor = page.cursor;
     }
   }
 }

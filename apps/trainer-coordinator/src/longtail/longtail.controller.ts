@@ -41,7 +41,7 @@ export class LongtailController {
   }
 
   @Operation('longtail.list')
-  list({ job, cursor = 0 }: LongtailListRequest, { pool }: MessageContext) {
-    return this.rounds.listLongtail(pool, { job, cursor });
+  list(body: LongtailListRequest, { pool }: MessageContext) {
+    return this.rounds.listLongtail(pool, body);
   }
 }

@@ -29,7 +29,7 @@ export class PayloadRoomService {
   @InEachPool('payload-room', LOOK_INTERVAL_MS)
   async lookAtAll(pool: PoolName): Promise<void> {
     let blocked = 0;
-    for (const job of await this.rounds.listJobs(pool, true)) if (await this.look(pool, job)) blocked += 1;
+    for (const job of await this.rounds.allJobs(pool, true)) if (await this.look(pool, job)) blocked += 1;
     this.metrics.blockedJobs.set({ pool }, blocked);
   }
 

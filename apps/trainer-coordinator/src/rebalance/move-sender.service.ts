@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { MoveStore, scanPages, type DueWork } from '@broomwagon/state';
+import { MoveStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
@@ -26,15 +26,14 @@ export class MoveSenderService {
 
   /** Sends what of a plan was not sent. @throws BroomwagonError PLAN_NOT_FOUND, UNAVAILABLE */
   async send(pool: PoolName, planId: string, maxMovesPerRequest: number): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.store.send(pool, { planId, maxMovesPerRequest, keptMs: this.config.planKeptMs });
+    const args = { planId, maxMovesPerRequest, keptMs: this.config.planKeptMs };
+    for await (const page of this.store.whileMore('send', pool, args)) {
       await failpoint('coordinator.move.after-intent');
       this.commands.abort(pool, 'move', page.aborts);
       this.commands.moveLeases(pool, page.leases);
       if (page.pending) this.grants.soon(pool);
       this.metrics.moves.inc({ outcome: 'sent' }, page.aborts.length + page.leases.length);
       this.metrics.moves.inc({ outcome: 'refused' }, page.refused);
-      more = page.more;
     }
   }
 
@@ -47,19 +46,16 @@ export class MoveSenderService {
   }
 
   private async repeatAborts(pool: PoolName): Promise<void> {
-    for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page = await this.store.repeat(pool, { cursor, deadlineMs: this.config.moveDeadlineMs });
+    for await (const page of this.store.pages('repeat', pool, { deadlineMs: this.config.moveDeadlineMs })) {
       this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.abort(pool, 'move', page.aborts);
       if (page.pending > 0) this.grants.soon(pool);
       this.tellExpired(pool, page.expired);
-      cursor = page.cursor;
     }
   }
 
   private async repeatTransfers(pool: PoolName): Promise<void> {
-    const { moveDeadlineMs: deadlineMs } = this.config;
-    for await (const page of scanPages((cursor) => this.store.repeatLeases(pool, { cursor, deadlineMs }))) {
+    for await (const page of this.store.pages('repeatLeases', pool, { deadlineMs: this.config.moveDeadlineMs })) {
       this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.moveLeases(pool, page.leases);
       this.tellExpired(pool, page.expired);

@@ -26,8 +26,8 @@ export class PlannerService {
   /** All servers of the pool, with their loads. @throws BroomwagonError UNAVAILABLE */
   async servers(pool: PoolName): Promise<ServerStatus[]> {
     const servers = new Map<string, ServerStatus>();
-    for await (const page of this.serverStore.pages(pool)) {
-      for (const server of page) servers.set(server.serverId, server);
+    for await (const page of this.serverStore.pages('list', pool)) {
+      for (const server of page.servers) servers.set(server.serverId, server);
     }
     return [...servers.values()];
   }

@@ -65,12 +65,10 @@ export class GrantService {
   }
 
   private async expire(pool: PoolName): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.requests.expireClaims(pool);
+    for await (const page of this.requests.whileMore('expireClaims', pool)) {
       const answer = page.paused ? refusalOf({ error: 'POOL_PAUSED', reason: page.paused }) : { claims: [] };
       for (const inbox of page.replyTo) this.messaging.reply(inbox, answer);
       this.metrics.claims.inc({ outcome: 'expired' }, page.replyTo.length);
-      more = page.more;
     }
   }
 

@@ -43,8 +43,8 @@ export class RoundController {
   }
 
   @Operation('round.takeover')
-  takeover({ job, takeoverId }: TakeoverRoundRequest, { pool }: MessageContext) {
-    return this.store.takeover(pool, job, takeoverId);
+  takeover(body: TakeoverRoundRequest, { pool }: MessageContext) {
+    return this.store.takeover(pool, body);
   }
 
   @Operation('round.submit')

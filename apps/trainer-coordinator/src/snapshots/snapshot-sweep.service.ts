@@ -23,11 +23,9 @@ export class SnapshotSweepService {
 
   /** @throws BroomwagonError UNAVAILABLE */
   async unlinkOld(pool: PoolName): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.snapshots.unlink(pool);
+    for await (const _ of this.snapshots.whileMore('unlink', pool)) {
       this.metrics.sweepPages.inc({ kind: 'unlink' });
       await failpoint('coordinator.unlink.between-pages');
-      more = page.more;
     }
   }
 }

@@ -43,10 +43,10 @@ export class JobTotals {
   async read(pool: PoolName, nowMs = Date.now()): Promise<void> {
     const known = this.pools.get(pool) ?? { jobs: new Map<JobId, KnownJob>(), readAllAtMs: 0 };
     this.pools.set(pool, known);
-    const open = new Set(await this.rounds.listJobs(pool, true));
+    const open = new Set(await this.rounds.allJobs(pool, true));
     if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
       known.readAllAtMs = nowMs;
-      const all = await this.rounds.listJobs(pool, false);
+      const all = await this.rounds.allJobs(pool, false);
       for (const job of known.jobs.keys()) if (!all.includes(job)) known.jobs.delete(job);
       for (const job of all) await this.readJob(pool, known, job, nowMs);
     } else {

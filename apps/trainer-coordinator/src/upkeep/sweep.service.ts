@@ -107,12 +107,10 @@ export class SweepService {
   }
 
   private async giveBack(pool: PoolName, round: RoundName): Promise<void> {
-    for (let more = true; more;) {
-      const page = await this.rounds.giveBack(pool, round);
+    for await (const page of this.rounds.whileMore('giveBack', pool, round)) {
       this.metrics.sweepPages.inc({ kind: 'give-back' });
       this.commands.abort(pool, 'abort', page.aborts);
       await failpoint('coordinator.give-back.between-pages');
-      more = page.more;
     }
     await this.cutAgain(pool, round);
   }
@@ -124,12 +122,10 @@ export class SweepService {
 
   private async cut(pool: PoolName, round: RoundName): Promise<void> {
     this.cutAtMs.set(nameOf(pool, round), Date.now());
-    for (let cursor: number | undefined = 0; cursor !== undefined;) {
-      const page = await this.rounds.cut(pool, { ...round, cursor });
+    for await (const page of this.rounds.pages('cut', pool, round)) {
       this.metrics.sweepPages.inc({ kind: 'cut' });
       this.commands.abort(pool, 'cut', page.aborts);
       await failpoint('coordinator.cut.between-pages');
-      cursor = page.cursor;
     }
   }
 
@@ -145,12 +141,10 @@ export class SweepService {
 
   private async returnAttempts(pool: PoolName): Promise<void> {
     let pending = 0;
-    for (let more = true; more;) {
-      const page = await this.requests.expiredAttempts(pool);
+    for await (const page of this.requests.whileMore('expiredAttempts', pool)) {
       this.metrics.sweepPages.inc({ kind: 'expired' });
       this.metrics.attempts.inc({ outcome: 'expired' }, page.returned);
       pending += page.pending;
-      more = page.more;
     }
     if (pending > 0) this.grants.soon(pool);
   }

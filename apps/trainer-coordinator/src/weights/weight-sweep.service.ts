@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { WeightStore, type DueWork, scanPages } from '@broomwagon/state';
+import { WeightStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
@@ -41,8 +41,8 @@ export class WeightSweepService {
   /** Tells all holders. @throws BroomwagonError UNAVAILABLE */
   async stop(pool: PoolName, syncId: string): Promise<void> {
     this.stoppedAtMs.set(pool, Date.now());
-    const { abortDeadlineMs: fenceAfterMs } = this.config;
-    for await (const page of scanPages((cursor) => this.weights.stop(pool, { syncId, cursor, fenceAfterMs }))) {
+    const args = { syncId, fenceAfterMs: this.config.abortDeadlineMs };
+    for await (const page of this.weights.pages('stop', pool, args)) {
       this.metrics.sweepPages.inc({ kind: 'weights' });
       this.commands.abort(pool, 'cut', page.aborts);
       this.commands.abortLeases(pool, 'cut', page.leases);

@@ -67,7 +67,7 @@ export class WeightSyncService {
   ): Promise<WeightSyncReply> {
     const endsAtMs = Date.now() + waitMs;
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
-      const { sync, stamp } = await this.weights.status(pool, syncId, undefined, begun);
+      const { sync, stamp } = await this.weights.status(pool, { syncId, stamp: begun });
       const leftMs = endsAtMs - Date.now();
       if (sync!.running === 0 || sync!.state !== 'begun' || leftMs <= 0) return { ...sync!, stamp };
       await delay(Math.min(pauseMs, leftMs));

@@ -33,7 +33,7 @@ export class WeightsController {
   }
 
   @Operation('weights.status')
-  status({ syncId, cursor, stamp }: WeightsStatusRequest, { pool }: MessageContext) {
-    return this.store.status(pool, syncId, cursor, stamp);
+  status(body: WeightsStatusRequest, { pool }: MessageContext) {
+    return this.store.status(pool, body);
   }
 }

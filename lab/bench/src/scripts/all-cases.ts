@@ -79,9 +79,9 @@ async function jobCases(
   const payloads = await openPayloadStore({ driver: 'redis', url: redisUrlOf(redis), dir: '', keyPrefix: KEY_PREFIX });
   const deletions = new DeletionStore(redis, runner, payloads, new PoolDirectory(redis, KEY_PREFIX));
   await runner.measure('many jobs', async () => {
-    await rounds.listJobs(pool, false);
+    await rounds.allJobs(pool, false);
     const idle = [];
-    for await (const { jobs: page } of rounds.idleJobs(pool, 1)) idle.push(...page);
+    for await (const { jobs: page } of rounds.pages('listJobs', pool, { idleBeforeMs: 1 })) idle.push(...page);
     await new JobStore(runner).configure(pool, { job: 'many-0', weight: 1, maxInFlight: LIMITS.claimsPerCall });
     await rounds.expire(pool);
     await new RequestStore(runner).expireClaims(pool);

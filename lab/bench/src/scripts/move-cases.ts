@@ -56,7 +56,7 @@ export class MoveCases {
       for (let more = true; more;) ({ more } = await moves.send(pool, { ...plan, maxMovesPerRequest: 10 }));
       await moves.status(pool, { planId: plan.planId, cursor: 0, limit: PAGE });
       await moves.repeat(pool, { cursor: 0, deadlineMs: KEPT_MS });
-      await moves.repeatLeases(pool, { cursor: '0', deadlineMs: KEPT_MS });
+      await moves.repeatLeases(pool, { deadlineMs: KEPT_MS });
       const attempts = claims.map(({ requestId, attempt }) => ({ requestId, attempt, fenced: false }));
       const leaseIds = results.flatMap((result, index) =>
         'seq' in result ? [`${result.seq}.${others[index]!.acquireId}`] : [],

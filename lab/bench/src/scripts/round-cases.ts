@@ -114,7 +114,7 @@ export class RoundCases {
     await this.rounds.progress(pool, { job, history: true });
     await this.ledgers.read(pool, { job });
     await this.rounds.owns(pool, { job, owner: 'group-0', ref: 'p' });
-    let { trainerEpoch } = await this.rounds.takeover(pool, job, `takeover-${job}`);
+    let { trainerEpoch } = await this.rounds.takeover(pool, { job, takeoverId: `takeover-${job}` });
     const dropped = { job, trainerEpoch, reason: 'bench' };
     for (let upTo: number | undefined, more = true; more;) {
       ({ upTo } = await this.longtail.drop(pool, { ...dropped, upTo }));

@@ -150,9 +150,9 @@ export class RoutingCases {
     await sessions.evict(pool, { idleMs: 1 });
     await epochs.heartbeat(pool, worker);
     await servers.heardFrom(pool, serverIds);
-    await servers.review(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS }, 0);
+    await servers.review(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS });
     await servers.warm(pool);
-    await servers.endDrains(pool, 0);
+    await servers.endDrains(pool);
     await this.runner.run(transition<object, object>('pools/activity'), pool, {});
     const { servers: listed } = await servers.list(pool);
     const known = listed.map(({ serverId, epoch }) => ({ serverId, epoch }));
@@ -166,7 +166,7 @@ export class RoutingCases {
     const { pool, pools, servers, epochs, inspections } = this;
     await pools.status(pool);
     let pages = 0;
-    for await (const _ of servers.pages(pool)) if (++pages === 4) break;
+    for await (const _ of servers.pages('list', pool)) if (++pages === 4) break;
     await pools.history(pool);
     await inspections.workers(pool);
     await inspections.sessions(pool, {});
@@ -185,20 +185,19 @@ export class RoutingCases {
     const { pool, servers } = this;
     const serverId = 'server-300';
     const { epoch } = (await servers.update(pool, { serverId, maxInflight: 1_000_000 })) as { epoch: string };
-    for (let cursor = '0', page = 0; page < 2 && (page === 0 || cursor !== '0'); page++) {
-      ({ cursor } = await servers.reconcile(pool, { serverId, cursor }));
-    }
+    let pages = 0;
+    for await (const _ of servers.pages('reconcile', pool, { serverId })) if (++pages === 2) break;
     for (const cordoned of [true, false]) await servers.cordon(pool, { serverId, cordoned });
     await servers.drain(pool, { serverId, deadlineMs: LONG_MS });
     await servers.cordon(pool, { serverId, cordoned: false });
-    await servers.fence(pool, serverId, epoch, 'bench');
+    await servers.fence(pool, { serverId, epoch, reason: 'bench' });
     await servers.register(pool, { ...SERVER, serverId, probe: false, instanceId: `again-${this.repeat}` });
   }
 
   private async changeSettings(): Promise<void> {
     const { pool, servers, pools, sessions } = this;
     const { version } = await pools.configure(pool, { policy: 'least-tokens' });
-    await servers.rescore(pool, { cursor: '0' });
+    await servers.rescore(pool, {});
     await pools.finish(pool, version);
     await pools.configure(pool, {}, ['policy']);
     await pools.settings(pool);
@@ -236,21 +235,18 @@ export class RoutingCases {
     for (const mode of ['abort', 'keep'] as const) {
       const syncId = `sync-${mode}-${this.repeat}`;
       await weights.begin(pool, { syncId, version: 1, mode, deadlineMs: 600_000 });
-      await weights.stop(pool, { syncId, cursor: '0', fenceAfterMs: LONG_MS });
-      let cursor = '0';
-      do {
-        const page = await weights.engineSteps(pool, { cursor });
+      await weights.stop(pool, { syncId, fenceAfterMs: LONG_MS });
+      for await (const page of weights.pages('engineSteps', pool)) {
         for (const step of page.steps) await weights.engineTold(pool, step, 1_000);
         if (page.steps[0]) await weights.engineHeld(pool, page.steps[0]);
-        ({ cursor } = page);
-      } while (cursor !== '0');
-      await weights.status(pool, syncId, '0');
+      }
+      await weights.status(pool, { syncId, cursor: '0' });
       await weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
-      await weights.engineResumes(pool, { cursor: '0' });
+      await weights.engineResumes(pool, {});
     }
     // One page of engines whose entries Redis may have lost.
-    await weights.engineSteps(pool, { cursor: '0' });
-    const { steps } = await weights.engineResumes(pool, { cursor: '0' });
+    await weights.engineSteps(pool, {});
+    const { steps } = await weights.engineResumes(pool, {});
     for (const step of steps) await weights.engineTold(pool, step, 0);
   }
 

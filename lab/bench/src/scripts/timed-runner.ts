@@ -1,4 +1,4 @@
-import { FunctionRunner, type Transition, type RedisClient } from '@broomwagon/state';
+import { FunctionRunner, type PassedArgs, type Transition, type RedisClient } from '@broomwagon/state';
 
 /** Times of one script with one size of input. */
 export interface Timing {
@@ -48,7 +48,7 @@ export class TimedRunner extends FunctionRunner {
   override run<Args extends object, Reply>(
     target: Transition<Args, Reply>,
     pool: string,
-    args: Args,
+    args: PassedArgs<Args>,
     attachment?: Buffer,
   ) {
     return this.timed(target.name, () => super.run(target, pool, args, attachment));

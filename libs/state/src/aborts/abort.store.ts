@@ -13,7 +13,6 @@ import type {
   WorkerId,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
@@ -87,7 +86,7 @@ interface BeginScriptArgs extends Omit<BeginAbortArgs, 'selector'> {
 }
 
 const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
-const leasesOf = transition<{ requestIds: string[]; cursor: string }, { leases: RunningLease[]; cursor: string }>(
+const leasesOf = transition<{ requestIds: string[]; cursor?: string }, { leases: RunningLease[]; cursor?: string }>(
   'aborts/leases-of',
 );
 const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
@@ -126,8 +125,7 @@ export class AbortStore extends storeOf({
   /** The leases under which these requests run; looks at all leases of the pool, in pages. */
   async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
     const found: RunningLease[] = [];
-    const pages = scanPages((cursor) => this.runner.run(leasesOf, pool, { requestIds, cursor }));
-    for await (const { leases } of pages) found.push(...leases);
+    for await (const { leases } of this.runner.pages(leasesOf, pool, { requestIds })) found.push(...leases);
     return found;
   }
 

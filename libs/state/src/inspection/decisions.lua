@@ -1,15 +1,14 @@
 --[[ One page of recent decisions, the latest first. It ends before `limit` when it is half a message long.
 ARGV[1] JSON:
-  before?          number: only those of earlier leases
+  cursor           string or absent: only decisions of leases before this sequence
   limit            number, at most 128
-  full             boolean: from the ring of those with snapshots
-Reply: decisions   list of {seq, acquireId, serverId, decidedAtMs, decision}
-       more        true when there are earlier ones
+  full             boolean or absent: from the ring of those with snapshots
+Reply: DecisionsReply
 Flags: allow-oom ]]
 return function(tx, args)
   local REPLY_BYTES = 500000
   local ring = args.full and tx.key.fullDecisions or tx.key.decisions
-  local before = args.before
+  local before = tonumber(args.cursor)
   local function seq_of(line) return tonumber(args.full and cjson.decode(line).seq or string.match(line, '^(%d+)')) end
 
   -- Sequences grow along the ring: the first that is not earlier than `before` is found by halving.
@@ -18,13 +17,14 @@ return function(tx, args)
     local middle = math.floor((low + high) / 2)
     if seq_of(redis.call('LINDEX', ring, middle)) < before then low = middle + 1 else high = middle end
   end
-  local decisions, bytes = {}, 0
+  local decisions, bytes, last = {}, 0, nil
   while #decisions < args.limit and high > 0 and bytes < REPLY_BYTES do
     high = high - 1
     local line = redis.call('LINDEX', ring, high)
     -- A full one is JSON already; decoding it would lose its empty lists.
     table.insert(decisions, args.full and line or cjson.encode(Decisions.read_line(line)))
-    bytes = bytes + #decisions[#decisions]
+    bytes, last = bytes + #decisions[#decisions], line
   end
-  return '{"decisions":[' .. table.concat(decisions, ',') .. '],"more":' .. tostring(high > 0) .. '}'
+  local cursor = last and high > 0 and Format.integer(seq_of(last)) or nil
+  return Reply.object({ cursor = cursor }, { decisions = Reply.joined(decisions) })
 end

@@ -2,10 +2,9 @@
 ARGV[1] JSON:
   job        string
   roundId    string or absent: the round that is not closed, or the last one
-  set        'live', 'accepted' or 'failed'
-  cursor     number, 0 to begin
-Reply: groups    list of {groupId, state, samples, finishedSamples, liveSamples, cuts, firstStep, tokens, isHeld?}
-       cursor?   number, absent at the end
+  set        'live' or absent, 'accepted' or 'failed'
+  cursor     number
+Reply: ListGroupsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
@@ -13,14 +12,10 @@ return function(tx, args)
   local job = args.job
   local round_id, no_round = Rounds.named(tx, job, args.roundId)
   if not round_id then return no_round end
-  local to = args.cursor + PAGE - 1
-  local ids
-  if args.set == 'live' then
-    ids = redis.call('ZRANGE', tx.key:roundGroups(job, round_id), args.cursor, to)
-  else
-    local list = args.set == 'failed' and tx.key:roundFailed(job, round_id) or tx.key:roundAccepted(job, round_id)
-    ids = redis.call('LRANGE', list, args.cursor, to)
-  end
+  local from = args.cursor or 0
+  local list = args.set == 'failed' and tx.key:roundFailed(job, round_id)
+    or args.set == 'accepted' and tx.key:roundAccepted(job, round_id) or tx.key:roundGroups(job, round_id)
+  local ids = redis.call((args.set or 'live') == 'live' and 'ZRANGE' or 'LRANGE', list, from, from + PAGE - 1)
   local groups = {}
   for _, group_id in ipairs(ids) do
     local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'cuts',
@@ -33,5 +28,5 @@ return function(tx, args)
       })
     end
   end
-  return Reply.object({ groups = groups, cursor = #ids == PAGE and args.cursor + PAGE or nil })
+  return Reply.object({ groups = groups, cursor = #ids == PAGE and from + PAGE or nil })
 end

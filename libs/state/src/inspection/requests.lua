@@ -6,11 +6,9 @@ ARGV[1] JSON:
   roundId    string or absent: the round that is not closed, or the last one
   workerId   string or absent: what its live epoch has
   state      string or absent: only requests in this state
-  minAgeMs   number: only attempts of this age; 0 = also what nobody has
-  cursor     string, '0' to begin
-Reply: requests   list of {requestId, state, attempt, failures, tokenCount, workerId?, workerEpoch?, ageMs?, serverId?,
-                  boundServerId?}
-       cursor     string, '0' at the end
+  minAgeMs   number or absent: only attempts of this age
+  cursor     string
+Reply: ListRequestsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -23,37 +21,30 @@ return function(tx, args)
     local request = Requests.load(tx, id)
     if not request or ENDED[request.state] or (args.state and request.state ~= args.state) then return end
     local status = RequestStatus.of(tx, request)
-    if (status.ageMs or 0) >= args.minAgeMs then table.insert(requests, status) end
-  end
-
-  local function answer(cursor)
-    return '{"requests":' .. Reply.list(requests) .. ',"cursor":' .. cjson.encode(cursor) .. '}'
+    if (status.ageMs or 0) >= (args.minAgeMs or 0) then table.insert(requests, status) end
   end
 
   if worker_id then
-    local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
-    if not epoch then
-      return Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
-    end
-    local page = redis.call('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, 'COUNT', PAGE)
-    for _, id in ipairs(page[2]) do add(id) end
-    return answer(page[1])
+    local epoch, no_worker = WorkerFence.live_epoch(tx, worker_id)
+    if not epoch then return no_worker end
+    local page, cursor = Pages.scan('SSCAN', tx.key:workerAttempts(worker_id, epoch), args.cursor, PAGE)
+    for _, id in ipairs(page) do add(id) end
+    return Reply.object({ requests = requests, cursor = cursor })
   end
 
   local round_id, no_round = Rounds.named(tx, job, args.roundId)
   if not round_id then return no_round end
-  local looked, cursor = 0, '0'
-  local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. args.cursor, '+inf', 'WITHSCORES',
-    'LIMIT', 0, PAGE)
+  local looked, cursor = 0, nil
+  local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. (args.cursor or 0), '+inf',
+    'WITHSCORES', 'LIMIT', 0, PAGE)
   for position = 1, #page, 2 do
     local launched = tonumber(redis.call('HGET', tx.key:group(job, page[position]), 'launched') or 0)
     for index = 0, launched - 1 do add(Requests.id_of(job, page[position], index)) end
     looked = looked + launched
-    local is_full = position + 1 == 2 * PAGE or looked >= PAGE
-    if is_full then
+    if position + 1 == 2 * PAGE or looked >= PAGE then
       cursor = page[position + 1]
       break
     end
   end
-  return answer(cursor)
+  return Reply.object({ requests = requests, cursor = cursor })
 end

@@ -76,7 +76,7 @@ async function outcome(test: Case, perScript: number): Promise<unknown> {
     });
     serverEpochs.push(epoch);
   }
-  await servers.rescore(pool, { cursor: '0' });
+  await servers.rescore(pool, {});
   const workerEpochs: Record<string, Epoch> = {};
   for (const workerId of ['w1', 'w2']) {
     const { workerEpoch } = await workers.register(pool, { workerId, registrationId: 'r', ttlMs: 3_600_000 });

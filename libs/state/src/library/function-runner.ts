@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { BroomwagonError, type ErrorCode, type WireError } from '@broomwagon/contracts';
+import { BroomwagonError, type Epoch, type ErrorCode, newEpoch, type WireError } from '@broomwagon/contracts';
 import { SpanKind, trace } from '@opentelemetry/api';
 import { Cluster } from 'ioredis';
 import { primariesOf, type RedisClient } from '../redis-cluster';
@@ -16,13 +16,27 @@ export const LUA_ROOT = join(__dirname, '..');
  */
 export interface Transition<Args extends object, Reply> {
   readonly name: string;
+  /** Each call gets a `newEpoch`. */
+  readonly hasNewEpoch?: boolean;
   /** Type only. */
   readonly types?: (args: Args) => Reply;
 }
 
+/** Argument of a transition that may begin an epoch. */
+export interface NewEpoch {
+  newEpoch: Epoch;
+}
+/** What a caller passes: the runner makes the new epoch. */
+export type PassedArgs<Args> = Args extends NewEpoch ? Omit<Args, 'newEpoch'> : Args;
+/** What the caller of all pages passes. */
+export type PagedArgs<Args> = Omit<PassedArgs<Args>, 'cursor'>;
+
 /** Names a transition; its source is `<name>.lua`. */
-export function transition<Args extends object, Reply>(name: string): Transition<Args, Reply> {
-  return { name };
+export function transition<Args extends object, Reply>(
+  name: string,
+  options: Pick<Transition<Args, Reply>, 'hasNewEpoch'> = {},
+): Transition<Args, Reply> {
+  return { name, ...options };
 }
 
 /** Says why a Redis takes no new work in, or nothing. */
@@ -77,10 +91,11 @@ export class FunctionRunner {
   async run<Args extends object, Reply>(
     target: Transition<Args, Reply>,
     pool: string,
-    args: Args,
+    args: PassedArgs<Args>,
     attachment?: Buffer,
   ): Promise<Reply> {
-    const argv = attachment === undefined ? [toJson(args)] : [toJson(args), attachment];
+    const json = toJson(target.hasNewEpoch ? { ...args, newEpoch: newEpoch() } : args);
+    const argv = attachment === undefined ? [json] : [json, attachment];
     const span = trace.getActiveSpan() && tracer.startSpan(target.name, { kind: SpanKind.CLIENT });
     const raw = await this.call(target.name, pool, argv).finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
@@ -89,6 +104,33 @@ export class FunctionRunner {
     }
     if (typeof reply.stamp === 'string') this.stamps.note(pool, reply.stamp);
     return reply;
+  }
+
+  /** Runs a transition with the cursor of each reply until a reply has none. @throws BroomwagonError as {@link run} */
+  async *pages<Args extends object, Reply extends { cursor?: unknown }>(
+    target: Transition<Args, Reply>,
+    pool: string,
+    args: PagedArgs<Args>,
+  ): AsyncGenerator<Reply> {
+    let cursor: unknown;
+    do {
+      const page = await this.run(target, pool, { ...args, cursor } as PassedArgs<Args>);
+      yield page;
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+  }
+
+  /** Runs a transition as long as it replies that there is `more`. @throws BroomwagonError as {@link run} */
+  async *whileMore<Args extends object, Reply extends { more: boolean }>(
+    target: Transition<Args, Reply>,
+    pool: string,
+    args: PassedArgs<Args>,
+  ): AsyncGenerator<Reply> {
+    for (let more = true; more;) {
+      const page = await this.run(target, pool, args);
+      yield page;
+      ({ more } = page);
+    }
   }
 
   private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
@@ -173,7 +215,7 @@ function isUnknownFunction(error: unknown): boolean {
  * JSON that a transition can read: half a surrogate pair, as a text of an engine may hold, becomes U+FFFD, and a field
  * that is null is left out, since null is true in Lua.
  */
-function toJson(args: object): string {
+function toJson(args: unknown): string {
   const json = JSON.stringify(args);
   if (!json.includes('\\ud') && !json.includes(':null')) return json;
   return JSON.stringify(JSON.parse(json), (_, value: unknown) =>

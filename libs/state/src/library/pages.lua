@@ -1,11 +1,19 @@
--- Pages of a sorted set whose members may leave it while they are visited.
+-- Pages of a list that is long. A cursor is absent in the call for the first page and in the reply with the last one.
 local Pages = {}
 
 local MOST_MEMBERS, MOST_WEIGHT = 32, 32
 
--- Visits members from a cursor on; `visit` gets the member and its score and returns its weight: a page ends with the
--- member that makes it 32. Returns where the next page starts, or nil at the end.
-function Pages.walk(key, cursor, visit)
+-- A page of a scan (HSCAN, SSCAN or ZSCAN): an entry that exists during the whole scan is in at least one page. Returns
+-- the entries and the next cursor.
+function Pages.scan(command, key, cursor, count)
+  local page = redis.call(command, key, cursor or '0', 'COUNT', count)
+  return page[2], page[1] ~= '0' and page[1] or nil
+end
+
+-- A page of a sorted set whose members may leave it while they are visited; `visit` gets the member and its score and
+-- returns its weight: a page ends with the member that makes it 32. Returns the next cursor.
+function Pages.walk(key, from, visit)
+  local cursor = from or 0
   local page = redis.call('ZRANGE', key, cursor, cursor + MOST_MEMBERS - 1, 'WITHSCORES')
   local weight = 0
   for position = 1, #page, 2 do

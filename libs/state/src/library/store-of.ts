@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
-import { FunctionRunner, type Transition } from './function-runner';
+import { FunctionRunner, type PagedArgs, type PassedArgs, type Transition } from './function-runner';
 
 /** What every store is made of. */
 @Injectable()
@@ -8,25 +8,53 @@ export class TransitionStore {
   constructor(protected readonly runner: FunctionRunner) {}
 }
 
-/** A transition as a method: the pool first, then its arguments unless all are optional. */
-type MethodOf<T> =
-  T extends Transition<infer Args, infer Reply>
-    ? (pool: PoolName, ...args: object extends Args ? [args?: Args] : [args: Args]) => Promise<Reply>
-    : never;
+type AnyTransition = Transition<object, { cursor?: unknown; more: boolean }>;
+type Table = Record<string, Transition<never, unknown>>;
+type ArgsOf<T> = T extends Transition<infer Args, unknown> ? Args : never;
+type ReplyOf<T> = T extends Transition<never, infer Reply> ? Reply : never;
+/** The pool first, then the arguments unless all are optional. */
+type CallOf<Args> = [pool: PoolName, ...args: object extends Args ? [args?: Args] : [args: Args]];
+/** Names of the transitions whose replies have this field. */
+type NamesWith<T, Field> = { [Name in keyof T]: ReplyOf<T[Name]> extends Field ? Name : never }[keyof T];
+
+type Methods<T extends Table> = {
+  [Name in keyof T]: (...call: CallOf<PassedArgs<ArgsOf<T[Name]>>>) => Promise<ReplyOf<T[Name]>>;
+};
+interface Pages<T extends Table> {
+  /** Calls a transition with the cursor of each reply until a reply has none. */
+  pages<Name extends NamesWith<T, { cursor?: unknown }>>(
+    name: Name,
+    ...call: CallOf<PagedArgs<ArgsOf<T[Name]>>>
+  ): AsyncGenerator<ReplyOf<T[Name]>>;
+  /** Calls a transition as long as it replies that there is `more`. */
+  whileMore<Name extends NamesWith<T, { more: boolean }>>(
+    name: Name,
+    ...call: CallOf<PassedArgs<ArgsOf<T[Name]>>>
+  ): AsyncGenerator<ReplyOf<T[Name]>>;
+}
 
 /**
  * Base class of a store with one method for each transition of a table. Each method throws BroomwagonError with the
  * codes that the header of its transition lists, or UNAVAILABLE.
  */
-export function storeOf<Table extends Record<string, Transition<never, unknown>>>(
-  table: Table,
-): new (runner: FunctionRunner) => TransitionStore & { [Name in keyof Table]: MethodOf<Table[Name]> } {
-  class Store extends TransitionStore {}
-  for (const [name, target] of Object.entries(table) as [string, Transition<object, unknown>][]) {
+export function storeOf<T extends Table>(
+  table: T,
+): new (runner: FunctionRunner) => TransitionStore & Methods<T> & Pages<T> {
+  const targets = table as Record<string, Transition<never, unknown>> as Record<string, AnyTransition>;
+  class Store extends TransitionStore {
+    pages(name: string, pool: PoolName, args: object = {}) {
+      return this.runner.pages(targets[name]!, pool, args);
+    }
+
+    whileMore(name: string, pool: PoolName, args: object = {}) {
+      return this.runner.whileMore(targets[name]!, pool, args);
+    }
+  }
+  for (const [name, target] of Object.entries(targets)) {
     const value = function (this: Store, pool: PoolName, args: object = {}) {
       return this.runner.run(target, pool, args);
     };
     Object.defineProperty(Store.prototype, name, { value, writable: true, configurable: true });
   }
-  return Store as ReturnType<typeof storeOf<Table>>;
+  return Store as unknown as ReturnType<typeof storeOf<T>>;
 }

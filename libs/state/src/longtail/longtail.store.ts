@@ -38,7 +38,7 @@ export class LongtailStore extends storeOf({
   /** Takes an unfinished sample and its group out of their round: by its holder, or by an operator. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
   /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
-  repeat: transition<{ cursor: number }, LeavingPage>('longtail/repeat'),
+  repeat: transition<{ cursor?: number }, LeavingPage>('longtail/repeat'),
 }) {
   /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
   async drop(pool: PoolName, args: DropLongtailArgs): Promise<DropLongtailPage> {

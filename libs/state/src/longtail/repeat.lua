@@ -1,6 +1,6 @@
 --[[ Looks again at one page of the groups on their way to the long-tail queue: workers that have requests of them are
 told again, what expired holders had ends here. A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {cursor}   number, 0 to begin
+ARGV[1] JSON: {cursor}   number
 Reply: LeavingPage
 Events: longtail.requeued.
 Flags: allow-oom ]]

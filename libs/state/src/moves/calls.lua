@@ -1,7 +1,6 @@
---[[ One page of what runs in the pool, for a plan: a scan of the leases, so each one that is there all the time comes
-at least once. Writes nothing but the clock.
-ARGV[1] JSON: {cursor}: string, '0' to begin
-Reply: CallsPage; cursor '0' at the end
+--[[ One page of what runs in the pool, for a plan: a scan of the leases (Pages.scan). Writes nothing but the clock.
+ARGV[1] JSON: {cursor}   string
+Reply: CallsPage
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 256
@@ -15,9 +14,9 @@ return function(tx, args)
     return groups[name]
   end
 
-  local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
-  for position = 1, #page[2], 2 do
-    local lease = LeaseRecord.unpack(page[2][position + 1])
+  local page, cursor = Pages.scan('HSCAN', tx.key.leases, args.cursor, PAGE)
+  for position = 1, #page, 2 do
+    local lease = LeaseRecord.unpack(page[position + 1])
     local id = lease.requestId
     local request = Requests.load(tx, id)
     local is_ours = request and request.workerId == lease.workerId and request.workerEpoch == lease.workerEpoch
@@ -25,7 +24,7 @@ return function(tx, args)
     if group and group[1] == 'live' then
       local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs')
       table.insert(running, {
-        leaseId = Format.integer(lease.seq) .. '.' .. page[2][position], requestId = id, serverId = lease.serverId,
+        leaseId = Format.integer(lease.seq) .. '.' .. page[position], requestId = id, serverId = lease.serverId,
         epoch = lease.serverEpoch, attempt = request.attempt, contextTokens = lease.contextTokens or 0,
         heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = tonumber(group[2]),
         longestTokens = tonumber(group[3] or 0), moves = tonumber(field[1] or 0),
@@ -37,5 +36,5 @@ return function(tx, args)
         contextTokens = lease.contextTokens or 0 })
     end
   end
-  return Reply.object({ running = running, others = others, cursor = page[1] })
+  return Reply.object({ running = running, others = others, cursor = cursor })
 end

@@ -198,7 +198,7 @@ describe('a move', () => {
     expect(page.leases).toEqual([transfer]);
     expect(await statesOf(planId)).toEqual(['sent', 'refused:unknown-lease']);
     // Said again until it has moved, by the plan that was last.
-    const repeated = (deadlineMs = 60_000) => moves.repeatLeases(pool, { cursor: '0', deadlineMs });
+    const repeated = (deadlineMs = 60_000) => moves.repeatLeases(pool, { deadlineMs });
     for (const repeat of [1, 2])
       expect(await repeated(), `${repeat}`).toMatchObject({ leases: [transfer], expired: 0 });
     const later = await execute([{ leaseId, toServerId: target }]);

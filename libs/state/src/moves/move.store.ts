@@ -10,7 +10,6 @@ import {
   type WantedMove,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
@@ -51,7 +50,7 @@ export interface RepeatedTransfers {
   leases: LeaseTransfer[];
   /** Moves given up: their holders had their time. */
   expired: number;
-  cursor: string;
+  cursor?: string;
 }
 
 export interface PlanPage {
@@ -94,14 +93,14 @@ export interface OtherCall {
 export interface CallsPage {
   running: RunningRequest[];
   others: OtherCall[];
-  cursor: string;
+  cursor?: string;
 }
 
 const save = transition<
   { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
   { summary?: string; known?: boolean }
 >('moves/save-plan');
-const calls = transition<{ cursor: string }, CallsPage>('moves/calls');
+const calls = transition<{ cursor?: string }, CallsPage>('moves/calls');
 
 interface SettingsChange {
   settings?: string;
@@ -115,9 +114,9 @@ export class MoveStore extends storeOf({
   /** One page of carrying a plan out. */
   send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
   /** One page of what is not confirmed, to be told again. */
-  repeat: transition<{ cursor: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
-  /** One page of leases that are not moved yet; begin with cursor `0`, which also ends it. */
-  repeatLeases: transition<{ cursor: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
+  repeat: transition<{ cursor?: number; deadlineMs: number }, RepeatedMoves>('moves/repeat'),
+  /** One page of leases that are not moved yet. */
+  repeatLeases: transition<{ cursor?: string; deadlineMs: number }, RepeatedTransfers>('moves/repeat-leases'),
   status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
   /**
    * The settings of the rebalancer: JSON, stored only over the version `ifVersion`. With `turnMs`: whether the caller
@@ -148,7 +147,7 @@ export class MoveStore extends storeOf({
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();
     const others: OtherCall[] = [];
-    for await (const page of scanPages((cursor) => this.runner.run(calls, pool, { cursor }))) {
+    for await (const page of this.runner.pages(calls, pool, {})) {
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
     }

@@ -1,14 +1,14 @@
 --[[ Looks again at one page of leases whose holders were told to transfer them: what has moved or ended, or has another
 holder or target by now, is done; a holder that has had its time is told no more, and its call continues where it is.
-ARGV[1] JSON: {cursor, deadlineMs}   string, '0' to begin; number
-Reply: RepeatedTransfers; cursor '0' at the end
+ARGV[1] JSON: {cursor, deadlineMs}   string, number
+Reply: RepeatedTransfers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
   local leases, expired = {}, 0
-  local page = redis.call('HSCAN', tx.key.movingLeases, args.cursor, 'COUNT', PAGE)
-  for position = 1, #page[2], 2 do
-    local lease_id, move = page[2][position], Moves.unpack_transfer(page[2][position + 1])
+  local page, cursor = Pages.scan('HSCAN', tx.key.movingLeases, args.cursor, PAGE)
+  for position = 1, #page, 2 do
+    local lease_id, move = page[position], Moves.unpack_transfer(page[position + 1])
     local lease = LeaseTable.named(tx, lease_id)
     local is_held = lease and lease.serverId ~= move.targetServerId
       and WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch)
@@ -23,5 +23,5 @@ return function(tx, args)
       end
     end
   end
-  return Reply.object({ leases = leases, expired = expired, cursor = page[1] })
+  return Reply.object({ leases = leases, expired = expired, cursor = cursor })
 end

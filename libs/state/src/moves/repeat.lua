@@ -1,7 +1,7 @@
 --[[ Looks again at one page of requests whose holders were told to stop them for a move and have not confirmed it:
 those of expired holders are pending again; a holder that has had its time keeps its attempt, which continues where it
 is.
-ARGV[1] JSON: {cursor, deadlineMs}   numbers; cursor 0 to begin
+ARGV[1] JSON: {cursor, deadlineMs}   numbers
 Reply: RepeatedMoves
 Flags: allow-oom ]]
 return function(tx, args)

@@ -2,7 +2,7 @@
 worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is
 expired. Of a round that is open, continues to give free places to groups that are held.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {job, roundId, cursor}   cursor: number, 0 to begin
+ARGV[1] JSON: {job, roundId, cursor}   cursor: number
 Reply: CutPage
 Events: longtail.requeued, round.settled.
 Flags: allow-oom ]]

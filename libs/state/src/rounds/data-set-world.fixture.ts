@@ -331,8 +331,8 @@ export class World {
     if (this.epoch === undefined) return;
     const id = `t${this.takeovers++}`;
     const before = this.epoch;
-    const answer = await rounds.takeover(this.pool, JOB, id);
-    expect(await rounds.takeover(this.pool, JOB, id)).toEqual(answer);
+    const answer = await rounds.takeover(this.pool, { job: JOB, takeoverId: id });
+    expect(await rounds.takeover(this.pool, { job: JOB, takeoverId: id })).toEqual(answer);
     this.epoch = answer.trainerEpoch;
     await expect(rounds.status(this.pool, { job: JOB, trainerEpoch: before })).rejects.toMatchObject({
       code: 'FENCED',

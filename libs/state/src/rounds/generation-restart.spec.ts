@@ -109,7 +109,7 @@ describe('the generation of a pool', () => {
       for (const late of [early, stamp]) {
         await expect(rounds.status(pool, { ...round, stamp: late })).rejects.toMatchObject(changed);
       }
-      const { trainerEpoch, stepsTrained } = await rounds.takeover(pool, job, `takeover-${turn}`);
+      const { trainerEpoch, stepsTrained } = await rounds.takeover(pool, { job, takeoverId: `takeover-${turn}` });
       expect(stepsTrained).toBe(isLost ? turn - 1 : turn);
       const trained = groups.map(({ groupId }) => ({ groupId, samples: 1 }));
       const args = { job, trainerEpoch, step: turn, groups: trained, isLast: true, groupIds: [] };

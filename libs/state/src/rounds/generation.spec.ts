@@ -170,7 +170,7 @@ describe('the stamp of a reply', () => {
     ['job.snapshot', (stamp) => snapshots.save(test.pool, { ...trainer, stamp, tag: 'tag' })],
     ['job.restore', (stamp) => snapshots.restore(test.pool, { ...trainer, stamp, tag: 'tag' })],
     ['weights.begin', (stamp) => weights.begin(test.pool, { ...sync, mode: 'keep', deadlineMs: 60_000, stamp })],
-    ['weights.status', (stamp) => weights.status(test.pool, undefined, undefined, stamp)],
+    ['weights.status', (stamp) => weights.status(test.pool, { stamp })],
     [
       'weights.commit',
       (stamp) => weights.end(test.pool, { syncId: 'sync', outcome: 'committed', reason: 'asked', stamp }),

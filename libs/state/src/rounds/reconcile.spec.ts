@@ -27,7 +27,7 @@ async function finish(claims: readonly Claim[]): Promise<void> {
 const trained = (groupIds: readonly string[]) => groupIds.map((groupId) => ({ groupId, samples: 2 }));
 /** What a trainer does after GENERATION_CHANGED. */
 async function reconcile(step: number, groupIds: readonly string[], askedIds: readonly string[] = []) {
-  const { trainerEpoch } = await rounds.takeover(test.pool, job, test.unique('takeover'));
+  const { trainerEpoch } = await rounds.takeover(test.pool, { job, takeoverId: test.unique('takeover') });
   const args = { job, trainerEpoch, step, groups: trained(groupIds), isLast: true, groupIds: askedIds };
   const answer = await rounds.reconcile(test.pool, args);
   expect(await rounds.reconcile(test.pool, args)).toMatchObject({ countedGroups: 0, unknown: answer.unknown });
@@ -106,7 +106,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
       stepsTrained: 1,
     });
     await expectCounts({ submitted: 8, trained: 4, claimed: 0, running: 0, cutting: 0, pending: 0 });
-    const { trainerEpoch } = await rounds.takeover(test.pool, job, 'rest');
+    const { trainerEpoch } = await rounds.takeover(test.pool, { job, takeoverId: 'rest' });
     expect(await trainRest(trainerEpoch, 2)).toEqual(['g2', 'g3']);
     await expectCounts({ submitted: 8, trained: 8 });
   });
@@ -191,10 +191,12 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     for (const look of [...looks(round.roundId), ...looks()]) await expect(look()).rejects.toMatchObject(noRound);
     // A repeat is the same trainer, and so is its takeover if it arrives late; another one takes the job over first.
     expect(await rounds.reconcile(test.pool, args)).toEqual({ ...made, countedGroups: 0, stamp: expect.any(String) });
-    expect(await rounds.takeover(test.pool, job, 'one')).toMatchObject({ trainerEpoch: made.trainerEpoch });
+    expect(await rounds.takeover(test.pool, { job, takeoverId: 'one' })).toMatchObject({
+      trainerEpoch: made.trainerEpoch,
+    });
     const fenced = { code: 'FENCED' };
     await expect(rounds.reconcile(test.pool, { ...args, takeoverId: 'two' })).rejects.toMatchObject(fenced);
-    const second = await rounds.takeover(test.pool, job, 'two');
+    const second = await rounds.takeover(test.pool, { job, takeoverId: 'two' });
     await expect(rounds.reconcile(test.pool, args)).rejects.toMatchObject(fenced);
     expect(await rounds.reconcile(test.pool, { ...args, takeoverId: 'two' })).toMatchObject({
       trainerEpoch: second.trainerEpoch,
@@ -207,7 +209,7 @@ describe('what a worker says after its trainer has reconciled', () => {
   it('changes nothing, and it is told to stop', async () => {
     await test.open({ policy, neededGroups: 1, newGroups: 2 });
     const claims = await test.claim();
-    const { trainerEpoch } = await rounds.takeover(test.pool, job, 'again');
+    const { trainerEpoch } = await rounds.takeover(test.pool, { job, takeoverId: 'again' });
     const args = { job, trainerEpoch, step: 1, groups: trained(['g0']), isLast: true, groupIds: [] };
     const { aborts } = await rounds.reconcile(test.pool, args);
     expect(aborts.map(({ requestId }) => requestId).sort()).toEqual(['job/g0/0', 'job/g0/1']);

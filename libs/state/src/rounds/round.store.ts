@@ -11,16 +11,17 @@ import {
   type JobStatus,
   LIMITS,
   type ListJobsReply,
+  type ListJobsRequest,
   type LongtailListReply,
-  newEpoch,
+  type LongtailListRequest,
   type OpenRoundReply,
   type PoolName,
   type RoundId,
   type RoundStatus,
   type TakeoverRoundReply,
+  type TakeoverRoundRequest,
 } from '@broomwagon/contracts';
-import { transition } from '../library/function-runner';
-import { scanPages } from '../library/scan-pages';
+import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type {
   CutPage,
@@ -43,7 +44,7 @@ import type {
 
 /** The job of a trainer, its epoch, and the last stamp that it has seen. */
 type TrainerArgs = { job: JobId; trainerEpoch?: Epoch; stamp?: string };
-interface OpenScriptArgs extends Omit<OpenRoundArgs, 'policy' | 'choice' | 'control'> {
+interface OpenScriptArgs extends NewEpoch, Omit<OpenRoundArgs, 'policy' | 'choice' | 'control'> {
   policy: string;
   deadlineMs?: number;
   digest: string;
@@ -61,15 +62,9 @@ const MAY_DIFFER = new Set('trainerEpoch stamp rules keepTokens places choice co
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
-const open = transition<OpenScriptArgs & { newEpoch: Epoch }, OpenRoundReply>('rounds/open');
-const takeover = transition<{ job: JobId; takeoverId: string; newEpoch: Epoch }, TakeoverRoundReply>('jobs/takeover');
+const open = transition<OpenScriptArgs, OpenRoundReply>('rounds/open', { hasNewEpoch: true });
 const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
-const reconcile = transition<ReconcileArgs & { newEpoch: Epoch }, ReconcileAnswer>('rounds/reconcile');
-const listJobs = transition<
-  { openOnly: boolean; idleBeforeMs?: number; cursor: string },
-  { jobs: JobId[]; cursor: string }
->('jobs/list');
 
 /**
  * The transitions of rounds and jobs: one script each, safe to repeat. Pages are the loop of the caller, so that any
@@ -86,17 +81,23 @@ export class RoundStore extends storeOf({
   expire: transition<object, { rounds: RoundName[] }>('rounds/expire'),
   /** Whether a payload may still be wanted. */
   owns: transition<{ job: JobId; owner: string; ref: string }, { owned: boolean }>('rounds/owns'),
+  /** The trainer that calls it is the only one from then on. */
+  takeover: transition<TakeoverRoundRequest & NewEpoch, TakeoverRoundReply>('jobs/takeover', { hasNewEpoch: true }),
+  /** One page of what a trainer has trained and Redis has lost. */
+  reconcile: transition<ReconcileArgs & NewEpoch, ReconcileAnswer>('rounds/reconcile', { hasNewEpoch: true }),
   close: transition<CloseRoundRequest, CloseRoundReply>('rounds/close'),
   cancel: transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel'),
   /** Gives back one page of the accepted groups of a cancelled round. */
   giveBack: transition<RoundName, GiveBackPage>('rounds/give-back'),
   /** Cuts one page of what a completed round did not accept. */
-  cut: transition<RoundName & { cursor: number }, CutPage>('rounds/cut'),
+  cut: transition<RoundName & { cursor?: number }, CutPage>('rounds/cut'),
   /** Folds one page of a closed round into the counts and deletes it. */
   fold: transition<RoundName, FoldPage>('rounds/fold'),
   /** What there is to sweep; a Redis that has an older stamp than the last one seen of the pool has lost data. */
   due: transition<{ stamp?: string }, DueWork>('rounds/due'),
-  listLongtail: transition<{ job: JobId; cursor: number }, LongtailListReply>('longtail/list'),
+  listLongtail: transition<LongtailListRequest, LongtailListReply>('longtail/list'),
+  /** One page, sorted. `idleBeforeMs`: jobs whose trainer has sent nothing since then, and those being deleted. */
+  listJobs: transition<ListJobsRequest & { idleBeforeMs?: number }, ListJobsReply>('jobs/list'),
   jobStatus: transition<{ job: JobId; stamp?: string }, JobStatus>('jobs/status'),
 }) {
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
@@ -105,18 +106,12 @@ export class RoundStore extends storeOf({
     const compared = Object.entries({ ...args, policy }).filter(([name]) => !MAY_DIFFER.has(name));
     return this.runner.run(open, pool, {
       ...args,
-      newEpoch: newEpoch(),
       choice: args.choice && JSON.stringify(args.choice),
       control: args.control && JSON.stringify(args.control),
       policy,
       deadlineMs: args.policy.deadlineMs,
       digest: digestOf(Object.fromEntries(compared)),
     });
-  }
-
-  /** @throws JOB_NOT_FOUND, FENCED */
-  takeover(pool: PoolName, job: JobId, takeoverId: string): Promise<TakeoverRoundReply> {
-    return this.runner.run(takeover, pool, { job, takeoverId, newEpoch: newEpoch() });
   }
 
   /**
@@ -154,29 +149,11 @@ export class RoundStore extends storeOf({
     return this.runner.stamps.of(pool);
   }
 
-  /** One page of what a trainer has trained and Redis has lost. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */
-  reconcile(pool: PoolName, args: ReconcileArgs): Promise<ReconcileAnswer> {
-    return this.runner.run(reconcile, pool, { ...args, newEpoch: newEpoch() });
-  }
-
   /** All jobs, sorted. */
-  async listJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
+  async allJobs(pool: PoolName, openOnly: boolean): Promise<JobId[]> {
     const all = new Set<JobId>();
-    for await (const { jobs } of scanPages((cursor) => this.runner.run(listJobs, pool, { openOnly, cursor }))) {
-      for (const job of jobs) all.add(job);
-    }
+    for await (const { jobs } of this.pages('listJobs', pool, { openOnly })) for (const job of jobs) all.add(job);
     return [...all].sort();
-  }
-
-  /** Pages of the jobs whose trainer was not heard of since then, and of those being deleted. */
-  idleJobs(pool: PoolName, idleBeforeMs: number): AsyncGenerator<{ jobs: JobId[] }> {
-    return scanPages((cursor) => this.runner.run(listJobs, pool, { openOnly: false, idleBeforeMs, cursor }));
-  }
-
-  /** A page of them, sorted within it. */
-  async jobPage(pool: PoolName, openOnly: boolean, from = '0'): Promise<ListJobsReply> {
-    const { jobs, cursor } = await this.runner.run(listJobs, pool, { openOnly, cursor: from });
-    return { jobs: jobs.sort(), ...(cursor === '0' ? {} : { cursor }) };
   }
 }
 

@@ -178,7 +178,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }> {
-    const { trainerEpoch } = await rounds.takeover(this.pool, JOB, `takeover-${this.calls++}`);
+    const { trainerEpoch } = await rounds.takeover(this.pool, { job: JOB, takeoverId: `takeover-${this.calls++}` });
     this.trainerEpoch = trainerEpoch;
     const answer = await rounds.reconcile(this.pool, {
       job: JOB,

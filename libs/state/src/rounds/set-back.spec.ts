@@ -33,9 +33,9 @@ const FENCED = { code: 'FENCED' };
 it('lets one of two trainers speak that took the job over before and after Redis was set back', async () => {
   const { trainerEpoch: first } = await open();
   const setBack = await snapshot();
-  const { trainerEpoch: second } = await rounds.takeover(pool, job, 'second');
+  const { trainerEpoch: second } = await rounds.takeover(pool, { job, takeoverId: 'second' });
   await setBack();
-  const { trainerEpoch: third } = await rounds.takeover(pool, job, 'third');
+  const { trainerEpoch: third } = await rounds.takeover(pool, { job, takeoverId: 'third' });
   expect(new Set([first, second, third]).size).toBe(3);
   // As test.open has submitted it.
   const group = { groupId: 'g0', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'prompt0', sampling: '{}' };
@@ -44,7 +44,7 @@ it('lets one of two trainers speak that took the job over before and after Redis
   await expect(say(second)).rejects.toMatchObject(FENCED);
   expect(await say(third)).toMatchObject({ roundGroups: 1 });
   // A repeat is the same trainer.
-  expect(await rounds.takeover(pool, job, 'third')).toMatchObject({ trainerEpoch: third });
+  expect(await rounds.takeover(pool, { job, takeoverId: 'third' })).toMatchObject({ trainerEpoch: third });
 });
 
 it('gives each of two trainers that open a job its own epoch, though Redis forgot the first', async () => {

@@ -94,7 +94,7 @@ afterAll(async () => {
 
 describe('a trainer that was taken over learns just that, whatever it says, when its round', () => {
   it.each(Object.entries(STATES))('%s', async (_when, goOn) => {
-    const { trainerEpoch } = await rounds.takeover(pool, job, 'second');
+    const { trainerEpoch } = await rounds.takeover(pool, { job, takeoverId: 'second' });
     await goOn(trainerEpoch);
     const { stamp: _, ...before } = await rounds.status(pool, { job });
     const answers = Object.entries(WORDS).map(async ([word, say]) => {

@@ -61,7 +61,7 @@ export const fenceServer = fc.record({ serverId, age: fc.constantFrom(0, 0, 1) }
   command(`fence ${id}${age === 0 ? '' : ', an old epoch'}`, async (pair) => {
     if (pair.hasExpired) await pair.sweep();
     const epoch = (age === 0 && pair.model.servers.get(id)?.epoch) || pair.epochs[0]!;
-    const fence = servers.fence(pair.pool, id, epoch, 'test');
+    const fence = servers.fence(pair.pool, { serverId: id, epoch, reason: 'test' });
     if (!pair.model.servers.has(id)) return expect(fence).rejects.toMatchObject({ code: 'SERVER_NOT_FOUND' });
     pair.hasExpired = true;
     const reply = await fence;
@@ -84,7 +84,7 @@ export const drainServer = serverId.map((id) =>
 export const endDrains = fc.constant(
   command('end drains', async (pair) => {
     if (pair.hasExpired) await pair.sweep();
-    const { removed } = await servers.endDrains(pair.pool, 0);
+    const { removed } = await servers.endDrains(pair.pool);
     expect(removed.map((one) => one.serverId).sort()).toEqual(pair.model.endDrains().sort());
   }),
 );
@@ -180,7 +180,7 @@ export const configure = fc
       if (wanted !== undefined && left.length > 1) return;
       pair.hasExpired = true;
       const { version } = await pools.configure(pair.pool, set, reset);
-      const { answers } = await servers.rescore(pair.pool, { cursor: '0' });
+      const { answers } = await servers.rescore(pair.pool, {});
       const done = await pools.finish(pair.pool, version);
       const expected = pair.model.configure(set, reset);
       expect(done).toMatchObject({ version: expected.version, isScored: true });

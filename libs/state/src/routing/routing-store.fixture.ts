@@ -54,7 +54,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     /** As `pool.configure` does it. */
     async configure(set: PoolSettings, reset: string[] = []) {
       const { version } = await pools.configure(pool, set, reset);
-      for (let cursor = ''; cursor !== '0';) ({ cursor } = await servers.rescore(pool, { cursor: cursor || '0' }));
+      for await (const _ of servers.pages('rescore', pool));
       return pools.finish(pool, version);
     },
     /** A fresh epoch of the worker. */

@@ -1,12 +1,14 @@
 --[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is expired.
 At most 128 are looked at.
-ARGV[1] JSON: {offset: where the page begins, by deadline; rememberMs: how long one that was found by a list stays away}
+ARGV[1] JSON: {cursor: number, by deadline}
 Reply: RemovedServers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
+  local STAYS_AWAY_MS = 3600000 -- of a server that a list still finds, unless it starts again
   local removed = {}
-  local page = redis.call('ZRANGE', tx.key.drainingServers, args.offset, args.offset + PAGE - 1, 'WITHSCORES')
+  local from = args.cursor or 0
+  local page = redis.call('ZRANGE', tx.key.drainingServers, from, from + PAGE - 1, 'WITHSCORES')
   local now = #page > 0 and tx.now
   for index = 1, #page, 2 do
     local server = Servers.get(tx, page[index])
@@ -14,9 +16,9 @@ return function(tx, args)
       redis.call('ZREM', tx.key.drainingServers, page[index])
     elseif server.load == 0 or tonumber(page[index + 1]) <= now then
       Servers.forget(tx, server)
-      redis.call('SET', tx.key:drained(server.id), ServerRecord.instance_of(server) or '', 'PX', args.rememberMs)
+      redis.call('SET', tx.key:drained(server.id), ServerRecord.instance_of(server) or '', 'PX', STAYS_AWAY_MS)
       table.insert(removed, { serverId = server.id, leases = server.load })
     end
   end
-  return Reply.object({ removed = removed, next = #page == 2 * PAGE and args.offset + PAGE - #removed or nil })
+  return Reply.object({ removed = removed, cursor = #page == 2 * PAGE and from + PAGE - #removed or nil })
 end

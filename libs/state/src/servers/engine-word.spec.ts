@@ -21,7 +21,7 @@ async function say(said: EngineWord) {
 async function failAndAnswer() {
   const { epoch } = await listed();
   await test.redis.zadd(`${test.root}:servers:watched`, Date.now() - 60_000, 'a');
-  await test.servers.review(test.pool, LIMITS, 0);
+  await test.servers.review(test.pool, LIMITS);
   expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0 });
   await test.servers.heardFrom(test.pool, ['a']);
   expect((await listed()).epoch).not.toBe(epoch);
@@ -50,7 +50,7 @@ it('takes a later start of the engine for a restart: a new epoch without leases,
 it('lets the restart of a fenced server bring it back', async () => {
   const { epoch } = await test.server('a');
   await say({ startedAtSeconds: 100 });
-  await test.servers.fence(test.pool, 'a', epoch, 'asked');
+  await test.servers.fence(test.pool, { serverId: 'a', epoch, reason: 'asked' });
   await say({ startedAtSeconds: 100 });
   expect((await listed()).state).toBe('failed');
   await say({ startedAtSeconds: 101 });

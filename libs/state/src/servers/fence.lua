@@ -5,13 +5,13 @@ Reply: FenceServerReply
 Errors: SERVER_NOT_FOUND. Events: server.fenced.
 Flags: allow-oom ]]
 return function(tx, args)
-  local server = Servers.get(tx, args.serverId)
-  if not server then return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
+  local server, refused = Servers.named(tx, { serverId = args.serverId })
+  if not server then return refused end
   local changed = args.epoch == server.epoch and not Servers.is_fenced(tx, server)
   if changed then
     ServerHash.set(tx, server.id, 'fenced', '1')
     Servers.fail(tx, server, args.newEpoch)
-    Events.add(tx, 'server.fenced', { serverId = server.id, epoch = args.epoch, reason = args.reason })
+    Events.add(tx, 'server.fenced', { serverId = server.id, epoch = args.epoch, reason = args.reason or '' })
   end
   return '{"serverId":' .. cjson.encode(server.id) .. ',"changed":' .. tostring(changed) .. ',"epoch":"'
     .. server.epoch .. '","state":"' .. Servers.shown_state(tx, server) .. '"}'

@@ -1,25 +1,25 @@
---[[ One page of the servers, in no order; a scan: each server that is registered all the time is in at least one page.
-ARGV[1] JSON: {serverId: only this server, or absent; cursor: '0' to begin}
-Reply: {servers: list of ServerStatus; cursor: '0' at the end}
+--[[ One page of the servers, in no order; a scan (Pages.scan).
+ARGV[1] JSON: {serverId: only this server, or absent; cursor: string}
+Reply: ListServersReply
 Errors: SERVER_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64 -- with all they may have, 64 servers are half a message; a small set is scanned at once, at most 128
   local now = tx.now
-  local page
+  local page, cursor
   if args.serverId then
     local heard_at = redis.call('ZSCORE', tx.key.servers, args.serverId)
     if not heard_at or not Servers.get(tx, args.serverId) then
       return Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId')
     end
-    page = { '0', { args.serverId, heard_at } }
+    page = { args.serverId, heard_at }
   else
-    page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+    page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE)
   end
   local servers = {}
 
-  for index = 1, #page[2], 2 do
-    local server = Servers.get(tx, page[2][index])
+  for index = 1, #page, 2 do
+    local server = Servers.get(tx, page[index])
     if server then
       local probe
       if not server.probed then probe = false end
@@ -37,7 +37,7 @@ return function(tx, args)
         maxInflight = server.maxInflight,
         weight = server.weight,
         weightVersion = server.weightVersion,
-        heartbeatAgeMs = math.max(0, now - tonumber(page[2][index + 1])),
+        heartbeatAgeMs = math.max(0, now - tonumber(page[index + 1])),
         capacity = Servers.capacity(tx, server),
         drainUntilMs = server.drainUntilMs,
         labels = next(labels) and labels or nil,
@@ -49,5 +49,5 @@ return function(tx, args)
       }, { capabilities = said[4] or nil }))
     end
   end
-  return Reply.object({ cursor = page[1] }, { servers = Reply.joined(servers) })
+  return Reply.object({ cursor = cursor }, { servers = Reply.joined(servers) })
 end

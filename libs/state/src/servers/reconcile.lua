@@ -1,7 +1,7 @@
 --[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs
 are returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
 epoch may still hold is touched here. Room made goes to waiters.
-ARGV[1] JSON: {serverId; epoch: only while this is its epoch, or absent; cursor: '0' to begin}
+ARGV[1] JSON: {serverId; epoch: only while this is its epoch, or absent; cursor: string}
 Reply: ReconciledPage
 A repeat returns nothing twice; it asks again for a sync that has begun already.
 Errors: SERVER_NOT_FOUND, FENCED.
@@ -25,9 +25,9 @@ return function(tx, args)
   end
 
   local index = tx.key:serverLeases(server.id, server.epoch)
-  local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+  local page, cursor = Pages.scan('SSCAN', index, args.cursor, PAGE)
   local seen = {} -- a scan may name one twice
-  for _, acquire_id in ipairs(page[2]) do
+  for _, acquire_id in ipairs(page) do
     local packed = not seen[acquire_id] and redis.call('HGET', tx.key.leases, acquire_id)
     seen[acquire_id] = true
     if packed then
@@ -42,7 +42,7 @@ return function(tx, args)
   end
   return Waiters.reply(tx, returned > 0 and { server.id } or {}, function()
     local report = Servers.load_report(tx, server)
-    local reply = { leases = server.load, returned = returned, holders = holders, cursor = page[1] }
+    local reply = { leases = server.load, returned = returned, holders = holders, cursor = cursor }
     if report then
       reply.engineRunning, reply.engineWaiting, reply.reportAgeMs = report.running, report.waiting, report.ageMs
       reply.drift = server.load - report.running - report.waiting

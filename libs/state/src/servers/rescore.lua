@@ -1,15 +1,14 @@
 --[[ Puts one page of servers where the settings of the pool say, after these were changed; new room goes to waiters.
-ARGV[1] JSON:
-  cursor           string, '0' to begin
-Reply: {cursor: '0' at the end} and WaiterAnswers
+ARGV[1] JSON: {cursor}   string
+Reply: {cursor} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 64
   local slow_start = Settings.number(tx, 'slowStartMs') or 0
-  local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
+  local page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE)
   local ids = {}
-  for index = 1, #page[2], 2 do
-    local server = Servers.get(tx, page[2][index])
+  for index = 1, #page, 2 do
+    local server = Servers.get(tx, page[index])
     if server then
       Servers.publish(tx, server)
       table.insert(ids, server.id)
@@ -19,5 +18,5 @@ return function(tx, args)
       end
     end
   end
-  return Waiters.reply(tx, ids, { cursor = page[1] })
+  return Waiters.reply(tx, ids, { cursor = cursor })
 end

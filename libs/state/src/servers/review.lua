@@ -3,12 +3,11 @@
 once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
 The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
 looked at: it may be loading weights.
-ARGV[1] JSON: {suspectAfterMs, failedAfterMs; offset: where the page of 128 begins, by silence; newEpoch: of those that
-  fail}
+ARGV[1] JSON: {suspectAfterMs, failedAfterMs; cursor: number, by silence; newEpoch: of those that fail}
 Reply: ReviewedServers
 Flags: allow-oom ]]
 return function(tx, args)
-  local PAGE = 128
+  local PAGE, from = 128, args.cursor or 0
   local now = tx.now
   local limit = Format.integer(now - args.suspectAfterMs)
   local watched = redis.call('ZCARD', tx.key.watchedServers)
@@ -21,7 +20,7 @@ return function(tx, args)
     return Servers.is_usable(tx, server) and redis.call('SCARD', tx.key.usableServers) <= 1
   end
 
-  local page = redis.call('ZRANGEBYSCORE', tx.key.watchedServers, '-inf', limit, 'WITHSCORES', 'LIMIT', args.offset,
+  local page = redis.call('ZRANGEBYSCORE', tx.key.watchedServers, '-inf', limit, 'WITHSCORES', 'LIMIT', from,
     PAGE)
   for index = 1, #page, 2 do
     local id, last_heard = page[index], tonumber(page[index + 1])
@@ -41,7 +40,7 @@ return function(tx, args)
     end
   end
   -- Failed ones left the set, so the next page begins that much earlier.
-  local next_page = #page == 2 * PAGE and args.offset + PAGE - #failed or nil
+  local cursor = #page == 2 * PAGE and from + PAGE - #failed or nil
   return Waiters.reply(tx, regained, { silent = silent, watched = watched, held = is_mass, suspected = suspected,
-    failed = failed, next = next_page })
+    failed = failed, cursor = cursor })
 end

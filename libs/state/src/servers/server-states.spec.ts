@@ -133,8 +133,12 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   const worker = await test.worker('w');
   const held = await test.acquire(worker, { sessionId: 's' });
   await test.acquire(worker, { ...waiting('w1'), sessionId: 's' });
-  const fence = () => servers.fence(test.pool, 'a', epoch, 'does not stop');
-  expect(await servers.fence(test.pool, 'a', 'another', '')).toMatchObject({ changed: false, state: 'ready', epoch });
+  const fence = () => servers.fence(test.pool, { serverId: 'a', epoch, reason: 'does not stop' });
+  expect(await servers.fence(test.pool, { serverId: 'a', epoch: 'another', reason: '' })).toMatchObject({
+    changed: false,
+    state: 'ready',
+    epoch,
+  });
   const fenced = await fence();
   expect(fenced).toMatchObject({ changed: true, state: 'failed' });
   expect(await fence()).toEqual({ ...fenced, changed: false });
@@ -170,9 +174,9 @@ it('removes a drained server with its last lease, and keeps one a list still fin
   const { drainUntilMs } = await servers.drain(test.pool, { serverId: 'a', deadlineMs: 600_000 });
   expect(drainUntilMs! - Date.now()).toBeLessThanOrEqual(60_000);
   expect(await test.acquire(worker)).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
+  expect(await servers.endDrains(test.pool)).toEqual({ removed: [] });
   await test.release(held.acquireId);
-  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [{ serverId: 'a', leases: 0 }] });
+  expect(await servers.endDrains(test.pool)).toEqual({ removed: [{ serverId: 'a', leases: 0 }] });
   expect(await states()).toEqual({});
   expect(await discovered('a')).toMatchObject({ state: 'removed', epoch: '' });
   expect(await states()).toEqual({});
@@ -186,7 +190,7 @@ it('voids at the deadline of a drain what still runs, and grants its waiters els
   await test.acquire(worker, waiting('next turn', { sessionId: 's' }));
   await servers.drain(test.pool, { serverId: 'a', deadlineMs: 0 });
   await test.server('b', 5);
-  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [{ serverId: 'a', leases: 1 }] });
+  expect(await servers.endDrains(test.pool)).toEqual({ removed: [{ serverId: 'a', leases: 1 }] });
   expect((await test.release(held.acquireId, held.seq)).results).toEqual([{ released: false, reason: 'fenced' }]);
   const granted = [];
   for (let more = true; more;) {
@@ -204,7 +208,7 @@ it('takes a drain back', async () => {
   await test.server('a', 5);
   await servers.drain(test.pool, { serverId: 'a', deadlineMs: 0 });
   expect(await servers.cordon(test.pool, { serverId: 'a', cordoned: false })).toMatchObject({ state: 'ready' });
-  expect(await servers.endDrains(test.pool, 0)).toEqual({ removed: [] });
+  expect(await servers.endDrains(test.pool)).toEqual({ removed: [] });
 });
 
 it('quarantines servers of another weight version than the pool wants until they report the right one', async () => {
@@ -212,7 +216,7 @@ it('quarantines servers of another weight version than the pool wants until they
   const { epoch } = await test.server('new', 5, { weightVersion: 2 });
   const worker = await test.worker('w');
   await test.redis.hset(`${test.root}:settings`, 'requiredWeightVersion', 2);
-  await servers.rescore(test.pool, { cursor: '0' });
+  await servers.rescore(test.pool, {});
   expect(await states()).toEqual({ old: 'quarantined', new: 'ready' });
   for (let n = 0; n < 5; n++) expect(await test.acquire(worker)).toMatchObject({ serverId: 'new' });
   await test.acquire(worker, waiting('for old'));
@@ -238,7 +242,7 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   expect(await test.pools.status(test.pool)).toMatchObject({ servers: 6, readyServers: 1 });
   // Repeating it changes nothing, and most servers being pending is no mass failure.
   expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
-  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ watched: 1, silent: 0, held: false });
+  expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ watched: 1, silent: 0, held: false });
   await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
   expect(await test.servers.heardFrom(test.pool, ['probed'])).toMatchObject({
     states: { probed: 'ready' },
@@ -255,7 +259,7 @@ it('changes what describes a known instance, and never its state or when it was 
   for (const id of ['a', 'b', 'c', 'd', 'e']) await test.server(id, 100, { weightVersion: 1 });
   await silence(10_000, 'a');
   await silence(100_000, 'b');
-  const review = () => test.servers.review(test.pool, LIMITS, 0);
+  const review = () => test.servers.review(test.pool, LIMITS);
   expect(await review()).toMatchObject({ suspected: ['a'], failed: ['b'] });
   const again = (serverId: string) => test.server(serverId, 7, { probe: undefined, weightVersion: 2 });
   expect(await again('a')).toMatchObject({ state: 'suspect' });
@@ -274,11 +278,11 @@ it('holds the last server that takes leases, though others answer that take none
   for (const id of ['a', 'b', 'c']) await test.server(id);
   for (const id of ['b', 'c']) await servers.cordon(test.pool, { serverId: id, cordoned: true });
   await silence(100_000, 'a');
-  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ held: false, failed: [] });
+  expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ held: false, failed: [] });
   expect((await states()).a).toBe('suspect');
   const worker = await test.worker('w');
   expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
   // Another one takes leases again: now the silent one may fail.
   await servers.cordon(test.pool, { serverId: 'b', cordoned: false });
-  expect(await test.servers.review(test.pool, LIMITS, 0)).toMatchObject({ failed: ['a'] });
+  expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ failed: ['a'] });
 });

@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import {
-  newEpoch,
   type EngineCapabilities,
   type Epoch,
   type FenceServerReply,
@@ -20,8 +19,7 @@ import {
   type ServerStatus,
   type UpdateServerRequest,
 } from '@broomwagon/contracts';
-import { transition } from '../library/function-runner';
-import { scanPages } from '../library/scan-pages';
+import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
@@ -55,7 +53,7 @@ export interface EngineWord {
   weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
-export type ReconciledPage = ReconcileServerReply & WaiterAnswers & Cursor;
+export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
 
 export interface HeardServers extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
   /** Of those that are registered. */
@@ -75,13 +73,11 @@ export interface ReviewedServers extends WaiterAnswers {
   held: boolean;
   suspected: ServerId[];
   failed: ServerId[];
-  /** Where the next page begins. */
-  next?: number;
+  cursor?: number;
 }
 export interface RemovedServers {
   removed: { serverId: ServerId; leases: number }[];
-  /** Where the next page begins. */
-  next?: number;
+  cursor?: number;
 }
 
 /** A load report of an engine. */
@@ -113,31 +109,26 @@ export interface LimitChange {
 }
 
 interface Cursor {
-  /** `0` to begin, and at the end. */
-  cursor: string;
+  cursor?: string;
 }
 /** Stored as JSON text: cjson would write an empty list as an object. */
 type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string };
 
 const TRANSITIONS = {
-  register: transition<WithTexts<ServerRegistration> & { newEpoch: Epoch }, RegisteredServer>('servers/register'),
+  register: transition<WithTexts<ServerRegistration> & NewEpoch, RegisteredServer>('servers/register', {
+    hasNewEpoch: true,
+  }),
   heartbeat: transition<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }, HeardServers>(
     'servers/heartbeat',
   ),
-  review: transition<ReviewLimits & { offset: number; newEpoch: Epoch }, ReviewedServers>('servers/review'),
-  list: transition<Cursor & { serverId?: ServerId }, Cursor & { servers: ServerStatus[] }>('servers/list'),
-  update: transition<WithTexts<ServerUpdate> & { newEpoch: Epoch }, ServerChange>('servers/update'),
-  fence: transition<Required<FenceServerRequest> & { newEpoch: Epoch }, FenceServerReply>('servers/fence'),
-  reconcile: transition<ReconcileServerRequest & Cursor, ReconciledPage>('servers/reconcile'),
-  endDrains: transition<{ offset: number; rememberMs: number }, RemovedServers>('servers/end-drains'),
+  update: transition<WithTexts<ServerUpdate> & NewEpoch, ServerChange>('servers/update', { hasNewEpoch: true }),
 };
-
-/** A drained server that a list still finds stays away for this long, or until it starts again. */
-const DRAINED_STAYS_AWAY_MS = 3_600_000;
 
 /** The registry of servers, their states and capacities. */
 @Injectable()
 export class ServerStore extends storeOf({
+  /** One page, in no order; or only one server. */
+  list: transition<Cursor & { serverId?: ServerId }, ListServersReply>('servers/list'),
   remove: transition<{ serverId: ServerId }, RemoveServerReply>('servers/remove'),
   /** `cordoned` false also takes a drain back. */
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),
@@ -145,7 +136,17 @@ export class ServerStore extends storeOf({
   drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/update'),
   /** Lets at most 128 servers in slow start take what they may by now. */
   warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
-  /** One page of scoring servers by changed settings; begin with cursor `0`, which also ends it. */
+  /** One page of the silent servers: suspect, then failed. */
+  review: transition<ReviewLimits & NewEpoch & { cursor?: number }, ReviewedServers>('servers/review', {
+    hasNewEpoch: true,
+  }),
+  /** The epoch is expired as if the server had failed, until it starts again. */
+  fence: transition<FenceServerRequest & NewEpoch, FenceServerReply>('servers/fence', { hasNewEpoch: true }),
+  /** One page of its leases: returns those of expired worker epochs, asks live holders for a sync. */
+  reconcile: transition<ReconcileServerRequest, ReconciledPage>('servers/reconcile'),
+  /** One page of removing what has drained. */
+  endDrains: transition<{ cursor?: number }, RemovedServers>('servers/end-drains'),
+  /** One page of scoring servers by changed settings. */
   rescore: transition<Cursor, WaiterAnswers & Cursor>('servers/rescore'),
   /** At most 128 reports; those of unknown servers and other epochs are ignored. */
   reportLoads: transition<{ reports: LoadReport[] }, ReportLoadsReply>('servers/report-loads'),
@@ -153,7 +154,7 @@ export class ServerStore extends storeOf({
   limit: transition<{ limits: LimitChange[] }, WaiterAnswers & { limited: ServerId[] }>('servers/limit'),
 }) {
   register(pool: string, registration: ServerRegistration): Promise<RegisteredServer> {
-    return this.runner.run(TRANSITIONS.register, pool, { ...withTexts(registration), newEpoch: newEpoch() });
+    return this.runner.run(TRANSITIONS.register, pool, withTexts(registration));
   }
 
   /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
@@ -166,53 +167,15 @@ export class ServerStore extends storeOf({
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
   }
 
-  /** One page of the servers that were not heard of: suspect, then failed; begin with offset 0. */
-  review(pool: string, limits: ReviewLimits, offset: number): Promise<ReviewedServers> {
-    return this.runner.run(TRANSITIONS.review, pool, { ...limits, offset, newEpoch: newEpoch() });
-  }
-
   /** @throws BroomwagonError SERVER_NOT_FOUND */
   async get(pool: string, serverId: ServerId): Promise<ServerStatus> {
-    const { servers } = await this.list(pool, '0', serverId);
+    const { servers } = await this.list(pool, { serverId });
     return servers[0]!;
-  }
-
-  /** One page, in no order; or only one server. */
-  async list(pool: string, from = '0', serverId?: ServerId): Promise<ListServersReply> {
-    const { servers, cursor } = await this.runner.run(TRANSITIONS.list, pool, { cursor: from, serverId });
-    return { servers, ...(cursor === '0' ? {} : { cursor }) };
-  }
-
-  /** All servers of the pool, page by page. */
-  async *pages(pool: string): AsyncGenerator<ServerStatus[]> {
-    const load = (cursor: string) => this.runner.run(TRANSITIONS.list, pool, { cursor });
-    for await (const { servers } of scanPages(load)) yield servers;
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */
   update(pool: string, update: ServerUpdate): Promise<ServerChange> {
-    return this.runner.run(TRANSITIONS.update, pool, { ...withTexts(update), newEpoch: newEpoch() });
-  }
-
-  /**
-   * The epoch is expired as if the server had failed, until it starts again. @throws BroomwagonError SERVER_NOT_FOUND
-   */
-  fence(pool: string, serverId: ServerId, epoch: Epoch, reason: string): Promise<FenceServerReply> {
-    return this.runner.run(TRANSITIONS.fence, pool, { serverId, epoch, reason, newEpoch: newEpoch() });
-  }
-
-  /**
-   * One page of its leases: returns those of expired worker epochs, asks live holders for a sync; begin with cursor
-   * `0`, which also ends it.
-   * @throws BroomwagonError SERVER_NOT_FOUND, FENCED
-   */
-  reconcile(pool: string, { cursor = '0', ...request }: ReconcileServerRequest): Promise<ReconciledPage> {
-    return this.runner.run(TRANSITIONS.reconcile, pool, { ...request, cursor });
-  }
-
-  /** One page of removing what has drained; begin with offset 0. */
-  endDrains(pool: string, offset: number): Promise<RemovedServers> {
-    return this.runner.run(TRANSITIONS.endDrains, pool, { offset, rememberMs: DRAINED_STAYS_AWAY_MS });
+    return this.runner.run(TRANSITIONS.update, pool, withTexts(update));
   }
 }
 

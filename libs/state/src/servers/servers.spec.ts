@@ -13,7 +13,7 @@ async function silence(ageMs: number, ...serverIds: string[]) {
   const lastHeard = serverIds.flatMap((id) => [Date.now() - ageMs, id]);
   await test.redis.zadd(`${test.root}:servers:watched`, ...lastHeard);
 }
-const review = () => test.servers.review(test.pool, LIMITS, 0);
+const review = () => test.servers.review(test.pool, LIMITS);
 async function states() {
   const { servers } = await test.servers.list(test.pool);
   return Object.fromEntries(servers.map(({ serverId, state }) => [serverId, state]));
@@ -109,8 +109,8 @@ it('lists many servers in pages, each once when nothing changes', async () => {
   await Promise.all(ids.map((id) => test.server(id)));
   const seen: string[] = [];
   let pages = 0;
-  for await (const page of test.servers.pages(test.pool)) {
-    seen.push(...page.map(({ serverId }) => serverId));
+  for await (const page of test.servers.pages('list', test.pool)) {
+    seen.push(...page.servers.map(({ serverId }) => serverId));
     pages++;
   }
   expect(pages).toBeGreaterThan(1);

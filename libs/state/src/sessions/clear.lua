@@ -1,15 +1,15 @@
---[[ Forgets one page of sessions; a scan: each one that is there all the time is met. One with leases is bound anew by
-its next lease, and forgotten with its last.
-ARGV[1] JSON: {cursor}: string, '0' to begin
+--[[ Forgets one page of sessions; a scan (Pages.scan). A session with leases is bound again by its next lease, and
+forgotten with its last.
+ARGV[1] JSON: {cursor}   string
 Reply: cleared     number
-       cursor      string, '0' at the end
+       cursor      string
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local page = redis.call('HSCAN', tx.key.sessions, args.cursor, 'COUNT', PAGE)
+  local page, cursor = Pages.scan('HSCAN', tx.key.sessions, args.cursor, PAGE)
   local cleared = 0
-  for index = 1, #page[2], 2 do
-    local session_id, binding = page[2][index], BindingRecord.unpack(page[2][index + 1])
+  for index = 1, #page, 2 do
+    local session_id, binding = page[index], BindingRecord.unpack(page[index + 1])
     if binding.leases == 0 then
       Sessions.forget(tx, session_id, binding)
       cleared = cleared + 1
@@ -21,5 +21,5 @@ return function(tx, args)
     end
   end
   Leases.save(tx)
-  return '{"cleared":' .. cleared .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+  return Reply.object({ cleared = cleared, cursor = cursor })
 end

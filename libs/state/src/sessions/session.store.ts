@@ -1,10 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import type { FinishSessionReply, FinishSessionRequest } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
-import { scanPages } from '../library/scan-pages';
 import { storeOf } from '../library/store-of';
 
-const clear = transition<{ cursor: string }, { cleared: number; cursor: string }>('sessions/clear');
+const clear = transition<{ cursor?: string }, { cleared: number; cursor?: string }>('sessions/clear');
 
 /** Sessions and the servers they are bound to. */
 @Injectable()
@@ -16,7 +15,7 @@ export class SessionStore extends storeOf({
   /** Forgets all sessions; one with leases is forgotten with its last lease. Returns how many. */
   async clear(pool: string): Promise<number> {
     let sum = 0;
-    for await (const { cleared } of scanPages((cursor) => this.runner.run(clear, pool, { cursor }))) sum += cleared;
+    for await (const { cleared } of this.runner.pages(clear, pool, {})) sum += cleared;
     return sum;
   }
 }

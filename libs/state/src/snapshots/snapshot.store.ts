@@ -1,16 +1,13 @@
 import { Injectable } from '@nestjs/common';
 import {
-  type Epoch,
   type JobId,
   type ListSnapshotsReply,
-  newEpoch,
-  type PoolName,
   type RestoreJobRequest,
   type SnapshotJobRequest,
   type SnapshotJobReply,
   type RestoreJobReply,
 } from '@broomwagon/contracts';
-import { transition } from '../library/function-runner';
+import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
 export interface SaveSnapshotPage extends SnapshotJobReply {
@@ -23,19 +20,14 @@ export interface RestoreSnapshotPage extends RestoreJobReply {
   retired: boolean;
 }
 
-const restore = transition<RestoreJobRequest & { newEpoch: Epoch }, RestoreSnapshotPage>('snapshots/restore');
-
 /** What a job has between two rounds, saved and put back by tag: one script a page, for any replica to continue. */
 @Injectable()
 export class SnapshotStore extends storeOf({
   /** Saves one page; call again while it is `saving`. */
   save: transition<SnapshotJobRequest, SaveSnapshotPage>('snapshots/save'),
+  /** Does one page of a restore; call again while it is `restoring`. */
+  restore: transition<RestoreJobRequest & NewEpoch, RestoreSnapshotPage>('snapshots/restore', { hasNewEpoch: true }),
   /** Deletes one page of snapshots that are no longer kept. */
   unlink: transition<object, { more: boolean }>('snapshots/unlink'),
   list: transition<{ job: JobId }, ListSnapshotsReply>('snapshots/list'),
-}) {
-  /** Does one page of a restore; call again while it is `restoring`. */
-  restore(pool: PoolName, args: RestoreJobRequest): Promise<RestoreSnapshotPage> {
-    return this.runner.run(restore, pool, { ...args, newEpoch: newEpoch() });
-  }
-}
+}) {}

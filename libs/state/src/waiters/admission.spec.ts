@@ -23,7 +23,7 @@ const ids = ({ answers }: { answers: { acquireId: string }[] }) => answers.map((
 /** As pool.configure does it. */
 async function configure(settings: Record<string, number>) {
   await test.redis.hset(`${test.root}:settings`, settings);
-  return servers.rescore(test.pool, { cursor: '0' });
+  return servers.rescore(test.pool, {});
 }
 async function status(serverId: string) {
   const { servers: list } = await test.servers.list(test.pool);

@@ -2,8 +2,8 @@
 has another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
 GIVE_UP_MS it is given up, and its entry says so to all replicas while its server is registered, and for as long again.
 When that server answers again after a time without an answer, the engine is listed anew.
-ARGV[1] JSON: {cursor}   string, '0' to begin
-Reply: EngineResumesPage; cursor '0' at the end
+ARGV[1] JSON: {cursor}   string
+Reply: EngineResumesPage
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
@@ -41,9 +41,9 @@ return function(tx, args)
     PausedEngines.save(tx, name, entry)
   end
 
-  local page = redis.call('HSCAN', tx.key.pausedEngines, args.cursor, 'COUNT', PAGE)
-  for position = 1, #page[2], 2 do
-    local name, entry = page[2][position], cjson.decode(page[2][position + 1])
+  local page, cursor = Pages.scan('HSCAN', tx.key.pausedEngines, args.cursor, PAGE)
+  for position = 1, #page, 2 do
+    local name, entry = page[position], cjson.decode(page[position + 1])
     local dialect, endpoint = string.match(name, '^(%a+)|(.*)$')
     local step = { serverId = entry.serverId, endpoint = endpoint, dialect = dialect, syncId = entry.syncId }
     if entry.givenUpAtMs then
@@ -64,5 +64,5 @@ return function(tx, args)
       end
     end
   end
-  return Reply.object({ steps = steps, overdue = overdue, givenUp = given_up, cursor = page[1] })
+  return Reply.object({ steps = steps, overdue = overdue, givenUp = given_up, cursor = cursor })
 end

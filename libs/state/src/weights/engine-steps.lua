@@ -1,7 +1,7 @@
 --[[ Which engines are to pause for the change of weights under way (in mode `keep` at once, else when nothing runs on
 them any more), and writes the intent down first. One page of servers.
-ARGV[1] JSON: {cursor}   string, '0' to begin
-Reply: EnginePausesPage; cursor '0' at the end
+ARGV[1] JSON: {cursor}   string
+Reply: EnginePausesPage
 What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
 callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are recorded as
 engines to resume, one page at each call.
@@ -9,7 +9,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
   local sync = Weights.sync(tx)
-  local steps, cursor = {}, '0'
+  local steps, page, cursor = {}, nil, nil
 
   local function can_pause(server)
     for _, mode in ipairs(PausedEngines.modes_of(tx, server) or {}) do
@@ -25,10 +25,9 @@ return function(tx, args)
   end
 
   if sync then
-    local page = redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
-    cursor = page[1]
-    for position = 1, #page[2], 2 do
-      local server = Servers.get(tx, page[2][position])
+    page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE)
+    for position = 1, #page, 2 do
+      local server = Servers.get(tx, page[position])
       local name = server and PausedEngines.name_of(server)
       if server and (sync.mode == 'keep' or server.load == 0) and can_pause(server)
         and may_be_asked(PausedEngines.load(tx, name)) then

@@ -42,8 +42,8 @@ const resumeAll = async () => {
 const begin = (mode: 'abort' | 'keep', syncId = 'sync') =>
   weights.begin(pool, { syncId, version: 2, mode, deadlineMs: 60_000 });
 const rollBack = (syncId = 'sync') => weights.end(pool, { syncId, outcome: 'rolled-back', reason: 'asked' });
-const steps = async () => (await weights.engineSteps(pool, { cursor: '0' })).steps;
-const resumes = async () => (await weights.engineResumes(pool, { cursor: '0' })).steps;
+const steps = async () => (await weights.engineSteps(pool, {})).steps;
+const resumes = async () => (await weights.engineResumes(pool, {})).steps;
 const about = { serverId: 's1', endpoint: 'http://s1', dialect: 'vllm' as const, syncId: 'sync' };
 
 describe('engines that are paused while weights change', () => {
@@ -62,7 +62,7 @@ describe('engines that are paused while weights change', () => {
       expect(await weights.engineTold(pool, { ...about, mode: 'abort' }, 60_000), `${repeat}`).toEqual({ late: false });
     }
     expect(await steps()).toEqual([]);
-    const { servers } = await weights.status(pool, undefined, '0');
+    const { servers } = await weights.status(pool, { cursor: '0' });
     expect(servers.filter(({ paused }) => paused).map(({ serverId }) => serverId)).toEqual(['s1']);
     expect(await resumes()).toEqual([]);
     await rollBack();
@@ -90,7 +90,7 @@ describe('engines that are paused while weights change', () => {
     await resumeAll();
     await begin('keep');
     for (const step of await steps()) await weights.engineTold(pool, step, 60_000);
-    expect(await weights.engineSteps(pool, { cursor: '0' })).toMatchObject({ steps: [], resumes: true });
+    expect(await weights.engineSteps(pool, {})).toMatchObject({ steps: [], resumes: true });
     expect(await resumes()).toEqual([]);
     await test.servers.remove(pool, { serverId: 's1' });
     await server('s2', 1, ['keep'], 'http://elsewhere');
@@ -123,20 +123,20 @@ describe('engines that are paused while weights change', () => {
       await test.redis.hset(test.key('weights:engines'), name, JSON.stringify(changed));
     };
     await since((nowMs) => ({ resumeAtMs: nowMs - 61_000 }));
-    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({
+    expect(await weights.engineResumes(pool, {})).toMatchObject({
       steps: [about],
       overdue: 1,
       givenUp: [],
     });
     await since((nowMs) => ({ resumeAtMs: nowMs - 3_601_000 }));
-    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({
+    expect(await weights.engineResumes(pool, {})).toMatchObject({
       steps: [],
       overdue: 0,
       givenUp: [about],
     });
     // A replica that has paused it too is told so, and records nothing anew.
     expect((await weights.engineKnown(pool, { steps: [about] })).recorded).toEqual([false]);
-    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
+    expect(await weights.engineResumes(pool, {})).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
     // It is paused for the next change like one that nobody has heard of.
     await begin('keep', 'next');
     expect(await steps()).toEqual([{ ...about, syncId: 'next', mode: 'keep' }]);
@@ -155,7 +155,7 @@ describe('engines that are paused while weights change', () => {
     // It answers, and cannot be told all the same.
     expect(await resumes()).toEqual([]);
     await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's1');
-    expect((await test.servers.review(pool, limits, 0)).failed).toEqual(['s1']);
+    expect((await test.servers.review(pool, limits)).failed).toEqual(['s1']);
     expect(await resumes()).toEqual([]);
     await test.servers.heardFrom(pool, ['s1']);
     await resumes();
@@ -165,7 +165,7 @@ describe('engines that are paused while weights change', () => {
 
     await test.redis.hset(at, 'vllm|http://s1', JSON.stringify({ ...entry, givenUpAtMs }));
     await test.servers.remove(pool, { serverId: 's1' });
-    expect(await weights.engineResumes(pool, { cursor: '0' })).toMatchObject({ steps: [], givenUp: [] });
+    expect(await weights.engineResumes(pool, {})).toMatchObject({ steps: [], givenUp: [] });
     expect(await test.redis.exists(at)).toBe(0);
   });
 
@@ -180,7 +180,7 @@ describe('engines that are paused while weights change', () => {
     await test.rounds.due(pool);
     const limits = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
     await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's3');
-    expect((await test.servers.review(pool, limits, 0)).failed).toEqual(['s3']);
+    expect((await test.servers.review(pool, limits)).failed).toEqual(['s3']);
     expect(await steps()).toEqual([]);
     expect(await resumeAll()).toEqual(['s1', 's2']);
     await test.servers.heardFrom(pool, ['s3']);

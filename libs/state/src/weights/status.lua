@@ -1,7 +1,7 @@
 --[[ The weights of a pool.
 ARGV[1] JSON: {syncId, cursor, stamp}   strings; syncId absent: the change under way; cursor '0' to begin, absent: no
 servers; stamp of the trainer, or absent
-Reply: WeightsStatusReply; servers: one page in no order; cursor '0' at the end
+Reply: WeightsStatusReply; servers: one page in no order
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -20,10 +20,10 @@ return function(tx, args)
   end
   local wanted = is_under_way and sync.version or Settings.number(tx, 'requiredWeightVersion')
 
-  local servers, page = {}, args.cursor and redis.call('ZSCAN', tx.key.servers, args.cursor, 'COUNT', PAGE)
-    or { '0', {} }
-  for position = 1, #page[2], 2 do
-    local server = Servers.get(tx, page[2][position])
+  local servers, page, cursor = {}, {}, nil
+  if args.cursor then page, cursor = Pages.scan('ZSCAN', tx.key.servers, args.cursor, PAGE) end
+  for position = 1, #page, 2 do
+    local server = Servers.get(tx, page[position])
     if server then
       local entry = PausedEngines.load(tx, PausedEngines.name_of(server))
       table.insert(servers, { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),
@@ -33,6 +33,6 @@ return function(tx, args)
         paused = entry ~= nil and entry.state == 'paused' and entry.syncId ~= '' })
     end
   end
-  return Generation.reply(tx, { servers = servers, cursor = page[1] },
+  return Generation.reply(tx, { servers = servers, cursor = cursor },
     { version = redis.call('HGET', tx.key.weights, 'version') or nil, sync = status })
 end

@@ -1,22 +1,22 @@
 --[[ One page of stopping what runs, for a change of weights in mode `abort`: requests become `cutting`, as in a cut,
 and are listed for an abort command; their tokens are kept, and they are pending again once it is confirmed. Leases
 without a request of ours are listed for their holders. To be repeated from the start until no lease is left.
-ARGV[1] JSON: {syncId; cursor: '0' to begin; fenceAfterMs: after so long holders are not told any more, but their
-  servers listed}
-Reply: StopPage; cursor '0' at the end
+ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long holders are not told any more, but their servers
+  listed}
+Reply: StopPage
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
   local sync = Weights.sync(tx)
   if not sync or sync.syncId ~= args.syncId or sync.mode ~= 'abort' then
-    return Reply.object({ aborts = {}, leases = {}, fences = {}, cursor = '0' })
+    return Reply.object({ aborts = {}, leases = {}, fences = {} })
   end
 
   local is_overdue = tx.now - sync.startedAtMs > args.fenceAfterMs
   local aborts, leases, fences = {}, {}, {}
-  local page = redis.call('HSCAN', tx.key.leases, args.cursor, 'COUNT', PAGE)
-  for position = 1, #page[2], 2 do
-    local lease = LeaseRecord.unpack(page[2][position + 1])
+  local page, cursor = Pages.scan('HSCAN', tx.key.leases, args.cursor, PAGE)
+  for position = 1, #page, 2 do
+    local lease = LeaseRecord.unpack(page[position + 1])
     -- What an expired epoch holds is returned by the load-balancer.
     local is_live = WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch)
     if is_live and is_overdue then
@@ -24,11 +24,11 @@ return function(tx, args)
     elseif is_live then
       local request = Requests.load(tx, lease.requestId)
       if not request or request.workerId ~= lease.workerId or request.workerEpoch ~= lease.workerEpoch then
-        table.insert(leases, LeaseTable.fence(Format.integer(lease.seq) .. '.' .. page[2][position], lease))
+        table.insert(leases, LeaseTable.fence(Format.integer(lease.seq) .. '.' .. page[position], lease))
       elseif Requests.HELD[request.state] then
         Cancellation.stop_held(tx, request, {}, aborts)
       end
     end
   end
-  return Reply.object({ aborts = aborts, leases = leases, fences = fences, cursor = page[1] })
+  return Reply.object({ aborts = aborts, leases = leases, fences = fences, cursor = cursor })
 end

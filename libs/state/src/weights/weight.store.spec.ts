@@ -42,7 +42,7 @@ async function acquire(more: { requestId?: string; waitMs?: number; replyTo?: st
   const { results } = await leases.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder, ...more }]);
   return { acquireId, result: results[0]! };
 }
-const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', cursor: '0', fenceAfterMs });
+const stop = (fenceAfterMs = 60_000) => weights.stop(pool, { syncId: 'sync', fenceAfterMs });
 const release = (acquireId: string) => leases.release(pool, [{ acquireId }]);
 const states = () => test.states();
 
@@ -59,7 +59,7 @@ async function run() {
 
 /** State of each server, and whether it has the version that is wanted. */
 async function shown() {
-  const { servers } = await weights.status(pool, undefined, '0');
+  const { servers } = await weights.status(pool, { cursor: '0' });
   return Object.fromEntries(servers.map(({ serverId, state, confirmed }) => [serverId, [state, confirmed]]));
 }
 
@@ -261,8 +261,8 @@ describe('a change of weights', () => {
     await refused(begin({ mode: 'keep' }), 'VALIDATION_FAILED', 'syncId');
     await refused(begin({ syncId: 'other' }), 'WEIGHT_SYNC_CONFLICT');
     await refused(end('committed', { syncId: 'other' }), 'WEIGHT_SYNC_NOT_FOUND');
-    await refused(weights.status(pool, 'other'), 'WEIGHT_SYNC_NOT_FOUND');
-    const { trainerEpoch: newer } = await rounds.takeover(pool, 'job', 't');
+    await refused(weights.status(pool, { syncId: 'other' }), 'WEIGHT_SYNC_NOT_FOUND');
+    const { trainerEpoch: newer } = await rounds.takeover(pool, { job: 'job', takeoverId: 't' });
     await refused(end('committed', { trainerEpoch }), 'FENCED');
     await refused(end('committed'), 'FENCED');
     const committed = await end('committed', { trainerEpoch: newer });

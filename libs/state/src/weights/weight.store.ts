@@ -5,8 +5,8 @@ import type {
   EngineDialect,
   PoolName,
   ServerId,
-  WeightServer,
   WeightsStatusReply,
+  WeightsStatusRequest,
   WeightSyncMode,
   WeightSyncReply,
 } from '@broomwagon/contracts';
@@ -31,7 +31,7 @@ export interface EndSyncArgs extends CommitWeightsRequest {
 export interface StopPage extends AbortCommands {
   /** Servers whose requests were not ended in time. */
   fences: ServerFence[];
-  cursor: string;
+  cursor?: string;
 }
 
 const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>('weights/end');
@@ -39,7 +39,7 @@ const end = transition<EndSyncArgs & { overdueOnly: boolean }, WeightSyncReply>(
 export interface EnginePausesPage {
   steps: EngineStep[];
   resumes: boolean;
-  cursor: string;
+  cursor?: string;
 }
 /** Engines that are to resume. */
 export interface EngineResumesPage {
@@ -48,7 +48,7 @@ export interface EngineResumesPage {
   overdue: number;
   /** Engines that could not be told for an hour: each is listed once, to one replica. */
   givenUp: EngineStep[];
-  cursor: string;
+  cursor?: string;
 }
 
 const engineTold = transition<
@@ -57,21 +57,19 @@ const engineTold = transition<
 >('weights/engine-told');
 /** An engine as it is registered: one start of it, or whatever answers at its address. */
 export type ServerStart = Pick<EngineStep, 'endpoint' | 'dialect'> & { instanceId?: string };
-const status = transition<
-  { syncId?: string; cursor?: string; stamp?: string },
-  Omit<WeightsStatusReply, 'cursor'> & { servers: WeightServer[]; cursor: string }
->('weights/status');
 
 /** Changes of the weights of a pool: a flag that every script checks, and pages that follow it. Safe to repeat. */
 @Injectable()
 export class WeightStore extends storeOf({
   begin: transition<BeginSyncArgs, WeightSyncReply>('weights/begin'),
-  /** One page of what is to be stopped in mode `abort`; begin with cursor `0`, which also ends it. */
-  stop: transition<{ syncId: string; cursor: string; fenceAfterMs: number }, StopPage>('weights/stop'),
-  /** One page of what engines are to be told now; begin with cursor `0`, which also ends it. */
-  engineSteps: transition<{ cursor: string }, EnginePausesPage>('weights/engine-steps'),
+  /** `cursor`: `0` for the first page of servers; without it none are read. */
+  status: transition<WeightsStatusRequest, WeightsStatusReply>('weights/status'),
+  /** One page of what is to be stopped in mode `abort`. */
+  stop: transition<{ syncId: string; cursor?: string; fenceAfterMs: number }, StopPage>('weights/stop'),
+  /** One page of what engines are to be told now. */
+  engineSteps: transition<{ cursor?: string }, EnginePausesPage>('weights/engine-steps'),
   /** One page of the engines that are to resume. */
-  engineResumes: transition<{ cursor: string }, EngineResumesPage>('weights/engine-resumes'),
+  engineResumes: transition<{ cursor?: string }, EngineResumesPage>('weights/engine-resumes'),
   /** For at most 128 engines that a replica has paused: whether each is recorded for its change and not given up. */
   engineKnown: transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known'),
   /** Whether the change of weights of this pool keeps the engine paused. */
@@ -101,14 +99,5 @@ export class WeightStore extends storeOf({
     lateMs: number,
   ): Promise<{ late: boolean }> {
     return this.runner.run(engineTold, pool, { endpoint, dialect, syncId, paused: mode !== undefined, lateMs });
-  }
-
-  /**
-   * @param cursor `0` for the first page of servers; without it none are read
-   * @throws GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND
-   */
-  async status(pool: PoolName, syncId?: string, cursor?: string, stamp?: string): Promise<WeightsStatusReply> {
-    const { cursor: next, ...reply } = await this.runner.run(status, pool, { syncId, cursor, stamp });
-    return next === '0' ? reply : { ...reply, cursor: next };
   }
 }

@@ -1,7 +1,7 @@
---[[ One page of what a worker epoch holds; a scan: each one that is there all the time comes at least once.
-The first page of the leases is the answer to a sync that was asked for.
-ARGV[1] JSON: {workerId, workerEpoch; kind: leases or attempts; cursor: '0' to begin}
-Reply: SyncWorkerReply; cursor '0' at the end
+--[[ One page of what a worker epoch holds; a scan (Pages.scan). The first page of the leases is the answer to a sync that
+was asked for.
+ARGV[1] JSON: {workerId, workerEpoch; kind: leases or attempts; cursor: string}
+Reply: SyncWorkerReply
 Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -10,13 +10,13 @@ return function(tx, args)
     return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
   -- Not with the heartbeat that tells of it: its reply may be lost.
-  if args.kind == 'leases' and args.cursor == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end
   local is_leases = args.kind == 'leases'
+  if is_leases and (args.cursor or '0') == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end
   local index = is_leases and tx.key:workerLeases(args.workerId, args.workerEpoch)
     or tx.key:workerAttempts(args.workerId, args.workerEpoch)
-  local page = redis.call('SSCAN', index, args.cursor, 'COUNT', PAGE)
+  local page, cursor = Pages.scan('SSCAN', index, args.cursor, PAGE)
   local items = {}
-  for _, id in ipairs(page[2]) do
+  for _, id in ipairs(page) do
     if is_leases then
       local packed = redis.call('HGET', tx.key.leases, id)
       if packed then
@@ -33,5 +33,5 @@ return function(tx, args)
       end
     end
   end
-  return '{"items":' .. Reply.list(items) .. ',"cursor":' .. cjson.encode(page[1]) .. '}'
+  return Reply.object({ items = items, cursor = cursor })
 end

@@ -6,6 +6,13 @@ function WorkerFence.is_current(tx, worker_id, worker_epoch)
   return redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch') == worker_epoch
 end
 
+-- The live epoch of a worker, or nil and the error to answer.
+function WorkerFence.live_epoch(tx, worker_id)
+  local epoch = redis.call('HGET', tx.key:worker(worker_id), 'liveEpoch')
+  if epoch then return epoch end
+  return nil, Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
+end
+
 -- What to answer when it is not: code, message and field. A worker id that was never registered, or not for a day, is
 -- told from an epoch that is over: it may be misspelt, or Redis is new.
 function WorkerFence.expired_worker(tx, worker_id)
