@@ -27,7 +27,7 @@ function openTotals(metricsJobs = 20) {
   const open = new Set<string>();
   const reads: string[] = [];
   const rounds = {
-    listJobs: async (_: string, openOnly: boolean) => (openOnly ? [...open] : [...jobs.keys()]),
+    allJobs: async (_: string, openOnly: boolean) => (openOnly ? [...open] : [...jobs.keys()]),
     jobStatus: async (_: string, { job }: { job: string }) => {
       reads.push(job);
       const longtail = { groups: 0, settlingGroups: 0 };

@@ -86,9 +86,6 @@ interface BeginScriptArgs extends Omit<BeginAbortArgs, 'selector'> {
 }
 
 const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
-const leasesOf = transition<{ requestIds: string[]; cursor?: string }, { leases: RunningLease[]; cursor?: string }>(
-  'aborts/leases-of',
-);
 const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
 /** What one script ends. */
 const OVERDUE_PER_SCRIPT = 32;
@@ -105,6 +102,9 @@ export class AbortStore extends storeOf({
   results: transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results'),
   /** One page of what is not confirmed, to be told again. */
   repeat: transition<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat'),
+  leasePage: transition<{ requestIds: string[]; cursor?: string }, { leases: RunningLease[]; cursor?: string }>(
+    'aborts/leases-of',
+  ),
   /** Deletes one page of dropped groups whose life is over. */
   forget: transition<object, { more: boolean }>('aborts/forget'),
 }) {
@@ -125,7 +125,7 @@ export class AbortStore extends storeOf({
   /** The leases under which these requests run; looks at all leases of the pool, in pages. */
   async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
     const found: RunningLease[] = [];
-    for await (const { leases } of this.runner.pages(leasesOf, pool, { requestIds })) found.push(...leases);
+    for await (const { leases } of this.pages('leasePage', pool, { requestIds })) found.push(...leases);
     return found;
   }
 

@@ -106,33 +106,6 @@ export class FunctionRunner {
     return reply;
   }
 
-  /** Runs a transition with the cursor of each reply until a reply has none. @throws BroomwagonError as {@link run} */
-  async *pages<Args extends object, Reply extends { cursor?: unknown }>(
-    target: Transition<Args, Reply>,
-    pool: string,
-    args: PagedArgs<Args>,
-  ): AsyncGenerator<Reply> {
-    let cursor: unknown;
-    do {
-      const page = await this.run(target, pool, { ...args, cursor } as PassedArgs<Args>);
-      yield page;
-      ({ cursor } = page);
-    } while (cursor !== undefined);
-  }
-
-  /** Runs a transition as long as it replies that there is `more`. @throws BroomwagonError as {@link run} */
-  async *whileMore<Args extends object, Reply extends { more: boolean }>(
-    target: Transition<Args, Reply>,
-    pool: string,
-    args: PassedArgs<Args>,
-  ): AsyncGenerator<Reply> {
-    for (let more = true; more;) {
-      const page = await this.run(target, pool, args);
-      yield page;
-      ({ more } = page);
-    }
-  }
-
   private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {
     const target = this.library.functions.get(name);
     if (!target) throw new Error(`there is no transition ${name}`);

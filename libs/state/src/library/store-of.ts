@@ -8,7 +8,8 @@ export class TransitionStore {
   constructor(protected readonly runner: FunctionRunner) {}
 }
 
-type AnyTransition = Transition<object, { cursor?: unknown; more: boolean }>;
+type AnyPage = { cursor?: unknown; more: boolean };
+type AnyTransition = Transition<object, AnyPage>;
 type Table = Record<string, Transition<never, unknown>>;
 type ArgsOf<T> = T extends Transition<infer Args, unknown> ? Args : never;
 type ReplyOf<T> = T extends Transition<never, infer Reply> ? Reply : never;
@@ -42,12 +43,21 @@ export function storeOf<T extends Table>(
 ): new (runner: FunctionRunner) => TransitionStore & Methods<T> & Pages<T> {
   const targets = table as Record<string, Transition<never, unknown>> as Record<string, AnyTransition>;
   class Store extends TransitionStore {
-    pages(name: string, pool: PoolName, args: object = {}) {
-      return this.runner.pages(targets[name]!, pool, args);
+    async *pages(name: string, pool: PoolName, args: object = {}) {
+      let cursor: unknown;
+      do {
+        const page = await methodsOf(this)[name]!(pool, { ...args, cursor });
+        yield page;
+        ({ cursor } = page);
+      } while (cursor !== undefined);
     }
 
-    whileMore(name: string, pool: PoolName, args: object = {}) {
-      return this.runner.whileMore(targets[name]!, pool, args);
+    async *whileMore(name: string, pool: PoolName, args: object = {}) {
+      for (let more = true; more;) {
+        const page = await methodsOf(this)[name]!(pool, args);
+        yield page;
+        ({ more } = page);
+      }
     }
   }
   for (const [name, target] of Object.entries(targets)) {
@@ -57,4 +67,8 @@ export function storeOf<T extends Table>(
     Object.defineProperty(Store.prototype, name, { value, writable: true, configurable: true });
   }
   return Store as unknown as ReturnType<typeof storeOf<T>>;
+}
+
+function methodsOf(store: TransitionStore) {
+  return store as unknown as Record<string, (pool: PoolName, args: object) => Promise<AnyPage>>;
 }

@@ -100,7 +100,6 @@ const save = transition<
   { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
   { summary?: string; known?: boolean }
 >('moves/save-plan');
-const calls = transition<{ cursor?: string }, CallsPage>('moves/calls');
 
 interface SettingsChange {
   settings?: string;
@@ -111,6 +110,7 @@ interface SettingsChange {
 /** Plans and the moves of requests: one script a method, safe to repeat. */
 @Injectable()
 export class MoveStore extends storeOf({
+  callPage: transition<{ cursor?: string }, CallsPage>('moves/calls'),
   /** One page of carrying a plan out. */
   send: transition<{ planId: string; maxMovesPerRequest: number; keptMs: number }, SentMoves>('moves/send'),
   /** One page of what is not confirmed, to be told again. */
@@ -147,7 +147,7 @@ export class MoveStore extends storeOf({
     // A lease may come twice in a scan.
     const running = new Map<string, RunningRequest>();
     const others: OtherCall[] = [];
-    for await (const page of this.runner.pages(calls, pool, {})) {
+    for await (const page of this.pages('callPage', pool)) {
       for (const one of page.running) running.set(one.leaseId, one);
       others.push(...page.others);
     }

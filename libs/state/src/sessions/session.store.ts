@@ -3,11 +3,10 @@ import type { FinishSessionReply, FinishSessionRequest } from '@broomwagon/contr
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-const clear = transition<{ cursor?: string }, { cleared: number; cursor?: string }>('sessions/clear');
-
 /** Sessions and the servers they are bound to. */
 @Injectable()
 export class SessionStore extends storeOf({
+  clearPage: transition<{ cursor?: string }, { cleared: number; cursor?: string }>('sessions/clear'),
   finish: transition<FinishSessionRequest, FinishSessionReply>('sessions/finish'),
   /** Forgets at most 128 sessions: those idle for `idleMs`, or those above the limit of the pool. */
   evict: transition<{ idleMs: number }, { evicted: number; more: boolean }>('sessions/evict'),
@@ -15,7 +14,7 @@ export class SessionStore extends storeOf({
   /** Forgets all sessions; one with leases is forgotten with its last lease. Returns how many. */
   async clear(pool: string): Promise<number> {
     let sum = 0;
-    for await (const { cleared } of this.runner.pages(clear, pool, {})) sum += cleared;
+    for await (const { cleared } of this.pages('clearPage', pool)) sum += cleared;
     return sum;
   }
 }
