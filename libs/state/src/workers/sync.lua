@@ -1,5 +1,5 @@
---[[ One page of what a worker epoch holds; a scan (Pages.scan). The first page of the leases is the answer to a sync that
-was asked for.
+--[[ One page of what a worker epoch holds; a scan (Pages.scan). The first page of the leases answers a request for a
+sync.
 ARGV[1] JSON: {workerId, workerEpoch; kind: leases or attempts; cursor: string}
 Reply: SyncWorkerReply
 Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
