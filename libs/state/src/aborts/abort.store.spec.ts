@@ -152,7 +152,8 @@ describe('AbortStore', () => {
       pool,
       Array.from({ length: 128 }, (_, n) => ({ acquireId: `turns.${n}` })),
     );
-    expect((await redis.hkeys(test.key('leases:requests'))).sort()).toEqual(['one', 'other']);
+    // One field has an empty name: it makes Redis store the hash as a table.
+    expect((await redis.hkeys(test.key('leases:requests'))).sort()).toEqual(['', 'one', 'other']);
     expect(await redis.exists(test.key('request-leases:turns'))).toBe(0);
   });
 

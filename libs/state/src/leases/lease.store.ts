@@ -141,12 +141,12 @@ export class LeaseStore extends storeOf({
   }
 }
 
-/** What one transition may do, in units of the simplest acquire: it takes at most 2 ms. */
-const WORK_PER_CALL = 64;
-const WORK_OF_RESTRICTED = 8;
-const WORK_IN_GROUP = 2;
-/** Leases that one transition returns in 2 ms. */
-const RELEASES_PER_CALL = 64;
+/** What one transition may do, in units of the simplest acquire: it takes 2 ms, and less than 5 ms in every case. */
+const WORK_PER_CALL = 128;
+const WORK_OF_RESTRICTED = 16;
+const WORK_IN_GROUP = 4;
+/** Leases that one transition returns, in 2 ms. */
+const RELEASES_PER_CALL = 128;
 
 function releasePages(items: readonly ReleaseEntry[]): ReleaseEntry[][] {
   return Array.from({ length: Math.ceil(items.length / RELEASES_PER_CALL) }, (_, page) =>

@@ -69,10 +69,8 @@ return function(tx, args)
   redis.call('SADD', tx.key.openJobs, args.job)
   Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
     lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs, tailControl = args.control })
-  -- Redis stores a hash as a table of fields when one of its values has more than 64 bytes, otherwise as a list, which
-  -- it searches from the start for each field. Most transitions of a round read 30 fields of its hash.
-  local long_value = string.rep('t', 65)
-  Hashes.set(hash, { encoding = long_value,
+  Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
+  Hashes.set(hash, {
     state = state, planId = args.planId, digest = args.digest, kind = args.kind, step = args.step,
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, takenGroups = 0,
     submittedGroups = 0, acceptedGroups = 0, acceptedRequests = 0, failedGroups = 0, liveGroups = 0,

@@ -84,12 +84,14 @@ function Scores.place_version(tx, server, takes_leases)
   end
 end
 
--- A removed server leaves every order; with the last one the decisions go, which were all about servers that are gone.
+-- A removed server leaves every order. With the last one go the decisions and the hash of the last choices.
 function Scores.forget(tx, server)
   Scores.withdraw(tx, server.id)
   Scores.place_version(tx, server, false)
   ConsistentHash.leave_ring(tx, server)
-  if redis.call('ZCARD', tx.key.servers) == 0 then redis.call('UNLINK', tx.key.decisions, tx.key.fullDecisions) end
+  if redis.call('ZCARD', tx.key.servers) == 0 then
+    redis.call('UNLINK', tx.key.decisions, tx.key.fullDecisions, tx.key.serverChosen)
+  end
 end
 
 return Scores

@@ -76,7 +76,12 @@ return function(tx, args)
   if state == 'ready' and not was_heard then redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id) end
   tx.known_servers[id] = nil
   local server = Servers.get(tx, id)
-  if not known then PausedEngines.resume_unrecorded(tx, server) end
+  if not known then
+    PausedEngines.resume_unrecorded(tx, server)
+    -- Most transitions of leases read and write a field of these for each lease.
+    Encodings.hash_as_table(tx.key.serverChosen)
+    Encodings.hash_as_table(tx.key.requestLeases)
+  end
   if not was_heard then Servers.begin_slow_start(tx, server) end
   Servers.publish(tx, server)
 

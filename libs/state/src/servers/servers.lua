@@ -177,6 +177,7 @@ function Servers.publish(tx, server)
   end
   Scores.place_version(tx, server, Servers.is_usable(tx, server))
   Servers.rescore(tx, server)
+  Encodings.zset_as_skip_list(tx.key.eligible)
 end
 
 -- A new start of the engine: caches are cold and the load grows from there.
