@@ -1,21 +1,9 @@
-import { IsList, IsWithin } from './rules';
 import { Equals, IsIn, IsOptional, MaxLength } from 'class-validator';
-import {
-  IsCorrelationId,
-  IsId,
-  type GroupId,
-  type JobId,
-  type LeaseId,
-  type RequestId,
-  type RoundId,
-  type ServerId,
-  type WorkerId,
-  IsWorkerId,
-} from './ids';
 import type { NumberedPageReply } from './common.dto';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import type { SegmentList } from './segment.dto';
+import { IsCorrelationId, IsCounter, IsId, IsList, IsWithin, IsWorkerId } from './rules';
+import type { GroupId, Integer, JobId, LeaseId, RequestId, RoundId, ServerId, WorkerId } from './scalars';
 
 export const ABORT_SCOPES = ['sample', 'group'] as const;
 /** Scope of an abort of one request: that `sample` alone, or its whole `group`. */

@@ -1,20 +1,9 @@
-import { IsList, IsWithin } from './rules';
 import { IsBoolean, IsIn, IsOptional } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
-import { IsAttempt, IsEpoch } from './epochs';
-import {
-  IsCorrelationId,
-  IsId,
-  type ServerId,
-  type WorkerId,
-  type AttemptId,
-  type Epoch,
-  IsWorkerId,
-  MAX_COMPOSED_ID_BYTES,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
-import { IsLabels, type Labels } from './labels';
 import { LIMITS } from './limits';
+import { MAX_COMPOSED_ID_BYTES } from './ids';
+import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsLabels, IsList, IsWithin, IsWorkerId } from './rules';
+import type { AttemptId, Epoch, Integer, Labels, ServerId, WorkerId } from './scalars';
 
 /** One acquire; part of `lb.acquire-many` and, with the worker, of `lb.acquire`. */
 export class AcquireItem {

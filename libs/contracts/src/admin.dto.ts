@@ -1,18 +1,10 @@
 import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, MaxLength, Min } from 'class-validator';
 import type { NumberedPageReply } from './common.dto';
 import type { ErrorCode, WireError } from './errors';
-import {
-  IsCorrelationId,
-  IsId,
-  IsName,
-  type JobId,
-  POOL_PATTERN,
-  type PoolName,
-  type RoundId,
-  type ServerId,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { POOL_PATTERN } from './ids';
+import { IsCorrelationId, IsCounter, IsId, IsName } from './rules';
+import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 /**

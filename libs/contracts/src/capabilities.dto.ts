@@ -1,6 +1,6 @@
-import { IsList, IsWithin } from './rules';
 import { IsBoolean, IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
-import { IsCounter, type Integer } from './integers';
+import { IsCounter, IsList, IsWithin } from './rules';
+import type { Integer } from './scalars';
 
 export const ENGINE_FEATURES = [
   'tokenIdsIn',

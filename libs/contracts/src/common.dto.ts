@@ -1,9 +1,6 @@
 import { IsOptional } from 'class-validator';
-import { IsScanCursor } from './cursors';
-import { IsEpoch } from './epochs';
-import { IsId, IsWorkerId, type Epoch, type JobId, type RoundId, type ServerId, type WorkerId } from './ids';
-import type { Integer } from './integers';
-import { IsStamp, type Stamp } from './stamp';
+import { IsEpoch, IsId, IsScanCursor, IsStamp, IsWorkerId } from './rules';
+import type { Epoch, Integer, JobId, RoundId, ServerId, Stamp, WorkerId } from './scalars';
 
 /** A request about one job. */
 export class JobRequest {

@@ -1,13 +1,12 @@
-import { IsWithin } from './rules';
 import { type PageReply } from './common.dto';
 import { IsBoolean, IsOptional, Matches } from 'class-validator';
 import type { AcquireItem } from './acquire.dto';
 import type { EngineFeature } from './capabilities.dto';
-import type { ServerId } from './ids';
-import type { Integer } from './integers';
 import { LIMITS } from './limits';
 import type { PoolSettings, RoutingPolicy } from './pool.dto';
 import type { ServerStatus } from './server.dto';
+import { IsWithin } from './rules';
+import type { Integer, ServerId } from './scalars';
 
 export const DECISION_BRANCHES = [
   'sticky-hit',

@@ -1,7 +1,6 @@
 import { JobRequest } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { type JobId, type PoolName } from './ids';
-import type { Integer } from './integers';
+import type { Integer, JobId, PoolName } from './scalars';
 
 /**
  * `job.delete`: deletes the job with its long-tail queue, snapshots, ledger, quota and payloads. While it answers

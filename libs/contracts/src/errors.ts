@@ -1,4 +1,4 @@
-import type { Integer } from './integers';
+import type { Integer } from './scalars';
 
 /**
  * Every error that a Broomwagon service can return, over NATS and REST. `retryable` says whether the same command may

@@ -1,5 +1,3 @@
-import type { AttemptId, Epoch, GroupId, JobId, PoolName, RequestId, RoundId, ServerId } from './ids';
-import type { Integer } from './integers';
 import type { CancelMode } from './round-cancel.dto';
 import type { AttemptRun } from './request.dto';
 import type { JobSnapshotStatus } from './job-snapshot.dto';
@@ -7,6 +5,7 @@ import type { LongtailGroup } from './longtail.dto';
 import type { CompletedReason, RoundPlan, RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
 import type { WeightSync } from './weights.dto';
+import type { AttemptId, Epoch, GroupId, Integer, JobId, PoolName, RequestId, RoundId, ServerId } from './scalars';
 
 /** Fields of every event. */
 interface EventFields<Type extends string> {

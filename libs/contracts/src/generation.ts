@@ -1,5 +1,5 @@
 import { LIMITS } from './limits';
-import type { Integer } from './integers';
+import type { Integer } from './scalars';
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
 export interface ContentPart {

@@ -1,23 +1,21 @@
 import { JobRequest, type NumberedPageReply, type PageReply, ScanRequest } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
-import {
-  IsCorrelationId,
-  IsId,
-  type GroupId,
-  type JobId,
-  type LeaseId,
-  type RequestId,
-  type RoundId,
-  type ServerId,
-  type WorkerId,
-  type AttemptId,
-  type Epoch,
-  IsWorkerId,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
 import type { LongtailGroup } from './longtail.dto';
 import type { RoundStatus } from './round.dto';
 import type { SegmentList } from './segment.dto';
+import { IsCorrelationId, IsCounter, IsId, IsWorkerId } from './rules';
+import type {
+  AttemptId,
+  Epoch,
+  GroupId,
+  Integer,
+  JobId,
+  LeaseId,
+  RequestId,
+  RoundId,
+  ServerId,
+  WorkerId,
+} from './scalars';
 
 /** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}

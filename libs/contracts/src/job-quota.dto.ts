@@ -1,9 +1,8 @@
-import { IsCounter, type Integer } from './integers';
-import { IsWithin } from './rules';
 import { JobRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsOptional, ValidateNested } from 'class-validator';
-import { type JobId } from './ids';
+import { IsCounter, IsWithin } from './rules';
+import type { Integer, JobId } from './scalars';
 
 /** Quota of a job in a pool. */
 export class JobQuota {

@@ -1,10 +1,8 @@
-import { IsList, IsListOf, IsWithin } from './rules';
 import { type JobPosition, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { IsEpoch } from './epochs';
-import { IsId, type Epoch, type GroupId, type RoundId } from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { IsCounter, IsEpoch, IsId, IsList, IsListOf, IsWithin } from './rules';
+import type { Epoch, GroupId, Integer, RoundId } from './scalars';
 
 /** A trained group. */
 export class TrainedGroup {

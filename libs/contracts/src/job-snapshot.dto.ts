@@ -1,8 +1,7 @@
 import { type JobPosition, JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsEpoch } from './epochs';
-import { IsId, type JobId, type Epoch } from './ids';
-import type { Integer } from './integers';
+import { IsEpoch, IsId } from './rules';
+import type { Epoch, Integer, JobId } from './scalars';
 
 /**
  * `job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),

@@ -1,8 +1,7 @@
 import { type JobPosition, type PageReply, ScanRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { type JobId, type RoundId } from './ids';
-import type { Integer } from './integers';
 import type { LongtailStats } from './longtail.dto';
+import type { Integer, JobId, RoundId } from './scalars';
 
 /** `job.status`: state and request counts of a job. */
 export class JobStatusRequest extends StampedJobRequest {}

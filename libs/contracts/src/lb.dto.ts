@@ -1,14 +1,12 @@
-import { IsListOf, IsWithin } from './rules';
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import { AcquireItem } from './acquire.dto';
 import { WorkerRequest } from './common.dto';
 import type { Decision } from './decision.dto';
-import { IsEpoch } from './epochs';
 import type { WireError } from './errors';
-import { IsCorrelationId, IsId, type LeaseId, type ServerId, type Epoch } from './ids';
-import type { Integer } from './integers';
 import { LIMITS } from './limits';
 import type { ServerName, ServerStatus } from './server.dto';
+import { IsCorrelationId, IsEpoch, IsId, IsListOf, IsWithin } from './rules';
+import type { Epoch, Integer, LeaseId, ServerId } from './scalars';
 
 /** A server on which leases were granted. */
 export interface GrantedServer extends Pick<

@@ -1,7 +1,7 @@
 import { JobRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsId, type RoundId } from './ids';
-import type { Integer } from './integers';
+import { IsId } from './rules';
+import type { Integer, RoundId } from './scalars';
 
 /** Lengths of samples, tokens. */
 export interface LengthSummary {

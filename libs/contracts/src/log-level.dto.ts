@@ -1,6 +1,6 @@
 import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
-import type { PoolName } from './ids';
 import { SUBJECT_ROOT } from './operations';
+import type { PoolName } from './scalars';
 
 export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 /** Level of a log line; `silent` writes none. */

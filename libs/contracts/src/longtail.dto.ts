@@ -1,22 +1,11 @@
-import { IsList, IsListOf } from './rules';
 import { JobRequest, type NumberedPageReply, type StampedReply, TrainerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsOptional, MaxLength, ValidateNested, Equals } from 'class-validator';
-import { IsEpoch, IsAttempt } from './epochs';
 import type { WireError } from './errors';
-import {
-  IsCorrelationId,
-  IsId,
-  type GroupId,
-  type RequestId,
-  type Epoch,
-  type WorkerId,
-  type AttemptId,
-  IsWorkerId,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { Segment } from './segment.dto';
+import { IsAttempt, IsCorrelationId, IsCounter, IsEpoch, IsId, IsList, IsListOf, IsWorkerId } from './rules';
+import type { AttemptId, Epoch, GroupId, Integer, RequestId, WorkerId } from './scalars';
 
 /** `longtail.stats` */
 export class LongtailStatsRequest extends JobRequest {}

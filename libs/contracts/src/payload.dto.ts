@@ -1,9 +1,8 @@
-import { IsWithin } from './rules';
 import { IsBase64, IsOptional, IsString, MaxLength } from 'class-validator';
-import { IsCorrelationId, IsId, type GroupId, type JobId, type RequestId } from './ids';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH } from './segment.dto';
-import type { Integer } from './integers';
+import { IsCorrelationId, IsId, IsWithin } from './rules';
+import type { GroupId, Integer, JobId, RequestId } from './scalars';
 
 /**
  * `payload.put`: stores one chunk of at most 256 kB; the reply to the last chunk contains the reference. Safe to

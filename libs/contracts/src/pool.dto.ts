@@ -1,7 +1,7 @@
-import { IsDecimal, IsList, IsWithin } from './rules';
 import { IsIn, IsOptional, ValidateBy } from 'class-validator';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { IsCounter, IsDecimal, IsList, IsWithin } from './rules';
+import type { Integer } from './scalars';
 
 export const ROUTING_POLICIES = [
   'least-inflight',

@@ -1,8 +1,7 @@
-import { IsList, IsListOf, IsWithin } from './rules';
 import { IsBoolean, IsOptional } from 'class-validator';
-import { IsCorrelationId } from './ids';
 import { LIMITS } from './limits';
-import type { Integer } from './integers';
+import { IsCorrelationId, IsList, IsListOf, IsWithin } from './rules';
+import type { Integer } from './scalars';
 
 /** Known response lengths of a prompt, for example from an earlier run. */
 export class KnownPrompt {

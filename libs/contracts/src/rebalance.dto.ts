@@ -1,10 +1,8 @@
-import { IsList, IsListOf, IsWithin } from './rules';
 import { IsBoolean, IsIn, IsNumber, IsOptional, Max, Min } from 'class-validator';
 import { MoveTarget, type NumberedPageReply } from './common.dto';
-import { IsAttempt } from './epochs';
-import { IsCorrelationId, IsId, type LeaseId, type RequestId, type ServerId, type AttemptId, type Epoch } from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsList, IsListOf, IsWithin } from './rules';
+import type { AttemptId, Epoch, Integer, LeaseId, RequestId, ServerId } from './scalars';
 
 export const REBALANCE_POLICIES = ['tier-cost', 'tier-min'] as const;
 /** How moves are planned (libs/policies/src/rebalance/README.md). */

@@ -1,23 +1,11 @@
-import { IsWithin } from './rules';
 import { type NumberedPageReply, WorkerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import type { SamplingParameters } from './generation';
-import { IsAttempt } from './epochs';
-import {
-  IsCorrelationId,
-  IsId,
-  type GroupId,
-  type JobId,
-  type RequestId,
-  type RoundId,
-  type ServerId,
-  type AttemptId,
-  type Epoch,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment, type SegmentList } from './segment.dto';
+import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsWithin } from './rules';
+import type { AttemptId, Epoch, GroupId, Integer, JobId, RequestId, RoundId, ServerId } from './scalars';
 
 /**
  * `request.claim`: takes pending requests. An empty reply after waitMs is not an error; POOL_PAUSED: the pool is

@@ -1,14 +1,11 @@
-import { IsListOf, IsWithin } from './rules';
 import { RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
-import { IsEpoch } from './epochs';
-import { IsId, type GroupId, type RequestId, type RoundId, type Epoch } from './ids';
-import type { Integer } from './integers';
 import type { LedgerSummary } from './ledger.dto';
 import { LIMITS } from './limits';
 import type { RoundState } from './round.dto';
 import type { SegmentList } from './segment.dto';
-import { IsResultsCursor } from './stamp';
+import { IsEpoch, IsId, IsListOf, IsResultsCursor, IsWithin } from './rules';
+import type { Epoch, GroupId, Integer, RequestId, RoundId } from './scalars';
 
 /** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
 export class RoundResultsRequest extends StampedJobRequest {

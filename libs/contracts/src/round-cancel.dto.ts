@@ -1,7 +1,6 @@
 import { RoundRequest, type StampedReply } from './common.dto';
 import { IsIn, IsOptional, MaxLength } from 'class-validator';
-import { type RoundId } from './ids';
-import type { Integer } from './integers';
+import type { Integer, RoundId } from './scalars';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
 /** What happens to the groups of a cancelled round. */

@@ -1,17 +1,14 @@
-import { IsListOf, IsWithin } from './rules';
 import { type JobPosition, JobRequest, RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsIn, IsObject, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
-import { IsEpoch } from './epochs';
 import type { Prompt, SamplingParameters } from './generation';
-import { IsCorrelationId, IsId, type GroupId, type RequestId, type RoundId, type Epoch, IsName } from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH } from './segment.dto';
-import { type Stamp } from './stamp';
 import { TailPolicy, type TailChoice, type WasteReason } from './tail-policy.dto';
+import { IsCorrelationId, IsCounter, IsEpoch, IsId, IsListOf, IsName, IsWithin } from './rules';
+import type { Epoch, GroupId, Integer, RequestId, RoundId, Stamp } from './scalars';
 
 export const ROUND_KINDS = ['short', 'long'] as const;
 /** `short`: mostly new prompts, over-provisioned; `long`: groups of the long-tail queue. */

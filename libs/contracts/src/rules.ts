@@ -6,11 +6,23 @@ import {
   IsArray,
   IsInt,
   IsNumber,
+  IsObject,
+  IsString,
+  Matches,
   Max,
+  MaxLength,
   Min,
+  ValidateBy,
   ValidateNested,
   type ValidationOptions,
 } from 'class-validator';
+import { ID_RULE, idFault, MAX_COMPOSED_ID_BYTES, MAX_ID_BYTES, type IdKind } from './ids';
+import { LIMITS } from './limits';
+
+const MAX_EPOCH_LENGTH = 32;
+/** Longest stamp or cursor of results, characters. */
+const MAX_STAMP_LENGTH = 96;
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 /** An integer from `min` to `max`. */
 export function IsWithin(min: number, max: number, options?: ValidationOptions): PropertyDecorator {
@@ -30,4 +42,123 @@ export function IsList(max: number, min = 0): PropertyDecorator {
 /** An array of `min` to `max` objects of a class. */
 export function IsListOf(itemClass: () => new () => object, max: number, min = 0): PropertyDecorator {
   return applyDecorators(IsList(max, min), ValidateNested({ each: true }), Type(itemClass));
+}
+
+/**
+ * An integer without a specific bound: a version, a count. At least `least`, at most `LIMITS.integer`.
+ * `each`: a list of them.
+ */
+export function IsCounter(least: number, options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
+  return IsWithin(least, LIMITS.integer, options);
+}
+
+/** An id chosen by a caller: any characters but control characters, at most 128 bytes. `each`: a list of them. */
+export function IsId(options: Pick<ValidationOptions, 'each'> = {}, mostBytes = MAX_ID_BYTES): PropertyDecorator {
+  return isWireId(mostBytes, 'plain', options);
+}
+
+/**
+ * As {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: ids that are composed of others, and those that only correlate
+ * calls.
+ */
+export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
+  return isWireId(MAX_COMPOSED_ID_BYTES, 'composed', options);
+}
+
+/** As {@link IsId}, and one token of a NATS subject: commands for a worker are sent to a subject with its id. */
+export function IsWorkerId(): PropertyDecorator {
+  return isWireId(MAX_ID_BYTES, 'token', {});
+}
+
+/** A name that is also a name of a field: letters, digits and `. _ : -`, at most 128 characters. */
+export function IsName(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_ID_BYTES, { message: `$property must be at most ${MAX_ID_BYTES} characters` }),
+    Matches(NAME, { message: '$property must start with a letter or digit and hold only letters, digits and . _ : -' }),
+  );
+}
+
+function isWireId(mostBytes: number, kind: IdKind, options: Pick<ValidationOptions, 'each'>): PropertyDecorator {
+  return ValidateBy(
+    {
+      name: ID_RULE,
+      constraints: [mostBytes, kind],
+      validator: {
+        validate: (value: unknown) => typeof value === 'string' && idFault(value, mostBytes, kind) === undefined,
+        defaultMessage: (args) => {
+          const value: unknown = args?.value;
+          return `$property ${typeof value === 'string' ? idFault(value, mostBytes, kind) : 'must be a string'}`;
+        },
+      },
+    },
+    options,
+  );
+}
+
+/** An {@link Epoch}, as a reply gave it. */
+export function IsEpoch(): PropertyDecorator {
+  const message = '$property must be an epoch as a reply gave it: lower-case letters and digits';
+  return applyDecorators(IsString(), MaxLength(MAX_EPOCH_LENGTH), Matches(/^[0-9a-z]+$/, { message }));
+}
+
+/** An {@link AttemptId}, as a claim gave it. */
+export function IsAttempt(): PropertyDecorator {
+  const message = '$property must be the attempt of a claim: <number>-<letters and digits>';
+  return applyDecorators(IsString(), MaxLength(2 * MAX_EPOCH_LENGTH), Matches(/^[0-9]+(-[0-9a-z]+)?$/, { message }));
+}
+
+/**
+ * A stamp as replies to a trainer carry it: the generation of the pool and the sequence of its last event. A trainer
+ * passes on the last one it got; when Redis has lost what it stands for, the answer is GENERATION_CHANGED.
+ */
+export function IsStamp(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_STAMP_LENGTH),
+    Matches(/^[0-9a-f]+\.\d{1,14}$/, { message: '$property: not a stamp of a reply' }),
+  );
+}
+
+/** End of a page of `round.results`: opaque, and a proof of all groups that were read before. */
+export function IsResultsCursor(): PropertyDecorator {
+  return applyDecorators(
+    MaxLength(MAX_STAMP_LENGTH),
+    Matches(/^[0-9a-f]+\.\d{1,14}\.\d{1,14}\.[0-9a-f]+\.[0-9a-f]*$/, {
+      message: '$property: not a cursor of round.results',
+    }),
+  );
+}
+
+/** The cursor of a page that Redis scans: a number below 2^64, as text. Redis fails on a larger one. */
+export function IsScanCursor(): PropertyDecorator {
+  return Matches(/^\d{1,19}$/, { message: '$property is not a cursor of an earlier reply' });
+}
+
+/** Labels of one server, or wanted by one acquire. */
+export const MAX_LABELS = 16;
+const LABEL_NAME = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/;
+const LABEL_VALUE = /^[A-Za-z0-9._/-]{0,63}$/;
+
+/** At most 16 labels; names and values of letters, digits and `. _ / -`, at most 63 characters each. */
+export function IsLabels(): PropertyDecorator {
+  return applyDecorators(
+    IsObject(),
+    ValidateBy({
+      name: 'isLabels',
+      constraints: [MAX_LABELS, LABEL_NAME, LABEL_VALUE],
+      validator: {
+        validate: isLabels,
+        defaultMessage: () =>
+          `$property must hold at most ${MAX_LABELS} labels; names and values of letters, digits and . _ / -`,
+      },
+    }),
+  );
+}
+
+function isLabels(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const entries = Object.entries(value);
+  return (
+    entries.length <= MAX_LABELS &&
+    entries.every(([name, label]) => LABEL_NAME.test(name) && typeof label === 'string' && LABEL_VALUE.test(label))
+  );
 }

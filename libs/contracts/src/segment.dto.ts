@@ -1,9 +1,7 @@
-import { IsWithin } from './rules';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
-import { IsAttempt, IsEpoch } from './epochs';
-import { IsId, type AttemptId, type Epoch, type ServerId } from './ids';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { IsAttempt, IsCounter, IsEpoch, IsId, IsWithin } from './rules';
+import type { AttemptId, Epoch, Integer, ServerId } from './scalars';
 
 /** Longest payload reference, characters. */
 export const MAX_REF_LENGTH = 2_048;

@@ -1,13 +1,9 @@
-import { IsDecimal, IsWithin } from './rules';
 import { type PageReply, ScanRequest, ServerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
-import { IsScanCursor } from './cursors';
-import { IsEpoch } from './epochs';
-import { IsCorrelationId, type ServerId, type WorkerId, type Epoch } from './ids';
-import { IsCounter, type Integer } from './integers';
-import { IsLabels, type Labels } from './labels';
+import { IsCorrelationId, IsCounter, IsDecimal, IsEpoch, IsLabels, IsScanCursor, IsWithin } from './rules';
+import type { Epoch, Integer, Labels, ServerId, WorkerId } from './scalars';
 
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
 /** API of an engine. */

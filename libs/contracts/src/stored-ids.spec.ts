@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
 import { BroomwagonError } from './errors';
-import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
 import { decodeComposedId, decodeId, encodeComposedId, encodeId, ID_FIELDS, wireMessage, wireText } from './stored-ids';
+import { idFault, MAX_ID_BYTES, requestIdOf } from './ids';
 
 const HOSTILE = [
   'a/b',

@@ -1,7 +1,7 @@
-import { IsWithin } from './rules';
 import { IsIn, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
-import { IsCounter, type Integer } from './integers';
 import { LIMITS } from './limits';
+import { IsCounter, IsWithin } from './rules';
+import type { Integer } from './scalars';
 
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'] as const;
 /** What happens to the slowest groups of a round (libs/policies/src/tail/README.md). */

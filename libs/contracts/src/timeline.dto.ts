@@ -1,10 +1,10 @@
 import { IsOptional } from 'class-validator';
 import { JobRequest } from './common.dto';
 import type { PoolEvent } from './events';
-import { IsId, type RoundId } from './ids';
-import { IsCounter, type Integer } from './integers';
 import type { RoundKind } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
+import { IsCounter, IsId } from './rules';
+import type { Integer, RoundId } from './scalars';
 
 /**
  * `round.timeline`: the events that explain the time of a round, oldest first: those of the round and of its requests

@@ -1,13 +1,9 @@
-import { IsWithin } from './rules';
 import { type PageReply, type StampedReply } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
-import { IsScanCursor } from './cursors';
-import { IsEpoch } from './epochs';
-import { IsId, type JobId, type Epoch } from './ids';
 import { LIMITS } from './limits';
 import type { ServerName, ServerStatus } from './server.dto';
-import { IsStamp, type Stamp } from './stamp';
-import type { Integer } from './integers';
+import { IsEpoch, IsId, IsScanCursor, IsStamp, IsWithin } from './rules';
+import type { Epoch, Integer, JobId, Stamp } from './scalars';
 
 export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
 /**

@@ -1,20 +1,18 @@
-import { IsList, IsListOf, IsWithin } from './rules';
 import { MoveTarget, type PageReply, WorkerRequest } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
-import { IsScanCursor } from './cursors';
-import { IsEpoch } from './epochs';
+import { LIMITS } from './limits';
 import {
   IsCorrelationId,
+  IsCounter,
+  IsEpoch,
   IsId,
-  type LeaseId,
-  type RequestId,
-  type WorkerId,
-  type AttemptId,
-  type Epoch,
+  IsList,
+  IsListOf,
+  IsScanCursor,
+  IsWithin,
   IsWorkerId,
-} from './ids';
-import { IsCounter, type Integer } from './integers';
-import { LIMITS } from './limits';
+} from './rules';
+import type { AttemptId, Epoch, Integer, LeaseId, RequestId, WorkerId } from './scalars';
 
 /** `worker.register`: starts a new epoch; the previous one expires with all its leases and attempts. */
 export class RegisterWorkerRequest {
