@@ -1,4 +1,4 @@
-// `npm run test:browser`: the console in a real Chromium, against the running system. Takes about two minutes;
+// `npm run test:browser`: the console in a real Chromium, against the running system. Takes about three minutes;
 // `-- test/browser/actions` runs a part. CHROMIUM is the path of the browser, by default /usr/bin/chromium.
 import { build, install, requireNode } from './prepare.mjs';
 import { runTests } from './vitest.mjs';

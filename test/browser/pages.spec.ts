@@ -121,23 +121,6 @@ describe('everybody can use it:', () => {
     }
   });
 
-  it('by keyboard alone', async () => {
-    await show('fleet', 'Fleet');
-    await page.reload();
-    await rowOf('engine-0').waitFor();
-    await page.keyboard.press('Tab');
-    expect(await page.locator(':focus').textContent()).toBe('Skip to the page');
-    await page.keyboard.press('Enter');
-    expect(await page.locator(':focus').getAttribute('id')).toBe('main');
-    const drain = rowOf('engine-0').getByRole('button', { name: 'Drain' });
-    await drain.focus();
-    await page.keyboard.press('Enter');
-    await page.getByRole('dialog', { name: 'Drain engine-0?' }).waitFor();
-    await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
-    await rowOf('engine-0').locator('button:focus').waitFor();
-  });
-
   it('by form, and a wrong token is refused with the reason', async () => {
     await page.getByRole('button', { name: /role admin/ }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
