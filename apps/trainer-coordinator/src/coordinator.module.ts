@@ -4,7 +4,6 @@ import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broom
 import { AbortService } from './aborts/abort.service';
 import { AbortSweepService } from './aborts/abort-sweep.service';
 import { SnapshotService } from './snapshots/snapshot.service';
-import { SnapshotSweepService } from './snapshots/snapshot-sweep.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { EventRelayService } from './events/event-relay.service';
@@ -14,14 +13,12 @@ import { PoolController } from './jobs/pool.controller';
 import { LedgerMetrics } from './ledger/ledger.metrics';
 import { LedgerService } from './ledger/ledger.service';
 import { LongtailController } from './longtail/longtail.controller';
-import { LongtailSweepService } from './longtail/longtail-sweep.service';
 import { RequeueService } from './longtail/requeue.service';
 import { PayloadRoomService } from './payload/payload-room.service';
 import { PayloadController } from './payload/payload.controller';
 import { OrphanSweepService } from './payload/orphan-sweep.service';
 import { PayloadRemovalService } from './payload/payload-removal.service';
 import { MoveSenderService } from './rebalance/move-sender.service';
-import { PlannerService } from './rebalance/planner.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
 import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
@@ -36,7 +33,6 @@ import { SubmissionService } from './rounds/submission.service';
 import { ServerFences } from './upkeep/server-fences';
 import { ReconcileService } from './jobs/reconcile.service';
 import { AuditService } from './upkeep/audit.service';
-import { RecountService } from './upkeep/recount.service';
 import { JobTotals } from './upkeep/job-totals';
 import { WaitingReaders } from './rounds/waiting-readers';
 import { SweepService } from './upkeep/sweep.service';
@@ -86,7 +82,6 @@ import { WeightsController } from './weights/weights.controller';
     AbortSweepService,
     AuditService,
     SnapshotService,
-    SnapshotSweepService,
     CoordinatorMetrics,
     DeletionService,
     DeletionStore,
@@ -97,10 +92,8 @@ import { WeightsController } from './weights/weights.controller';
     GrantService,
     LedgerMetrics,
     LedgerService,
-    LongtailSweepService,
     MoveSenderService,
     PayloadRoomService,
-    PlannerService,
     RebalanceService,
     RebalanceWatchService,
     RequestService,
@@ -110,7 +103,6 @@ import { WeightsController } from './weights/weights.controller';
     ServerFences,
     SubmissionService,
     ReconcileService,
-    RecountService,
     SweepService,
     UpkeepService,
     WaitingReaders,

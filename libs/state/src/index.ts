@@ -6,6 +6,7 @@ export * from './redis-memory';
 export * from './library/function-library';
 export * from './library/function-runner';
 export * from './library/library-upkeep';
+export * from './library/lists';
 export * from './payload';
 export * from './removals/removal.store';
 export * from './leases';

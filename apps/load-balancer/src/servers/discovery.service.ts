@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError, type ServerId } from '@broomwagon/contracts';
 import { detectEngine, EngineAccess } from '@broomwagon/engines';
 import { Periodically } from '@broomwagon/platform';
+import { pagesOf } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
@@ -37,8 +38,7 @@ export class DiscoveryService {
     for (const source of this.sources.all) {
       try {
         const engines = await source.engines(signal);
-        for (let from = 0; from < engines.length; from += ENGINES_AT_ONCE) {
-          const some = engines.slice(from, from + ENGINES_AT_ONCE);
+        for (const some of pagesOf(engines, ENGINES_AT_ONCE)) {
           await Promise.all(
             some.map(({ url, drainMs }) =>
               drainMs === undefined ? this.discover(url, signal) : this.drain(url, drainMs),

@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { LIMITS } from '@broomwagon/contracts';
 import { Alarms, failpoint, InEachPool } from '@broomwagon/platform';
-import { PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
+import { pagesOf, PoolDirectory, WeightStore, type EngineStep } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineHealth } from './engine-health';
 
@@ -48,9 +47,7 @@ export class EnginePausesService {
   /** Records engines without a record as engines to resume: Redis lost the record, or another replica resumed them. */
   private async recordLost(pool: string): Promise<void> {
     const known = this.paused.get(pool);
-    const steps = [...(known?.values() ?? [])];
-    for (let from = 0; from < steps.length; from += LIMITS.page) {
-      const page = steps.slice(from, from + LIMITS.page);
+    for (const page of pagesOf([...(known?.values() ?? [])])) {
       const { recorded } = await this.weights.engineKnown(pool, { steps: page });
       for (const [position, step] of page.entries()) if (!recorded[position]) known!.delete(engineOf(step));
     }
@@ -73,9 +70,7 @@ export class EnginePausesService {
   }
 
   private async tellAll(steps: EngineStep[], tell: (step: EngineStep) => Promise<void>): Promise<void> {
-    for (let from = 0; from < steps.length; from += ENGINES_AT_ONCE) {
-      await Promise.all(steps.slice(from, from + ENGINES_AT_ONCE).map(tell));
-    }
+    for (const page of pagesOf(steps, ENGINES_AT_ONCE)) await Promise.all(page.map(tell));
   }
 
   private async pause(pool: string, step: EngineStep): Promise<void> {

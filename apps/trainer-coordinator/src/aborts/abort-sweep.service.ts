@@ -2,20 +2,16 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName, RequestId } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { AbortStore, refusalOf, type AbortCommands, type DueWork, type RepeatPage } from '@broomwagon/state';
+import { AbortStore, refusalOf, type AbortCommands, type RepeatPage } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
-/**
- * The part of the sweep that follows aborts: continues the selection of a failed replica, repeats commands to holders
- * until they confirm, forgets dropped groups when they expire. Safe in all replicas at once, as the rest of the sweep.
- */
+/** The part of the sweep that follows aborts. Safe in all replicas at once. */
 @Injectable()
 export class AbortSweepService {
   private readonly logger = new Logger(AbortSweepService.name);
-  private readonly repeatedAtMs = new Map<PoolName, number>();
 
   constructor(
     private readonly aborts: AbortStore,
@@ -26,19 +22,6 @@ export class AbortSweepService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** All of it, also when one abort cannot be followed. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
-  async sweep(pool: PoolName, due: DueWork): Promise<void> {
-    const errors: unknown[] = [];
-    const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
-    for (const abortId of due.aborts) await attempt(this.select(pool, abortId));
-    if (due.aborting > 0 && Date.now() - (this.repeatedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs) {
-      this.repeatedAtMs.set(pool, Date.now());
-      await attempt(this.repeat(pool));
-    }
-    if (due.dropped > 0) await attempt(this.forget(pool));
-    if (errors.length > 0) throw errors[0];
-  }
-
   /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
   async select(pool: PoolName, abortId: string): Promise<void> {
     for await (const page of this.aborts.whileMore('select', pool, { abortId })) {
@@ -48,7 +31,8 @@ export class AbortSweepService {
     }
   }
 
-  private async repeat(pool: PoolName): Promise<void> {
+  /** Tells the holders again, and ends what is overdue. @throws BroomwagonError UNAVAILABLE */
+  async repeat(pool: PoolName): Promise<void> {
     const { abortDeadlineMs: deadlineMs } = this.config;
     let cursors: { groupCursor: number; leaseCursor: number } | undefined = { groupCursor: 0, leaseCursor: 0 };
     while (cursors !== undefined) {
@@ -79,7 +63,8 @@ export class AbortSweepService {
     this.metrics.abortsUnconfirmed.inc(ended);
   }
 
-  private async forget(pool: PoolName): Promise<void> {
+  /** Deletes dropped groups that are kept no longer. @throws BroomwagonError UNAVAILABLE */
+  async forget(pool: PoolName): Promise<void> {
     for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });
   }
 

@@ -47,16 +47,8 @@ export class ReconcileService {
     const pages = pagesOfGroups(groups);
     for (const page of pages.slice(0, -1)) await say(page, false, []);
     const answer = await say(pages.at(-1) ?? [], isLast, groupIds);
-    const { stepsTrained, submittedGroups, openRoundId, unknown } = answer;
-    return {
-      trainerEpoch: answer.trainerEpoch,
-      stepsTrained,
-      submittedGroups,
-      openRoundId,
-      countedGroups,
-      unknown,
-      stamp: answer.stamp,
-    };
+    const { aborts: _, cancelledRoundId: _cancelled, ...reply } = answer;
+    return { ...reply, countedGroups };
   }
 
   private follow(pool: PoolName, job: string, { aborts, cancelledRoundId }: ReconcileAnswer): void {

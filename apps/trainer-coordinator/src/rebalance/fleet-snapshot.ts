@@ -5,7 +5,7 @@ import {
   type RebalanceServer,
   type RebalanceSnapshot,
 } from '@broomwagon/policies';
-import type { OtherCall, RunningRequest } from '@broomwagon/state';
+import { groupBy, type OtherCall, type RunningRequest } from '@broomwagon/state';
 
 /** What a plan is made from, as it was read. */
 export interface FleetState {
@@ -21,9 +21,9 @@ const FRESH_LOAD_MS = 30_000;
 
 /** Servers that may exchange requests: those of one weight version each. */
 export function fleetSnapshots(events: FleetState, settings: RebalanceSettings): RebalanceSnapshot[] {
-  const running = groupsOf(events.running, epochName);
-  const others = groupsOf(events.others, epochName);
-  const byVersion = groupsOf(events.servers, ({ weightVersion }) => weightVersion);
+  const running = groupBy(events.running, epochName);
+  const others = groupBy(events.others, epochName);
+  const byVersion = groupBy(events.servers, ({ weightVersion }) => weightVersion);
   return [...byVersion.values()].map((servers) => ({
     servers: servers
       .toSorted((one, other) => (one.serverId < other.serverId ? -1 : 1))
@@ -31,16 +31,6 @@ export function fleetSnapshots(events: FleetState, settings: RebalanceSettings):
         snapshotOf(server, running.get(epochName(server)) ?? [], others.get(epochName(server)) ?? [], settings),
       ),
   }));
-}
-
-function groupsOf<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {
-  const groups = new Map<Key, Item[]>();
-  for (const item of items) {
-    const known = groups.get(keyOf(item));
-    if (known) known.push(item);
-    else groups.set(keyOf(item), [item]);
-  }
-  return groups;
 }
 
 function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): string {

@@ -1,20 +1,19 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { MoveStore, type DueWork } from '@broomwagon/state';
+import { MoveStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
- * Carries plans out: the intent stands in Redis before a holder is told, and holders are told again until they have
- * confirmed. Safe in all replicas at once, as the rest of the sweep.
+ * Carries plans out: a move is recorded in Redis before its holder is told, and holders are told again until they have
+ * confirmed. Safe in all replicas at once.
  */
 @Injectable()
 export class MoveSenderService {
   private readonly logger = new Logger(MoveSenderService.name);
-  private readonly repeatedAtMs = new Map<PoolName, number>();
 
   constructor(
     private readonly store: MoveStore,
@@ -37,32 +36,23 @@ export class MoveSenderService {
     }
   }
 
-  /** @throws BroomwagonError UNAVAILABLE */
-  async sweep(pool: PoolName, due: DueWork): Promise<void> {
-    if (due.moving === 0 || Date.now() - (this.repeatedAtMs.get(pool) ?? 0) < this.config.cutRepeatMs) return;
-    this.repeatedAtMs.set(pool, Date.now());
-    await this.repeatAborts(pool);
-    await this.repeatTransfers(pool);
-  }
-
-  private async repeatAborts(pool: PoolName): Promise<void> {
-    for await (const page of this.store.pages('repeat', pool, { deadlineMs: this.config.moveDeadlineMs })) {
+  /** Tells the holders again. @throws BroomwagonError UNAVAILABLE */
+  async repeat(pool: PoolName): Promise<void> {
+    const args = { deadlineMs: this.config.moveDeadlineMs };
+    for await (const page of this.store.pages('repeat', pool, args)) {
       this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.abort(pool, 'move', page.aborts);
       if (page.pending > 0) this.grants.soon(pool);
-      this.tellExpired(pool, page.expired);
+      this.logExpired(pool, page.expired);
     }
-  }
-
-  private async repeatTransfers(pool: PoolName): Promise<void> {
-    for await (const page of this.store.pages('repeatLeases', pool, { deadlineMs: this.config.moveDeadlineMs })) {
+    for await (const page of this.store.pages('repeatLeases', pool, args)) {
       this.metrics.sweepPages.inc({ kind: 'move' });
       this.commands.moveLeases(pool, page.leases);
-      this.tellExpired(pool, page.expired);
+      this.logExpired(pool, page.expired);
     }
   }
 
-  private tellExpired(pool: PoolName, moves: number): void {
+  private logExpired(pool: PoolName, moves: number): void {
     if (moves > 0)
       this.logger.warn({ pool, moves }, 'Moves were not confirmed in time; the requests stay on their servers');
   }

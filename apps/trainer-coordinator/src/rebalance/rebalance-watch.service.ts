@@ -7,7 +7,6 @@ import { MoveStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { MoveSenderService } from './move-sender.service';
-import { PlannerService } from './planner.service';
 import { RebalanceService } from './rebalance.service';
 
 /** What this process has seen of a pool. */
@@ -30,7 +29,6 @@ export class RebalanceWatchService {
   constructor(
     private readonly store: MoveStore,
     private readonly rebalance: RebalanceService,
-    private readonly planner: PlannerService,
     private readonly sender: MoveSenderService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
@@ -45,7 +43,7 @@ export class RebalanceWatchService {
     }
     const seen = this.seen.get(pool) ?? { plannedAtMs: Date.now() };
     this.seen.set(pool, seen);
-    const servers = await this.planner.servers(pool);
+    const servers = await this.rebalance.servers(pool);
     seen.trigger = rebalanceTrigger(seen.servers, servers, settings.tiers) ?? seen.trigger;
     seen.servers = servers;
     if (seen.trigger === undefined && Date.now() - seen.plannedAtMs >= settings.planIntervalMs)
@@ -60,7 +58,7 @@ export class RebalanceWatchService {
   }
 
   private async planNow(pool: PoolName, settings: RebalanceSettings, trigger: RebalanceTrigger): Promise<void> {
-    const plan = await this.planner.plan(pool, settings);
+    const plan = await this.rebalance.makePlan(pool, settings);
     const isExecuted = plan.moves.length > 0 && settings.mode === 'on';
     this.metrics.plans.inc({ trigger, outcome: plan.reason ?? (isExecuted ? 'executed' : 'dry-run') });
     if (plan.moves.length === 0) return;

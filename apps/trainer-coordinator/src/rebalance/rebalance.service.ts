@@ -16,13 +16,14 @@ import {
   type RebalanceStatus,
   type RebalanceStatusRequest,
   type RebalanceSummary,
+  type ServerStatus,
   type WantedMove,
 } from '@broomwagon/contracts';
-import type { RebalancePlan } from '@broomwagon/policies';
-import { MoveStore, PoolDirectory, type KeptMove } from '@broomwagon/state';
+import { planTierCost, planTierMin, type RebalancePlan } from '@broomwagon/policies';
+import { MoveStore, PoolDirectory, ServerStore, type KeptMove } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
+import { fleetSnapshots } from './fleet-snapshot';
 import { MoveSenderService } from './move-sender.service';
-import { PlannerService } from './planner.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
 /** Changes of settings that other callers may make while one is made. */
@@ -34,7 +35,7 @@ export class RebalanceService {
   constructor(
     private readonly store: MoveStore,
     private readonly pools: PoolDirectory,
-    private readonly planner: PlannerService,
+    private readonly serverStore: ServerStore,
     private readonly sender: MoveSenderService,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -73,9 +74,29 @@ export class RebalanceService {
   async plan(pool: PoolName, body: PlanRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, policy, tiers, limit } = body;
     const settings = changedSettings(await this.settings(pool), { policy, tiers });
-    const plan = await this.planner.plan(pool, settings);
+    const plan = await this.makePlan(pool, settings);
     await this.keep(pool, planId, plan, digestOf({ policy: policy ?? null, tiers: tiers ?? null }));
     return this.status(pool, { planId, limit });
+  }
+
+  /** One plan for the pool; moves nothing. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  async makePlan(pool: PoolName, settings: RebalanceSettings): Promise<RebalancePlan> {
+    // Servers first: a lease that is granted in between is on one of them, or of no interest to this plan.
+    const servers = await this.servers(pool);
+    const { running, others } = await this.store.calls(pool);
+    const plans = fleetSnapshots({ servers, running, others }, settings).map((snapshot) =>
+      settings.policy === 'tier-min' ? planTierMin(snapshot, settings) : planTierCost(snapshot, settings),
+    );
+    return joined(plans, settings);
+  }
+
+  /** All servers of the pool, with their loads. @throws BroomwagonError UNAVAILABLE */
+  async servers(pool: PoolName): Promise<ServerStatus[]> {
+    const servers = new Map<string, ServerStatus>();
+    for await (const page of this.serverStore.pages('list', pool)) {
+      for (const server of page.servers) servers.set(server.serverId, server);
+    }
+    return [...servers.values()];
   }
 
   /** Keeps a plan under its id. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
@@ -115,6 +136,22 @@ export class RebalanceService {
       cursor: found.cursor,
     };
   }
+}
+
+/** Servers of different weight versions are planned apart; the plan of the pool is all of them. */
+function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings): RebalancePlan {
+  const most = (of: (plan: RebalancePlan) => number): number => Math.max(0, ...plans.map(of));
+  const moves = plans.flatMap((plan) => plan.moves);
+  return {
+    policy,
+    moves,
+    tierBefore: most((plan) => plan.tierBefore),
+    tierAfter: most((plan) => plan.tierAfter),
+    gainSeconds: most((plan) => plan.gainSeconds),
+    costSeconds: plans.reduce((sum, { costSeconds }) => sum + costSeconds, 0),
+    stallSeconds: most((plan) => plan.stallSeconds),
+    ...(moves.length === 0 && { reason: plans.find(({ reason }) => reason !== 'balanced')?.reason ?? 'balanced' }),
+  };
 }
 
 /** `refused:<reason>` in the counts. */

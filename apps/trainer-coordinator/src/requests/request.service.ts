@@ -19,7 +19,7 @@ import {
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { PayloadStore, PoolDirectory, RequestStore, type AttemptFence } from '@broomwagon/state';
+import { PayloadStore, PoolDirectory, RequestStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { WaitingReaders } from '../rounds/waiting-readers';
 import { SweepService } from '../upkeep/sweep.service';
@@ -63,8 +63,7 @@ export class RequestService {
   async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
     // Its deadline is kept by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);
-    const { claimId, workerId, workerEpoch, max, job, waitMs } = body;
-    const answer = await this.requests.claim(pool, { claimId, workerId, workerEpoch, max, job, waitMs, replyTo });
+    const answer = await this.requests.claim(pool, { ...body, replyTo });
     await failpoint('coordinator.claim.before-reply');
     if (answer.parked) {
       this.metrics.claims.inc({ outcome: 'parked' });
@@ -91,9 +90,7 @@ export class RequestService {
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
    */
   async save(pool: PoolName, body: SaveRequest): Promise<SaveReply> {
-    const { serverId, generatedMs } = body;
-    const made = segmentOf(this.payloads, pool, body);
-    return this.requests.save(pool, { ...fenceOf(body), ...made, serverId, generatedMs });
+    return this.requests.save(pool, { ...body, ...segmentOf(this.payloads, pool, body) });
   }
 
   /**
@@ -101,10 +98,9 @@ export class RequestService {
    *   PAYLOAD_NOT_FOUND: the sample would finish, but its segment is not in the store, and nothing was changed
    */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
-    const { finishReason, run } = body;
     const segment = segmentOf(this.payloads, pool, body);
     const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
-    const answer = await this.requests.complete(pool, { ...fenceOf(body), ...segment, finishReason, isMissing, run });
+    const answer = await this.requests.complete(pool, { ...body, ...segment, isMissing });
     this.metrics.attempts.inc({ outcome: answer.state });
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
@@ -120,15 +116,10 @@ export class RequestService {
    */
   async fail(pool: PoolName, body: FailRequest): Promise<FailReply> {
     const answer = await this.requests.fail(pool, {
-      ...fenceOf(body),
+      ...body,
       ...segmentOf(this.payloads, pool, body),
       countsAsFailure: countsAsFailure(body),
-      retryable: body.retryable,
-      reason: body.reason,
       missingRef: await this.missing(pool, body),
-      lostTokens: body.lostTokens,
-      generatedMs: body.generatedMs,
-      run: body.run,
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attempts.inc({ outcome: answer.state });
@@ -170,8 +161,4 @@ export class RequestService {
       throw error;
     }
   }
-}
-
-function fenceOf({ requestId, attempt, workerId, workerEpoch }: AttemptFence): AttemptFence {
-  return { requestId, attempt, workerId, workerEpoch };
 }

@@ -1,11 +1,8 @@
 import { invalidField, type FailRequest, type JobId, type PoolName, type RequestId } from '@broomwagon/contracts';
 import type { PayloadStore, SegmentArgs } from '@broomwagon/state';
 
-/** What a worker says about an attempt, as far as its segment goes. */
-type Said = Pick<FailRequest, 'requestId' | 'attempt' | 'segment'>;
-
 /**
- * The segment of a message as the scripts take it.
+ * The segment of a message as the transitions take it; it replaces the one of the message.
  * @param field names the segment in an error
  * @throws BroomwagonError VALIDATION_FAILED when the segment names another attempt, or a payload of no store;
  *   PAYLOAD_FOREIGN when it names a payload of another pool, job or request
@@ -13,10 +10,10 @@ type Said = Pick<FailRequest, 'requestId' | 'attempt' | 'segment'>;
 export function segmentOf(
   payloads: PayloadStore,
   pool: PoolName,
-  { requestId, attempt, segment }: Said,
+  { requestId, attempt, segment }: Pick<FailRequest, 'requestId' | 'attempt' | 'segment'>,
   field = 'segment',
-): SegmentArgs {
-  if (segment === undefined) return { tokens: 0 };
+): SegmentArgs & { segment: string | undefined } {
+  if (segment === undefined) return { segment, tokens: 0 };
   if (segment.attempt !== attempt) {
     throw invalidField(`${field}.attempt`, 'must be the attempt of the message');
   }

@@ -10,7 +10,7 @@ import {
   type SubmitGroupsRequest,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { PayloadStore, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
+import { PayloadStore, pagesOf, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from '../upkeep/sweep.service';
@@ -41,31 +41,20 @@ export class SubmissionService {
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch, stamp: seen };
     const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
-    const named = groups.map(({ groupId, samples, maxTokens, promptRef }) => ({
-      groupId,
-      samples,
-      maxTokens,
-      promptRef,
-      digest: digests.get(groupId)!,
-    }));
+    const named = groups.map(({ groupId, samples, maxTokens, promptRef }) => {
+      return { groupId, samples, maxTokens, promptRef, digest: digests.get(groupId)! };
+    });
     const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
     const fresh = new Set(checked.fresh);
     const missing = groups.filter(({ groupId }) => fresh.has(groupId));
     await this.checkRefs(pool, job, groups, fresh);
     const refs = await this.storePrompts(pool, job, missing);
 
-    const added: NewGroup[] = missing.map((group) => ({
-      groupId: group.groupId,
-      digest: digests.get(group.groupId)!,
-      samples: group.samples,
-      maxTokens: group.maxTokens,
-      promptRef: refs.get(group.groupId)!,
-      sampling: JSON.stringify(group.sampling ?? {}),
-      domain: group.domain,
-      minSamples: group.minSamples,
-      timeoutMs: group.timeoutMs,
-      promptHash: hashOf(group),
-    }));
+    const added = missing.map((group): NewGroup => {
+      const { prompt: _, promptId: _id, sampling = {}, ...stored } = group;
+      const [digest, promptRef] = [digests.get(group.groupId)!, refs.get(group.groupId)!];
+      return { ...stored, digest, promptRef, sampling: JSON.stringify(sampling), promptHash: hashOf(group) };
+    });
     let { roundGroups, stamp } = checked;
     for (const page of pagesOfGroups(added, checked.launchFactor)) {
       const answer = await this.rounds.submit(pool, args, page);
@@ -97,9 +86,9 @@ export class SubmissionService {
         });
       }
     }
-    for (let start = 0; start < named.length; start += PROMPTS_AT_ONCE) {
+    for (const page of pagesOf(named, PROMPTS_AT_ONCE)) {
       await Promise.all(
-        named.slice(start, start + PROMPTS_AT_ONCE).map(({ promptRef, position }) =>
+        page.map(({ promptRef, position }) =>
           this.payloads.hold(promptRef).catch((error: unknown) => {
             if (!isBroomwagonError(error) || error.retryable) throw error;
             const field = `groups.${position}.promptRef`;
@@ -117,9 +106,9 @@ export class SubmissionService {
     groups: readonly GroupSubmission[],
   ): Promise<Map<string, string>> {
     const refs = new Map<string, string>();
-    for (let start = 0; start < groups.length; start += PROMPTS_AT_ONCE) {
+    for (const page of pagesOf(groups, PROMPTS_AT_ONCE)) {
       await Promise.all(
-        groups.slice(start, start + PROMPTS_AT_ONCE).map(async ({ groupId, prompt, promptRef }) => {
+        page.map(async ({ groupId, prompt, promptRef }) => {
           // A name that was never there: one that was freed may be removed at any moment.
           const name = { pool, job, owner: groupId, name: `prompt.${randomUUID()}` };
           refs.set(groupId, promptRef ?? (await this.payloads.put(name, Buffer.from(JSON.stringify(prompt)))));

@@ -1,4 +1,4 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import type {
   SnapshotJobReply,
   SnapshotJobRequest,
@@ -9,47 +9,59 @@ import type {
 import { failpoint } from '@broomwagon/platform';
 import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { SnapshotSweepService } from './snapshot-sweep.service';
 
 /** A call does pages for so long, then answers how far it is; milliseconds. */
 const BUSY_MS = 2_000;
 
-/** Saves and restores page by page; a repeated call continues where a failed replica stopped. */
+/** Saves, restores and deletes page by page; a repeated call continues where a failed replica stopped. */
 @Injectable()
 export class SnapshotService {
+  private readonly logger = new Logger(SnapshotService.name);
+
   constructor(
     private readonly snapshots: SnapshotStore,
-    private readonly sweeper: SnapshotSweepService,
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** @throws BroomwagonError as the script `snapshots/save` says */
-  async save(pool: PoolName, { job, trainerEpoch, stamp, tag }: SnapshotJobRequest): Promise<SnapshotJobReply> {
+  /** @throws BroomwagonError as the transition `snapshots/save` */
+  async save(pool: PoolName, request: SnapshotJobRequest): Promise<SnapshotJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
-    for (let seen = stamp; ;) {
-      const { retired, ...reply } = await this.snapshots.save(pool, { job, trainerEpoch, stamp: seen, tag });
-      seen = reply.stamp;
-      this.metrics.sweepPages.inc({ kind: 'snapshot' });
-      if (retired) this.sweeper.soon(pool);
-      await failpoint('coordinator.snapshot.between-pages');
+    for (let { stamp } = request; ;) {
+      const { retired, ...reply } = await this.snapshots.save(pool, { ...request, stamp });
+      ({ stamp } = reply);
+      await this.afterPage(pool, 'snapshot', retired);
       if (reply.state === 'complete' || Date.now() >= endsAtMs) return reply;
     }
   }
 
-  /** @throws BroomwagonError as the script `snapshots/restore` says */
-  async restore(pool: PoolName, { job, trainerEpoch, stamp, tag }: RestoreJobRequest): Promise<RestoreJobReply> {
+  /** @throws BroomwagonError as the transition `snapshots/restore` */
+  async restore(pool: PoolName, request: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
-    // Of the first page on: one call is one trainer.
-    let epoch = trainerEpoch;
-    for (let seen = stamp; ;) {
-      const page = await this.snapshots.restore(pool, { job, trainerEpoch: epoch, stamp: seen, tag });
-      epoch = page.trainerEpoch;
-      seen = page.stamp;
-      const { retired, ...reply } = page;
-      this.metrics.sweepPages.inc({ kind: 'restore' });
-      if (retired) this.sweeper.soon(pool);
-      await failpoint('coordinator.restore.between-pages');
+    // The trainer of the first page is that of all pages.
+    for (let { stamp, trainerEpoch } = request; ;) {
+      const { retired, ...reply } = await this.snapshots.restore(pool, { ...request, trainerEpoch, stamp });
+      ({ stamp, trainerEpoch } = reply);
+      await this.afterPage(pool, 'restore', retired);
       if (reply.state === 'restored' || Date.now() >= endsAtMs) return reply;
     }
+  }
+
+  /** Deletes what is no longer kept, with the payloads only that named. @throws BroomwagonError UNAVAILABLE */
+  async unlinkOld(pool: PoolName): Promise<void> {
+    for await (const _ of this.snapshots.whileMore('unlink', pool)) {
+      this.metrics.sweepPages.inc({ kind: 'unlink' });
+      await failpoint('coordinator.unlink.between-pages');
+    }
+  }
+
+  private async afterPage(pool: PoolName, kind: 'snapshot' | 'restore', isRetired: boolean): Promise<void> {
+    this.metrics.sweepPages.inc({ kind });
+    if (isRetired) {
+      // In the background; after an error the periodic sweep continues.
+      this.unlinkOld(pool).catch((error: unknown) => {
+        this.logger.warn({ err: error, pool }, 'Deleting an old job snapshot failed');
+      });
+    }
+    await failpoint(`coordinator.${kind}.between-pages`);
   }
 }

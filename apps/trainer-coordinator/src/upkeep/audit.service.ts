@@ -1,11 +1,20 @@
-import { Injectable } from '@nestjs/common';
-import { type AuditPoolReply, LIMITS, type PoolName } from '@broomwagon/contracts';
+import { Injectable, Logger } from '@nestjs/common';
+import { type AuditPoolReply, type JobId, LIMITS, type PoolName } from '@broomwagon/contracts';
+import { InEachPool } from '@broomwagon/platform';
 import { PoolAudit } from '@broomwagon/state';
 
-/** Audits of the counts on request. An audit reads a whole pool, so each pool has one at a time in a replica. */
+/** A task of its own, because the sweep must not wait for a scan of all keys. */
+const RECOUNTS_INTERVAL_MS = 1_000;
+/** A recount reads every key of Redis once: a job that stays marked is recounted after this, milliseconds. */
+const AGAIN_AFTER_MS = 5_000;
+
+/** Audits of the counts on request, and recounts of jobs with an impossible count or, after a loss of Redis, of all. */
 @Injectable()
 export class AuditService {
+  private readonly logger = new Logger(AuditService.name);
+  /** An audit reads a whole pool, so each pool has one at a time in a replica. */
   private readonly running = new Map<PoolName, Promise<AuditPoolReply>>();
+  private readonly triedAtMs = new Map<string, number>();
 
   constructor(private readonly audits: PoolAudit) {}
 
@@ -17,6 +26,26 @@ export class AuditService {
       this.running.set(pool, running);
     }
     return running;
+  }
+
+  /** Recounts the marked jobs of a pool, all in one scan of its keys. @throws BroomwagonError UNAVAILABLE */
+  @InEachPool('recounts', RECOUNTS_INTERVAL_MS)
+  async recount(pool: PoolName): Promise<void> {
+    const jobs = (await this.audits.markedJobs(pool)).filter((job) => this.isDue(pool, job));
+    if (jobs.length === 0) return;
+    const { mended, again } = await this.audits.recount(pool, jobs);
+    if (mended.length > 0)
+      this.logger.warn({ pool, jobs, mended }, 'Counts of jobs were corrected from their requests');
+    for (const job of jobs) if (!again.includes(job)) this.triedAtMs.delete(`${pool}/${job}`);
+  }
+
+  private isDue(pool: PoolName, job: JobId): boolean {
+    const name = `${pool}/${job}`;
+    const known = this.triedAtMs.get(name);
+    if (known !== undefined && Date.now() - known < AGAIN_AFTER_MS) return false;
+    this.triedAtMs.set(name, Date.now());
+    if (known === undefined) this.logger.log({ pool, job }, 'Redis lost data: the job is recounted');
+    return true;
   }
 
   private async run(pool: PoolName): Promise<AuditPoolReply> {

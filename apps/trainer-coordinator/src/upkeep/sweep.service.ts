@@ -1,12 +1,19 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
-import { type DueWork, PoolAudit, RequestStore, type RoundName, RoundStore, type TakeAnswer } from '@broomwagon/state';
+import {
+  type DueWork,
+  LongtailStore,
+  PoolAudit,
+  RequestStore,
+  type RoundName,
+  RoundStore,
+  type TakeAnswer,
+} from '@broomwagon/state';
 import { AbortSweepService } from '../aborts/abort-sweep.service';
-import { SnapshotSweepService } from '../snapshots/snapshot-sweep.service';
+import { SnapshotService } from '../snapshots/snapshot.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { LongtailSweepService } from '../longtail/longtail-sweep.service';
 import { MoveSenderService } from '../rebalance/move-sender.service';
 import { GrantService } from '../requests/grant.service';
 import { WeightSweepService } from '../weights/weight-sweep.service';
@@ -24,14 +31,15 @@ export class SweepService {
   /** Rounds being swept by this process, and what to run when they are. */
   private readonly underWay = new Set<string>();
   private readonly cutAtMs = new Map<string, number>();
+  private readonly repeatedAtMs = new Map<PoolName, number>();
   private readonly generations = new Map<PoolName, string>();
 
   constructor(
     private readonly rounds: RoundStore,
     private readonly requests: RequestStore,
-    private readonly longtail: LongtailSweepService,
+    private readonly longtail: LongtailStore,
     private readonly aborts: AbortSweepService,
-    private readonly snapshots: SnapshotSweepService,
+    private readonly snapshots: SnapshotService,
     private readonly weights: WeightSweepService,
     private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
@@ -80,14 +88,34 @@ export class SweepService {
     if (due.deadlines > 0) await attempt(this.rounds.expire(pool));
     if (due.expiredEpochs > 0) await attempt(this.returnAttempts(pool));
     for (const round of due.rounds) await attempt(this.sweepRound(pool, round));
-    await attempt(this.longtail.sweep(pool, due));
-    await attempt(this.aborts.sweep(pool, due));
+    for (const abortId of due.aborts) await attempt(this.aborts.select(pool, abortId));
+    if (this.isRepeatDue(pool, due)) {
+      if (due.leaving > 0) await attempt(this.repeatLeaving(pool));
+      if (due.aborting > 0) await attempt(this.aborts.repeat(pool));
+      if (due.moving > 0) await attempt(this.moves.repeat(pool));
+    }
+    if (due.dropped > 0) await attempt(this.aborts.forget(pool));
     if (due.oldSnapshots > 0) await attempt(this.snapshots.unlinkOld(pool));
     await attempt(this.weights.sweep(pool, due));
-    await attempt(this.moves.sweep(pool, due));
     if (due.uncheckedGeneration) await attempt(this.audit.markCounts(pool, due.uncheckedGeneration));
     this.forgetOld();
     if (errors.length > 0) throw errors[0];
+  }
+
+  /** Holders are told again now what they have not confirmed. */
+  private isRepeatDue(pool: PoolName, { leaving, aborting, moving }: DueWork): boolean {
+    const isDue = Date.now() - (this.repeatedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs;
+    if (leaving + aborting + moving === 0 || !isDue) return false;
+    this.repeatedAtMs.set(pool, Date.now());
+    return true;
+  }
+
+  /** Groups of which one sample was handed in: the holders of the others. */
+  private async repeatLeaving(pool: PoolName): Promise<void> {
+    for await (const page of this.longtail.pages('repeat', pool)) {
+      this.metrics.sweepPages.inc({ kind: 'leave' });
+      this.commands.abort(pool, 'cut', page.aborts);
+    }
   }
 
   /** The generation of the pool was renewed since the last look, or by it. */

@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   type AbortAttemptsCommand,
   type Epoch,
-  LIMITS,
   type MoveLeasesCommand,
   type PoolName,
   workerCommandSubject,
@@ -10,7 +9,7 @@ import {
   wireText,
 } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
-import type { AttemptFence, LeaseFence, LeaseTransfer } from '@broomwagon/state';
+import { groupBy, pagesOf, type AttemptFence, type LeaseFence, type LeaseTransfer } from '@broomwagon/state';
 
 interface Held {
   workerId: string;
@@ -19,7 +18,7 @@ interface Held {
   planId?: string;
 }
 
-/** Commands to workers. They may be lost: what matters is said again until it is confirmed. */
+/** Commands to workers. A command may be lost: the sweep repeats those that need a confirmation. */
 @Injectable()
 export class WorkerCommands {
   constructor(private readonly messaging: MessagingClient) {}
@@ -65,18 +64,6 @@ export class WorkerCommands {
 }
 
 function pagesByWorker<Item extends Held>(items: readonly Item[]): { holder: Item; page: Item[] }[] {
-  const byWorker = new Map<string, Item[]>();
-  for (const item of items) {
-    const worker = `${item.workerId}/${item.workerEpoch}/${item.planId ?? ''}`;
-    const known = byWorker.get(worker);
-    if (known) known.push(item);
-    else byWorker.set(worker, [item]);
-  }
-  const pages: { holder: Item; page: Item[] }[] = [];
-  for (const held of byWorker.values()) {
-    for (let start = 0; start < held.length; start += LIMITS.page) {
-      pages.push({ holder: held[0]!, page: held.slice(start, start + LIMITS.page) });
-    }
-  }
-  return pages;
+  const byWorker = groupBy(items, ({ workerId, workerEpoch, planId = '' }) => `${workerId}/${workerEpoch}/${planId}`);
+  return [...byWorker.values()].flatMap((held) => pagesOf(held).map((page) => ({ holder: held[0]!, page })));
 }

@@ -30,19 +30,19 @@ export class WeightSyncService {
 
   /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
   async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSyncReply> {
-    const { syncId, version, mode, job, trainerEpoch, stamp } = body;
+    const { waitMs = 0, deadlineMs = DEFAULT_DEADLINE_MS, ...change } = body;
+    const { syncId, mode, job, trainerEpoch } = change;
     if ((job === undefined) !== (trainerEpoch === undefined)) {
       const field = job === undefined ? 'job' : 'trainerEpoch';
       throw invalidField(field, 'job and trainerEpoch must be given together');
     }
     // Its deadline is kept by upkeep, which goes through the pools of the directory.
     await this.pools.add(pool);
-    const deadlineMs = body.deadlineMs ?? DEFAULT_DEADLINE_MS;
-    const sync = await this.weights.begin(pool, { syncId, version, mode, deadlineMs, job, trainerEpoch, stamp });
+    const sync = await this.weights.begin(pool, { ...change, deadlineMs });
     await failpoint('coordinator.weights.after-begin');
     if (sync.state !== 'begun') return sync;
     if (mode === 'abort' && sync.running > 0) await this.sweeper.stop(pool, syncId);
-    return mode === 'keep' ? sync : this.quiesced(pool, sync, body.waitMs ?? 0);
+    return mode === 'keep' ? sync : this.quiesced(pool, sync, waitMs);
   }
 
   /** @throws BroomwagonError as the script `weights/end` says, UNAVAILABLE */

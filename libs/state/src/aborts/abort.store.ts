@@ -13,6 +13,7 @@ import type {
   WorkerId,
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
+import { pagesOf } from '../library/lists';
 import { storeOf } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
@@ -132,10 +133,11 @@ export class AbortStore extends storeOf({
   /** Ends what is overdue without its holders, page by page. @returns requests that have ended */
   async endOverdue(pool: PoolName, { attempts, leaseIds }: OverdueArgs): Promise<{ ended: number }> {
     let ended = 0;
-    for (let from = 0; from < Math.max(attempts.length, leaseIds.length); from += OVERDUE_PER_SCRIPT) {
-      const upTo = from + OVERDUE_PER_SCRIPT;
-      const page = { attempts: attempts.slice(from, upTo), leaseIds: leaseIds.slice(from, upTo) };
-      ended += (await this.runner.run(endOverdue, pool, page)).ended;
+    for (const page of pagesOf(attempts, OVERDUE_PER_SCRIPT)) {
+      ended += (await this.runner.run(endOverdue, pool, { attempts: page, leaseIds: [] })).ended;
+    }
+    for (const page of pagesOf(leaseIds, OVERDUE_PER_SCRIPT)) {
+      await this.runner.run(endOverdue, pool, { attempts: [], leaseIds: page });
     }
     return { ended };
   }

@@ -1,4 +1,5 @@
 import { isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { pagesOf } from '../library/lists';
 import type { PayloadStore } from '../payload';
 import type { PoolLook } from './pool-look';
 
@@ -25,13 +26,10 @@ export async function checkPayloads(
     if (saved != null) made.push(JSON.parse(saved) as { ref: string });
     for (const { ref } of made) refs.set(ref, `${job}/${id}`);
   }
-  const all = [...refs];
-  for (let start = 0; start < all.length; start += AT_ONCE) {
-    await Promise.all(
-      all.slice(start, start + AT_ONCE).map(([ref, owner]) => checkPayload(look, payloads, ref, owner)),
-    );
+  for (const page of pagesOf([...refs], AT_ONCE)) {
+    await Promise.all(page.map(([ref, owner]) => checkPayload(look, payloads, ref, owner)));
   }
-  return all.length;
+  return refs.size;
 }
 
 async function checkPayload(look: PoolLook, payloads: PayloadStore, ref: string, where: string): Promise<void> {

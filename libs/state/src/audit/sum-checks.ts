@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Epoch } from '@broomwagon/contracts';
-import { groupBy } from '../library/group-by';
+import { groupBy } from '../library/lists';
 import { splitOwner, type LeaseView } from './lease-checks';
 import { type Discrepancy, type Key, listOf, type PoolLook, type Read, type Step } from './pool-look';
 

@@ -4,7 +4,7 @@ import { BroomwagonError, type JobId, type PoolName, type RoundId } from '@broom
 import { Redis } from 'ioredis';
 import { keysBelow } from '../audit/key-scan';
 import { PayloadStore } from '../payload';
-import { pagesOf } from '../payload/chunks';
+import { pagesOf } from '../library/lists';
 import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../pools';

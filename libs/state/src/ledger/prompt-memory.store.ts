@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
+import { pagesOf } from '../library/lists';
 
 /** Names a prompt in the memory: 16 hex digits. */
 export type PromptHash = string;
@@ -38,9 +39,8 @@ export class PromptMemoryStore {
   /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {
     let remembered = 0;
-    for (let from = 0; from < prompts.length; from += PROMPTS_PER_SCRIPT) {
-      const page = { prompts: prompts.slice(from, from + PROMPTS_PER_SCRIPT) };
-      remembered += (await this.runner.run(remember, pool, page)).remembered;
+    for (const page of pagesOf(prompts, PROMPTS_PER_SCRIPT)) {
+      remembered += (await this.runner.run(remember, pool, { prompts: page })).remembered;
     }
     return remembered;
   }

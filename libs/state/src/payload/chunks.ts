@@ -30,10 +30,3 @@ export function checkChunk(index: number, count: number, bytes: Buffer): void {
     throw new BroomwagonError('VALIDATION_FAILED', 'chunkIndex must be below chunkCount', { field: 'chunkIndex' });
   }
 }
-
-/** Cuts a list into pages. */
-export function pagesOf<T>(list: readonly T[], size: number = LIMITS.page): T[][] {
-  const pages: T[][] = [];
-  for (let start = 0; start < list.length; start += size) pages.push(list.slice(start, start + size));
-  return pages;
-}

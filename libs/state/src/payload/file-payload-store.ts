@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { chunksOf, pagesOf } from './chunks';
+import { pagesOf } from '../library/lists';
+import { chunksOf } from './chunks';
 import {
   bytesOf,
   changedMs,

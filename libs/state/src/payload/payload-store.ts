@@ -1,5 +1,6 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
-import { checkChunk, pagesOf } from './chunks';
+import { pagesOf } from '../library/lists';
+import { checkChunk } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** What a store knows about a complete payload. */

@@ -3,7 +3,7 @@ import type { RedisClient } from '../redis-cluster';
 import type { RedisMemory } from '../redis-memory';
 import { answerOf } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
-import { groupBy } from '../library/group-by';
+import { groupBy } from '../library/lists';
 import { chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
 import {

@@ -1,3 +1,5 @@
+import { LIMITS } from '@broomwagon/contracts';
+
 /** Items by name, each list in the order of the items. */
 export function groupBy<Item, Name>(items: Iterable<Item>, nameOf: (item: Item) => Name): Map<Name, Item[]> {
   const groups = new Map<Name, Item[]>();
@@ -7,4 +9,11 @@ export function groupBy<Item, Name>(items: Iterable<Item>, nameOf: (item: Item) 
     else groups.set(nameOf(item), [item]);
   }
   return groups;
+}
+
+/** Cuts a list into pages. */
+export function pagesOf<T>(list: readonly T[], size: number = LIMITS.page): T[][] {
+  const pages: T[][] = [];
+  for (let start = 0; start < list.length; start += size) pages.push(list.slice(start, start + size));
+  return pages;
 }
