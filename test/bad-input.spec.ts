@@ -139,6 +139,24 @@ describe('a message that is wrong', () => {
       { code: 'VALIDATION_FAILED' },
     ],
     [
+      'an unknown sampling parameter',
+      'round.submit',
+      () => submit([{ ...group('c'), sampling: { temprature: 1 } }]),
+      { field: 'groups.0.sampling.temprature' },
+    ],
+    [
+      'a sampling parameter of the wrong type',
+      'round.submit',
+      () => submit([{ ...group('c'), sampling: { topK: 1.5 } }]),
+      { field: 'groups.0.sampling.topK' },
+    ],
+    [
+      'sampling parameters over 4 kB',
+      'round.submit',
+      () => submit([{ ...group('c'), sampling: { stop: ['x'.repeat(5_000)] } }]),
+      { field: 'groups.0.sampling' },
+    ],
+    [
       'an inline prompt over 32 kB',
       'round.submit',
       () => submit([{ ...group('c'), prompt: { text: 'x'.repeat(40_000) } }]),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findPromptFault, findSamplingFault, isMultimodal, textOfPrompt } from './generation';
+import { findPromptFault, isMultimodal, textOfPrompt } from './generation';
 
 const user = (content: unknown) => ({ messages: [{ role: 'user', content }] });
 
@@ -53,14 +53,5 @@ describe('the contents of a prompt', () => {
       }),
     ).toBe('ab');
     expect(textOfPrompt({ promptTokenIds: [1] })).toBe('');
-  });
-});
-
-describe('sampling parameters', () => {
-  it('are known names with values of their types, within their bytes', () => {
-    expect(findSamplingFault({ temperature: 0.5, stop: ['a'], logprobs: true, seed: undefined })).toBeUndefined();
-    expect(findSamplingFault({ temprature: 1 })).toEqual({ field: 'temprature', reason: 'unknown field' });
-    expect(findSamplingFault({ topK: 1.5 })).toEqual({ field: 'topK', reason: 'must be a whole number' });
-    expect(findSamplingFault({ stop: ['x'.repeat(5_000)] })?.reason).toMatch(/bytes; at most/);
   });
 });

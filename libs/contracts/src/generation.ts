@@ -1,5 +1,10 @@
-import { LIMITS } from './limits';
+import { IsArray, IsBoolean, IsNumber, IsOptional, IsString } from 'class-validator';
+import { IsWithin } from './rules';
 import type { Integer } from './scalars';
+
+const SAFE = Number.MAX_SAFE_INTEGER;
+/** Above it a number is no token id, whatever the vocabulary. */
+const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
 export interface ContentPart {
@@ -43,27 +48,27 @@ export interface Prompt {
  * random numbers. With `seed` each sample gets a seed derived from it, the job, the group, the sample index and the
  * number of its tokens: reproducible, and independent of all others (`sampleSeed` of libs/engines).
  */
-export interface SamplingParameters {
+export class SamplingParameters {
   /** Temperature of the distribution. */
-  temperature?: number;
+  @IsOptional() @IsNumber() temperature?: number;
   /** Share of the probability that is sampled from, the most probable tokens first. */
-  topP?: number;
+  @IsOptional() @IsNumber() topP?: number;
   /** Number of most probable tokens that are sampled from. */
-  topK?: Integer;
+  @IsOptional() @IsWithin(-SAFE, SAFE) topK?: Integer;
   /** Minimum probability of a token, relative to the most probable one. */
-  minP?: number;
+  @IsOptional() @IsNumber() minP?: number;
   /** Makes samples reproducible. */
-  seed?: Integer;
+  @IsOptional() @IsWithin(-SAFE, SAFE) seed?: Integer;
   /** Texts that end the response. */
-  stop?: string[];
-  /** Token ids that end the response, each at least 0 and below 2^31. */
-  stopTokenIds?: Integer[];
+  @IsOptional() @IsArray() @IsString({ each: true }) stop?: string[];
+  /** Token ids that end the response. */
+  @IsOptional() @IsArray() @IsWithin(0, MAX_TOKEN_ID, { each: true }) stopTokenIds?: Integer[];
   /** Minimum tokens of the response. */
-  minTokens?: Integer;
+  @IsOptional() @IsWithin(-SAFE, SAFE) minTokens?: Integer;
   /** Penalty factor for repeated tokens; 1 = none. */
-  repetitionPenalty?: number;
+  @IsOptional() @IsNumber() repetitionPenalty?: number;
   /** Return the log probability of each token. */
-  logprobs?: boolean;
+  @IsOptional() @IsBoolean() logprobs?: boolean;
 }
 
 /**
@@ -85,44 +90,14 @@ export interface Fault {
 }
 
 type Check = (value: unknown) => boolean;
-const isNumber: Check = (value) => typeof value === 'number' && Number.isFinite(value);
-const isInteger: Check = (value) => Number.isSafeInteger(value);
-const isBoolean: Check = (value) => typeof value === 'boolean';
 const isText: Check = (value) => typeof value === 'string';
-/** Above 2^31 - 1 a number is no token id, whatever the vocabulary. */
-const isTokenId: Check = (value) => isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 31;
+const isTokenId: Check = (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TOKEN_ID;
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const listOf =
   (check: Check): Check =>
   (value) =>
     Array.isArray(value) && value.every(check);
-
-const SAMPLING_FIELDS: Record<keyof SamplingParameters, [Check, string]> = {
-  temperature: [isNumber, 'must be a number'],
-  topP: [isNumber, 'must be a number'],
-  topK: [isInteger, 'must be a whole number'],
-  minP: [isNumber, 'must be a number'],
-  seed: [isInteger, 'must be a whole number'],
-  stop: [listOf(isText), 'must be a list of texts'],
-  stopTokenIds: [listOf(isTokenId), 'must be a list of token ids'],
-  minTokens: [isInteger, 'must be a whole number'],
-  repetitionPenalty: [isNumber, 'must be a number'],
-  logprobs: [isBoolean, 'must be true or false'],
-};
-
-/** The first fault of sampling parameters: an unknown name, a wrong type, too many bytes. */
-export function findSamplingFault(sampling: object): Fault | undefined {
-  for (const [field, value] of Object.entries(sampling)) {
-    if (value === undefined) continue;
-    if (!Object.hasOwn(SAMPLING_FIELDS, field)) return { field, reason: 'unknown field' };
-    const [check, reason] = SAMPLING_FIELDS[field as keyof SamplingParameters];
-    if (!check(value)) return { field, reason };
-  }
-  const bytes = Buffer.byteLength(JSON.stringify(sampling));
-  if (bytes > LIMITS.samplingBytes) return { field: '', reason: `${bytes} bytes; at most ${LIMITS.samplingBytes}` };
-  return undefined;
-}
 
 /** The first fault of a prompt, its size apart: not exactly one kind, an empty one, a wrong type, a reserved field. */
 export function findPromptFault(prompt: object): Fault | undefined {

@@ -6,6 +6,8 @@ it('bounds every integer of the protocol by what Redis can write', () => {
   const classes = Object.values(contracts).filter((one) => typeof one === 'function') as (new () => object)[];
   const unbounded: string[] = [];
   for (const contract of classes) {
+    // Stored as a text, which Redis does not read.
+    if (contract === contracts.SamplingParameters) continue;
     const rules = getMetadataStorage().getTargetValidationMetadatas(contract, '', false, false);
     for (const { propertyName } of rules.filter(({ name }) => name === 'isInt')) {
       const most = rules.filter((rule) => rule.propertyName === propertyName && rule.name === 'max');

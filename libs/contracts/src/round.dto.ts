@@ -2,7 +2,7 @@ import { type JobPosition, JobRequest, RoundRequest, StampedJobRequest, type Sta
 import { Type } from 'class-transformer';
 import { IsIn, IsObject, IsOptional, IsString, MaxLength, ValidateNested } from 'class-validator';
 import { ABORT_SCOPES, type AbortScope } from './abort.dto';
-import type { Prompt, SamplingParameters } from './generation';
+import { type Prompt, SamplingParameters } from './generation';
 import { LIMITS } from './limits';
 import type { ReturnReason } from './request.dto';
 import { MAX_REF_LENGTH } from './segment.dto';
@@ -130,7 +130,7 @@ export class GroupSubmission {
    */
   @IsOptional() @IsWithin(1, LIMITS.timeoutMs) timeoutMs?: Integer;
   /** Sampling parameters of all its samples, at most 4 kB of JSON. */
-  @IsOptional() @IsObject() sampling?: SamplingParameters;
+  @IsOptional() @ValidateNested() @Type(() => SamplingParameters) sampling?: SamplingParameters;
   /** Domain of the prompt, for `domainQuotas`, over-provision and long-tail statistics. */
   @IsOptional() @IsName() domain?: string;
   /**

@@ -2,16 +2,14 @@ import {
   BroomwagonError,
   invalidField,
   findPromptFault,
-  findSamplingFault,
   LIMITS,
-  type Fault,
   type GroupSubmission,
   type Prompt,
 } from '@broomwagon/contracts';
 
 /**
  * Checks what the shape of the message cannot say: each group once in the page, one kind of prompt, inline prompts
- * within their limit, known sampling parameters of the right types.
+ * and sampling parameters within their limits.
  * @throws BroomwagonError VALIDATION_FAILED or PAYLOAD_TOO_LARGE, naming the field
  */
 export function checkGroups(groups: readonly GroupSubmission[]): void {
@@ -27,12 +25,16 @@ export function checkGroups(groups: readonly GroupSubmission[]): void {
       throw invalidField(field('minSamples'), `${group.minSamples} of ${group.samples} samples can never be finished`);
     }
     if (group.prompt !== undefined) checkPrompt(group.prompt, field('prompt'));
-    refuse(field('sampling'), findSamplingFault(group.sampling ?? {}));
+    const bytes = Buffer.byteLength(JSON.stringify(group.sampling ?? {}));
+    if (bytes > LIMITS.samplingBytes) {
+      throw invalidField(field('sampling'), `${bytes} bytes; at most ${LIMITS.samplingBytes}`);
+    }
   }
 }
 
 function checkPrompt(prompt: Prompt, field: string): void {
-  refuse(field, findPromptFault(prompt));
+  const fault = findPromptFault(prompt);
+  if (fault) throw invalidField(fault.field === '' ? field : `${field}.${fault.field}`, fault.reason);
   const bytes = Buffer.byteLength(JSON.stringify(prompt));
   if (bytes > LIMITS.inlinePromptBytes) {
     throw new BroomwagonError(
@@ -41,8 +43,4 @@ function checkPrompt(prompt: Prompt, field: string): void {
       { field },
     );
   }
-}
-
-function refuse(field: string, fault: Fault | undefined): void {
-  if (fault) throw invalidField(fault.field === '' ? field : `${field}.${fault.field}`, fault.reason);
 }

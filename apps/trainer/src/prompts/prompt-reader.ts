@@ -1,8 +1,7 @@
 import { createReadStream } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
-import { plainToInstance } from 'class-transformer';
-import { validateSync, type ValidationError } from 'class-validator';
+import { type BroomwagonError, findPromptFault, LIMITS, type Prompt } from '@broomwagon/contracts';
+import { type FieldError, validate } from '@broomwagon/messaging';
 import { linesOf } from '../jsonl/lines';
 import { UsageError } from '../usage-error';
 import { PromptLine } from './prompt-line';
@@ -81,9 +80,13 @@ export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMP
     return [`not JSON: ${(error as Error).message}`];
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return ['not a JSON object'];
-  const entry = plainToInstance(PromptLine, value);
-  const errors = validateSync(entry, { whitelist: true, forbidNonWhitelisted: true, stopAtFirstError: true });
-  if (errors.length > 0) return errors.flatMap((error) => messagesOf(error));
+  let entry: PromptLine;
+  try {
+    entry = validate(PromptLine, value);
+  } catch (error) {
+    const faults = (error as BroomwagonError).details as FieldError[];
+    return faults.map(({ field, reason }) => `${field}: ${reason}`);
+  }
   const given = (['prompt', 'messages', 'promptTokenIds'] as const).filter((field) => entry[field] !== undefined);
   if (given.length === 0) return ['neither "prompt" nor "messages" nor "promptTokenIds"'];
   if (given.length > 1) return [`${given.map((field) => `"${field}"`).join(' and ')}: only one of them may be given`];
@@ -98,12 +101,4 @@ export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMP
   const bytes = Buffer.byteLength(JSON.stringify(prompt));
   if (bytes > maxBytes) return [`the prompt has ${bytes} bytes, more than the limit of ${maxBytes}`];
   return { id: entry.id ?? `line-${line}`, line, prompt, domain: entry.domain };
-}
-
-function messagesOf(error: ValidationError, path = ''): string[] {
-  const field = path === '' ? error.property : `${path}.${error.property}`;
-  const own = Object.entries(error.constraints ?? {}).map(([rule, message]) =>
-    rule === 'whitelistValidation' ? `unknown field "${field}"` : path === '' ? message : `${path}: ${message}`,
-  );
-  return [...own, ...(error.children ?? []).flatMap((child) => messagesOf(child, field))];
 }

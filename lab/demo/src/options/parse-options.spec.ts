@@ -102,7 +102,7 @@ describe('the command line', () => {
     });
     expect(parseOptions(['--sampling', file, '--temperature', '0']).sampling.temperature).toBe(0);
     writeFileSync(file, '{"topk": 20}');
-    expect(messageOf('--sampling', file)).toMatch(/--sampling.*topk: unknown field/);
+    expect(messageOf('--sampling', file)).toMatch(/--sampling.*topk: property topk should not exist/);
     rmSync(folder, { recursive: true });
   });
 

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { findSamplingFault, type SamplingParameters } from '@broomwagon/contracts';
+import { SamplingParameters } from '@broomwagon/contracts';
+import { validate } from '@broomwagon/messaging';
 import { InvalidArgumentError, type Command } from 'commander';
 import { decimal } from './numbers';
 
@@ -28,10 +29,9 @@ function readSampling(path: string): SamplingParameters {
   } catch (error) {
     throw new InvalidArgumentError(`It cannot be read as JSON: ${(error as Error).message}.`);
   }
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new InvalidArgumentError('It must hold one JSON object.');
+  try {
+    return validate(SamplingParameters, value);
+  } catch (error) {
+    throw new InvalidArgumentError(`${(error as Error).message}.`);
   }
-  const fault = findSamplingFault(value);
-  if (fault) throw new InvalidArgumentError(`${fault.field || 'The file'}: ${fault.reason}.`);
-  return value;
 }
