@@ -64,8 +64,8 @@ function Ledger.count_open(tx, job, round_id, tokens)
 end
 
 function Ledger.close_open(tx, job, round_id, bin)
-  -- The round of a group that is dropped later may be deleted already.
-  if redis.call('EXISTS', tx.key:round(job, round_id)) == 1 then
+  -- A group that Redis has lost names no round, and the round of a group that is dropped later may be deleted already.
+  if round_id and redis.call('EXISTS', tx.key:round(job, round_id)) == 1 then
     redis.call('HINCRBY', tx.key:roundLedger(job, round_id), 'open.closed.' .. bin, 1)
   end
   if redis.call('HINCRBY', tx.key:openLengths(job), bin, -1) <= 0 then redis.call('HDEL', tx.key:openLengths(job),
