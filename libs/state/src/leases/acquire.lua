@@ -116,7 +116,7 @@ local function read_ahead(tx, items)
   for index, item in ipairs(items) do
     acquire_ids[index], request_ids[index] = item.acquireId, item.requestId
     released[index] = tx.key:released(item.acquireId)
-    session_ids[#session_ids + 1] = item.sessionId
+    if item.sessionId then session_ids[#session_ids + 1] = item.sessionId end
   end
   LeaseTable.read(tx, acquire_ids)
   Sessions.read(tx, session_ids)

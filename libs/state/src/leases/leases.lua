@@ -33,22 +33,22 @@ function Leases.save(tx)
   Scores.forget_order(tx)
   Loads.save(tx)
   Decisions.save(tx)
-  if tx.is_sequence_moved then redis.call('HSET', tx.key.meta, 'leaseSequence', Format.integer(tx.sequence)) end
+  local sequence = rawget(tx, 'sequence_text')
+  if sequence then redis.call('HSET', tx.key.meta, 'leaseSequence', sequence) end
   for _, holder in pairs(rawget(tx, 'holders') or {}) do
     if holder.digest ~= 0 then redis.call('HINCRBY', holder.key, 'leaseDigest', Format.integer(holder.digest)) end
   end
 end
 
-local function next_sequence(tx)
-  tx.sequence = tx.sequence + 1
-  tx.is_sequence_moved = true
-  return tx.sequence
-end
-
--- The server was chosen last: it stands behind its equals.
-local function note_chosen(server, seq, seq_text)
-  local chosen = seq % Loads.LOAD_UNIT
-  server.chosen, server.chosen_text = chosen, chosen == seq and seq_text or Format.integer(chosen)
+-- The server gets one more lease, and stands behind its equals, since it was chosen last. Returns the sequence of this
+-- choice, also as text.
+local function note_chosen(tx, server)
+  local seq = tx.sequence + 1
+  local text, chosen = Format.integer(seq), seq % Loads.LOAD_UNIT
+  tx.sequence, tx.sequence_text = seq, text
+  server.load = server.load + 1
+  server.chosen, server.chosen_text = chosen, chosen == seq and text or Format.integer(chosen)
+  return seq, text
 end
 
 local function count_tokens(tx, server_id, epoch, context_tokens, times)
@@ -59,8 +59,8 @@ end
 -- Gives this server to who asks. `choice`: the receipt, as Choose.server makes it. Returns the line of the ring of
 -- decisions.
 function Leases.grant(tx, item, server, choice)
-  local seq = next_sequence(tx)
-  local acquire_id, holder, seq_text = item.acquireId, tx.holders[item.workerId], Format.integer(seq)
+  local seq, seq_text = note_chosen(tx, server)
+  local acquire_id, holder = item.acquireId, tx.holders[item.workerId]
   local asked = choice.isRestricted and Restrictions.asked_text(item) or nil
   LeaseTable.add(tx, acquire_id, item.requestId, server, holder,
     LeaseRecord.pack(seq_text, server, item, tx.now_text, asked))
@@ -73,20 +73,15 @@ function Leases.grant(tx, item, server, choice)
   if item.groupId then
     redis.call('HINCRBY', tx.key:groupLeases(item.groupId), Loads.count_name(server.id, server.epoch), 1)
   end
-  server.load = server.load + 1
-  note_chosen(server, seq, seq_text)
   if tx.policy.on_grant then tx.policy.on_grant(tx, server, choice.reached) end
   Order.move_back(tx, server)
   if item.lane then choice.branch, choice.via = 'waited', choice.branch end
   return Decisions.record(tx, seq_text, acquire_id, server.id, server.load, choice)
 end
 
--- A lease that lives goes on on this server. Returns the sequence of that choice, as text.
+-- A lease that lives is moved to this server. Returns the sequence of that choice, as text.
 function Leases.move_to(tx, server)
-  local seq = next_sequence(tx)
-  local seq_text = Format.integer(seq)
-  server.load = server.load + 1
-  note_chosen(server, seq, seq_text)
+  local _, seq_text = note_chosen(tx, server)
   if tx.policy.on_grant then tx.policy.on_grant(tx, server) end
   Servers.rescore_later(tx, server)
   return seq_text

@@ -5,6 +5,7 @@ local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
 local LONGEST = 256
+local NONE = {} -- read, never written
 
 function Tx.fields.request_leases() return {} end -- requestId -> its text, or false
 function Tx.fields.changed_requests() return {} end -- requestId -> true
@@ -24,15 +25,9 @@ function RequestLeases.read(tx, request_ids)
   end
 end
 
--- The text, false for none, nil for one that was not read with others.
-local function known_text(tx, request_id)
-  local known = rawget(tx, 'request_leases')
-  return known and known[request_id]
-end
-
-local function change(tx, request_id, text)
-  if known_text(tx, request_id) ~= nil then
-    tx.request_leases[request_id], tx.changed_requests[request_id] = text, true
+local function change(tx, known, request_id, text)
+  if known[request_id] ~= nil then
+    known[request_id], tx.changed_requests[request_id] = text, true
   elseif text then
     redis.call('HSET', tx.key.requestLeases, request_id, text)
   else
@@ -41,7 +36,8 @@ local function change(tx, request_id, text)
 end
 
 function RequestLeases.add(tx, request_id, acquire_id)
-  local held = known_text(tx, request_id)
+  local known = rawget(tx, 'request_leases') or NONE
+  local held = known[request_id]
   if held == nil then
     if redis.call('HSETNX', tx.key.requestLeases, request_id, acquire_id) == 1 then return end
     held = redis.call('HGET', tx.key.requestLeases, request_id)
@@ -50,26 +46,27 @@ function RequestLeases.add(tx, request_id, acquire_id)
   if held == RequestLeases.IN_SET then
     redis.call('SADD', tx.key:leasesOfRequest(request_id), acquire_id)
   elseif #text <= LONGEST then
-    change(tx, request_id, text)
+    change(tx, known, request_id, text)
   else
     redis.call('SADD', tx.key:leasesOfRequest(request_id), unpack(RequestLeases.split(text)))
-    change(tx, request_id, RequestLeases.IN_SET)
+    change(tx, known, request_id, RequestLeases.IN_SET)
   end
 end
 
 function RequestLeases.remove(tx, request_id, acquire_id)
-  local held = known_text(tx, request_id)
+  local known = rawget(tx, 'request_leases') or NONE
+  local held = known[request_id]
   if held == nil then held = redis.call('HGET', tx.key.requestLeases, request_id) end
-  if held == acquire_id then return change(tx, request_id, false) end
+  if held == acquire_id then return change(tx, known, request_id, false) end
   if held == RequestLeases.IN_SET then
     redis.call('SREM', tx.key:leasesOfRequest(request_id), acquire_id)
-    if redis.call('EXISTS', tx.key:leasesOfRequest(request_id)) == 0 then change(tx, request_id, false) end
+    if redis.call('EXISTS', tx.key:leasesOfRequest(request_id)) == 0 then change(tx, known, request_id, false) end
   elseif held then
     local left = {}
     for _, id in ipairs(RequestLeases.split(held)) do
       if id ~= acquire_id then left[#left + 1] = id end
     end
-    change(tx, request_id, left[1] and table.concat(left, '|') or false)
+    change(tx, known, request_id, left[1] and table.concat(left, '|') or false)
   end
 end
 

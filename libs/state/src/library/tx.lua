@@ -50,11 +50,14 @@ function Tx.fields.now(tx)
   if now < last - SET_BACK_MS then
     redis.call('HSET', tx.key.meta, 'clockAheadMs', Format.integer(ahead + last - now))
   elseif now > last then
-    redis.call('HSET', tx.key.meta, 'clockMs', Format.integer(now))
+    tx.now_text = Format.integer(now)
+    redis.call('HSET', tx.key.meta, 'clockMs', tx.now_text)
     last = now
   end
   if not field[3] then redis.call('HSET', tx.key.meta, 'schemaVersion', SCHEMA_VERSION) end
   return last
 end
+
+function Tx.fields.now_text(tx) return Format.integer(tx.now) end
 
 return Tx

@@ -8,7 +8,6 @@ local SURPLUS = 64 -- lines above it that a ring may have, so that it is cut onc
 function Tx.fields.new_lines() return {} end
 function Tx.fields.new_full() return {} end
 function Tx.fields.sample_every(tx) return Settings.number(tx, 'decisionSampleEvery') or 1000 end
-function Tx.fields.now_text(tx) return Format.integer(tx.now) end
 -- What is the same in each line of a transition.
 function Tx.fields.policy_text(tx) return tx.policy_name .. '|' .. (Settings.get(tx, 'version') or '0') .. '|' end
 

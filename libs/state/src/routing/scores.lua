@@ -34,7 +34,7 @@ end
 -- By load, among equals the one chosen longest ago.
 function Scores.place_of(tx, server, policy)
   local unit = policy.unit or Loads.LOAD_UNIT
-  return policy.score(tx, server) * unit + Servers.chosen(tx, server) % unit
+  return policy.score(tx, server) * unit + (server.chosen or Servers.chosen(tx, server)) % unit
 end
 
 -- Of those that fit a restriction, see narrow.lua: restriction -> zset.
