@@ -66,7 +66,7 @@ describe('each page shows what the API returns:', () => {
     for (const label of ['Bias of the length', 'Off-policy share', 'Waste', 'Seconds from the opening']) {
       await page.getByRole('img', { name: new RegExp(`^${label}`) }).waitFor();
     }
-    await page.getByText('Samples trained').waitFor();
+    await page.getByText('Samples trained', { exact: true }).waitFor();
   });
 
   it('events, as they happen', async () => {
@@ -122,6 +122,7 @@ describe('everybody can use it:', () => {
   });
 
   it('by form, and a wrong token is refused with the reason', async () => {
+    await show('fleet', 'Fleet');
     await page.getByRole('button', { name: /role admin/ }).click();
     await page.getByRole('menuitem', { name: 'Sign out' }).click();
     await page.getByLabel('Token', { exact: true }).fill('wrong');

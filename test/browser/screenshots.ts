@@ -15,7 +15,7 @@ const SHOWN_MS = 3_000;
 /** `npm run screenshots`: a picture of each page in light and dark colors, of a rollout with 16 simulated engines. */
 it('makes pictures of all pages', { timeout: TIMEOUT_MS }, async () => {
   mkdirSync(FOLDER, { recursive: true });
-  const options = '--engines 16 --groups 24 --samples 8 --steps 8 --speed 20 --job demo';
+  const options = '--engines 16 --groups 24 --samples 8 --steps 12 --speed 15 --job demo';
   const system = await RunningSystem.start(...options.split(' '));
   const sizes: Record<string, number> = {};
   const shoot = async (isWanted: (path: string) => boolean) => {

@@ -51,7 +51,7 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     const page = await open('timeline', 'job');
     const canvas = page.locator('canvas[data-bars]');
     await canvas.waitFor();
-    await page.getByText(/The last tenth of the samples, \d+ % of the round: The last \d+ of \d+ samples/).waitFor();
+    await page.getByText(/The last tenth of the samples, \d+ % of the round: The last (\d+ )?of \d+ samples/).waitFor();
     await page.getByText(/Queues, \d+ % of the round/).waitFor();
     const exported = JSON.parse(await saved(page, 'JSON')) as {
       reasons: string[];

@@ -7,6 +7,8 @@ export interface Page {
   title: string;
   /** What the page answers, as one sentence. */
   about: string;
+  /** It is about one job, so it is shown only when there is one. */
+  needsJob?: true;
   view: LazyExoticComponent<ComponentType>;
 }
 
@@ -22,30 +24,35 @@ export const PAGES: readonly Page[] = [
     path: 'round',
     title: 'Round',
     about: 'How far the running round is, when it ends, and what its requests do.',
+    needsJob: true,
     view: lazy(() => import('./pages/round/round-page')),
   },
   {
     path: 'tail',
     title: 'Tail queue',
     about: 'Groups that were cut and wait for a later round.',
+    needsJob: true,
     view: lazy(() => import('./pages/tail/tail-page')),
   },
   {
     path: 'ledger',
     title: 'Ledger',
     about: 'What the tail policy costs and gains, step by step.',
+    needsJob: true,
     view: lazy(() => import('./pages/ledger/ledger-page')),
   },
   {
     path: 'timeline',
     title: 'Timeline',
     about: 'Why is this step slow? Each attempt of a round, by server or by its end.',
+    needsJob: true,
     view: lazy(() => import('./pages/timeline/timeline-page')),
   },
   {
     path: 'frontier',
     title: 'Frontier',
     about: 'What did this policy cost me? Speed and cost of the steps, and of other policies on the same samples.',
+    needsJob: true,
     view: lazy(() => import('./pages/frontier/frontier-page')),
   },
   {

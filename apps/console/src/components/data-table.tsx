@@ -5,10 +5,12 @@ import classes from './data-table.module.css';
 
 export interface Column<Row> {
   title: string;
-  /** Contents of a cell. */
-  cell(row: Row): ReactNode;
-  /** What rows are sorted by; absent: the column cannot be sorted. */
-  order?(row: Row): string | number;
+  /** What rows are sorted by, and what a cell shows: a dash for undefined. Absent: the column cannot be sorted. */
+  value?(row: Row): string | number | undefined;
+  /** The text of a value that is a number. */
+  format?(value: number): string;
+  /** Contents of a cell that are more than its value. */
+  cell?(row: Row): ReactNode;
   align?: 'right';
   width?: number | string;
 }
@@ -33,10 +35,10 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
   const [sorting, setSorting] = useState<{ title: string; isDescending: boolean }>();
   const frame = useRef<HTMLDivElement>(null);
   const sorted = useMemo(() => {
-    const order = columns.find(({ title }) => title === sorting?.title)?.order;
-    if (sorting === undefined || order === undefined) return rows;
+    const column = columns.find(({ title }) => title === sorting?.title);
+    if (sorting === undefined || column?.value === undefined) return rows;
     const direction = sorting.isDescending ? -1 : 1;
-    return rows.toSorted((one, other) => direction * compare(order(one), order(other)));
+    return rows.toSorted((one, other) => direction * compare(column.value!(one), column.value!(other)));
   }, [rows, columns, sorting]);
   const virtualizer = useVirtualizer({
     count: sorted.length,
@@ -66,14 +68,14 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
       <table className={classes.table} aria-rowcount={sorted.length + 1}>
         <thead>
           <tr>
-            {columns.map(({ title, order, align, width }) => (
+            {columns.map(({ title, value, align, width }) => (
               <th
                 key={title}
                 scope="col"
                 style={{ width, textAlign: align }}
-                aria-sort={ariaSort(title, sorting, order)}
+                aria-sort={ariaSort(title, sorting, value)}
               >
-                {order === undefined ? (
+                {value === undefined ? (
                   title
                 ) : (
                   <UnstyledButton className={classes.sort} onClick={() => sortBy(title)}>
@@ -91,9 +93,9 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
           {before > 0 && <tr style={{ height: before }} aria-hidden="true" />}
           {items.map(({ index, key }) => (
             <tr key={key as string} aria-rowindex={index + 2} style={{ height: ROW_HEIGHT }}>
-              {columns.map(({ title, cell, align }) => (
-                <td key={title} style={{ textAlign: align }}>
-                  {cell(sorted[index]!)}
+              {columns.map((column) => (
+                <td key={column.title} style={{ textAlign: column.align }}>
+                  {contentsOf(column, sorted[index]!)}
                 </td>
               ))}
             </tr>
@@ -110,13 +112,21 @@ export function DataTable<Row>({ label, columns, rows, keyOf, empty, height = 52
   );
 }
 
-function compare(one: string | number, other: string | number): number {
+function contentsOf<Row>({ cell, value, format }: Column<Row>, row: Row): ReactNode {
+  if (cell !== undefined) return cell(row);
+  const found = value?.(row);
+  return typeof found === 'number' && format !== undefined ? format(found) : (found ?? '–');
+}
+
+/** What is absent comes first. */
+function compare(one?: string | number, other?: string | number): number {
+  if (one === undefined || other === undefined) return Number(one !== undefined) - Number(other !== undefined);
   if (typeof one === 'number' && typeof other === 'number') return one - other;
   return byText.compare(String(one), String(other));
 }
 
-function ariaSort(title: string, sorting: { title: string; isDescending: boolean } | undefined, order: unknown) {
-  if (order === undefined) return undefined;
+function ariaSort(title: string, sorting: { title: string; isDescending: boolean } | undefined, value: unknown) {
+  if (value === undefined) return undefined;
   if (sorting?.title !== title) return 'none';
   return sorting.isDescending ? 'descending' : 'ascending';
 }

@@ -21,6 +21,12 @@ export function useScope(): Scope {
   return useContext(ScopeContext)!;
 }
 
+/** Pool and job of a page that needs a job. */
+export function useJob(): { pool: string; job: string } {
+  const { pool, job } = useScope();
+  return { pool, job: job! };
+}
+
 /** Finds the pool and the job that the pages show; `none` without any pool. */
 export function ScopeProvider({ none, children }: { none: ReactNode; children: ReactNode }) {
   const { client, identity } = useSession();

@@ -69,7 +69,11 @@ function Frame() {
             </Text>
           </div>
           <Suspense fallback={<Loading />}>
-            <page.view key={`${pool}/${job}`} />
+            {page.needsJob && job === undefined ? (
+              <Text>There is no job yet. A trainer makes one with its first round.</Text>
+            ) : (
+              <page.view key={`${pool}/${job}`} />
+            )}
           </Suspense>
         </Stack>
       </AppShell.Main>

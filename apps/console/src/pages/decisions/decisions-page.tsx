@@ -61,23 +61,13 @@ export default function DecisionsPage() {
 
 function columnsOf(open: (receipt: Receipt) => void): Column<Receipt>[] {
   return [
-    { title: 'Number', cell: ({ seq }) => seq, order: ({ seq }) => seq, align: 'right', width: 90 },
-    { title: 'Time', cell: ({ decidedAtMs }) => clock(decidedAtMs), width: 90 },
-    { title: 'Server', cell: ({ serverId }) => serverId, order: ({ serverId }) => serverId },
-    { title: 'Rule', cell: ({ decision }) => ruleOf(decision), order: ({ decision }) => decision.branch },
-    { title: 'Policy', cell: ({ decision }) => decision.policy, order: ({ decision }) => decision.policy },
-    {
-      title: 'In flight after',
-      cell: ({ decision }) => decision.inflight,
-      order: ({ decision }) => decision.inflight,
-      align: 'right',
-    },
-    {
-      title: 'Servers with room',
-      cell: ({ decision }) => decision.eligible ?? '–',
-      order: ({ decision }) => decision.eligible ?? -1,
-      align: 'right',
-    },
+    { title: 'Number', value: ({ seq }) => seq, align: 'right', width: 90 },
+    { title: 'Time', value: ({ decidedAtMs }) => decidedAtMs, format: clock, width: 90 },
+    { title: 'Server', value: ({ serverId }) => serverId },
+    { title: 'Rule', value: ({ decision }) => ruleOf(decision) },
+    { title: 'Policy', value: ({ decision }) => decision.policy },
+    { title: 'In flight after', value: ({ decision }) => decision.inflight, align: 'right' },
+    { title: 'Servers with room', value: ({ decision }) => decision.eligible, align: 'right' },
     {
       title: 'Receipt',
       cell: (receipt) => (

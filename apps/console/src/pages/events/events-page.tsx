@@ -9,9 +9,10 @@ import type { PoolEvent } from '../../live/event-types';
 import { ALL_SELDOM, EventFilter, typesOf } from './event-filter';
 
 const COLUMNS: Column<StreamedEvent>[] = [
-  { title: 'Time', cell: ({ event }) => clock(event.atMs), width: 90 },
+  { title: 'Time', value: ({ event }) => event.atMs, format: clock, width: 90 },
   {
     title: 'Event',
+    value: ({ event }) => event.type,
     cell: ({ event }) => (
       <Text span size="sm" fw={600}>
         {event.type}
@@ -19,8 +20,8 @@ const COLUMNS: Column<StreamedEvent>[] = [
     ),
     width: 170,
   },
-  { title: 'What', cell: ({ event }) => textOf(event) },
-  { title: 'Number', cell: ({ event }) => event.sequence, align: 'right', width: 90 },
+  { title: 'What', value: ({ event }) => textOf(event) },
+  { title: 'Number', value: ({ event }) => event.sequence, align: 'right', width: 90 },
 ];
 
 export default function EventsPage() {

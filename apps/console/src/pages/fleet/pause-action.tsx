@@ -7,33 +7,23 @@ import { useScope } from '../../shell/scope';
 export function PauseAction() {
   const { client } = useSession();
   const { pool, status } = useScope();
-  const params = (key: string) => ({ path: { pool }, header: { 'Idempotency-Key': key } });
-  if (status.value?.paused) {
-    return (
-      <ActionButton
-        key="resume"
-        label="Resume pool"
-        title={`Resume the pool ${pool}?`}
-        about="Waiting requests get servers at once."
-        run={async (key) => {
-          await dataOf(client.POST('/api/v1/pools/{pool}/resume', { params: params(key) }));
-          return `The pool ${pool} is running.`;
-        }}
-        onDone={status.refresh}
-      />
-    );
-  }
+  const isPaused = status.value?.paused === true;
   return (
     <ActionButton
-      key="pause"
-      label="Pause pool"
-      title={`Pause the pool ${pool}?`}
-      about="No new request gets a server until the pool is resumed. Requests that run continue."
-      isDangerous
+      key={String(isPaused)}
+      label={isPaused ? 'Resume pool' : 'Pause pool'}
+      title={`${isPaused ? 'Resume' : 'Pause'} the pool ${pool}?`}
+      about={
+        isPaused
+          ? 'Waiting requests get servers at once.'
+          : 'No new request gets a server until the pool is resumed. Requests that run continue.'
+      }
+      isDangerous={!isPaused}
       isDisabled={status.value === undefined}
       run={async (key) => {
-        await dataOf(client.POST('/api/v1/pools/{pool}/pause', { params: params(key) }));
-        return `The pool ${pool} is paused.`;
+        const params = { path: { pool }, header: { 'Idempotency-Key': key } };
+        await dataOf(client.POST(`/api/v1/pools/{pool}/${isPaused ? 'resume' : 'pause'}`, { params }));
+        return `The pool ${pool} is ${isPaused ? 'running' : 'paused'}.`;
       }}
       onDone={status.refresh}
     />

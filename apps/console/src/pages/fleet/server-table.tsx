@@ -32,7 +32,7 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
             {server.serverId}
           </Text>
         ),
-        order: (server) => server.serverId,
+        value: (server) => server.serverId,
       },
       {
         title: 'State',
@@ -41,32 +41,32 @@ export function ServerTable({ servers, isLoading, onChange }: ServerTableProps) 
             {server.state}
           </Badge>
         ),
-        order: (server) => server.state,
+        value: (server) => server.state,
       },
       {
         title: 'In flight',
         cell: ({ inflight, capacity }) => (
           <Meter share={inflight / Math.max(1, capacity)} text={`${inflight} of ${capacity}`} />
         ),
-        order: (server) => server.inflight,
+        value: (server) => server.inflight,
       },
       {
         title: 'KV cache',
+        value: ({ load }) => load?.kvUse,
         cell: ({ load }) =>
           load?.kvUse === undefined ? <Absent /> : <Meter share={load.kvUse} text={percent(load.kvUse)} width={70} />,
-        order: (server) => server.load?.kvUse ?? -1,
       },
       {
         title: 'Engine queue',
-        cell: ({ load }) => (load === undefined ? <Absent /> : load.waiting),
-        order: (server) => server.load?.waiting ?? -1,
+        value: ({ load }) => load?.waiting,
+        cell: ({ load }) => load?.waiting ?? <Absent />,
         align: 'right',
       },
-      { title: 'Weights', cell: weightsOf, order: (server) => server.weightVersion, align: 'right' },
+      { title: 'Weights', value: (server) => server.weightVersion, cell: weightsOf, align: 'right' },
       {
         title: 'Last answer',
+        value: (server) => server.heartbeatAgeMs,
         cell: (server) => (server.probe === false ? 'not probed' : `${duration(server.heartbeatAgeMs)} ago`),
-        order: (server) => server.heartbeatAgeMs,
         align: 'right',
       },
       {

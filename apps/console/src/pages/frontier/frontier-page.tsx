@@ -8,7 +8,7 @@ import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
-import { useScope } from '../../shell/scope';
+import { useJob } from '../../shell/scope';
 import { type Point, pointsOf } from './points';
 import { type Axis, Scatter, type ScatterInks } from './scatter';
 
@@ -38,45 +38,26 @@ const BIAS: Axis = {
   include: 1,
 };
 
+const tenthsOfPercent = (share: number): string => percent(share, 1);
 const COLUMNS: readonly Column<Point>[] = [
-  {
-    title: 'Point',
-    cell: ({ name, kind }) => (kind === 'own' ? `${name} (own)` : name),
-    order: ({ name }) => name,
-  },
-  {
-    title: 'Step',
-    cell: ({ stepSeconds }) => duration(1_000 * stepSeconds),
-    order: (one) => one.stepSeconds,
-    align: 'right',
-  },
-  {
-    title: 'Tokens/s',
-    cell: (one) => compact(one.tokensPerSecond),
-    order: (one) => one.tokensPerSecond,
-    align: 'right',
-  },
-  {
-    title: 'Off-policy',
-    cell: (one) => percent(one.offPolicyShare, 1),
-    order: (one) => one.offPolicyShare,
-    align: 'right',
-  },
-  { title: 'Bias', cell: (one) => one.lengthBias.toFixed(3), order: (one) => one.lengthBias, align: 'right' },
-  { title: 'Waste', cell: (one) => percent(one.wasteShare, 1), order: (one) => one.wasteShare, align: 'right' },
+  { title: 'Point', value: ({ name, kind }) => (kind === 'own' ? `${name} (own)` : name) },
+  { title: 'Step', value: (one) => 1_000 * one.stepSeconds, format: duration, align: 'right' },
+  { title: 'Tokens/s', value: (one) => one.tokensPerSecond, format: compact, align: 'right' },
+  { title: 'Off-policy', value: (one) => one.offPolicyShare, format: tenthsOfPercent, align: 'right' },
+  { title: 'Bias', value: (one) => one.lengthBias, format: (bias) => bias.toFixed(3), align: 'right' },
+  { title: 'Waste', value: (one) => one.wasteShare, format: tenthsOfPercent, align: 'right' },
 ];
 
 /** "What did this policy cost me?": speed and cost of the steps, and of other policies on the same samples. */
 export default function FrontierPage() {
   const { client } = useSession();
-  const { pool, job } = useScope();
-  const path = { pool, job: job ?? '' };
+  const path = useJob();
+  const { pool, job } = path;
   const frontier = useLive(
-    job && `${pool}/${job}/frontier`,
+    `${pool}/${job}/frontier`,
     (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/frontier', { params: { path }, signal })),
     { everyMs: EVERY_MS, after: ['round.closed'] },
   );
-  if (job === undefined) return <Text c="dimmed">There is no job yet.</Text>;
   return (
     <Stack gap="md">
       <Problem error={frontier.error} />

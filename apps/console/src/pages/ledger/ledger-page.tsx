@@ -7,17 +7,13 @@ import { Problem } from '../../components/problem';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
-import { useScope } from '../../shell/scope';
+import { useJob, useScope } from '../../shell/scope';
 import { StepLedgers, type Step } from './step-ledgers';
 
 export default function LedgerPage() {
-  const { job } = useScope();
-  return job === undefined ? <Text>There is no job yet.</Text> : <LedgerOfJob job={job} />;
-}
-
-function LedgerOfJob({ job }: { job: string }) {
   const { client } = useSession();
-  const { pool, jobs } = useScope();
+  const { pool, job } = useJob();
+  const { jobs } = useScope();
   const baseline = jobs.find((one) => one === `${job}-wait`);
   const ledgers = useRef<StepLedgers>(null);
   ledgers.current ??= new StepLedgers(client, pool);

@@ -21,18 +21,15 @@ const REASONS: Record<NonNullable<Plan['reason']>, string> = {
   'held-back': 'most requests are nearly done, or were moved recently',
   'not-worth-it': 'the moves would cost more than they gain',
 };
+const hundredths = (seconds: number): string => seconds.toFixed(2);
 const COLUMNS: Column<Move>[] = [
-  { title: 'Request', cell: ({ requestId, leaseId }) => requestId ?? leaseId ?? '–' },
-  { title: 'From', cell: ({ fromServerId }) => fromServerId ?? '–', order: ({ fromServerId }) => fromServerId ?? '' },
-  { title: 'To', cell: ({ toServerId }) => toServerId, order: ({ toServerId }) => toServerId },
-  { title: 'Why', cell: ({ purpose }) => purpose ?? '–', order: ({ purpose }) => purpose ?? '' },
-  { title: 'Cost, s', cell: ({ costSeconds }) => costSeconds?.toFixed(2) ?? '–', align: 'right' },
-  { title: 'Gain, s', cell: ({ gainSeconds }) => gainSeconds?.toFixed(2) ?? '–', align: 'right' },
-  {
-    title: 'State',
-    cell: ({ state, refusal }) => (refusal === undefined ? state : `${state}: ${refusal}`),
-    order: ({ state }) => state,
-  },
+  { title: 'Request', value: ({ requestId, leaseId }) => requestId ?? leaseId },
+  { title: 'From', value: ({ fromServerId }) => fromServerId },
+  { title: 'To', value: ({ toServerId }) => toServerId },
+  { title: 'Why', value: ({ purpose }) => purpose },
+  { title: 'Cost, s', value: ({ costSeconds }) => costSeconds, format: hundredths, align: 'right' },
+  { title: 'Gain, s', value: ({ gainSeconds }) => gainSeconds, format: hundredths, align: 'right' },
+  { title: 'State', value: ({ state, refusal }) => (refusal === undefined ? state : `${state}: ${refusal}`) },
 ];
 
 export default function RebalancePage() {

@@ -25,22 +25,12 @@ export function RequestTable({ job, roundId }: { job: string; roundId: string })
   );
   const columns = useMemo<Column<Request>[]>(
     () => [
-      { title: 'Request', cell: ({ requestId }) => requestId, order: ({ requestId }) => requestId },
-      {
-        title: 'Age',
-        cell: ({ ageMs }) => (ageMs === undefined ? '–' : duration(ageMs)),
-        order: ({ ageMs }) => ageMs ?? -1,
-        align: 'right',
-      },
-      {
-        title: 'Tokens',
-        cell: ({ tokenCount }) => count(tokenCount),
-        order: ({ tokenCount }) => tokenCount,
-        align: 'right',
-      },
-      { title: 'Server', cell: ({ serverId }) => serverId ?? '–', order: ({ serverId }) => serverId ?? '' },
-      { title: 'Worker', cell: ({ workerId }) => workerId ?? '–', order: ({ workerId }) => workerId ?? '' },
-      { title: 'Failures', cell: ({ failures }) => failures, order: ({ failures }) => failures, align: 'right' },
+      { title: 'Request', value: ({ requestId }) => requestId },
+      { title: 'Age', value: ({ ageMs }) => ageMs, format: duration, align: 'right' },
+      { title: 'Tokens', value: ({ tokenCount }) => tokenCount, format: count, align: 'right' },
+      { title: 'Server', value: ({ serverId }) => serverId },
+      { title: 'Worker', value: ({ workerId }) => workerId },
+      { title: 'Failures', value: ({ failures }) => failures, align: 'right' },
       {
         title: 'Actions',
         cell: ({ requestId }) => <AbortRequestAction requestId={requestId} onDone={refresh} />,

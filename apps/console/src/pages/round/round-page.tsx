@@ -4,9 +4,10 @@ import { Problem } from '../../components/problem';
 import { clock } from '../../components/format';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
+import { useRounds } from '../../live/use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
-import { useScope } from '../../shell/scope';
+import { useJob } from '../../shell/scope';
 import { AbortAction } from './abort-action';
 import { LengthChart } from './length-chart';
 import { RequestStates } from './request-states';
@@ -15,22 +16,12 @@ import { RoundProgress } from './round-progress';
 import { RoundStats } from './round-stats';
 
 export default function RoundPage() {
-  const { job } = useScope();
-  if (job === undefined) return <Text>There is no job yet. A trainer makes one with its first round.</Text>;
-  return <RoundOfJob job={job} />;
-}
-
-function RoundOfJob({ job }: { job: string }) {
   const { client } = useSession();
-  const { pool } = useScope();
+  const path = useJob();
+  const { pool, job } = path;
   const given = useRoute().parameters.get('round');
-  const path = { pool, job };
-  const rounds = useLive(
-    `${pool}/${job}/rounds`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal })),
-    { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'] },
-  );
-  const all = rounds.value?.rounds ?? [];
+  const rounds = useRounds();
+  const all = rounds.value ?? [];
   const roundId = given ?? all[0]?.roundId;
   const inRound = { path: { ...path, roundId: roundId ?? '' } };
   const live = useLive(

@@ -8,7 +8,7 @@ import { Problem } from '../../components/problem';
 import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
-import { useScope } from '../../shell/scope';
+import { useJob } from '../../shell/scope';
 import { ExportQueue } from './export-queue';
 
 type Group = Schemas['LongtailGroup'];
@@ -17,14 +17,9 @@ type Group = Schemas['LongtailGroup'];
 const MOST_GROUPS = 4_096;
 
 export default function TailPage() {
-  const { job } = useScope();
-  return job === undefined ? <Text>There is no job yet.</Text> : <Queue job={job} />;
-}
-
-function Queue({ job }: { job: string }) {
   const { client } = useSession();
-  const { pool } = useScope();
-  const path = { pool, job };
+  const path = useJob();
+  const { pool, job } = path;
   const { value, error } = useLive(
     `${pool}/${job}/longtail`,
     async (signal) => {
@@ -86,20 +81,15 @@ function Queue({ job }: { job: string }) {
 
 function columnsOf(step: number): Column<Group>[] {
   return [
-    { title: 'Group', cell: ({ groupId }) => groupId, order: ({ groupId }) => groupId },
-    {
-      title: 'Age, steps',
-      cell: ({ firstStep }) => step - firstStep,
-      order: ({ firstStep }) => step - firstStep,
-      align: 'right',
-    },
-    { title: 'Cuts', cell: ({ cuts }) => cuts, order: ({ cuts }) => cuts, align: 'right' },
+    { title: 'Group', value: ({ groupId }) => groupId },
+    { title: 'Age, steps', value: ({ firstStep }) => step - firstStep, align: 'right' },
+    { title: 'Cuts', value: ({ cuts }) => cuts, align: 'right' },
     {
       title: 'Samples finished',
+      value: ({ finishedSamples, samples }) => finishedSamples / Math.max(1, samples),
       cell: ({ finishedSamples, samples }) => `${finishedSamples} of ${samples}`,
-      order: ({ finishedSamples, samples }) => finishedSamples / Math.max(1, samples),
       align: 'right',
     },
-    { title: 'Tokens', cell: ({ tokens }) => count(tokens), order: ({ tokens }) => tokens, align: 'right' },
+    { title: 'Tokens', value: ({ tokens }) => tokens, format: count, align: 'right' },
   ];
 }

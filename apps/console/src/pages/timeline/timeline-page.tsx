@@ -17,9 +17,10 @@ import { Problem } from '../../components/problem';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
+import { type Round, useRounds } from '../../live/use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
-import { useScope } from '../../shell/scope';
+import { useJob } from '../../shell/scope';
 import { historyOf, type Phase, PHASES, type RoundHistory } from './bars';
 import { HEIGHTS, type Inks, INKS, paint, type Scene } from './draw';
 import { explain, lineOf } from './explain';
@@ -41,15 +42,11 @@ const EVERY_MS = 20_000;
 /** "Why is this step slow?": the attempts of a round over time, and reasons in words. */
 export default function TimelinePage() {
   const { client } = useSession();
-  const { pool, job } = useScope();
+  const path = useJob();
+  const { pool, job } = path;
   const { parameters } = useRoute();
-  const path = { pool, job: job ?? '' };
-  const rounds = useLive(
-    job && `${pool}/${job}/rounds`,
-    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal })),
-    { everyMs: EVERY_MS, after: ['round.opened', 'round.completed'] },
-  );
-  const list = rounds.value?.rounds ?? [];
+  const rounds = useRounds();
+  const list = rounds.value ?? [];
   const round = list.find(({ roundId }) => roundId === parameters.get('round')) ?? list[0];
   const done = useRef<{ key: string; history: RoundHistory }>(undefined);
   const key = round && `${pool}/${job}/${round.roundId}`;
@@ -63,7 +60,6 @@ export default function TimelinePage() {
     },
     { everyMs: EVERY_MS, after: ['round.completed', 'round.settled'] },
   );
-  if (job === undefined) return <Text c="dimmed">There is no job yet.</Text>;
   return (
     <Stack gap="md">
       <Select
@@ -85,7 +81,7 @@ export default function TimelinePage() {
 async function readHistory(
   client: AdminClient,
   path: { pool: string; job: string },
-  { roundId, openedAtMs, completedAtMs }: Schemas['RoundSummary'],
+  { roundId, openedAtMs, completedAtMs }: Round,
   signal: AbortSignal,
 ): Promise<{ history: RoundHistory; isSettled: boolean }> {
   const events: Schemas['PoolEvent'][] = [];

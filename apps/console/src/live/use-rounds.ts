@@ -1,0 +1,18 @@
+import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { useSession } from '../session/session';
+import { useJob } from '../shell/scope';
+import { type Live, useLive } from './use-live';
+
+export type Round = Schemas['RoundSummary'];
+
+/** The last rounds of the job, latest first. */
+export function useRounds(): Live<readonly Round[]> {
+  const { client } = useSession();
+  const path = useJob();
+  return useLive(
+    `${path.pool}/${path.job}/rounds`,
+    async (signal) =>
+      (await dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds', { params: { path }, signal }))).rounds,
+    { everyMs: 10_000, after: ['round.opened', 'round.completed', 'round.closed', 'round.cancelled'] },
+  );
+}
