@@ -55,10 +55,10 @@ export function install() {
   utimesSync(installedMark, now, now);
 }
 
-/** Builds when a source is newer than the last build. */
+/** Builds when a source is newer than the last build. A commit without a change of sources only gets its name. */
 export function build() {
   const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
-  if (!inputs.some((path) => olderThan(builtMark, path))) return;
+  if (!inputs.some((path) => olderThan(builtMark, path))) return writeCommit();
   console.log('Building ...');
   compile();
 }
@@ -77,7 +77,16 @@ export function compile() {
   const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js');
   run(process.execPath, [vite, 'build', 'apps/console', '--logLevel=warn']);
   mkdirSync(join(root, 'dist'), { recursive: true });
+  writeCommit();
   writeFileSync(builtMark, '');
+}
+
+/** Writes the commit of this checkout for `broomwagon_build_info`, with `-dirty` if files have other changes. */
+function writeCommit() {
+  const options = ['describe', '--always', '--dirty', '--abbrev=40', '--exclude=*'];
+  const { status, stdout } = spawnSync('git', options, { cwd: root, encoding: 'utf8' });
+  // There is no git in an image, and no checkout in an archive of the sources.
+  writeFileSync(join(root, 'dist', 'commit'), status === 0 ? stdout.trim() : 'unknown');
 }
 
 /** The types of libs/admin-client, from the committed docs/protocol/openapi.json. */

@@ -48,6 +48,8 @@ async function listen(query = '', lastId?: number, token?: string) {
   });
   expect(response.headers.get('Content-Type')).toContain('text/event-stream');
   const events: SentEvent[] = [];
+  /** Ids without an event: where the stream begins. */
+  const places: string[] = [];
   const read = async () => {
     let text = '';
     for await (const chunk of response.body!.pipeThrough(new TextDecoderStream())) {
@@ -55,12 +57,13 @@ async function listen(query = '', lastId?: number, token?: string) {
       text = parts.pop()!;
       for (const part of parts.filter((one) => !one.startsWith(':'))) {
         const fields = Object.fromEntries(part.split('\n').map((line) => line.split(/: (.*)/s, 2)));
-        events.push({ id: Number(fields.id), event: fields.event!, data: JSON.parse(fields.data!) });
+        if (fields.data === undefined) places.push(fields.id!);
+        else events.push({ id: Number(fields.id), event: fields.event!, data: JSON.parse(fields.data) });
       }
     }
   };
   void read().catch(() => undefined);
-  return { events, sequences: () => events.map(({ data }) => data.sequence), close: () => abort.abort() };
+  return { events, places, sequences: () => events.map(({ data }) => data.sequence), close: () => abort.abort() };
 }
 
 it('sends what happens in the pool, by type, job, round and server', async () => {
@@ -99,6 +102,17 @@ it('replays what came after Last-Event-ID, and continues without a gap or a repe
   await expect.poll(() => again.events.length).toBe(800);
   expect(again.sequences()).toEqual(missed);
   expect(again.sequences()).not.toContain(from);
+  again.close();
+});
+
+it('names the place where a stream begins, so that a reader without an event can continue', async () => {
+  const first = await listen('?type=none');
+  await expect.poll(() => first.places).toHaveLength(1);
+  first.close();
+  const missed = await happen('round.opened');
+  const again = await listen('', Number(first.places[0]));
+  await expect.poll(() => again.sequences()).toEqual([missed]);
+  expect(again.places).toEqual([]);
   again.close();
 });
 

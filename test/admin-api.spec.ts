@@ -306,6 +306,27 @@ describe('the server', () => {
     expect(Object.keys(paths)).toHaveLength(new Set(ROUTES.map(({ path }) => path)).size);
   });
 
+  it('measures requests by route, method and class of the status, and never by id', async () => {
+    const server = `/pools/${bench.pool}/servers/s1`;
+    await api.send('GET', server);
+    await api.send('GET', server, undefined, { token: 'wrong' });
+    await api.send('GET', '/nothing');
+    const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
+    const route = '/api/v1/pools/{pool}/servers/{serverId}';
+    for (const [name, status] of [
+      [route, '2xx'],
+      [route, '4xx'],
+      ['other', '4xx'],
+    ]) {
+      const labels = `app="admin-api",method="GET",route="${name}",status="${status}"`;
+      await expect.poll(metrics).toContain(`broomwagon_http_request_seconds_count{${labels}}`);
+      expect(await metrics()).toContain(`{le="0.0001",${labels}}`);
+    }
+    expect(await metrics()).not.toMatch(new RegExp(`http_request.*${bench.pool}`));
+    // The request for the metrics.
+    await expect.poll(metrics).toContain('broomwagon_http_requests_in_flight{app="admin-api"} 1\n');
+  });
+
   it('answers 429 with Retry-After above the limit of a token', async () => {
     const limited = await AdminApi.start(bench.prefix, { rateLimitPerToken: 3 });
     let refused: Answer | undefined;
@@ -345,7 +366,8 @@ describe('tokens', () => {
     const stored = await redis.hget(`${bench.prefix}:credentials`, first.tokenId);
     redis.disconnect();
     expect(stored).toContain(hashOfToken(first.token));
-    expect(stored).not.toContain(first.token.split('_')[2]);
+    const [, secret] = /^bw_[^_]+_(.+)$/.exec(first.token)!;
+    expect(stored).not.toContain(secret);
     const { body } = await api.send('GET', '/tokens');
     expect(body.tokens).toContainEqual(expect.objectContaining({ tokenId: first.tokenId, name: 'ci' }));
     expect(JSON.stringify(body)).not.toContain(hashOfToken(first.token));
@@ -468,6 +490,65 @@ describe('changes', () => {
     expect((await api.send('PATCH', path, '{"maxSessions":15}', wrong)).status).toBe(200);
     const secret = await api.send('POST', '/tokens', '{"name":"n","role":"viewer"}', { headers });
     expect(secret.body).toMatchObject({ code: 'VALIDATION_FAILED', field: 'Idempotency-Key' });
+  });
+
+  describe('whose replica died between the change and its reply', () => {
+    /** Sends a change, then takes the reply out of Redis, as it is when the replica has died before it stored it. */
+    async function loseReply(send: () => Promise<Answer>): Promise<Answer> {
+      const redis = connectRedis({ url: testRedisUrl() });
+      const stored = async () =>
+        (await redis.keys(`${bench.prefix}:replies:*`)).filter((key) => !key.includes(':running'));
+      const before = new Set(await stored());
+      const first = await send();
+      const key = (await stored()).find((one) => !before.has(one));
+      const { fingerprint } = JSON.parse((await redis.get(key!))!);
+      await redis.set(key!, JSON.stringify({ fingerprint }), 'KEEPTTL');
+      redis.disconnect();
+      return first;
+    }
+    const version = async () => (await api.send('GET', `${pathOfPool()}/config`)).body.version;
+
+    it('are made again with a version, and get their outcome without a second effect', async () => {
+      const headers = { 'Idempotency-Key': 'crash-1', 'If-Match': `"${await version()}"` };
+      const first = await loseReply(() => patch({ maxSessions: 21 }, headers));
+      const again = await patch({ maxSessions: 21 }, headers);
+      expect([again.status, again.body]).toEqual([200, first.body]);
+      expect((await patch({ maxSessions: 21 }, headers)).headers.get('Idempotency-Replayed')).toBe('true');
+      // After a change of another caller the repeat must not undo that.
+      const next = { 'Idempotency-Key': 'crash-2', 'If-Match': `"${await version()}"` };
+      await loseReply(() => patch({ maxSessions: 22 }, next));
+      await patch({ maxSessions: 23 });
+      expect((await patch({ maxSessions: 22 }, next)).body.code).toBe('VERSION_MISMATCH');
+      expect((await api.send('GET', `${pathOfPool()}/config`)).body.settings.maxSessions).toBe(23);
+    });
+
+    it('are made again with a fence: a lease is released once', async () => {
+      const acquire = { acquireId: 'crash', requestId: 'r', workerId: 'w', workerEpoch, waitMs: 10_000 };
+      const { leaseId } = await bench.client.call(bench.pool, 'lb.acquire', acquire);
+      const send = () =>
+        api.send('DELETE', `${pathOfPool()}/leases/${leaseId}`, undefined, {
+          headers: { 'Idempotency-Key': 'crash-3' },
+        });
+      expect((await loseReply(send)).body).toEqual({ released: true, reason: 'released' });
+      expect((await send()).body).toEqual({ released: false, reason: 'already-released' });
+    });
+
+    it('are refused without a fence, again and again, and each is in the audit log', async () => {
+      const headers = { 'Idempotency-Key': 'crash-4' };
+      const pause = () => api.send('POST', `${pathOfPool()}/pause`, undefined, { headers });
+      await loseReply(pause);
+      expect((await api.send('POST', `${pathOfPool()}/resume`)).body).toMatchObject({ changed: true });
+      for (let repeat = 0; repeat < 2; repeat++) {
+        expect((await pause()).body).toMatchObject({ status: 409, code: 'OUTCOME_UNKNOWN', retryable: false });
+      }
+      expect((await api.send('POST', `${pathOfPool()}/resume`)).body).toMatchObject({ changed: false });
+      const { entries } = (await api.send('GET', `/audit-log?pool=${bench.pool}&operation=pool.pause`)).body;
+      expect(entries.map(({ result }: { result: string }) => result).slice(-3)).toEqual([
+        'done',
+        'OUTCOME_UNKNOWN',
+        'OUTCOME_UNKNOWN',
+      ]);
+    });
   });
 
   it('are in the audit log: who, what, before, after, and never a token', async () => {

@@ -1,4 +1,4 @@
-import { execFile, type ExecFileException } from 'node:child_process';
+import { execFile, type ExecFileException, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { findPrometheus, freePort } from '@broomwagon/testing';
@@ -21,12 +21,15 @@ const LABELS = new Set(
     'commit',
     'job',
     'kind',
+    'method',
     'of',
     'outcome',
     'pool',
     'reason',
     'result',
+    'route',
     'state',
+    'status',
     'subject',
     'task',
     'transition',
@@ -74,6 +77,14 @@ describe('metrics, dashboards and alerts', () => {
     }
   });
 
+  it('shows the commit that was built', () => {
+    const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
+    const commit = process.env.BUILD_COMMIT ?? (status === 0 ? stdout.trim() : 'unknown');
+    for (const [app, page] of pages) {
+      expect(/broomwagon_build_info\{.*commit="(\w+)(?:-dirty)?"/.exec(page)?.[1], app).toBe(commit);
+    }
+  });
+
   it('uses in dashboards and alerts only metrics that a service exports', () => {
     const exported = new Set([...pages.values()].flatMap(namesIn));
     for (const text of [rules, ...dashboards]) {
@@ -95,7 +106,7 @@ describe('metrics, dashboards and alerts', () => {
   it('names only commands that exist in runbooks', () => {
     const commands = [...readFileSync('docs/cli.md', 'utf8').matchAll(/^## (.+)$/gm)].map(([, command]) => command!);
     const guides = ['docs/operations.md', 'docs/operations/alerts.md'].map((file) => readFileSync(file, 'utf8')).join();
-    const used = [...guides.matchAll(/npx broomwagon ([a-z]+(?: [a-z]+)?)/g)].map(([, command]) => command!);
+    const used = [...guides.matchAll(/npx broomwagon ([a-z-]+(?: [a-z]+)?)/g)].map(([, command]) => command!);
     expect(used.length).toBeGreaterThan(10);
     // A group of commands has one by default.
     const isKnown = (name: string) => commands.some((command) => command === name || command.startsWith(`${name} `));

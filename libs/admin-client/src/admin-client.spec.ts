@@ -129,6 +129,20 @@ it('reads events, and after a broken or ended connection continues behind the la
   expect(requests[0]!.url).toBe('/api/v1/pools/p/events?type=a&type=b');
 });
 
+it('continues a stream that breaks before its first event from where it began', async () => {
+  replies = [
+    (response) => {
+      response.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      response.write('id: 7\n\n:live\n\n', () => response.destroy());
+    },
+    events('id: 8\nevent: x\ndata: {"sequence":1}\n\n'),
+  ];
+  const stop = new AbortController();
+  expect(await eventsOf(client(), 'p', { signal: stop.signal }).next()).toMatchObject({ value: { id: '8' } });
+  stop.abort();
+  expect(requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '7']);
+});
+
 it('ends a stream of events with an error that a repeat does not mend', async () => {
   replies = [problem(403, 'FORBIDDEN', { retryable: false })];
   expect(await errorOf(eventsOf(client(), 'p').next())).toMatchObject({ code: 'FORBIDDEN' });

@@ -42,12 +42,11 @@ export async function* eventsOf(
       const header = lastId === undefined ? undefined : { 'Last-Event-ID': lastId };
       const params = { path: { pool }, query, header };
       const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
-      for await (const streamed of parse(textOf(body!))) {
-        failures = 0;
-        if (streamed === 'live' && once) return;
-        if (streamed === 'live') continue;
-        lastId = streamed.id;
-        yield streamed;
+      for await (const { id, event, isLive } of parse(textOf(body!))) {
+        if (isLive && once) return;
+        if (isLive || event !== undefined) failures = 0;
+        lastId = id ?? lastId;
+        if (event !== undefined) yield { id: lastId!, event };
       }
     } catch (cause) {
       if (signal?.aborted) return;
@@ -88,19 +87,20 @@ async function beforeDeadline<Result>(read: Promise<Result>): Promise<Result> {
 }
 
 /**
- * Server-sent events as admin-api writes them: each has one line of each field. The comment `live` follows the last
- * stored event.
+ * Server-sent events as admin-api writes them: each has one line of each field. A stream that begins with the next
+ * event has an id without an event first: its place. The comment `live` follows the last stored event.
  */
-async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<StreamedEvent | 'live', void> {
+async function* parse(chunks: AsyncIterable<string>): AsyncGenerator<Partial<StreamedEvent> & { isLive?: true }, void> {
   let rest = '';
   for await (const chunk of chunks) {
     const blocks = (rest + chunk).split('\n\n');
     rest = blocks.pop()!;
     for (const block of blocks) {
-      if (block === ':live') yield 'live';
+      if (block === ':live') yield { isLive: true };
       const lines = block.split('\n').map((line) => line.split(/: (.*)/s, 2));
       const { id, data } = Object.fromEntries(lines) as { id?: string; data?: string };
-      if (id !== undefined && data !== undefined) yield { id, event: JSON.parse(data) as Schemas['PoolEvent'] };
+      if (id !== undefined)
+        yield { id, event: data === undefined ? undefined : (JSON.parse(data) as Schemas['PoolEvent']) };
     }
   }
 }

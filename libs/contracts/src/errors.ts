@@ -18,6 +18,10 @@ export const ERROR_CODES = {
   UNSUPPORTED_MEDIA_TYPE: { retryable: false, about: 'The body must be application/json.' },
   IDEMPOTENCY_KEY_REUSED: { retryable: false, about: 'The Idempotency-Key was used for another request.' },
   REQUEST_IN_PROGRESS: { retryable: true, about: 'A request with this Idempotency-Key is still being processed.' },
+  OUTCOME_UNKNOWN: {
+    retryable: false,
+    about: 'The replica that processed the first request with this Idempotency-Key has died. Read the state.',
+  },
   RATE_LIMITED: { retryable: true, about: 'Too many requests of this token or address; repeat after retryAfterMs.' },
   // The service
   REPLY_FULL: {

@@ -203,7 +203,10 @@ export interface ListSessionsReply extends PageReply {
   sessions: SessionStatus[];
 }
 
-/** `pool.audit`: proves the counts of the pool. Calls during an audit get its result. `npm run audit` also repairs. */
+/**
+ * `pool.audit`: proves the counts of the pool. An audit ends after 8 s with what it has proven; calls during an audit
+ * get its result. `npm run audit` has no such limit, and also repairs.
+ */
 export class AuditPoolRequest {}
 /** Something that is wrong with the counts. */
 export interface AuditFinding {
@@ -222,6 +225,9 @@ export interface AuditPoolReply {
   findingCount: Integer;
   /** What was counted, by name. */
   counts: Record<string, Integer>;
-  /** The first 128 jobs whose requests changed all the time: neither proven nor wrong. */
-  unproven: JobId[];
+  /**
+   * What is neither proven nor wrong, the first 128: jobs whose requests changed all the time, and what was not read or
+   * not confirmed within 8 s.
+   */
+  unproven: string[];
 }

@@ -24,6 +24,8 @@ export interface Route {
   readonly fields?: readonly string[];
   /** The field that makes a repeat harmless; absent from the body, it is the header `Idempotency-Key`, or random. */
   readonly idField?: string;
+  /** The request names what only it can end (an epoch, a lease, an attempt, a plan): a repeat has no second effect. */
+  readonly isFenced?: true;
   /** An absent `trainerEpoch` is that of the present trainer of the job: an operator acts in its place. */
   readonly asTrainer?: true;
   /** The reply holds a secret: it is neither stored for an `Idempotency-Key` nor in the audit log. */
@@ -94,16 +96,17 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', `${SERVER}/undrain`, 'server.uncordon', { id: 'serverUndrain', ...SHOWS_SERVER }),
   changes('operator', 'POST', `${SERVER}/cordon`, 'server.cordon', SHOWS_SERVER),
   changes('operator', 'POST', `${SERVER}/uncordon`, 'server.uncordon', SHOWS_SERVER),
-  changes('operator', 'POST', `${SERVER}/fence`, 'server.fence', SHOWS_SERVER),
+  changes('operator', 'POST', `${SERVER}/fence`, 'server.fence', { isFenced: true, ...SHOWS_SERVER }),
   changes('operator', 'POST', `${SERVER}/quarantine`, 'server.quarantine', SHOWS_SERVER),
   changes('operator', 'POST', `${SERVER}/reconcile`, 'server.reconcile'),
 
   reads('/pools/{pool}/workers', 'worker.list'),
-  changes('operator', 'POST', '/pools/{pool}/workers/{workerId}/deregister', 'worker.deregister'),
+  changes('operator', 'POST', '/pools/{pool}/workers/{workerId}/deregister', 'worker.deregister', { isFenced: true }),
   reads('/pools/{pool}/leases', 'lb.leases'),
   reads('/pools/{pool}/leases/{leaseId}', 'lb.lease'),
   changes('operator', 'DELETE', '/pools/{pool}/leases/{leaseId}', 'lb.release', {
     about: 'Releases a lease.',
+    isFenced: true,
     values: { outcome: 'aborted' },
   }),
   reads('/pools/{pool}/sessions', 'lb.sessions'),
@@ -145,7 +148,11 @@ export const ROUTES: readonly Route[] = [
     isExport: true,
   }),
   reads(`${JOB}/frontier`, 'job.frontier'),
-  changes('operator', 'POST', `${ROUND}/cancel`, 'round.cancel', { asTrainer: true, shows: 'round.status' }),
+  changes('operator', 'POST', `${ROUND}/cancel`, 'round.cancel', {
+    asTrainer: true,
+    isFenced: true,
+    shows: 'round.status',
+  }),
   reads(`${JOB}/longtail`, 'longtail.list'),
   reads(`${JOB}/longtail/export`, 'longtail.list', {
     id: 'longtailExport',
@@ -154,7 +161,10 @@ export const ROUTES: readonly Route[] = [
     isExport: true,
   }),
   reads(`${JOB}/longtail/stats`, 'longtail.stats', { about: 'Size of the long-tail queue.' }),
-  changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue', { fields: ['requests'] }),
+  changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue', {
+    fields: ['requests'],
+    isFenced: true,
+  }),
   changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true }),
 
   reads('/pools/{pool}/rebalance', 'rebalance.configure', {
@@ -169,17 +179,17 @@ export const ROUTES: readonly Route[] = [
   }),
   changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', { idField: 'planId' }),
   reads(PLAN, 'rebalance.status'),
-  changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute'),
+  changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute', { isFenced: true }),
 
   reads('/pools/{pool}/weights', 'weights.status'),
   changes('operator', 'POST', '/pools/{pool}/weights', 'weights.begin', { idField: 'syncId' }),
-  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit'),
-  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback'),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit', { isFenced: true }),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback', { isFenced: true }),
 
   reads('/identity', 'identity.get'),
   { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
   changes('admin', 'POST', '/tokens', 'token.create', { isSecret: true }),
-  changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke'),
+  changes('admin', 'DELETE', '/tokens/{tokenId}', 'token.revoke', { isFenced: true }),
   { method: 'GET', path: '/audit-log', operation: 'audit-log.list', role: 'operator' },
 ];
 

@@ -24,7 +24,7 @@ export class ChangesService {
     private readonly audit: AuditLog,
   ) {}
 
-  /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS */
+  /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, OUTCOME_UNKNOWN */
   async make(change: Change): Promise<{ reply: object; isRepeat: boolean }> {
     const { route, fields, identity } = change;
     // An operation with an id of its own knows a repeat by it.
@@ -33,15 +33,25 @@ export class ChangesService {
     }
     const { pool, body, idempotencyKey } = fields;
     const request = { method: route.method, path: route.path, pool, body };
-    return this.replies.once(identity.id, idempotencyKey, request, () => this.makeAudited(change));
+    return this.replies.once(identity.id, idempotencyKey, request, (isInterrupted) =>
+      this.makeAudited(change, isInterrupted),
+    );
   }
 
-  private async makeAudited({ route, fields, identity, requestId, address }: Change): Promise<object> {
+  /** @param isInterrupted a replica died while it made this change */
+  private async makeAudited(change: Change, isInterrupted = false): Promise<object> {
+    const { route, fields, identity, requestId, address } = change;
     const { pool, body } = fields;
     const before = await this.show(route, fields, identity);
     let result: AuditEntry['result'] = 'done';
     let reply: object | undefined;
     try {
+      if (isInterrupted && !isFenced(change)) {
+        throw new BroomwagonError(
+          'OUTCOME_UNKNOWN',
+          'A replica died while it made this change, which may be made: read the state, and use another key',
+        );
+      }
       reply = await this.operations.call(route, pool, body, identity);
       return reply;
     } catch (error) {
@@ -64,4 +74,9 @@ export class ChangesService {
     const read: Route = { method: 'GET', path, operation: shows, role: 'viewer' };
     return this.operations.call(read, pool, target, identity).catch(() => undefined);
   }
+}
+
+/** A change that has no second effect when it is made again, because it ends what it names, or names a version. */
+function isFenced({ route: { isFenced, versionField }, fields: { body } }: Change): boolean {
+  return isFenced === true || (versionField !== undefined && body[versionField] !== undefined);
 }

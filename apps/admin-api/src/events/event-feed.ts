@@ -38,6 +38,8 @@ export class EventFeed implements OnModuleDestroy {
   private readonly stopping = new AbortController();
   private following?: Promise<void>;
   private count = 0;
+  /** Place in the stream of the last message; undefined while the stream is not followed. */
+  private lastSequence?: number;
 
   constructor(
     private readonly connection: MessagingConnection,
@@ -87,7 +89,8 @@ export class EventFeed implements OnModuleDestroy {
       if (ofPool.size === 0 && this.readers.get(pool) === ofPool) this.readers.delete(pool);
       this.gauge.set((this.count -= 1));
     });
-    reader.begin();
+    // A reader without an event can then continue after a broken connection as all others do.
+    reader.begin(lastId === '' ? this.lastSequence : undefined);
     if (lastId !== '') await this.replay(reader, pool, Number(lastId) + 1);
     await reader.live();
   }
@@ -111,7 +114,8 @@ export class EventFeed implements OnModuleDestroy {
 
   private async attach(): Promise<void> {
     const position = { stream: EVENTS_STREAM, subject: eventSubject('*', '>') };
-    const { stop } = await followStream(this.connection, position, (message) => this.handOn(message));
+    const { after, stop } = await followStream(this.connection, position, (message) => this.handOn(message));
+    this.lastSequence ??= after;
     this.stopping.signal.addEventListener('abort', stop);
   }
 
@@ -128,6 +132,7 @@ export class EventFeed implements OnModuleDestroy {
   }
 
   private handOn({ sequence, subject, text }: StoredMessage): void {
+    this.lastSequence = sequence;
     const readers = this.readers.get(subject.split('.')[2]!);
     if (readers === undefined) return;
     const event = JSON.parse(text) as PoolEvent;

@@ -32,14 +32,16 @@ export class EventReader {
     private readonly onCut: (reason: CutReason) => void,
   ) {}
 
-  begin(): void {
+  /** @param after place in the stream that the reader begins after; undefined: not known, or known to the reader */
+  begin(after?: number): void {
     this.response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
       'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
     });
     this.response.flushHeaders();
-    this.beat();
+    if (after === undefined) this.beat();
+    else this.response.write(`id: ${after}\n\n`);
   }
 
   /** A comment, so that neither side takes a quiet connection for a dead one. */

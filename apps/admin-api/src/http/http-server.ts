@@ -1,8 +1,10 @@
 import type { Server } from 'node:http';
+import { Metrics } from '@broomwagon/platform';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import helmet from 'helmet';
 import type { AdminApiConfig } from '../admin-api.config';
 import { serveConsole } from './console-files';
+import { measureRequests } from './measure-requests';
 
 /** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
 const REQUEST_MS = 30_000;
@@ -33,6 +35,7 @@ export function httpServer(config: AdminApiConfig) {
     configure(application: NestExpressApplication): void {
       application.set('trust proxy', config.trustedProxies);
       application.disable('etag');
+      application.use(measureRequests(application.get(Metrics)));
       application.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
       serveConsole(application);
       const server = application.getHttpServer() as Server;

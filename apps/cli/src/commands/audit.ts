@@ -45,9 +45,8 @@ export function addAudit(program: Command, act: Act): void {
 }
 
 function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolReply']): string {
-  const result = balanced
-    ? 'All counts are right.'
-    : tableOf(findings.map(({ check, message }) => ({ check, message })));
+  const right = unproven.length === 0 ? 'All counts are right.' : 'No count is wrong; some are not proven.';
+  const result = balanced ? right : tableOf(findings.map(({ check, message }) => ({ check, message })));
   return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
 }
 

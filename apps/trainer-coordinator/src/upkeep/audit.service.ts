@@ -3,6 +3,8 @@ import { type AuditPoolReply, type JobId, LIMITS, type PoolName } from '@broomwa
 import { InEachPool } from '@broomwagon/platform';
 import { PoolAudit } from '@broomwagon/state';
 
+/** An audit ends after this with what is proven, before the calls of admin-api (CALL_TIMEOUT_MS), milliseconds. */
+const MAX_MS = 8_000;
 /** A task of its own, because the sweep must not wait for a scan of all keys. */
 const RECOUNTS_INTERVAL_MS = 1_000;
 /** A recount reads every key of Redis once: a job that stays marked is recounted after this, milliseconds. */
@@ -49,7 +51,7 @@ export class AuditService {
   }
 
   private async run(pool: PoolName): Promise<AuditPoolReply> {
-    const { balanced, findings, counts, unproven } = await this.audits.run(pool);
+    const { balanced, findings, counts, unproven } = await this.audits.run(pool, { maxMs: MAX_MS });
     return {
       balanced,
       findings: findings

@@ -47,8 +47,14 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('SHUTDOWN_TIMEOUT_MS', 'maximum duration of a shutdown', { min: 0 })
   shutdownTimeoutMs: number = 25_000;
 
-  @Env('BUILD_COMMIT', 'commit of the build, shown by broomwagon_build_info; the image sets it')
-  buildCommit: string = 'unknown';
+  @Env(
+    'BUILD_COMMIT',
+    'commit of the build, shown by broomwagon_build_info; default: the one npm run build has found',
+    {
+      isOptional: true,
+    },
+  )
+  buildCommit?: string;
 
   @Env('READY_FILE', 'file to which {port, pid} is written when the service listens', { isOptional: true })
   readyFile?: string;

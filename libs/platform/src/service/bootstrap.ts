@@ -20,7 +20,7 @@ import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
-import { VERSION } from '../project';
+import { COMMIT, VERSION } from '../project';
 import { createLogger, readableLog } from './logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
@@ -136,7 +136,7 @@ async function start<Config extends ServiceConfig>(
   metrics.collectProcess();
   metrics
     .gauge('build_info', 'Always 1; version and commit of this build', ['version', 'commit'])
-    .set({ version: VERSION, commit: config.buildCommit }, 1);
+    .set({ version: VERSION, commit: config.buildCommit ?? COMMIT }, 1);
   const reconnects = metrics.counter('nats_reconnects_total', 'Times that the connection to NATS was restored');
   connection.onReconnect = () => reconnects.inc();
   const replySubjects = replySubjectsOf(config.replyPrefixes, metrics);

@@ -27,6 +27,7 @@ export async function checkPayloads(
     for (const { ref } of made) refs.set(ref, `${job}/${id}`);
   }
   for (const page of pagesOf([...refs], AT_ONCE)) {
+    look.checkDeadline();
     await Promise.all(page.map(([ref, owner]) => checkPayload(look, payloads, ref, owner)));
   }
   return refs.size;

@@ -10,7 +10,7 @@ import { confirmed, type Finding } from './findings';
 import { checkGroups } from './group-checks';
 import { JobRecounts, type Recount } from './job-recounts';
 import { checkPayloads } from './payload-checks';
-import { listOf, PoolLook } from './pool-look';
+import { AuditDeadline, listOf, PoolLook } from './pool-look';
 import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
 
@@ -30,12 +30,16 @@ export interface AuditReport {
   findings: Finding[];
   /** What was mended. */
   repaired: Finding[];
-  counts: RoutingCounts & { jobs: number; requests: number; payloads: number };
-  /** Jobs, and servers and workers with very many leases, that changed all the time: their sums are unknown. */
+  counts: Partial<RoutingCounts & { jobs: number; requests: number; payloads: number }>;
+  /**
+   * Jobs, and servers and workers with very many leases, that changed all the time: their sums are unknown; and what
+   * was not read before the deadline.
+   */
   unproven: string[];
 }
 
-type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'>;
+/** `isCut`: the deadline came first. */
+type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'> & { isCut?: true };
 
 /**
  * Proves the counts of a pool on a live system: leases = sets of servers = sets of workers, indexes, sessions, waiters,
@@ -56,15 +60,17 @@ export class PoolAudit {
 
   /**
    * @param options.repair mends indexes and counts from the leases and requests, which are the truth
+   * @param options.maxMs after this the audit ends with what is proven; not with `repair`
    */
-  async run(pool: string, options: { repair?: boolean } = {}): Promise<AuditReport> {
-    let proof = await this.prove(pool);
+  async run(pool: string, options: { repair?: boolean; maxMs?: number } = {}): Promise<AuditReport> {
+    let proof = await this.prove(pool, performance.now() + (options.maxMs ?? Infinity));
     let repaired: Finding[] = [];
     if (options.repair === true && proof.findings.length > 0) {
       repaired = (await this.look(pool, true)).findings.filter((finding) => finding.repaired);
       proof = await this.prove(pool);
     }
-    return { pool, balanced: proof.findings.length === 0, repaired, ...proof };
+    const { findings, unproven, counts } = proof;
+    return { pool, balanced: findings.length === 0, findings, repaired, counts, unproven };
   }
 
   /**
@@ -93,31 +99,46 @@ export class PoolAudit {
     return this.recounts.mark(pool, generation);
   }
 
-  private async prove(pool: string): Promise<Proof> {
-    let last = await this.look(pool, false);
+  private async prove(pool: string, deadlineMs = Infinity): Promise<Proof> {
+    let last = await this.look(pool, false, deadlineMs);
     for (let looks = 1; looks < MOST_LOOKS; looks++) {
-      if (last.findings.length === 0 && last.unproven.length === 0) break;
+      if (last.isCut || (last.findings.length === 0 && last.unproven.length === 0)) break;
       await sleep(PAUSE_MS);
-      const next = await this.look(pool, false);
+      const next = await this.look(pool, false, deadlineMs);
       const findings = confirmed(last.findings, next.findings);
-      const isDone = (findings.length > 0 && next.unproven.length === 0) || looks === MOST_LOOKS - 1;
-      if (isDone) return { ...next, findings };
-      last = next;
+      const isWrong = findings.length > 0 && (next.isCut === true || next.unproven.length === 0);
+      if (isWrong || looks === MOST_LOOKS - 1) return { ...next, findings };
+      last = next.isCut ? { ...next, findings: last.findings } : next;
     }
-    return last;
+    // What no second look has confirmed may have been about to change.
+    const unconfirmed = last.findings.map(({ check, where }) => `${check} ${where}`);
+    return { ...last, findings: [], unproven: [...last.unproven, ...unconfirmed] };
   }
 
-  private async look(pool: string, repair: boolean): Promise<Proof> {
-    const look = new PoolLook(this.redis, this.runner, pool, repair);
-    const routing = await auditRouting(look);
+  private async look(pool: string, repair: boolean, deadlineMs?: number): Promise<Proof> {
+    const look = new PoolLook(this.redis, this.runner, pool, repair, deadlineMs);
+    const counts: Proof['counts'] = {};
+    try {
+      await this.compareAll(look, pool, counts);
+    } catch (error) {
+      if (!(error instanceof AuditDeadline)) throw error;
+      look.unproven.push('all that was not read before the deadline');
+      return { findings: look.findings, unproven: look.unproven, counts, isCut: true };
+    }
+    return { findings: look.findings, unproven: look.unproven, counts };
+  }
+
+  /** Adds up in `counts` what it has read. @throws AuditDeadline */
+  private async compareAll(look: PoolLook, pool: string, counts: Proof['counts']): Promise<void> {
+    const { repair, unproven } = look;
+    Object.assign(counts, await auditRouting(look));
     const jobs = listOf<JobId>(await look.read('SMEMBERS', 'jobs')).sort();
     const recount = repair ? await this.recountStates(look, pool, jobs) : undefined;
-    const { unproven } = look;
-    let [requests, payloads] = [0, 0];
+    [counts.jobs, counts.requests, counts.payloads] = [0, 0, 0];
     for (const job of jobs) {
       if (!recount) {
         const counted = await countRequests(look, job);
-        requests += compareCounts(look, job, counted);
+        counts.requests += compareCounts(look, job, counted);
         if (!counted.isProven) unproven.push(`job ${job}`);
         await checkGroups(look, [job]);
       }
@@ -125,9 +146,9 @@ export class PoolAudit {
       await recount?.end(job);
       const named: [owner: string, ref: string][] = [];
       await checkSnapshots(look, job, (owner, ref) => named.push([owner, ref]));
-      if (this.payloads && !repair) payloads += await checkPayloads(look, this.payloads, job, named);
+      if (this.payloads && !repair) counts.payloads += await checkPayloads(look, this.payloads, job, named);
+      counts.jobs += 1;
     }
-    return { findings: look.findings, unproven, counts: { ...routing, jobs: jobs.length, requests, payloads } };
   }
 
   /** Mends the groups and the counts by state of these jobs. */

@@ -32,6 +32,9 @@ const mendItems = transition<{ items: { seen: Checked['seen']; steps: Step[] }[]
 /** By the command that reads an index in pages: what finds one entry, and what removes it. */
 const INDEXES = { HSCAN: ['HEXISTS', 'HDEL'], SSCAN: ['SISMEMBER', 'SREM'], ZSCAN: ['ZSCORE', 'ZREM'] } as const;
 
+/** The time of an audit is over. */
+export class AuditDeadline extends Error {}
+
 /** Items sent at once; one call takes as many of them as it may read. */
 const ITEMS_PER_CALL = 128;
 /** An item that has changed since it was read is read again, so often at most. */
@@ -49,7 +52,14 @@ export class PoolLook {
     private readonly pool: string,
     /** Repairs what follows from leases and requests. */
     readonly repair: boolean,
+    /** Time of `performance.now()` after which nothing more is read. */
+    private readonly deadlineMs = Infinity,
   ) {}
+
+  /** @throws AuditDeadline */
+  checkDeadline(): void {
+    if (performance.now() >= this.deadlineMs) throw new AuditDeadline('The audit takes too long');
+  }
 
   /** Answer of one command or view. */
   async read<Answer>(...read: Read): Promise<Answer> {
@@ -73,7 +83,10 @@ export class PoolLook {
   /** Ends of the names of all keys that begin so, in pages. @param prefix below the root of the pool */
   async *keysBelow(prefix: string): AsyncGenerator<string[]> {
     const whole = `${this.runner.rootKey(this.pool)}:${prefix}`;
-    for await (const keys of keysBelow(this.redis, whole)) yield keys.map((key) => key.slice(whole.length));
+    for await (const keys of keysBelow(this.redis, whole)) {
+      this.checkDeadline();
+      yield keys.map((key) => key.slice(whole.length));
+    }
   }
 
   /** Fields of all hashes whose names begin with `prefix`. Without a transition, since the fields may be large. */
@@ -195,6 +208,7 @@ export class PoolLook {
   private async inPages<Item, Reply>(items: readonly Item[], call: (page: Item[]) => Promise<Reply[]>) {
     const replies: Reply[] = [];
     while (replies.length < items.length) {
+      this.checkDeadline();
       replies.push(...(await call(items.slice(replies.length, replies.length + ITEMS_PER_CALL))));
     }
     return replies;
