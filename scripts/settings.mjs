@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { root } from './prepare.mjs';
 
-const services = ['load-balancer', 'trainer-coordinator', 'worker', 'admin-api'];
+const services = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
 
 function settingsOf(service) {
   const program = join(root, 'dist', 'apps', service, 'src', 'main.js');

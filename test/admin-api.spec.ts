@@ -22,6 +22,7 @@ beforeAll(async () => {
   api = await AdminApi.start(bench.prefix);
   ({ workerEpoch, serverEpoch } = await fillPool(bench));
   tokens = [
+    ['client', await api.createToken('client', [bench.pool])],
     ['viewer', await api.createToken('viewer', [bench.pool])],
     ['operator', await api.createToken('operator', [bench.pool])],
     ['admin of another pool', await api.createToken('admin', ['another'])],
@@ -115,6 +116,7 @@ describe('every route', () => {
         nobody: 401,
         unknown: 401,
         garbage: 401,
+        client: 403,
         viewer: allowed('viewer'),
         operator: allowed('operator'),
         'admin of another pool': hasPool || route.role !== 'viewer' ? 403 : 400,

@@ -1,4 +1,11 @@
-import { type Epoch, type JobStatus, PAUSE_MODES, type TailPolicy } from '@broomwagon/contracts';
+import {
+  type EngineDialect,
+  type Epoch,
+  type JobStatus,
+  PAUSE_MODES,
+  type RequestOf,
+  type TailPolicy,
+} from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { bootstrapService, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
@@ -62,9 +69,13 @@ export class ServiceBench {
   }
 
   /** Before each test. Nothing ends by itself within one, unless told how long a response is. */
-  async begin(lengthOf: LengthSource['lengthOf'] = () => 8_000, speed = 1): Promise<void> {
+  async begin(
+    lengthOf: LengthSource['lengthOf'] = () => 8_000,
+    speed = 1,
+    dialect: EngineDialect = 'vllm',
+  ): Promise<void> {
     this.pool = this.pools.pop()!;
-    this.engine = await startEngine('vllm', { speed, lengths: { name: 'test', lengthOf } });
+    this.engine = await startEngine(dialect, { speed, lengths: { name: 'test', lengthOf } });
   }
 
   /** After each test: in-flight is zero, on the engine and in the counts. */
@@ -106,7 +117,7 @@ export class ServiceBench {
   }
 
   /** The engine as server s1. */
-  async register(more: { serverId?: string; maxInflight?: number; weightVersion?: number } = {}): Promise<void> {
+  async register(more: Partial<RequestOf<'server.register'>> = {}): Promise<void> {
     const { url: endpoint } = this.engine;
     const engine = { dialect: 'vllm' as const, capabilities: { pauseModes: [...PAUSE_MODES] } };
     const body = { serverId: 's1', endpoint, instanceId: 'i1', maxInflight: 64, ...engine, ...more };

@@ -6,10 +6,11 @@ import { POOL_PATTERN } from './ids';
 import { IsCorrelationId, IsCounter, IsId, IsName } from './rules';
 import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
-export const ROLES = ['viewer', 'operator', 'admin'] as const;
+export const ROLES = ['client', 'viewer', 'operator', 'admin'] as const;
 /**
- * What a caller of admin-api may do; each role may also do what the roles before it may. `viewer`: read. `operator`:
- * change what runs: servers, requests, rounds, queues, pauses. `admin`: change configuration and tokens, delete.
+ * What a caller may do; in admin-api each role may also do what the roles before it may. `client`: generate through the
+ * gateway, nothing else. `viewer`: read in admin-api, nothing else. `operator`: change what runs: servers, requests,
+ * rounds, queues, pauses; and generate. `admin`: change configuration and tokens, delete.
  */
 export type Role = (typeof ROLES)[number];
 

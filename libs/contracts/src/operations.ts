@@ -157,6 +157,10 @@ export function replicaSubject(replicaId: string, pool: string, operation: strin
 export function workerCommandSubject(pool: string, workerId: string, command: 'abort' | 'move'): string {
   return `${SUBJECT_ROOT}.${pool}.worker.${workerId}.${command}`;
 }
+/** Subject on which all replicas of the gateway of a pool take commands of one another. */
+export function gatewaySubject(pool: string, command: 'abort'): string {
+  return `${SUBJECT_ROOT}.${pool}.gateway.${command}`;
+}
 /** Subject of a event, e.g. `round.completed`. */
 export function eventSubject(pool: string, event: string): string {
   return `${SUBJECT_ROOT}.${pool}.event.${event}`;

@@ -50,7 +50,7 @@ export interface GenerationResult {
   logprobs?: number[];
   /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
   engineFields?: Record<string, unknown>;
-  usage?: { promptTokens: number; completionTokens: number };
+  usage?: { promptTokens: number; completionTokens: number; cachedTokens?: number };
   /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
   resumedBy?: 'tokens' | 'text';
 }

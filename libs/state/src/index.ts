@@ -24,6 +24,7 @@ export * from './inspection/inspection.store';
 export * from './jobs';
 export * from './snapshots/snapshot.store';
 export * from './credentials/credential.store';
+export { TokenCache } from './credentials/token-cache';
 export * from './replies/reply.store';
 export * from './moves/move.store';
 export * from './ledger';

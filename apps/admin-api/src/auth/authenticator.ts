@@ -1,17 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { CredentialStore, hashOfToken, isHashOf } from '@broomwagon/state';
+import { CredentialStore, isHashOf, TokenCache } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
 import { OidcIssuer } from './oidc-issuer';
 
-/** A revoked token is refused after this at the latest, milliseconds. */
-const CACHED_MS = 5_000;
-const MOST_CACHED = 10_000;
-
 /** Finds out whose token a request carries. */
 @Injectable()
 export class Authenticator {
-  private readonly cache = new Map<string, { identity: Identity | undefined; untilMs: number }>();
+  private readonly cache = new TokenCache<Identity>();
 
   constructor(
     private readonly credentials: CredentialStore,
@@ -20,14 +16,11 @@ export class Authenticator {
   ) {}
 
   /** @returns undefined for a token that is unknown; @throws BroomwagonError UNAVAILABLE, FORBIDDEN */
-  async identify(token: string): Promise<Identity | undefined> {
-    const hash = hashOfToken(token);
-    const cached = this.cache.get(hash);
-    if (cached !== undefined && cached.untilMs > Date.now()) return cached.identity;
-    const identity = this.configured(token) ?? (await this.stored(token)) ?? (await this.issuer.identify(token));
-    if (this.cache.size >= MOST_CACHED) this.cache.clear();
-    this.cache.set(hash, { identity, untilMs: Date.now() + CACHED_MS });
-    return identity;
+  identify(token: string): Promise<Identity | undefined> {
+    return this.cache.find(
+      token,
+      async () => this.configured(token) ?? (await this.stored(token)) ?? (await this.issuer.identify(token)),
+    );
   }
 
   private configured(token: string): Identity | undefined {

@@ -12,9 +12,10 @@ interface SglangChunk {
   text?: string;
   output_ids?: number[];
   meta_info?: {
-    finish_reason?: { type: string; matched?: string | number } | string | null;
+    finish_reason?: { type: string; matched?: string | number; message?: string } | string | null;
     prompt_tokens?: number;
     completion_tokens?: number;
+    cached_tokens?: number;
     /** [logprob, token id, text or null] */
     output_token_logprobs?: [number, number, string | null][];
   };
@@ -71,8 +72,12 @@ export class SglangChunkReader implements ChunkReader {
     const type = typeof reason === 'string' ? reason : reason.type;
     return {
       finishReason: finishReasonOf(type),
-      stopReason: typeof reason === 'string' ? undefined : reason.matched,
-      usage: { promptTokens: meta.prompt_tokens ?? 0, completionTokens: meta.completion_tokens ?? this.made },
+      stopReason: typeof reason === 'string' ? undefined : (reason.matched ?? reason.message),
+      usage: {
+        promptTokens: meta.prompt_tokens ?? 0,
+        completionTokens: meta.completion_tokens ?? this.made,
+        ...(meta.cached_tokens && { cachedTokens: meta.cached_tokens }),
+      },
     };
   }
 }

@@ -29,6 +29,12 @@ export class HeldLeases {
     this.digestSum = (this.digestSum + sequenceOf(leaseId)) % DIGEST_MODULUS;
   }
 
+  /** Another call runs under the lease. */
+  replace(call: LeasedCall, next: LeasedCall): void {
+    const lease = this.held.get(call.acquireId);
+    if (lease?.call === call) lease.call = next;
+  }
+
   releasing(call: LeasedCall): void {
     const lease = this.held.get(call.acquireId);
     if (lease !== undefined) lease.releasing = true;

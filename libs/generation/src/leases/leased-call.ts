@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Epoch, WorkerId } from '@broomwagon/contracts';
+import type { Epoch, MoveTarget, WorkerId } from '@broomwagon/contracts';
 
 /** One registration of this worker; the next one expires it. */
 export interface WorkerEpoch {
@@ -16,15 +16,17 @@ export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | '
 
 /** One call of an engine under one lease, from its acquire to its release. */
 export class LeasedCall {
-  /** Random: an id made of the request could get stored answers of an earlier job with the same name. */
-  readonly acquireId: string = randomUUID();
   private readonly controller = new AbortController();
   private stoppedBy: StopCause | undefined;
 
-  /** @param ids fields of every log line and span about the call */
+  /**
+   * @param ids fields of every log line and span about the call
+   * @param acquireId random: an id made of the request could get stored answers of an earlier job with the same name
+   */
   constructor(
     readonly worker: WorkerEpoch,
     readonly ids: Record<string, string>,
+    readonly acquireId: string = randomUUID(),
   ) {}
 
   /** Aborted once the call is stopped. */
@@ -45,5 +47,23 @@ export class LeasedCall {
   stop(cause: StopCause): void {
     if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
     this.controller.abort();
+  }
+}
+
+/** A call of a holder that only routes: its lease may be moved to another server. */
+export class MovableCall extends LeasedCall {
+  target: MoveTarget | undefined;
+
+  /** Stops the call, whose lease is to be moved. False if it is stopped already. */
+  move(target: MoveTarget): boolean {
+    if (this.signal.aborted) return false;
+    this.target = target;
+    this.stop('move');
+    return true;
+  }
+
+  /** The next call under the same lease. */
+  again(): MovableCall {
+    return new MovableCall(this.worker, this.ids, this.acquireId);
   }
 }

@@ -1,0 +1,26 @@
+import { Injectable } from '@nestjs/common';
+import { Metrics } from '@broomwagon/platform';
+
+/** The metrics of a gateway. */
+@Injectable()
+export class GatewayMetrics {
+  readonly requests = this.metrics.counter('gateway_requests_total', 'Requests by route and status', [
+    'route',
+    'status',
+  ]);
+  readonly generations = this.metrics.counter(
+    'gateway_generations_total',
+    'Generations by how they ended: stop, length, abort, or the code of an error',
+    ['outcome'],
+  );
+  readonly running = this.metrics.gauge('gateway_generations_running', 'Generations that run');
+  readonly tokens = this.metrics.counter('tokens_generated_total', 'Tokens received from engines');
+  readonly continued = this.metrics.counter(
+    'gateway_continued_total',
+    'Calls of engines that ended early and were continued, by cause',
+    ['cause'],
+  );
+  readonly joined = this.metrics.counter('gateway_joined_total', 'Requests that joined a live generation by its id');
+
+  constructor(private readonly metrics: Metrics) {}
+}

@@ -1,0 +1,55 @@
+import { isIP } from 'node:net';
+import { IsIn, ValidateBy } from 'class-validator';
+import { withLeases } from '@broomwagon/generation';
+import { Env, ServiceConfig } from '@broomwagon/platform';
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
+
+/** Configuration of gateway. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
+export class GatewayConfig extends withLeases(ServiceConfig, 'gateway') {
+  @Env('API_KEYS', 'on: every call needs a token of the credential store; off: none does, only on a loopback address')
+  @IsIn(['on', 'off'])
+  @IsOnOutsideLoopback()
+  apiKeys: 'on' | 'off' = 'on';
+
+  @Env('MAX_BODY_BYTES', 'maximum size of the body of a request; a larger one is answered 413', { min: 1_024 })
+  maxBodyBytes: number = 67_108_864;
+
+  @Env('BODY_TIMEOUT_MS', 'time in which a request must have arrived, its body included', { min: 1_000 })
+  bodyTimeoutMs: number = 120_000;
+
+  @Env('KEEP_ALIVE_TIMEOUT_MS', 'how long an idle connection of a client stays open', { min: 0 })
+  keepAliveTimeoutMs: number = 75_000;
+
+  @Env('REJOIN_MS', 'how long a generation with an id of its client continues after the client has disconnected', {
+    min: 0,
+    max: 3_600_000,
+  })
+  rejoinMs: number = 10_000;
+
+  @Env('MAX_GENERATIONS', 'generations at the same time; more are answered OVERLOADED', { min: 1 })
+  maxGenerations: number = 8_192;
+
+  @Env('MAX_ENGINE_FAILURES', 'failures of engines in a row, without a token between them, that end a generation', {
+    min: 1,
+  })
+  maxEngineFailures: number = 10;
+
+  @Env('INCREMENTAL_STREAMS', 'chunks of /generate have only new tokens; default: all tokens so far, as SGLang')
+  incrementalStreams: boolean = false;
+}
+
+/** Without keys anybody who reaches the address could use the engines. */
+function IsOnOutsideLoopback(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isOnOutsideLoopback',
+    validator: {
+      validate: (value, args) => value !== 'off' || isLoopback((args!.object as GatewayConfig).httpHost),
+      defaultMessage: () => 'can be off only if HTTP_HOST is a loopback address',
+    },
+  });
+}
+
+function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host) && (host === 'localhost' || isIP(host) !== 0);
+}

@@ -1,0 +1,44 @@
+import { Module } from '@nestjs/common';
+import { holderProviders, NoAttempts } from '@broomwagon/generation';
+import { HealthRegistry, Metrics } from '@broomwagon/platform';
+import { StateModule } from '@broomwagon/state';
+import { GatewayConfig } from './gateway.config';
+import { GatewayLifecycle } from './gateway-lifecycle';
+import { GatewayMetrics } from './gateway-metrics';
+import { AbortBroadcast } from './generations/abort-broadcast';
+import { GenerationRegistry } from './generations/generation-registry';
+import { GenerationRunner } from './generations/generation-runner';
+import { WorkerCommandsController } from './generations/worker-commands.controller';
+import { DataPlane } from './http/data-plane';
+import { ApiKeys } from './keys/api-keys';
+import { SglangControl } from './sglang/sglang-control';
+import { SglangGenerate } from './sglang/sglang-generate';
+
+/** The gateway: HTTP dialects of engines in front of a pool. */
+@Module({
+  imports: [
+    StateModule.forRootAsync({
+      inject: [GatewayConfig, HealthRegistry, Metrics],
+      useFactory: (config: GatewayConfig, readiness: HealthRegistry, metrics: Metrics) => ({
+        ...config.redisConfig(),
+        readiness,
+        metrics,
+      }),
+    }),
+  ],
+  controllers: [WorkerCommandsController],
+  providers: [
+    ...holderProviders(GatewayConfig, NoAttempts),
+    NoAttempts,
+    AbortBroadcast,
+    ApiKeys,
+    DataPlane,
+    GatewayLifecycle,
+    GatewayMetrics,
+    GenerationRegistry,
+    GenerationRunner,
+    SglangControl,
+    SglangGenerate,
+  ],
+})
+export class GatewayModule {}

@@ -1,0 +1,62 @@
+import { Injectable, Logger, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
+import { gatewaySubject, type WorkerId } from '@broomwagon/contracts';
+import { MessagingClient, type ClientSubscription } from '@broomwagon/messaging';
+import { GatewayConfig } from '../gateway.config';
+import { type AbortTarget, GenerationRegistry } from './generation-registry';
+
+/** An abort, or the message that a replica had its generation. */
+type AbortMessage = AbortTarget & { isFound?: boolean; from?: WorkerId };
+
+/** Brings aborts to the replica that runs the generation: all replicas of the pool get every abort. */
+@Injectable()
+export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  private readonly logger = new Logger(AbortBroadcast.name);
+  private readonly subject: string;
+  private subscription: ClientSubscription | undefined;
+
+  constructor(
+    private readonly messaging: MessagingClient,
+    private readonly generations: GenerationRegistry,
+    private readonly config: GatewayConfig,
+  ) {
+    this.subject = gatewaySubject(config.pool, 'abort');
+  }
+
+  onApplicationBootstrap(): void {
+    const onError = (error: unknown): void => this.logger.warn(`An abort was not read: ${(error as Error).message}`);
+    this.generations.onAbortTaken = (target) => this.send(target, true);
+    this.subscription = this.messaging.subscribe(this.subject, (message: AbortMessage) => this.take(message), {
+      onError,
+    });
+  }
+
+  beforeApplicationShutdown(): void {
+    this.subscription?.unsubscribe();
+  }
+
+  /**
+   * Stops them here at once, and in the other replicas. An id that no replica has is remembered by all of them: its
+   * request may be on its way.
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  abort(target: AbortTarget): void {
+    const isOne = target.id !== undefined && !target.isPrefix;
+    const stopped = this.generations.abort(target);
+    if (isOne && stopped > 0) return;
+    if (isOne) this.generations.remember(target);
+    this.send(target);
+  }
+
+  private send(target: AbortTarget, isFound = false): void {
+    this.messaging.publish(this.subject, { ...target, isFound, from: this.config.workerId });
+  }
+
+  private take({ isFound, from, ...target }: AbortMessage): void {
+    if (from === this.config.workerId) return;
+    if (isFound) return this.generations.forget(target);
+    const stopped = this.generations.abort(target);
+    if (target.id === undefined || target.isPrefix) return;
+    if (stopped > 0) this.send(target, true);
+    else this.generations.remember(target);
+  }
+}

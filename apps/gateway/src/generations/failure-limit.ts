@@ -1,0 +1,24 @@
+import { isBroomwagonError } from '@broomwagon/contracts';
+import type { GatewayConfig } from '../gateway.config';
+
+/** When a generation whose calls fail one after the other, without a token between them, ends. */
+export class FailureLimit {
+  private failures = 0;
+  private sinceMs: number | undefined;
+
+  constructor(private readonly limits: Pick<GatewayConfig, 'maxEngineFailures' | 'noServerDeadlineMs'>) {}
+
+  /** A call has made tokens. */
+  clear(): void {
+    this.failures = 0;
+    this.sinceMs = undefined;
+  }
+
+  /** Counts a failure. An engine that was not reached has not seen the request: only the time of these is limited. */
+  isReached(error: Error): boolean {
+    this.sinceMs ??= performance.now();
+    if (!isBroomwagonError(error, 'ENGINE_UNREACHABLE')) this.failures += 1;
+    const isLate = performance.now() - this.sinceMs > this.limits.noServerDeadlineMs;
+    return isLate || this.failures >= this.limits.maxEngineFailures;
+  }
+}

@@ -1,0 +1,180 @@
+import { EventEmitter, once } from 'node:events';
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { StopCause } from '@broomwagon/generation';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import { Generation, type GenerationInput } from './generation';
+import { GenerationRunner } from './generation-runner';
+
+/** How long an abort of an id that no generation has is remembered, milliseconds. */
+const REMEMBERED_MS = 60_000;
+/** Aborts that are remembered; above it the oldest is removed. */
+const MAX_REMEMBERED = 4_096;
+
+/** Which generations an abort means. */
+export interface AbortTarget {
+  /** Id of the client. */
+  id?: string;
+  /** In place of `id`: all. */
+  all?: boolean;
+  /** All ids that begin with `id`. */
+  isPrefix?: boolean;
+  /** Only those of this key; absent: those of every key. */
+  tokenId?: string;
+}
+
+/** What a client asks for, and under which id. */
+export interface OpenRequest {
+  id: string;
+  isOwnId: boolean;
+  tokenId: string;
+  /** Identifies the contents: a repeat has the same. Needed with an id of the client. */
+  digest?: string;
+}
+
+interface Entry {
+  generation: Generation;
+  digest?: string;
+  /** Responses that wait for it. */
+  readers: number;
+  /** A reader has got all of it. */
+  isDelivered: boolean;
+  /** Ends a generation without readers. */
+  timer?: NodeJS.Timeout;
+}
+
+/** The generations of this replica by their ids, and the aborts that arrived before their generation. */
+@Injectable()
+export class GenerationRegistry {
+  private readonly entries = new Map<string, Entry>();
+  private readonly running = new Set<Generation>();
+  /** Times until which aborts are remembered, by key and id. */
+  private readonly aborted = new Map<string, number>();
+  private readonly ends = new EventEmitter();
+  /** A remembered abort has ended its generation: no other replica needs to remember it. */
+  onAbortTaken: (target: AbortTarget) => void = () => undefined;
+  private isDraining = false;
+
+  constructor(
+    private readonly runner: GenerationRunner,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** Generations that have not ended. */
+  get size(): number {
+    return this.running.size;
+  }
+
+  /**
+   * Begins a generation, or joins the one that has this id. Each call needs a call of {@link leave}.
+   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, IDEMPOTENCY_KEY_REUSED
+   */
+  open({ id, isOwnId, tokenId, digest }: OpenRequest, input: GenerationInput): Generation {
+    const key = keyOf(tokenId, id);
+    const known = this.entries.get(key);
+    if (known !== undefined) return this.join(known, digest);
+    if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
+    if (this.running.size >= this.config.maxGenerations) {
+      throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
+    }
+    const generation = new Generation(id, isOwnId, tokenId, input);
+    this.entries.set(key, { generation, digest, readers: 1, isDelivered: false });
+    this.running.add(generation);
+    this.metrics.running.set(this.running.size);
+    const aborted = this.takeAbort(tokenId, id);
+    if (aborted !== undefined) {
+      generation.stop('abort');
+      this.onAbortTaken(aborted);
+    }
+    void this.runner.run(generation).then(() => this.onEnd(generation));
+    return generation;
+  }
+
+  /**
+   * A reader has gone. The last one ends the generation: at once, or after `rejoinMs` if its client may repeat it.
+   * @param isDelivered the reader has got the whole response
+   */
+  leave(generation: Generation, isDelivered: boolean): void {
+    const key = keyOf(generation.tokenId, generation.id);
+    const entry = this.entries.get(key);
+    if (entry?.generation !== generation) return;
+    entry.readers -= 1;
+    entry.isDelivered ||= isDelivered;
+    if (entry.readers > 0) return;
+    const end = (): void => {
+      this.entries.delete(key);
+      generation.stop('abort');
+    };
+    if (entry.isDelivered || !generation.isOwnId) end();
+    else entry.timer = setTimeout(end, this.config.rejoinMs).unref();
+  }
+
+  /** Stops the generations that are meant. @returns their number */
+  abort({ id, all, isPrefix, tokenId }: AbortTarget): number {
+    const meant = [...this.running].filter(
+      (generation) =>
+        (all || (id !== undefined && (generation.id === id || (isPrefix && generation.id.startsWith(id))))) &&
+        (tokenId === undefined || generation.tokenId === tokenId),
+    );
+    for (const generation of meant) generation.stop('abort');
+    return meant.length;
+  }
+
+  /** Remembers an abort of an id that no generation has. */
+  remember({ id = '', tokenId }: AbortTarget): void {
+    const key = keyOf(tokenId, id);
+    this.aborted.delete(key);
+    this.aborted.set(key, Date.now() + REMEMBERED_MS);
+    if (this.aborted.size > MAX_REMEMBERED) this.aborted.delete(this.aborted.keys().next().value!);
+  }
+
+  /** The generation was found elsewhere. */
+  forget({ id = '', tokenId }: AbortTarget): void {
+    this.aborted.delete(keyOf(tokenId, id));
+  }
+
+  /** Refuses new generations. */
+  drain(): void {
+    this.isDraining = true;
+  }
+
+  stopAll(cause: StopCause): void {
+    for (const generation of this.running) generation.stop(cause);
+  }
+
+  /** Settles when no generation runs. */
+  async idle(): Promise<void> {
+    while (this.running.size > 0) await once(this.ends, 'end');
+  }
+
+  private join(entry: Entry, digest: string | undefined): Generation {
+    if (entry.digest !== digest) {
+      throw new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'The id belongs to a running request with another body');
+    }
+    clearTimeout(entry.timer);
+    entry.readers += 1;
+    this.metrics.joined.inc();
+    return entry.generation;
+  }
+
+  private onEnd(generation: Generation): void {
+    this.running.delete(generation);
+    this.metrics.running.set(this.running.size);
+    this.ends.emit('end');
+  }
+
+  private takeAbort(tokenId: string, id: string): AbortTarget | undefined {
+    return [{ id, tokenId }, { id }].find((target) => {
+      const untilMs = this.aborted.get(keyOf(target.tokenId, id)) ?? 0;
+      this.forget(target);
+      return untilMs > Date.now();
+    });
+  }
+}
+
+/** Without a key: an abort of every key. */
+function keyOf(tokenId: string | undefined, id: string): string {
+  return `${tokenId ?? '*'}\n${id}`;
+}

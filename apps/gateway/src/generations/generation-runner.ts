@@ -1,0 +1,261 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { randomUUID } from 'node:crypto';
+import { BroomwagonError, isBroomwagonError, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
+import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import {
+  ControlPlane,
+  EngineAdapters,
+  type Generated,
+  HeldLeases,
+  LeaseAcquirer,
+  LeaseReleaser,
+  MovableCall,
+  pauseAfterFailure,
+  releaseOutcomeOf,
+  runOnEngine,
+  TokenCollector,
+  unlessAborted,
+  WorkerSession,
+} from '@broomwagon/generation';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import { FailureLimit } from './failure-limit';
+import type { Generation, GenerationEnd } from './generation';
+
+const TRANSFER_DEADLINE_MS = 5_000;
+/** Refusals of a move after which the lease is still on its server. */
+const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UNSUITABLE', 'POOL_PAUSED'] as const;
+
+/** Runs generations: acquire, call, release, until the response is complete. */
+@Injectable()
+export class GenerationRunner {
+  private readonly logger = new Logger(GenerationRunner.name);
+
+  constructor(
+    private readonly session: WorkerSession,
+    private readonly acquirer: LeaseAcquirer,
+    private readonly releaser: LeaseReleaser,
+    private readonly leases: HeldLeases,
+    private readonly engines: EngineAdapters,
+    private readonly controlPlane: ControlPlane,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** Never throws: whatever happens, the generation ends. */
+  async run(generation: Generation): Promise<void> {
+    let end: GenerationEnd;
+    try {
+      end = await this.repeat(generation);
+    } catch (error) {
+      this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
+      end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
+    }
+    const outcome = end.reason === 'error' ? end.error.code : end.reason;
+    this.metrics.generations.inc({ outcome });
+    generation.finish(end);
+  }
+
+  private async repeat(generation: Generation): Promise<GenerationEnd> {
+    const failures = new FailureLimit(this.config);
+    for (;;) {
+      const worker = await unlessAborted(generation.signal, this.session.established());
+      if (worker === undefined) return stopped(generation);
+      const call = new MovableCall(worker, { requestId: generation.id });
+      generation.call = call;
+      if (generation.stoppedBy !== undefined) call.stop(generation.stoppedBy);
+      const { placement } = generation.input;
+      const contextTokens = contextTokensOf(generation);
+      const acquisition = await this.acquirer.acquire(call, { ...placement, requestId: generation.id, contextTokens });
+      const before = generation.tokens.count;
+      let end: GenerationEnd | undefined;
+      let error: Error | undefined;
+      if ('lease' in acquisition) {
+        generation.grantedAt ??= performance.now();
+        ({ end, error } = await this.callUnderLease(generation, call, acquisition.lease));
+      } else {
+        end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : acquisition.error);
+      }
+      if (end !== undefined) return end;
+      if (generation.stoppedBy !== undefined) return stopped(generation);
+      if (generation.tokens.count > before) failures.clear();
+      if (error !== undefined && failures.isReached(error)) return { reason: 'error', error: asOurs(error) };
+      const refusal = prepareRepeat(generation, error);
+      if (refusal !== undefined) return refusal;
+      this.metrics.continued.inc({ cause: error === undefined ? (call.cause ?? 'engine-abort') : 'failure' });
+    }
+  }
+
+  /** Runs on the server of the lease, and on those that the lease is moved to. No `end`: to be continued. */
+  private async callUnderLease(
+    generation: Generation,
+    first: MovableCall,
+    granted: LeaseGrant,
+  ): Promise<{ end?: GenerationEnd; error?: Error }> {
+    let [call, lease] = [first, granted];
+    for (;;) {
+      const generated = await this.callEngine(generation, call, lease);
+      const end = this.endOf(generation, call, generated);
+      const { target } = call;
+      if (end === undefined && call.cause === 'move' && target !== undefined && generation.stoppedBy === undefined) {
+        const moved = await this.transfer(generation, call, lease);
+        if (moved === undefined) {
+          void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', generated.made.tokenCount);
+          return {};
+        }
+        lease = moved;
+        this.metrics.continued.inc({ cause: 'move' });
+        const next = call.again();
+        this.leases.replace(call, next);
+        generation.call = next;
+        // What stopped the generation meanwhile stopped the call before.
+        if (generation.stoppedBy !== undefined) next.stop(generation.stoppedBy);
+        else if (call.isExpired) next.stop('fenced');
+        call = next;
+        continue;
+      }
+      await pauseAfterFailure(call, generated, this.config.engineFailurePauseMs);
+      const outcome = releaseOutcomeOf(generated);
+      void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
+      return { end, error: 'error' in generated ? generated.error : undefined };
+    }
+  }
+
+  private async callEngine(generation: Generation, call: MovableCall, lease: LeaseGrant): Promise<Generated> {
+    const { tokens } = generation;
+    const start = tokens.count;
+    generation.attempts += 1;
+    generation.serverId = lease.serverId;
+    const collector = new TokenCollector();
+    const generated = await runOnEngine(this.engines.of(lease), call, requestOf(generation, lease), collector, {
+      onTokens: (increment) => {
+        generation.firstTokenAt ??= performance.now();
+        this.metrics.tokens.inc(increment.tokenCount);
+        if (tokens.take(increment)) call.stop('cut');
+        generation.changed();
+      },
+      stopDeadlineMs: this.config.transitionDeadlineMs,
+    });
+    const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
+    if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.release();
+    else tokens.cut();
+    this.describe(generation, generated, lease, start);
+    return generated;
+  }
+
+  /** What the engine has said about the tokens of a call: weights, usage, further fields. */
+  private describe(generation: Generation, { result }: Generated, lease: LeaseGrant, start: number): void {
+    const { weight_version: scalar, weight_versions: spans, ...others } = result?.engineFields ?? {};
+    const end = generation.tokens.count;
+    const reported = Array.isArray(spans) ? (spans as { version: unknown; start: number; end: number }[]) : [];
+    for (const span of reported) generation.addSpan(String(span.version), start + span.start, start + span.end);
+    if (reported.length === 0) {
+      generation.addSpan(String(scalar ?? lease.weightVersion), start, end);
+      if (scalar === undefined) generation.isVersionReported = false;
+    }
+    if (result === undefined) return;
+    generation.engineFields = others;
+    if (result.usage === undefined) return;
+    // The prompt of a continued call contains the tokens before.
+    generation.promptTokens = result.usage.promptTokens - start;
+    generation.cachedTokens ??= Math.min(result.usage.cachedTokens ?? 0, generation.promptTokens);
+  }
+
+  private endOf(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {
+    const { tokens, input } = generation;
+    if (tokens.matched !== undefined) return { reason: 'stop', matched: tokens.matched };
+    if ('finishReason' in generated) {
+      const { finishReason } = generated;
+      return finishReason === 'stop' ? { reason: 'stop', matched: generated.result?.stopReason } : { reason: 'length' };
+    }
+    if (generation.stoppedBy !== undefined) return stopped(generation);
+    if ('stopped' in generated) {
+      return call.cause === 'abort' ? { reason: 'abort', message: 'Aborted by request.abort' } : undefined;
+    }
+    if ('stoppedByEngine' in generated) {
+      const message = String(generated.result?.stopReason ?? 'Aborted on the engine');
+      return input.continuesEngineAborts ? undefined : { reason: 'abort', message };
+    }
+    return isBroomwagonError(generated.error, 'ENGINE_REJECTED')
+      ? { reason: 'error', error: generated.error }
+      : undefined;
+  }
+
+  /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */
+  private async transfer(
+    generation: Generation,
+    call: MovableCall,
+    lease: LeaseGrant,
+  ): Promise<LeaseGrant | undefined> {
+    const { targetServerId, targetEpoch } = call.target!;
+    const body = { ...call.worker, transferId: randomUUID(), leaseId: lease.leaseId, targetServerId, targetEpoch };
+    const { signal } = generation;
+    try {
+      return await this.controlPlane.callWithRetry('lb.transfer', body, { deadlineMs: TRANSFER_DEADLINE_MS, signal });
+    } catch (error) {
+      this.logger.warn(call.ids, `The lease was not moved: ${(error as Error).message}`);
+      return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
+    }
+  }
+}
+
+/** The end of a generation that was stopped. */
+function stopped({ stoppedBy }: Generation): GenerationEnd {
+  if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };
+  const message = 'The gateway is shutting down; send the request again';
+  return { reason: 'error', error: new BroomwagonError('SHUTTING_DOWN', message) };
+}
+
+/** The end if no lease was granted; undefined: acquire again under the next epoch. */
+function endOfRefusal(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
+  if (generation.stoppedBy !== undefined) return stopped(generation);
+  const isEpoch = ['FENCED', 'WORKER_NOT_FOUND', 'RELEASED'] as const;
+  if (error === undefined || isEpoch.some((code) => isBroomwagonError(error, code))) return undefined;
+  if (isBroomwagonError(error, 'ABORTED')) return { reason: 'abort', message: 'Aborted before a server was granted' };
+  return { reason: 'error', error: asOurs(error) };
+}
+
+/** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
+function prepareRepeat(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
+  const { tokens, input } = generation;
+  if (tokens.count === 0 || (input.isContinued && canContinue(generation))) return undefined;
+  if (generation.isSent) {
+    const cause = error && asOurs(error);
+    const reason = 'The call ended early, and this request cannot be continued exactly';
+    return { reason: 'error', error: cause ?? new BroomwagonError('ENGINE_ERROR', reason) };
+  }
+  tokens.clear();
+  generation.spans = [];
+  return undefined;
+}
+
+/** A prompt of token ids is continued by token ids only. */
+function canContinue({ tokens, input: { prompt, sampling } }: Generation): boolean {
+  const hasLogprobs = !sampling.logprobs || tokens.allLogprobs !== undefined;
+  return hasLogprobs && (prompt.promptTokenIds === undefined || tokens.allIds !== undefined);
+}
+
+function asOurs(error: Error): BroomwagonError {
+  return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
+}
+
+function requestOf({ uid, attempts, tokens, input }: Generation, { dialect }: LeaseGrant): GenerationRequest {
+  const { prompt, maxTokens } = input;
+  const { seed } = input.sampling;
+  // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
+  const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
+  const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
+  const sampling = isDerived ? { ...input.sampling, seed: sampleSeed(seed, sample) } : input.sampling;
+  const made =
+    tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
+  return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };
+}
+
+/** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */
+function contextTokensOf({ input: { prompt }, tokens }: Generation): number {
+  return promptTokensOf(prompt) + tokens.count;
+}
+
+function promptTokensOf(prompt: Prompt): number {
+  return prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4);
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from 'node:crypto';
+import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
+import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
+import { TokenLog } from './token-log';
+
+/** What a dialect has read from a request. */
+export interface GenerationInput {
+  prompt: Prompt;
+  sampling: SamplingParameters;
+  /** Budget of the whole response, tokens. */
+  maxTokens: number;
+  /** The text of a response that ended by a stop text contains that text. */
+  keepsStop: boolean;
+  /** Continued with its tokens when a call ends early; otherwise repeated from the start. */
+  isContinued: boolean;
+  /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
+  continuesEngineAborts: boolean;
+  /** Session, group, priority and weight gates of its acquires. */
+  placement: Omit<LeaseRequest, 'requestId'>;
+}
+
+/** How a generation ended. */
+export type GenerationEnd =
+  | { reason: 'stop'; matched?: string | number }
+  | { reason: 'length' }
+  | { reason: 'abort'; message: string }
+  | { reason: 'error'; error: BroomwagonError };
+
+/** Tokens [start, end) of a response, and the weights that generated them. */
+export interface WeightSpan {
+  version: string;
+  start: number;
+  end: number;
+}
+
+/** One response of a model: its tokens so far, how they were made, and its end. */
+export class Generation {
+  /** Fixed length: the ids of its calls in engines are made of it. */
+  readonly uid = randomUUID();
+  readonly tokens: TokenLog;
+  /** The call that is running. */
+  call: MovableCall | undefined;
+  end: GenerationEnd | undefined;
+  /** A response has been sent some tokens, so that it cannot begin again. */
+  isSent = false;
+  /** Calls of engines. */
+  attempts = 0;
+  serverId: string | undefined;
+  spans: WeightSpan[] = [];
+  /** False while the engine has not reported the weights of a span: then the lease has the version. */
+  isVersionReported = true;
+  promptTokens: number | undefined;
+  cachedTokens: number | undefined;
+  /** Fields of the last answer of the engine that the gateway does not read. */
+  engineFields: Record<string, unknown> = {};
+  readonly startedAt = performance.now();
+  grantedAt: number | undefined;
+  firstTokenAt: number | undefined;
+  private readonly stopping = new AbortController();
+  private stopCause: StopCause | undefined;
+  private readonly listeners = new Set<() => void>();
+
+  /**
+   * @param id of the client, else made here; `rid` of SGLang
+   * @param isOwnId the client has chosen the id, and may repeat the request with it
+   */
+  constructor(
+    readonly id: string,
+    readonly isOwnId: boolean,
+    readonly tokenId: string,
+    readonly input: GenerationInput,
+  ) {
+    const { sampling, keepsStop } = input;
+    this.tokens = new TokenLog(sampling.stop ?? [], keepsStop);
+  }
+
+  /** Aborted once the generation is stopped. */
+  get signal(): AbortSignal {
+    return this.stopping.signal;
+  }
+
+  /** Why it was stopped; the first cause stays. */
+  get stoppedBy(): StopCause | undefined {
+    return this.stopCause;
+  }
+
+  stop(cause: StopCause): void {
+    if (this.stopCause !== undefined || this.end !== undefined) return;
+    this.stopCause = cause;
+    this.stopping.abort();
+    this.call?.stop(cause);
+  }
+
+  finish(end: GenerationEnd): void {
+    this.end ??= end;
+    this.changed();
+  }
+
+  /** New tokens, or the end. */
+  changed(): void {
+    for (const listener of this.listeners) listener();
+  }
+
+  /** Calls the listener after each change. @returns ends it */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Settles at the end. */
+  async ended(): Promise<GenerationEnd> {
+    if (this.end === undefined) {
+      await new Promise<void>((resolve) => {
+        const off = this.onChange(() => {
+          if (this.end === undefined) return;
+          off();
+          resolve();
+        });
+      });
+    }
+    return this.end!;
+  }
+
+  /** Weights of tokens [from, to), added to the spans before. */
+  addSpan(version: string, start: number, end: number): void {
+    const last = this.spans.at(-1);
+    if (last?.version === version) last.end = end;
+    else if (end > start) this.spans.push({ version, start, end });
+  }
+}

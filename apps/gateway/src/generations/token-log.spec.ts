@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { TokenLog } from './token-log';
+
+const token = (text: string, id = 1) => ({ text, tokenIds: [id], logprobs: [-id], tokenCount: 1 });
+
+it('finds a stop text that begins before the end of a call, and cuts the text there', () => {
+  const log = new TokenLog(['xyz', '\n\n'], false);
+  for (const text of ['a', 'bx', 'y']) expect(log.take(token(text))).toBe(false);
+  log.cut();
+  expect(log.take(token('z!'))).toBe(true);
+  expect([log.text, log.matched, log.count]).toEqual(['ab', 'xyz', 4]);
+  // Nothing that still arrives is taken.
+  expect(log.take(token('c'))).toBe(true);
+  expect([log.text, log.count]).toEqual(['ab', 4]);
+});
+
+it('leaves stop texts within one call to the engine, and keeps the stop text if it is wanted', () => {
+  const log = new TokenLog(['yz'], true);
+  expect(log.take(token('xyz'))).toBe(false);
+  log.cut();
+  expect(log.take(token('yz'))).toBe(false);
+  log.cut();
+  for (const text of ['y', 'z']) log.take(token(text));
+  expect([log.text, log.matched]).toEqual(['xyzyzyz', undefined]);
+  const kept = new TokenLog(['yz'], true);
+  kept.take(token('xy'));
+  kept.cut();
+  expect(kept.take(token('zw'))).toBe(true);
+  expect(kept.text).toBe('xyz');
+});
+
+it('continues before a character whose text has not come, and not before tokens that never have a text', () => {
+  const log = new TokenLog([], false);
+  for (const [text, id] of [
+    ['a', 1],
+    ['', 2],
+    ['', 3],
+  ] as const)
+    log.take(token(text, id));
+  log.cut();
+  expect([log.allIds, log.allLogprobs, log.text]).toEqual([[1], [-1], 'a']);
+  for (const [text, id] of [
+    ['', 2],
+    ['é', 3],
+  ] as const)
+    log.take(token(text, id));
+  expect([log.allIds, log.text]).toEqual([[1, 2, 3], 'aé']);
+  for (const id of [4, 5, 6, 7]) log.take(token('', id));
+  log.cut();
+  expect(log.allIds).toEqual([1, 2, 3, 4, 5, 6, 7]);
+});
+
+it('has no list of ids or logprobs that lacks some', () => {
+  const log = new TokenLog([], false);
+  log.take(token('a'));
+  log.take({ text: 'b', tokenCount: 1 });
+  expect([log.allIds, log.allLogprobs, log.count, log.text]).toEqual([undefined, undefined, 2, 'ab']);
+  log.clear();
+  expect([log.allIds, log.count, log.text]).toEqual([[], 0, '']);
+});

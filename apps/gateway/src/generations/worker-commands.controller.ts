@@ -1,0 +1,37 @@
+import { Controller } from '@nestjs/common';
+import { MessagePattern, Payload } from '@nestjs/microservices';
+import { AbortAttemptsCommand, MoveLeasesCommand, workerCommandSubject } from '@broomwagon/contracts';
+import { HeldLeases, MovableCall, WorkerSession } from '@broomwagon/generation';
+import { ContractPipe } from '@broomwagon/messaging';
+
+/** Receives the commands of this replica, at least once each; the release or the move of each lease confirms them. */
+@Controller()
+export class WorkerCommandsController {
+  constructor(
+    private readonly leases: HeldLeases,
+    private readonly session: WorkerSession,
+  ) {}
+
+  @MessagePattern(workerCommandSubject('*', '{workerId}', 'abort'))
+  abort(@Payload(new ContractPipe(AbortAttemptsCommand)) command: AbortAttemptsCommand): { stopped: number } {
+    if (!this.isCurrent(command)) return { stopped: 0 };
+    const calls = (command.leases ?? []).flatMap(({ leaseId }) => this.leases.callOf(leaseId) ?? []);
+    for (const call of calls) call.stop(command.cause);
+    return { stopped: calls.length };
+  }
+
+  @MessagePattern(workerCommandSubject('*', '{workerId}', 'move'))
+  move(@Payload(new ContractPipe(MoveLeasesCommand)) command: MoveLeasesCommand): { stopped: number } {
+    if (!this.isCurrent(command)) return { stopped: 0 };
+    const moved = command.leases.filter((lease) => {
+      const call = this.leases.callOf(lease.leaseId);
+      return call instanceof MovableCall && call.move(lease);
+    });
+    return { stopped: moved.length };
+  }
+
+  /** The leases of another epoch have ended. */
+  private isCurrent({ workerEpoch }: { workerEpoch: string }): boolean {
+    return this.session.current()?.workerEpoch === workerEpoch;
+  }
+}

@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { BroomwagonError } from '@broomwagon/contracts';
+
+/** The body as a JSON object. @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON */
+export async function readObject(request: IncomingMessage, maxBytes: number) {
+  const bytes = await readBytes(request, maxBytes);
+  return { object: parse(bytes), digest: () => createHash('sha256').update(bytes).digest('hex') };
+}
+
+function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
+  const tooLarge = new BroomwagonError('PAYLOAD_TOO_LARGE', `The body has more than ${maxBytes} bytes`);
+  return new Promise((resolve, reject) => {
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge);
+    const chunks: Buffer[] = [];
+    let size = 0;
+    request.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+      else {
+        request.pause();
+        reject(tooLarge);
+      }
+    });
+    request.on('end', () => resolve(Buffer.concat(chunks)));
+    request.on('close', () => reject(new BroomwagonError('MALFORMED_JSON', 'The body ended early')));
+    request.on('error', reject);
+  });
+}
+
+function parse(bytes: Buffer): Record<string, unknown> {
+  if (bytes.length === 0) return {};
+  let value: unknown;
+  try {
+    value = JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw new BroomwagonError('MALFORMED_JSON', 'The body is not JSON');
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new BroomwagonError('MALFORMED_JSON', 'The body is not a JSON object');
+}

@@ -1,0 +1,15 @@
+import type { ServerResponse } from 'node:http';
+import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
+
+/** Answers with JSON, if the connection is still there. */
+export function sendJson(response: ServerResponse, status: number, body: object): void {
+  if (response.destroyed || response.headersSent) return;
+  const bytes = Buffer.from(JSON.stringify(body));
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
+}
+
+/** An error in an answer or a stream. */
+export function errorBody(error: BroomwagonError): object {
+  const { code, message, retryable, field } = error;
+  return { message, type: code, code: httpStatusOf(code), retryable, ...(field !== undefined && { field }) };
+}

@@ -1,0 +1,41 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, includesRole, type Role } from '@broomwagon/contracts';
+import { CredentialStore, TokenCache } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+
+/** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set nothing but their key. */
+const BEARER = /^Bearer ([\w-]{1,128})(?:\.([\x21-\x7e]{1,128}))?$/i;
+
+/** Who calls, by its key. */
+export interface Caller {
+  /** Id of its token; empty without keys. */
+  tokenId: string;
+  /** It may abort the generations of other keys. */
+  isOperator: boolean;
+  /** Session named in the place of the key. */
+  sessionId?: string;
+}
+
+/** Checks the keys of clients: tokens of the credential store with the role `client`, `operator` or `admin`. */
+@Injectable()
+export class ApiKeys {
+  private readonly cache = new TokenCache<{ tokenId: string; role: Role; pools?: readonly string[] }>();
+
+  constructor(
+    private readonly credentials: CredentialStore,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
+  async identify(authorization: string | undefined): Promise<Caller> {
+    const [, token, sessionId] = BEARER.exec(authorization ?? '') ?? [];
+    if (this.config.apiKeys === 'off') return { tokenId: '', isOperator: true, sessionId };
+    const key = token && (await this.cache.find(token, () => this.credentials.find(token)));
+    if (!key) throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
+    if (key.role === 'viewer') throw new BroomwagonError('FORBIDDEN', 'A token with the role viewer only reads');
+    const { pool } = this.config;
+    if (key.pools && !key.pools.includes(pool))
+      throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
+    return { tokenId: key.tokenId, isOperator: includesRole(key.role, 'operator'), sessionId };
+  }
+}

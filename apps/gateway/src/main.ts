@@ -1,0 +1,12 @@
+import 'reflect-metadata';
+import { runService } from '@broomwagon/platform';
+import { GatewayConfig } from './gateway.config';
+import { gatewayHttp } from './http/data-plane';
+import { GatewayModule } from './gateway.module';
+
+void runService(GatewayModule, {
+  app: 'gateway',
+  configType: GatewayConfig,
+  transport: ({ workerId }) => ({ placeholders: { workerId } }),
+  http: gatewayHttp,
+});

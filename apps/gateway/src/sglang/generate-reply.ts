@@ -1,0 +1,66 @@
+import type { Generation, GenerationEnd } from '../generations/generation';
+
+/** Where a reader is: tokens before it, and characters of their text. */
+export interface Position {
+  tokens: number;
+  characters: number;
+}
+
+export const BEGIN: Position = { tokens: 0, characters: 0 };
+
+/** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
+export function replyOf(generation: Generation, from: Position): object {
+  const { tokens } = generation;
+  const ids = tokens.allIds;
+  return {
+    text: tokens.text.slice(from.characters),
+    ...(ids && { output_ids: ids.slice(from.tokens) }),
+    meta_info: metaOf(generation, from),
+  };
+}
+
+function metaOf(generation: Generation, from: Position): object {
+  const { tokens, input, spans, end } = generation;
+  const { promptTokenIds } = input.prompt;
+  const logprobs = input.sampling.logprobs ? tokens.allLogprobs : undefined;
+  const version = spans.at(-1)?.version;
+  return {
+    ...generation.engineFields,
+    id: generation.id,
+    finish_reason: end === undefined ? null : finishReasonOf(generation, end),
+    prompt_tokens: generation.promptTokens ?? promptTokenIds?.length ?? 0,
+    completion_tokens: tokens.count,
+    cached_tokens: generation.cachedTokens ?? 0,
+    ...(version !== undefined && { weight_version: version, weight_versions: spans }),
+    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.ids, from.tokens) }),
+    e2e_latency: (performance.now() - generation.startedAt) / 1_000,
+  };
+}
+
+function entriesOf(logprobs: number[], ids: number[], from: number): [number, number | null, null][] {
+  return logprobs.slice(from).map((logprob, index) => [logprob, ids[from + index] ?? null, null]);
+}
+
+function finishReasonOf({ tokens }: Generation, end: GenerationEnd): object {
+  if (end.reason === 'stop') return { type: 'stop', ...(end.matched !== undefined && { matched: end.matched }) };
+  if (end.reason === 'length') return { type: 'length', length: tokens.count };
+  return { type: 'abort', message: end.reason === 'abort' ? end.message : end.error.message };
+}
+
+/** What happened to a generation so far, for the headers of its response. */
+export function headersOf(generation: Generation): Record<string, string> {
+  const { serverId, spans, attempts, startedAt, grantedAt, firstTokenAt } = generation;
+  const versions = spans
+    .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
+    .join(',');
+  const sinceMs = (from: number, to: number): string => String(Math.round(to - from));
+  return {
+    'x-broomwagon-attempts': String(attempts),
+    ...(serverId !== undefined && { 'x-broomwagon-server': encodeURIComponent(serverId) }),
+    ...(versions !== '' && { 'x-broomwagon-weight-versions': versions }),
+    ...(versions !== '' && !generation.isVersionReported && { 'x-broomwagon-weight-source': 'lease' }),
+    ...(grantedAt !== undefined && { 'x-broomwagon-queue-ms': sinceMs(startedAt, grantedAt) }),
+    ...(grantedAt !== undefined &&
+      firstTokenAt !== undefined && { 'x-broomwagon-first-token-ms': sinceMs(grantedAt, firstTokenAt) }),
+  };
+}

@@ -1,0 +1,114 @@
+import { request, type ClientRequest, type IncomingMessage } from 'node:http';
+import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
+import { GatewayConfig } from '../../apps/gateway/src/gateway.config';
+import { GatewayModule } from '../../apps/gateway/src/gateway.module';
+import { gatewayHttp } from '../../apps/gateway/src/http/data-plane';
+
+/** A reply of the gateway, or of an engine. */
+export interface Reply {
+  status: number;
+  headers: IncomingMessage['headers'];
+  // oxlint-disable-next-line typescript/no-explicit-any
+  body: any;
+}
+
+/** One replica of the gateway in this process. */
+export class Gateway {
+  private constructor(readonly service: RunningService<GatewayConfig>) {}
+
+  static async start(prefix: string, pool: string, settings: Partial<GatewayConfig> = {}): Promise<Gateway> {
+    const config = Object.assign(new GatewayConfig(), {
+      natsUrl: testNatsUrl(),
+      redisUrl: testRedisUrl(),
+      redisKeyPrefix: prefix,
+      logLevel: 'silent',
+      pool,
+      apiKeys: 'off',
+      // Beyond what a busy machine stands still.
+      workerTtlMs: 6_000,
+      acquireWaitMs: 500,
+      engineFailurePauseMs: 50,
+      drainMs: 20,
+      ...settings,
+    });
+    const service = await bootstrapService(GatewayModule, {
+      app: 'gateway',
+      config,
+      configType: GatewayConfig,
+      transport: ({ workerId }) => ({ placeholders: { workerId } }),
+      http: gatewayHttp,
+    });
+    const gateway = new Gateway(service);
+    await expect.poll(async () => (await gateway.get('/health')).status).toBe(200);
+    return gateway;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.service.httpPort}`;
+  }
+
+  close(): Promise<void> {
+    return this.service.close();
+  }
+
+  post(path: string, body: object | string, headers: Record<string, string> = {}): Promise<Reply> {
+    return post(`${this.url}${path}`, body, headers);
+  }
+
+  async get(path: string, headers: Record<string, string> = {}): Promise<Reply> {
+    const response = await fetch(`${this.url}${path}`, { headers });
+    return {
+      status: response.status,
+      headers: Object.fromEntries(response.headers),
+      body: parsed(await response.text()),
+    };
+  }
+}
+
+/** Sends a request and reads its whole reply. */
+export function post(url: string, body: object | string, headers: Record<string, string> = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    open(url, body, headers, (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: response.statusCode!, headers: response.headers, body: parsed(text) });
+      });
+    }).on('error', reject);
+  });
+}
+
+/** A request that may be cut off by `destroy`. */
+export function open(
+  url: string,
+  body: object | string,
+  headers: Record<string, string> = {},
+  onResponse: (response: IncomingMessage) => void = (response) => response.resume(),
+): ClientRequest {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const sent = request(
+    url,
+    { method: 'POST', agent: false, headers: { 'content-type': 'application/json', ...headers } },
+    onResponse,
+  );
+  sent.on('error', () => undefined).end(text);
+  return sent;
+}
+
+/** The objects of a stream of events; `[DONE]` is null. */
+export function eventsOf(text: string): unknown[] {
+  const lines = text.split('\n\n').filter((line) => line.startsWith('data: '));
+  return lines.map((line) => (line === 'data: [DONE]' ? null : JSON.parse(line.slice(6))));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
