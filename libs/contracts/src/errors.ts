@@ -1,46 +1,72 @@
 import type { Integer } from './scalars';
 
+/** What an error means. */
+interface ErrorKind {
+  retryable: boolean;
+  about: string;
+  /** HTTP status; default: 404 for what names a missing thing, otherwise 409: the present state does not allow it. */
+  status?: number;
+}
+
 /**
  * Every error that a Broomwagon service can return, over NATS and REST. `retryable` says whether the same command may
  * succeed later; repeating is always safe, because every command is idempotent.
  */
 export const ERROR_CODES = {
   // The message itself
-  MALFORMED_JSON: { retryable: false, about: 'The body is not a JSON object.' },
-  VALIDATION_FAILED: { retryable: false, about: 'A field is missing, unknown, of the wrong type or out of bounds.' },
-  PAYLOAD_TOO_LARGE: { retryable: false, about: 'A body, prompt or chunk is over its limit.' },
+  MALFORMED_JSON: { status: 400, retryable: false, about: 'The body is not a JSON object.' },
+  VALIDATION_FAILED: {
+    status: 400,
+    retryable: false,
+    about: 'A field is missing, unknown, of the wrong type or out of bounds.',
+  },
+  PAYLOAD_TOO_LARGE: { status: 413, retryable: false, about: 'A body, prompt or chunk is over its limit.' },
   NOT_FOUND_SUBJECT: { retryable: false, about: 'No handler owns this subject.' },
   // HTTP
-  UNAUTHENTICATED: { retryable: false, about: 'The bearer token is missing, unknown, revoked or expired.' },
-  FORBIDDEN: { retryable: false, about: 'The token does not allow this operation or this pool.' },
+  UNAUTHENTICATED: {
+    status: 401,
+    retryable: false,
+    about: 'The bearer token is missing, unknown, revoked or expired.',
+  },
+  FORBIDDEN: { status: 403, retryable: false, about: 'The token does not allow this operation or this pool.' },
   ROUTE_NOT_FOUND: { retryable: false, about: 'There is no such path.' },
-  METHOD_NOT_ALLOWED: { retryable: false, about: 'The path has other methods; see the header Allow.' },
-  UNSUPPORTED_MEDIA_TYPE: { retryable: false, about: 'The body must be application/json.' },
-  IDEMPOTENCY_KEY_REUSED: { retryable: false, about: 'The Idempotency-Key was used for another request.' },
+  METHOD_NOT_ALLOWED: { status: 405, retryable: false, about: 'The path has other methods; see the header Allow.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false, about: 'The body must be application/json.' },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, retryable: false, about: 'The Idempotency-Key was used for another request.' },
   REQUEST_IN_PROGRESS: { retryable: true, about: 'A request with this Idempotency-Key is still being processed.' },
   OUTCOME_UNKNOWN: {
     retryable: false,
     about: 'The replica that processed the first request with this Idempotency-Key has died. Read the state.',
   },
-  RATE_LIMITED: { retryable: true, about: 'Too many requests of this token or address; repeat after retryAfterMs.' },
+  RATE_LIMITED: {
+    status: 429,
+    retryable: true,
+    about: 'Too many requests of this token or address; repeat after retryAfterMs.',
+  },
   // The service
   REPLY_FULL: {
     retryable: true,
     about: 'The reply has no room for this item; send the item again with fewer other items.',
   },
-  OVERLOADED: { retryable: true, about: 'The service handles too many requests; repeat after retryAfterMs.' },
-  SHUTTING_DOWN: { retryable: true, about: 'This replica is shutting down; another replica will answer.' },
-  UNAVAILABLE: { retryable: true, about: 'A store or service that this call needs did not answer.' },
+  OVERLOADED: {
+    status: 503,
+    retryable: true,
+    about: 'The service handles too many requests; repeat after retryAfterMs.',
+  },
+  SHUTTING_DOWN: { status: 503, retryable: true, about: 'This replica is shutting down; another replica will answer.' },
+  UNAVAILABLE: { status: 503, retryable: true, about: 'A store or service that this call needs did not answer.' },
   STORE_FULL: {
+    status: 503,
     retryable: true,
     about: 'Redis is near its maxmemory: submits, claims and acquires are refused until memory is freed.',
   },
   SCHEMA_UNSUPPORTED: {
+    status: 503,
     retryable: true,
     about: 'This replica does not support the schema version of the pool; the message names what to update.',
   },
-  TIMEOUT: { retryable: true, about: 'No answer within the deadline of the call.' },
-  INTERNAL: { retryable: true, about: 'A defect; the log of the service has the details.' },
+  TIMEOUT: { status: 504, retryable: true, about: 'No answer within the deadline of the call.' },
+  INTERNAL: { status: 500, retryable: true, about: 'A defect; the log of the service has the details.' },
   // Fences
   FENCED: {
     retryable: false,
@@ -52,20 +78,24 @@ export const ERROR_CODES = {
   },
   // Routing
   NO_SERVER_AVAILABLE: {
+    status: 503,
     retryable: true,
     about: 'No server of the pool takes leases, or none of those that do meets the constraints; see details.reason.',
   },
   SERVERS_FULL: {
+    status: 429,
     retryable: true,
     about: 'Every server that meets the constraints is full, or the pool is full; use waitMs to wait for room.',
   },
   WAIT_TIMEOUT: {
+    status: 408,
     retryable: false,
     about: 'No room became free within waitMs; see details.reason. The caller decides whether to wait longer.',
   },
-  QUEUE_FULL: { retryable: true, about: 'The queue of waiting calls is full.' },
+  QUEUE_FULL: { status: 429, retryable: true, about: 'The queue of waiting calls is full.' },
   POOL_NOT_FOUND: { retryable: false, about: 'There is no such pool, and no service serves one of this name.' },
   POOL_PAUSED: {
+    status: 503,
     retryable: true,
     about: 'The pool is paused, or its weights are being changed: no lease is granted and no request is claimed.',
   },
@@ -79,7 +109,11 @@ export const ERROR_CODES = {
   RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
   ABORTED: { retryable: false, about: 'The acquire was aborted before it was granted.' },
   VERSION_NOT_FOUND: { retryable: false, about: 'The history of the settings does not have this version.' },
-  VERSION_MISMATCH: { retryable: false, about: 'The settings have another version than the caller has read.' },
+  VERSION_MISMATCH: {
+    status: 412,
+    retryable: false,
+    about: 'The settings have another version than the caller has read.',
+  },
   // Jobs and rounds
   JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
   JOB_IN_USE: {
@@ -132,48 +166,20 @@ export const ERROR_CODES = {
     about: 'Another payload has this name; a complete payload never changes.',
   },
   PAYLOAD_INCOMPLETE: { retryable: true, about: 'Chunks of the payload are missing.' },
-  PAYLOAD_STORE_FULL: { retryable: true, about: 'The payload quota of the job is used up.' },
+  PAYLOAD_STORE_FULL: { status: 507, retryable: true, about: 'The payload quota of the job is used up.' },
   // Engines
-  ENGINE_UNREACHABLE: { retryable: true, about: 'The engine does not answer.' },
-  ENGINE_PROTOCOL: { retryable: false, about: 'The engine uses another protocol than expected.' },
-  ENGINE_ERROR: { retryable: true, about: 'The engine answered with an error.' },
-  ENGINE_STALLED: { retryable: true, about: 'The engine sent nothing within the stall timeout.' },
-  ENGINE_REJECTED: { retryable: false, about: 'The engine refused the request itself (4xx).' },
-} as const satisfies Record<string, { retryable: boolean; about: string }>;
+  ENGINE_UNREACHABLE: { status: 502, retryable: true, about: 'The engine does not answer.' },
+  ENGINE_PROTOCOL: { status: 502, retryable: false, about: 'The engine uses another protocol than expected.' },
+  ENGINE_ERROR: { status: 502, retryable: true, about: 'The engine answered with an error.' },
+  ENGINE_STALLED: { status: 504, retryable: true, about: 'The engine sent nothing within the stall timeout.' },
+  ENGINE_REJECTED: { status: 422, retryable: false, about: 'The engine refused the request itself (4xx).' },
+} as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
-/** Codes by their HTTP status; every other code is 409: the present state does not allow the request. */
-const CODES_BY_STATUS: Readonly<Record<number, readonly ErrorCode[]>> = {
-  400: ['MALFORMED_JSON', 'VALIDATION_FAILED'],
-  401: ['UNAUTHENTICATED'],
-  403: ['FORBIDDEN'],
-  405: ['METHOD_NOT_ALLOWED'],
-  408: ['WAIT_TIMEOUT'],
-  412: ['VERSION_MISMATCH'],
-  413: ['PAYLOAD_TOO_LARGE'],
-  415: ['UNSUPPORTED_MEDIA_TYPE'],
-  422: ['ENGINE_REJECTED', 'IDEMPOTENCY_KEY_REUSED'],
-  429: ['RATE_LIMITED', 'QUEUE_FULL', 'SERVERS_FULL'],
-  500: ['INTERNAL'],
-  502: ['ENGINE_UNREACHABLE', 'ENGINE_PROTOCOL', 'ENGINE_ERROR'],
-  503: [
-    'OVERLOADED',
-    'SHUTTING_DOWN',
-    'UNAVAILABLE',
-    'STORE_FULL',
-    'SCHEMA_UNSUPPORTED',
-    'NO_SERVER_AVAILABLE',
-    'POOL_PAUSED',
-  ],
-  504: ['TIMEOUT', 'ENGINE_STALLED'],
-  507: ['PAYLOAD_STORE_FULL'],
-};
-
-/** HTTP status of a code; what names a missing thing is 404. */
+/** HTTP status of a code. */
 export function httpStatusOf(code: ErrorCode): number {
-  const listed = Object.entries(CODES_BY_STATUS).find(([, codes]) => codes.includes(code));
-  return listed ? Number(listed[0]) : /NOT_FOUND/.test(code) ? 404 : 409;
+  return (ERROR_CODES[code] as ErrorKind).status ?? (code.includes('NOT_FOUND') ? 404 : 409);
 }
 
 /** `details.reason` of an acquire or claim that could not be served: what has to change first. */
@@ -245,14 +251,8 @@ export class BroomwagonError extends Error {
   }
 
   toWire(): WireError {
-    return {
-      code: this.code,
-      message: this.message,
-      retryable: this.retryable,
-      ...(this.field === undefined ? {} : { field: this.field }),
-      ...(this.retryAfterMs === undefined ? {} : { retryAfterMs: this.retryAfterMs }),
-      ...(this.details === undefined ? {} : { details: this.details }),
-    };
+    const { code, message, retryable, field, retryAfterMs, details } = this;
+    return { code, message, retryable, field, retryAfterMs, details };
   }
 
   /** Rebuilds the error a service sent. An unknown code becomes INTERNAL and keeps the code in details. */

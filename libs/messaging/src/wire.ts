@@ -56,13 +56,13 @@ export function timeoutMsOf(given: MsgHdrs | undefined): number {
 }
 
 /** An error as bytes and headers of a reply. */
-export interface EncodedError {
+interface EncodedError {
   body: string;
   headers: MsgHdrs;
 }
 
 /** Encodes an error reply. What in `details` cannot be written as JSON is left out. */
-export function encodeError(error: BroomwagonError): EncodedError {
+function encodeError(error: BroomwagonError): EncodedError {
   const wire = error.toWire();
   let body: string;
   try {

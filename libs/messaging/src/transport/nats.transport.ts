@@ -14,14 +14,12 @@ import type { MessagingConnection } from '../connection';
 import { inMessageSpan } from '../trace-context';
 import {
   decodeBody,
-  encodeError,
   internalError,
   isWireError,
   publishReply,
   REPLICA_HEADER,
   timeoutMsOf,
   TIMEOUT_HEADER,
-  type EncodedError,
 } from '../wire';
 import { InFlight } from './in-flight';
 import { MessageContext, PARKED } from './message-context';
@@ -32,8 +30,12 @@ import { poolTokenOf, subjectsOf, type Pools } from './subjects';
 
 const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
 
-/** Pause that OVERLOADED advises; callers add their own jitter. */
-const OVERLOAD_RETRY_AFTER_MS = 50;
+/** Callers add jitter to the pause. */
+const OVERLOADED = new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs: 50 });
+const EXPIRED = new BroomwagonError(
+  'TIMEOUT',
+  'The request was read after the deadline of its caller and was not processed',
+);
 
 /** The settings of a service for its transport. */
 export interface NatsTransportOptions {
@@ -80,8 +82,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly inFlight: InFlight;
   private readonly subscriptions: Subscription[] = [];
   private readonly routes = new Map<string, Route>();
-  private readonly overloaded: EncodedError;
-  private readonly expired: EncodedError;
   private readonly replySubjects: ReplySubjects;
   private readonly stallWatch: StallWatch;
   /** Names this process among those that share its queue group; part of a subject. */
@@ -101,19 +101,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.inFlight = new InFlight(options.maxInFlight ?? 1_024, options.maxWaitingEvents ?? 8_192);
     this.replySubjects = options.replySubjects ?? new ReplySubjects();
     this.stallWatch = new StallWatch(() => this.nats.flush());
-    const ownError = (error: BroomwagonError): EncodedError => {
-      const encoded = encodeError(error);
-      encoded.headers.set(REPLICA_HEADER, this.replicaId);
-      return encoded;
-    };
-    this.overloaded = ownError(
-      new BroomwagonError('OVERLOADED', 'Too many requests at the same time', {
-        retryAfterMs: OVERLOAD_RETRY_AFTER_MS,
-      }),
-    );
-    this.expired = ownError(
-      new BroomwagonError('TIMEOUT', 'The request was read after the deadline of its caller and was not processed'),
-    );
     this.replicaHeaders = makeHeaders();
     this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
   }
@@ -225,9 +212,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     const replyTo = message.reply && this.replySubjects.allows(message.reply) ? message.reply : undefined;
     const queuedMs = this.stallWatch.queuedMs();
     if (queuedMs > 0 && timeoutMsOf(message.headers) <= queuedMs) {
-      this.shed(route, replyTo, 'TIMEOUT', this.expired);
+      this.shed(route, replyTo, EXPIRED);
     } else if (!this.inFlight.admit(() => void this.handle(route, { message, replyTo }), replyTo === undefined)) {
-      this.shed(route, replyTo, 'OVERLOADED', this.overloaded);
+      this.shed(route, replyTo, OVERLOADED);
     }
   }
 
@@ -237,14 +224,9 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.logger.error(`The subscription to ${subject} was refused: ${error.message}`);
   }
 
-  private shed(route: Route, replyTo: string | undefined, outcome: MessageOutcome, reply: EncodedError): void {
-    this.metrics.handled(route.pattern, outcome, 0);
-    if (replyTo === undefined) return;
-    try {
-      this.nats.publish(replyTo, reply.body, { headers: reply.headers });
-    } catch {
-      // Closed: the caller's deadline is what is left.
-    }
+  private shed(route: Route, replyTo: string | undefined, error: BroomwagonError): void {
+    this.metrics.handled(route.pattern, error.code, 0);
+    if (replyTo !== undefined) publishReply(this.nats, replyTo, error, this.replicaHeaders);
   }
 
   private async handle(route: Route, incoming: Incoming): Promise<void> {
