@@ -1,9 +1,9 @@
-import { ArrayMaxSize, IsArray, IsIn, IsInt, IsOptional, Matches, Max, MaxLength, Min } from 'class-validator';
+import { IsIn, IsOptional, Matches, MaxLength } from 'class-validator';
 import type { NumberedPageReply } from './common.dto';
 import type { ErrorCode, WireError } from './errors';
 import { LIMITS } from './limits';
 import { POOL_PATTERN } from './ids';
-import { IsCorrelationId, IsCounter, IsId, IsName } from './rules';
+import { IsCorrelationId, IsCounter, IsId, IsList, IsName, IsWithin } from './rules';
 import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['client', 'viewer', 'operator', 'admin'] as const;
@@ -46,9 +46,9 @@ export class CreateTokenRequest {
   /** What the token allows. */
   @IsIn(ROLES) role!: Role;
   /** The pools it is for; absent: all pools. */
-  @IsOptional() @IsArray() @ArrayMaxSize(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
+  @IsOptional() @IsList(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
   /** Time until it expires, milliseconds; absent: it does not expire. */
-  @IsOptional() @IsInt() @Min(1_000) @Max(315_360_000_000) expiresInMs?: Integer;
+  @IsOptional() @IsWithin(1_000, 315_360_000_000) expiresInMs?: Integer;
 }
 /** A token without its secret, which is stored as a hash only. */
 export interface TokenStatus {
@@ -103,7 +103,7 @@ export class ListAuditLogRequest {
    * Maximum entries of the page.
    * @default 128
    */
-  @IsOptional() @IsInt() @Min(1) @Max(LIMITS.page) limit?: Integer;
+  @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
 /** One change made through admin-api. */
 export interface AuditEntry {
@@ -144,7 +144,7 @@ export interface ListAuditLogReply extends NumberedPageReply {
  */
 export class StreamEventsRequest {
   /** Only these types, for example `round.completed`. */
-  @IsOptional() @IsArray() @ArrayMaxSize(64) @MaxLength(64, { each: true }) type?: string[];
+  @IsOptional() @IsList(64) @MaxLength(64, { each: true }) type?: string[];
   /** Only events of this job. */
   @IsOptional() @IsId() job?: JobId;
   /** Only events of this round. */

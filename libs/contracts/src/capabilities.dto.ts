@@ -12,12 +12,7 @@ export const ENGINE_FEATURES = [
   'prefixCacheReset',
   'tokenize',
 ] as const;
-/**
- * A capability of an engine: `tokenIdsIn` accepts prompts as token ids, so resume is exact; `tokenIdsOut` returns token
- * ids; `logprobs` returns log probabilities; `abortById` stops a request by its id; `abortOnDisconnect` stops a request
- * whose connection is closed; `loadReport` reports its load; `prefixCacheReset` resets its prefix cache, which new
- * weights require; `tokenize` returns the token ids of a text.
- */
+/** A capability of an engine; the fields of {@link EngineCapabilities} describe each. */
 export type EngineFeature = (typeof ENGINE_FEATURES)[number];
 
 export const PAUSE_MODES = ['abort', 'wait', 'keep'] as const;

@@ -136,10 +136,6 @@ export interface CompleteReply {
 export const FAIL_REASONS = [
   'engine-error',
   'engine-rejected',
-  /**
-   * The engine ended the request without an abort: its trainer aborted all requests, or the stream ended without a
-   * reason.
-   */
   'engine-abort',
   'no-server',
   'payload',
@@ -147,11 +143,11 @@ export const FAIL_REASONS = [
   'shutdown',
   'unclaimed',
   'payload-full',
-  /** The sample has generated for `timeoutMs`. */
   'timeout',
 ] as const;
 /**
- * Why an attempt ends. `engine-abort`: the engine ended the request without an abort. `timeout`: the sample has
+ * Why an attempt ends. `engine-abort`: the engine ended the request without an abort: its trainer
+ * aborted all requests, or the stream ended without a reason. `timeout`: the sample has
  * generated for its `timeoutMs`. `payload-full`: the payload quota of the job has no room.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];

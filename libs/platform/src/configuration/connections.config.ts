@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseNatMap, parseRedisAddress, REDIS_ADDRESS_FORMS, type TlsSettings } from '@broomwagon/contracts';
+import { applyDecorators } from '@nestjs/common';
 import { Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 
@@ -153,10 +154,7 @@ function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyD
 
 /** As {@link IsOfTls}, for the path of a file that can be read. */
 function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
-  return (target, property) => {
-    IsOfTls(urlProperty, scheme)(target, property);
-    IsReadableFile()(target, property);
-  };
+  return applyDecorators(IsOfTls(urlProperty, scheme), IsReadableFile());
 }
 
 /** The path of a file that is not empty and can be read. */

@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 
@@ -76,14 +77,9 @@ function fail(reason: string): never {
   throw new Error(reason);
 }
 
-async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
+function withTimeout(work: Promise<unknown>, timeoutMs: number): Promise<unknown> {
+  const late = delay(timeoutMs, undefined, { ref: false }).then(() => fail(`no answer within ${timeoutMs} ms`));
+  // The loser of the race may reject later.
+  late.catch(() => undefined);
+  return Promise.race([work, late]);
 }

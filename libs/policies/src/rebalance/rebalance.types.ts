@@ -51,5 +51,4 @@ export interface RebalancePlan extends RebalanceSummary {
   moves: PlannedMove[];
 }
 
-export { REBALANCE_POLICIES } from '@broomwagon/contracts';
 export type { MoveMeans, NoMoveReason, PlannedMove, RebalancePolicy } from '@broomwagon/contracts';

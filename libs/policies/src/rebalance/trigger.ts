@@ -5,17 +5,8 @@ import { tierOf } from './tiers';
 export type ServerView = Pick<ServerStatus, 'serverId' | 'epoch' | 'state' | 'inflight' | 'load'>;
 
 /** Why a plan is worth making now; `interval` is the fallback when nothing has happened. */
-export const REBALANCE_TRIGGERS = [
-  'drain',
-  'failure',
-  'new-server',
-  'preemption',
-  'tier',
-  'idle',
-  'waiting',
-  'interval',
-] as const;
-export type RebalanceTrigger = (typeof REBALANCE_TRIGGERS)[number];
+export type RebalanceTrigger =
+  'drain' | 'failure' | 'new-server' | 'preemption' | 'tier' | 'idle' | 'waiting' | 'interval';
 
 /**
  * What has happened between two looks at the servers of a pool; the most important if there are several. A drain is
