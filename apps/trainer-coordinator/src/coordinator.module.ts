@@ -2,7 +2,6 @@ import { Module } from '@nestjs/common';
 import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
-import { AbortSweepService } from './aborts/abort-sweep.service';
 import { SnapshotService } from './snapshots/snapshot.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
@@ -38,7 +37,6 @@ import { WaitingReaders } from './rounds/waiting-readers';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerCommands } from './upkeep/worker-commands';
-import { WeightSweepService } from './weights/weight-sweep.service';
 import { WeightSyncService } from './weights/weight-sync.service';
 import { WeightsController } from './weights/weights.controller';
 
@@ -79,7 +77,6 @@ import { WeightsController } from './weights/weights.controller';
   providers: [
     Alarms,
     AbortService,
-    AbortSweepService,
     AuditService,
     SnapshotService,
     CoordinatorMetrics,
@@ -106,7 +103,6 @@ import { WeightsController } from './weights/weights.controller';
     SweepService,
     UpkeepService,
     WaitingReaders,
-    WeightSweepService,
     WeightSyncService,
     WorkerCommands,
   ],

@@ -1,11 +1,9 @@
 import { BroomwagonError, tlsAdvice } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
-import { FunctionRunner, loadLibrary, transition } from './library/function-runner';
+import { FunctionRunner, loadLibrary } from './library/function-runner';
+import { PoolStore } from './pools';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
 import { tlsRefusal } from './tls-probe';
-
-/** Reads a pool, here one that is not there. */
-const LOOK = transition<object, object>('pools/read-settings');
 
 type Advice = readonly [error: RegExp, advice: string][];
 const FOR_REDIS: Advice = [
@@ -51,7 +49,8 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
     // A Cluster answers when it is known which of its nodes are primaries.
     await redis.ping();
     await loadLibrary(redis);
-    await new FunctionRunner(redis, keyPrefix).run(LOOK, '', {});
+    // Of a pool that does not exist.
+    await new PoolStore(new FunctionRunner(redis, keyPrefix)).settings('');
   };
   if (!(redis instanceof BoundedCluster)) {
     await tryOn(redis, async () => {

@@ -1,10 +1,26 @@
-import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { LIMITS, type AbortRequestsReply, type AbortRequestsRequest, type PoolName } from '@broomwagon/contracts';
+import { Injectable, Logger } from '@nestjs/common';
+import {
+  LIMITS,
+  type AbortRequestsReply,
+  type AbortRequestsRequest,
+  type PoolName,
+  type RequestId,
+} from '@broomwagon/contracts';
+import { MessagingClient } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
-import { AbortStore, PoolDirectory, type AbortResultsPage } from '@broomwagon/state';
+import {
+  AbortStore,
+  PoolDirectory,
+  refusalOf,
+  type AbortCommands,
+  type AbortResultsPage,
+  type RepeatPage,
+} from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
-import { AbortSweepService } from './abort-sweep.service';
+import { CoordinatorMetrics } from '../coordinator.metrics';
+import { ServerFences } from '../upkeep/server-fences';
+import { WorkerCommands } from '../upkeep/worker-commands';
 import { selectorOf } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';
@@ -12,14 +28,24 @@ const DEFAULT_REASON = 'abort';
 const FIRST_LOOK_MS = 1;
 const LONGEST_LOOK_MS = 100;
 const GROWTH = 1.5;
+/** Beyond every position. */
+const END = 2 ** 40;
 
-/** Aborts: the intent is recorded before anything is done about it, so that it survives this process. */
+/**
+ * Aborts: the intent is recorded before anything is done about it, so that it survives this process. What follows an
+ * abort is safe in all replicas at once.
+ */
 @Injectable()
 export class AbortService {
+  private readonly logger = new Logger(AbortService.name);
+
   constructor(
     private readonly aborts: AbortStore,
     private readonly pools: PoolDirectory,
-    private readonly sweeper: AbortSweepService,
+    private readonly commands: WorkerCommands,
+    private readonly fences: ServerFences,
+    private readonly messaging: MessagingClient,
+    private readonly metrics: CoordinatorMetrics,
     private readonly config: CoordinatorConfig,
   ) {}
 
@@ -37,7 +63,7 @@ export class AbortService {
       keptMs: this.config.abortKeptMs,
     });
     await failpoint('coordinator.abort.after-intent');
-    if (selecting) await this.sweeper.select(pool, abortId);
+    if (selecting) await this.select(pool, abortId);
     const { results, cursor } = await this.confirmed(pool, body);
     return { abortId, results, cursor };
   }
@@ -53,4 +79,60 @@ export class AbortService {
       await delay(Math.min(pauseMs, leftMs));
     }
   }
+
+  /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
+  async select(pool: PoolName, abortId: string): Promise<void> {
+    for await (const page of this.aborts.whileMore('select', pool, { abortId })) {
+      this.tell(pool, page);
+      for (const { replyTo, error } of page.answers) this.messaging.reply(replyTo, refusalOf({ error }));
+      await failpoint('coordinator.abort.between-pages');
+    }
+  }
+
+  /** Tells the holders again, and ends what is overdue. @throws BroomwagonError UNAVAILABLE */
+  async repeat(pool: PoolName): Promise<void> {
+    const { abortDeadlineMs: deadlineMs } = this.config;
+    let cursors: { groupCursor: number; leaseCursor: number } | undefined = { groupCursor: 0, leaseCursor: 0 };
+    while (cursors !== undefined) {
+      const page = await this.aborts.repeat(pool, { ...cursors, deadlineMs });
+      this.tell(pool, page);
+      await this.endOverdue(pool, page);
+      const { groupCursor, leaseCursor } = page;
+      const more = groupCursor !== undefined || leaseCursor !== undefined;
+      // A list that is at its end is not looked at from its start again.
+      cursors = more ? { groupCursor: groupCursor ?? END, leaseCursor: leaseCursor ?? END } : undefined;
+    }
+  }
+
+  /**
+   * Holders that live and do not confirm: what they run is expired with the epoch of its server, so the answer is
+   * final.
+   */
+  private async endOverdue(pool: PoolName, { overdue, overdueLeases }: RepeatPage): Promise<void> {
+    if (overdue.length + overdueLeases.length === 0) return;
+    const leases = overdue.length === 0 ? [] : await this.aborts.leasesOf(pool, idsOf(overdue));
+    await this.fences.fence(pool, [...leases, ...overdueLeases], 'abort');
+    const fenced = new Set(idsOf(leases));
+    const { ended } = await this.aborts.endOverdue(pool, {
+      attempts: overdue.map((one) => ({ ...one, fenced: fenced.has(one.requestId) })),
+      leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
+    });
+    this.logger.warn({ pool, requests: ended, fenced: fenced.size }, 'Aborts were not confirmed within their deadline');
+    this.metrics.abortsUnconfirmed.inc(ended);
+  }
+
+  /** Deletes dropped groups that are kept no longer. @throws BroomwagonError UNAVAILABLE */
+  async forget(pool: PoolName): Promise<void> {
+    for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });
+  }
+
+  private tell(pool: PoolName, { aborts, leases }: AbortCommands): void {
+    this.metrics.sweepPages.inc({ kind: 'abort' });
+    this.commands.abort(pool, 'abort', aborts);
+    this.commands.abortLeases(pool, 'abort', leases);
+  }
+}
+
+function idsOf(items: readonly { requestId: RequestId }[]): RequestId[] {
+  return items.map(({ requestId }) => requestId);
 }

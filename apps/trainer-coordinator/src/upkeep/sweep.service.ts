@@ -10,13 +10,13 @@ import {
   RoundStore,
   type TakeAnswer,
 } from '@broomwagon/state';
-import { AbortSweepService } from '../aborts/abort-sweep.service';
+import { AbortService } from '../aborts/abort.service';
 import { SnapshotService } from '../snapshots/snapshot.service';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { MoveSenderService } from '../rebalance/move-sender.service';
 import { GrantService } from '../requests/grant.service';
-import { WeightSweepService } from '../weights/weight-sweep.service';
+import { WeightSyncService } from '../weights/weight-sync.service';
 import { WorkerCommands } from './worker-commands';
 
 /**
@@ -38,9 +38,9 @@ export class SweepService {
     private readonly rounds: RoundStore,
     private readonly requests: RequestStore,
     private readonly longtail: LongtailStore,
-    private readonly aborts: AbortSweepService,
+    private readonly aborts: AbortService,
     private readonly snapshots: SnapshotService,
-    private readonly weights: WeightSweepService,
+    private readonly weights: WeightSyncService,
     private readonly moves: MoveSenderService,
     private readonly grants: GrantService,
     private readonly audit: PoolAudit,

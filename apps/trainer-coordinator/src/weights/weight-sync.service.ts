@@ -1,7 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
   invalidField,
+  isBroomwagonError,
   type BeginWeightsRequest,
   type CommitWeightsRequest,
   type PoolName,
@@ -9,9 +10,12 @@ import {
   type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
-import { PoolDirectory, WeightStore } from '@broomwagon/state';
+import { PoolDirectory, WeightStore, type DueWork } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
+import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
-import { WeightSweepService } from './weight-sweep.service';
+import { ServerFences } from '../upkeep/server-fences';
+import { WorkerCommands } from '../upkeep/worker-commands';
 
 const DEFAULT_DEADLINE_MS = 120_000;
 /** Pauses between two looks at what still runs, milliseconds. */
@@ -21,11 +25,17 @@ const LONGEST_LOOK_MS = 100;
 /** Changes of weights: the flag is set before anything is done about it, so that it survives this process. */
 @Injectable()
 export class WeightSyncService {
+  private readonly logger = new Logger(WeightSyncService.name);
+  private readonly stoppedAtMs = new Map<PoolName, number>();
+
   constructor(
     private readonly weights: WeightStore,
     private readonly pools: PoolDirectory,
-    private readonly sweeper: WeightSweepService,
+    private readonly commands: WorkerCommands,
+    private readonly fences: ServerFences,
     private readonly grants: GrantService,
+    private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
   ) {}
 
   /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
@@ -41,7 +51,7 @@ export class WeightSyncService {
     const sync = await this.weights.begin(pool, { ...change, deadlineMs });
     await failpoint('coordinator.weights.after-begin');
     if (sync.state !== 'begun') return sync;
-    if (mode === 'abort' && sync.running > 0) await this.sweeper.stop(pool, syncId);
+    if (mode === 'abort' && sync.running > 0) await this.stop(pool, syncId);
     return mode === 'keep' ? sync : this.quiesced(pool, sync, waitMs);
   }
 
@@ -72,5 +82,47 @@ export class WeightSyncService {
       if (sync!.running === 0 || sync!.state !== 'begun' || leftMs <= 0) return { ...sync!, stamp };
       await delay(Math.min(pauseMs, leftMs));
     }
+  }
+
+  /**
+   * The part of the sweep that follows a change: tells the holders of what is to be stopped again until nothing runs, and
+   * rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async sweep(pool: PoolName, due: DueWork): Promise<void> {
+    if (!due.weightSync) {
+      this.stoppedAtMs.delete(pool);
+      return;
+    }
+    const { sync } = await this.weights.status(pool);
+    if (sync === undefined || (await this.isOver(pool, sync.syncId))) return;
+    const isDue = Date.now() - (this.stoppedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs;
+    if (sync.mode === 'abort' && sync.running > 0 && isDue) await this.stop(pool, sync.syncId);
+  }
+
+  /** Tells all holders. */
+  private async stop(pool: PoolName, syncId: string): Promise<void> {
+    this.stoppedAtMs.set(pool, Date.now());
+    const args = { syncId, fenceAfterMs: this.config.abortDeadlineMs };
+    for await (const page of this.weights.pages('stop', pool, args)) {
+      this.metrics.sweepPages.inc({ kind: 'weights' });
+      this.commands.abort(pool, 'cut', page.aborts);
+      this.commands.abortLeases(pool, 'cut', page.leases);
+      await this.fences.fence(pool, page.fences, 'weights');
+      await failpoint('coordinator.weights.between-pages');
+    }
+  }
+
+  private async isOver(pool: PoolName, syncId: string): Promise<boolean> {
+    try {
+      const { state, version } = await this.weights.rollbackOverdue(pool, syncId);
+      if (state === 'begun') return false;
+      this.logger.warn({ pool, syncId, version }, 'A change of weights was not committed in time and was rolled back');
+      this.grants.soon(pool);
+    } catch (error) {
+      // Committed between the two looks.
+      if (!isBroomwagonError(error) || error.retryable) throw error;
+    }
+    return true;
   }
 }

@@ -45,19 +45,19 @@ end
 
 -- A sample has ended by itself or at its budget.
 function Ledger.count_ended(tx, job, round_id, tokens, at_cap)
-  local bin = Format.integer(LengthBin.of(tokens))
+  local bin = Format.integer(Lengths.bin_of(tokens))
   Ledger.count(tx, job, round_id, 'ended.length.' .. bin, 1)
   if at_cap then Ledger.count(tx, job, round_id, 'ended.atCap.' .. bin, 1) end
 end
 
 -- A draw of a sample is lost before its end: it would have become longer.
 function Ledger.count_lost(tx, job, round_id, tokens)
-  Ledger.count(tx, job, round_id, 'cut.length.' .. Format.integer(LengthBin.of(tokens)), 1)
+  Ledger.count(tx, job, round_id, 'cut.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
 end
 
 -- A sample was cut with its tokens kept. Returns the bin that close_open needs when the sample runs again.
 function Ledger.count_open(tx, job, round_id, tokens)
-  local bin = Format.integer(LengthBin.of(tokens))
+  local bin = Format.integer(Lengths.bin_of(tokens))
   Ledger.count(tx, job, round_id, 'open.length.' .. bin, 1)
   redis.call('HINCRBY', tx.key:openLengths(job), bin, 1)
   return bin

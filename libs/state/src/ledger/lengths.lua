@@ -1,17 +1,27 @@
--- The longest sample of each group, by the step of its first round: what adaptive policies look at.
+-- Lengths of samples in bins, and the longest sample of each group by the step of its first round, which adaptive
+-- policies read.
 local Lengths = {}
+
+local EXACT, PER_DOUBLING = 64, 32
+-- As libs/policies/src/ledger/length-bins.ts: exact below 64 tokens, then 32 bins to each doubling.
+function Lengths.bin_of(tokens)
+  if tokens < EXACT then return tokens end
+  local _, exponent = math.frexp(tokens)
+  local base = 2 ^ (exponent - 1)
+  return EXACT + (exponent - 7) * PER_DOUBLING + math.floor((tokens - base) * PER_DOUBLING / base)
+end
 
 Lengths.HISTORY_STEPS = 8
 
--- Counts a group once: as censored when it is cut, and put right when it finishes. One that was made anew counts with
--- the longest of its tries.
+-- Counts a group once: as censored when it is cut, and put right when it finishes. A group that was generated again
+-- counts with the longest of its tries.
 function Lengths.count(tx, group, kind, step)
   local made = Rounds.made(tx, group)
   if made.lengthKind == 'finished' or step - group.firstStep >= Lengths.HISTORY_STEPS then return end
   local lengths = tx.key:lengths(group.job, Format.integer(group.firstStep))
   local name = (group.domain or '') .. '|'
   if made.lengthBin then redis.call('HINCRBY', lengths, name .. made.lengthKind .. '|' .. made.lengthBin, -1) end
-  made.lengthBin, made.lengthKind = math.max(LengthBin.of(made.longest), made.lengthBin or 0), kind
+  made.lengthBin, made.lengthKind = math.max(Lengths.bin_of(made.longest), made.lengthBin or 0), kind
   redis.call('HINCRBY', lengths, name .. kind .. '|' .. made.lengthBin, 1)
   redis.call('HSET', tx.key:group(group.job, group.groupId), 'lengthBin', made.lengthBin, 'lengthKind', kind)
 end

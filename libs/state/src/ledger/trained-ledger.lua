@@ -17,7 +17,7 @@ local function count_sample(tx, request, version, add)
   add('trained.samples', 1)
   add('trained.tokens', tokens)
   add('trained.offPolicyTokens', off_policy)
-  add('trained.length.' .. Format.integer(LengthBin.of(tokens)), 1)
+  add('trained.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
   add('trained.span.' .. Format.integer(version - oldest), 1)
   if at_cap then add('trained.atCap', 1) end
   return { tokens = tokens, capped = at_cap }

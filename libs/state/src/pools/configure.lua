@@ -1,9 +1,9 @@
 --[[ Changes settings of a pool, checked by the caller. Another policy is prepared first: the one in force decides until
 every server is scored for both (servers/rescore), then pools/finish-settings lets the other one take over.
 ARGV[1] JSON: {set: name -> text; reset: list of names; ifVersion: version that the settings must have, or absent}
-Reply: RawSettings. A change that is in force already succeeds with any ifVersion, so that a repeat succeeds. The
-  version grows by one when anything has changed, and the new version is added to the history, of which the last 32 are
-  kept
+Reply: RawSettings, also without a change. A change that is in force already succeeds with any ifVersion, so that a
+  repeat succeeds. The version grows by one when anything has changed, and the new version is added to the history, of
+  which the last 32 are kept
 Errors: VERSION_MISMATCH.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -35,11 +35,11 @@ interface RawVersion extends Omit<PoolVersion, 'settings'> {
 /** Totals of a pool. */
 export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
+/** Without a change it reads the settings. */
+const configurePool = transition<SettingsChange, RawSettings>('pools/configure');
 const TRANSITIONS = {
-  configure: transition<SettingsChange, RawSettings>('pools/configure'),
   history: transition<object, { versions: RawVersion[] }>('pools/history'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
-  settings: transition<object, RawSettings>('pools/read-settings'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 
@@ -62,7 +62,7 @@ export class PoolStore extends storeOf({
   ): Promise<StoredSettings> {
     const texts: Record<string, string> = {};
     for (const name of POOL_SETTING_NAMES) if (set[name] != null) texts[name] = String(set[name]);
-    return settingsOf(await this.runner.run(TRANSITIONS.configure, pool, { set: texts, reset, ifVersion }));
+    return settingsOf(await this.runner.run(configurePool, pool, { set: texts, reset, ifVersion }));
   }
 
   /** After a pass over all servers that began when the settings had this version. */
@@ -71,7 +71,7 @@ export class PoolStore extends storeOf({
   }
 
   async settings(pool: string): Promise<StoredSettings> {
-    return settingsOf(await this.runner.run(TRANSITIONS.settings, pool, {}));
+    return settingsOf(await this.runner.run(configurePool, pool, { set: {}, reset: [] }));
   }
 
   /** The last versions of the settings, latest first. */

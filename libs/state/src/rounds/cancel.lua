@@ -19,6 +19,6 @@ return function(tx, args)
   end
   local groups = round.state == 'cancelled'
     and tonumber(redis.call('HGET', tx.key:round(args.job, args.roundId), 'cancelledGroups'))
-    or RoundCancellation.cancel(tx, round, args.mode, args.reason)
+    or Rounds.cancel(tx, round, args.mode, args.reason)
   return Generation.reply(tx, { roundId = args.roundId, state = 'cancelled', mode = args.mode, groups = groups })
 end

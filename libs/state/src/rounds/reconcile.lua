@@ -101,7 +101,7 @@ return function(tx, args)
     local open_id = redis.call('HGET', hash, 'openRoundId')
     local open = open_id and Rounds.load(tx, job, open_id)
     if open and open.step <= step then
-      RoundCancellation.cancel(tx, open, 'requeue', 'reconciled')
+      Rounds.cancel(tx, open, 'requeue', 'reconciled')
       cancelled = open_id
     end
     for _, group in ipairs(args.groups) do train(group.groupId, group.samples) end
