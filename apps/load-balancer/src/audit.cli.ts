@@ -111,7 +111,7 @@ function withWireIds(report: AuditReport): AuditReport {
   const plain = (finding: Finding) => ({
     ...finding,
     where: wireMessage(finding.where),
-    says: wireMessage(finding.says),
+    detail: wireMessage(finding.detail),
   });
   const { findings, repaired, unproven } = report;
   return {
@@ -136,7 +136,7 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
 
 function tableOf(findings: Finding[]): string {
   const table = new Table({ head: ['check', 'where', 'finding'], style: { head: [], border: [] } });
-  for (const { check, where, says } of findings.slice(0, MOST_ROWS)) table.push([check, where, says]);
+  for (const { check, where, detail } of findings.slice(0, MOST_ROWS)) table.push([check, where, detail]);
   const rest = findings.length - MOST_ROWS;
   return rest > 0 ? `${table.toString()}\n... and ${rest} more (--json has all)` : table.toString();
 }

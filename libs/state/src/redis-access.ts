@@ -38,8 +38,8 @@ const FOR_NODE_MODE: Record<string, string> = {
 };
 
 /**
- * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind that its address
- * says. A Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that
+ * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind of its
+ * address. A Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that
  * refuses us, or has no TLS where `rediss` asks for it, would refuse us for ever.
  * @param keyPrefix first part of our keys
  * @throws BroomwagonError UNAVAILABLE saying what to set
@@ -60,7 +60,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
     return;
   }
   for (const host of redis.hosts) {
-    // Errors of a node's connection are not heard through that of the Cluster.
+    // The connection of the Cluster does not emit errors of a node's connection.
     const node = new Redis({ ...redis.options.redisOptions, ...host });
     node.on('error', () => undefined);
     try {
@@ -89,7 +89,7 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
   let cause: unknown;
   try {
     if (tls && !sentinels) note((cause = await tlsRefusal(host, port, tls)));
-    // Also after a refusal: a connection that is closed while it shakes hands raises an error that nobody handles.
+    // Also after a refusal: a connection that is closed while it shakes hands raises an unhandled error.
     await look();
     if (advice === undefined) return true;
   } catch (error) {

@@ -15,7 +15,7 @@ const LOOK_INTERVAL_MS = 1_000;
 /** Redis Functions, script flags: what our scripts are written for. */
 const OLDEST_MAJOR = 7;
 
-/** What `INFO memory` says. */
+/** From `INFO memory`. */
 export interface MemoryUse {
   usedBytes: number;
   /** `maxmemory`; 0: unlimited. */
@@ -60,8 +60,8 @@ export class RedisMemory implements MemoryGate {
     const share = this.share();
     const before = this.full;
     this.full = share >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
-    if (this.full && !before) this.logger.error(`${this.says()}: new work is refused until memory is free`);
-    if (!this.full && before) this.logger.log(`${this.says()}: new work is accepted again`);
+    if (this.full && !before) this.logger.error(`${this.fullness()}: new work is refused until memory is free`);
+    if (!this.full && before) this.logger.log(`${this.fullness()}: new work is accepted again`);
     this.onLook(this.use);
     return this.use;
   }
@@ -73,14 +73,14 @@ export class RedisMemory implements MemoryGate {
   }
 
   refusal(): BroomwagonError | undefined {
-    return this.full ? storeFull(this.says()) : undefined;
+    return this.full ? storeFull(this.fullness()) : undefined;
   }
 
   private share(): number {
     return shareOf(this.use);
   }
 
-  private says(): string {
+  private fullness(): string {
     const { usedBytes, maxBytes } = this.use;
     return `${this.name} uses ${Math.round(this.share() * 100)} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
   }

@@ -66,7 +66,7 @@ function retryStrategy(attempt: number): number {
 }
 
 /**
- * Without the failover detector of ioredis: a word of the Sentinels that comes while a connection is being opened would
+ * Without the failover detector of ioredis: a message of the Sentinels during the opening of a connection would
  * end it for ever. An old primary closes its connections or answers READONLY.
  */
 function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): Redis {

@@ -135,7 +135,7 @@ export class ProbeService implements OnModuleDestroy {
     }
   }
 
-  /** Undefined when the server was removed or registered anew meanwhile; the next round probes it again. */
+  /** Undefined when the server was removed or registered again meanwhile; the next round probes it again. */
   private async changed(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
     try {
       const change = await this.servers.update(pool, update);
@@ -253,7 +253,7 @@ function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: Engin
 }
 
 /**
- * Whether the server is to count as one of these weights; the first word after somebody has named them is only noted.
+ * Whether the server is to count as one of these weights; the first report after they were named is only noted.
  */
 function namesWeights(server: ServerStatus, word: number): boolean {
   const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;

@@ -7,7 +7,7 @@ import { SweepService } from '../upkeep/sweep.service';
 
 const IDLE_INTERVAL_MS = 3_600_000;
 
-/** Deletes jobs and pools, asked to or because nobody has used them for long. */
+/** Deletes jobs and pools, by a request or because they were not used for long. */
 @Injectable()
 export class DeletionService {
   private readonly logger = new Logger(DeletionService.name);

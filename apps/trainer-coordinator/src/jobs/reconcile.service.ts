@@ -23,7 +23,7 @@ export class ReconcileService {
     private readonly grants: GrantService,
   ) {}
 
-  /** @throws BroomwagonError as the script `rounds/reconcile` says, and VALIDATION_FAILED */
+  /** @throws BroomwagonError as the transition `rounds/reconcile`, and VALIDATION_FAILED */
   async reconcile(pool: PoolName, body: ReconcileJobRequest): Promise<ReconcileJobReply> {
     const { job, takeoverId, step, groups = [], isLast = false, groupIds = [] } = body;
     if (step === undefined && (groups.length > 0 || isLast)) {
@@ -35,7 +35,7 @@ export class ReconcileService {
     await this.pools.add(pool);
     let { trainerEpoch, stamp } = body;
     let countedGroups = 0;
-    const say = async (page: typeof groups, last: boolean, asked: readonly GroupId[]): Promise<ReconcileAnswer> => {
+    const send = async (page: typeof groups, last: boolean, asked: readonly GroupId[]): Promise<ReconcileAnswer> => {
       const args = { job, trainerEpoch, takeoverId, stamp, step, groups: page, isLast: last, groupIds: asked };
       const answer = await this.rounds.reconcile(pool, args);
       this.follow(pool, job, answer);
@@ -45,8 +45,8 @@ export class ReconcileService {
       return answer;
     };
     const pages = pagesOfGroups(groups);
-    for (const page of pages.slice(0, -1)) await say(page, false, []);
-    const answer = await say(pages.at(-1) ?? [], isLast, groupIds);
+    for (const page of pages.slice(0, -1)) await send(page, false, []);
+    const answer = await send(pages.at(-1) ?? [], isLast, groupIds);
     const { aborts: _, cancelledRoundId: _cancelled, ...reply } = answer;
     return { ...reply, countedGroups };
   }

@@ -5,7 +5,7 @@ import { CoordinatorConfig } from '../coordinator.config';
 
 const SWEEP_INTERVAL_MS = 60_000;
 const OVERRIDE = 'PAYLOAD_SWEEP_UNCHECKED=true sweeps all the same';
-const SAYS = {
+const MESSAGES = {
   'payload-sweep-no-pools': `Redis has no pool, but there are payloads: none is removed. Restore Redis; ${OVERRIDE}`,
   'payload-sweep-shared':
     'Another deployment uses the payload store, or used it before Redis was lost: no payload is removed. ' +
@@ -16,7 +16,7 @@ const SAYS = {
 };
 
 /**
- * Removes payloads whose owner is gone, unless it looks as if Redis does not know the owners: because it is empty, has
+ * Removes payloads whose owner is gone, unless Redis may have lost the owners: because it is empty, has
  * lost a part, or the store is also that of another deployment. Safe in all replicas at once.
  */
 @Injectable()
@@ -50,7 +50,7 @@ export class OrphanSweepService {
     this.show(sweep.isRefused ? 'payload-sweep-too-many' : undefined, sweep);
   }
 
-  private show(alarm: keyof typeof SAYS | undefined, about: object): void {
-    this.alarms.look('*', 'orphans', alarm, alarm === undefined ? '' : SAYS[alarm], about);
+  private show(alarm: keyof typeof MESSAGES | undefined, about: object): void {
+    this.alarms.look('*', 'orphans', alarm, alarm === undefined ? '' : MESSAGES[alarm], about);
   }
 }

@@ -7,7 +7,7 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /** Looks for payloads to remove, in pauses of the sweep. */
 const SWEEPS_PER_REMOVAL = 10;
-const SAYS = {
+const MESSAGES = {
   'payloads-awaiting-deletion':
     'Payloads that became unused within REDIS_LOSS_WINDOW_MS exceed PAYLOAD_AWAITING_MAX_BYTES',
   'payloads-not-removed': 'The payload store does not remove unused payloads; the log of the task has the cause',
@@ -87,7 +87,7 @@ export class PayloadRemovalService {
         : awaitingBytes > this.config.payloadAwaitingMaxBytes
           ? 'payloads-awaiting-deletion'
           : undefined;
-    this.alarms.look(pool, 'removals', alarm, alarm === undefined ? '' : SAYS[alarm], { awaiting, awaitingBytes });
+    this.alarms.look(pool, 'removals', alarm, alarm === undefined ? '' : MESSAGES[alarm], { awaiting, awaitingBytes });
   }
 }
 

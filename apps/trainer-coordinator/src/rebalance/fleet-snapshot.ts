@@ -14,7 +14,7 @@ export interface FleetState {
   others: readonly OtherCall[];
 }
 
-/** An engine that uses less of its cache says nothing about its size. */
+/** An engine that uses less of its cache does not show its size. */
 const LEAST_TELLING_KV_USE = 0.05;
 /** A load report that is older is about other requests. */
 const FRESH_LOAD_MS = 30_000;

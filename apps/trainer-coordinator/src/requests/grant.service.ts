@@ -7,8 +7,8 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /**
- * Answers parked claims. A script takes a waiter out and answers it at once, so whoever ran the script sends it; should
- * this process die before, the worker repeats its claim and gets the same answer.
+ * Answers parked claims. A transition takes a waiter out and answers it at once, so the process that ran the transition
+ * sends the answer; should the process die before, the worker repeats its claim and gets the same answer.
  */
 @Injectable()
 export class GrantService {

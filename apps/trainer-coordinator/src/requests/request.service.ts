@@ -28,16 +28,16 @@ import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from './grant.service';
 import { jobOf, segmentOf } from './segment-of';
 
-/** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is nobody's failure. */
+/** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is no failure. */
 const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
 
 /** A page of segments ends with the one that comes above it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** What is kept of a message that says why a request failed, characters. */
+/** What is kept of the message of a failure, characters. */
 const REASON_LENGTH = 300;
 
-/** A payload store that is full or away is nobody's failure; a payload that is not there or is no prompt is. */
+/** A payload store that is full or unavailable is no failure; a payload that is missing or is no prompt is one. */
 function countsAsFailure({ reason, retryable }: FailRequest): boolean {
   return COUNTED_REASONS.has(reason) && !(reason === 'payload' && retryable);
 }

@@ -26,7 +26,7 @@ export class ResultsService {
 
   /**
    * A page, at once or, with `waitMs`, when there is something to read. It may end in the middle of a group.
-   * @param replyTo inbox for the answer of a reader that waits; without it nobody waits
+   * @param replyTo inbox for the answer of a reader that waits; without it the call does not wait
    * @throws BroomwagonError GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
    */
   async results(

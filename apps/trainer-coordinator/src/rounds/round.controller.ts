@@ -19,7 +19,7 @@ import { SubmissionService } from './submission.service';
 
 const DEFAULT_CANCEL_REASON = 'round-cancelled';
 
-/** The operations `round.*`: what a trainer says. */
+/** The operations `round.*`, for trainers. */
 @Controller()
 export class RoundController {
   constructor(

@@ -58,7 +58,7 @@ export class RoundService {
     return { ...planRound(progress, body), stamp };
   }
 
-  /** @throws BroomwagonError as the script `rounds/open` says, and VALIDATION_FAILED */
+  /** @throws BroomwagonError as the transition `rounds/open`, and VALIDATION_FAILED */
   async open(pool: PoolName, body: OpenRoundRequest): Promise<OpenRoundReply> {
     const { takeGroups, newGroups, neededGroups } = body;
     checkPolicy(body.policy);

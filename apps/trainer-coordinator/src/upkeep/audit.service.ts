@@ -56,7 +56,7 @@ export class AuditService {
       balanced,
       findings: findings
         .slice(0, LIMITS.page)
-        .map(({ check, where, says }) => ({ check, message: `${where}: ${says}` })),
+        .map(({ check, where, detail }) => ({ check, message: `${where}: ${detail}` })),
       findingCount: findings.length,
       counts: { ...counts },
       unproven: unproven.slice(0, LIMITS.page),

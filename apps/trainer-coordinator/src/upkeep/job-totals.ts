@@ -26,7 +26,7 @@ interface KnownPool {
   readAllAtMs: number;
 }
 
-/** Reads the counts of jobs for the gauges. What nobody works on costs nothing. */
+/** Reads the counts of jobs for the gauges. A job at rest costs nothing. */
 @Injectable()
 export class JobTotals {
   private readonly pools = new Map<PoolName, KnownPool>();

@@ -15,7 +15,7 @@ export class ServerFences {
   ) {}
 
   /**
-   * Each of them once; one that is gone or expired already is no error. @throws BroomwagonError as `server.fence` says
+   * Each of them once; one that is gone or expired already is no error. @throws BroomwagonError as `server.fence`
    */
   async fence(pool: PoolName, servers: readonly ServerFence[], reason: string): Promise<void> {
     const each = new Map(servers.map(({ serverId, epoch }) => [`${serverId}:${epoch}`, { serverId, epoch }]));

@@ -38,7 +38,7 @@ export class WeightSyncService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** @throws BroomwagonError as the script `weights/begin` says, and VALIDATION_FAILED, UNAVAILABLE */
+  /** @throws BroomwagonError as the transition `weights/begin`, and VALIDATION_FAILED, UNAVAILABLE */
   async begin(pool: PoolName, body: BeginWeightsRequest): Promise<WeightSyncReply> {
     const { waitMs = 0, deadlineMs = DEFAULT_DEADLINE_MS, ...change } = body;
     const { syncId, mode, job, trainerEpoch } = change;
@@ -55,7 +55,7 @@ export class WeightSyncService {
     return mode === 'keep' ? sync : this.quiesced(pool, sync, waitMs);
   }
 
-  /** @throws BroomwagonError as the script `weights/end` says, UNAVAILABLE */
+  /** @throws BroomwagonError as the transition `weights/end`, UNAVAILABLE */
   async end(
     pool: PoolName,
     { syncId, trainerEpoch, stamp }: CommitWeightsRequest | RollbackWeightsRequest,
@@ -85,8 +85,8 @@ export class WeightSyncService {
   }
 
   /**
-   * The part of the sweep that follows a change: tells the holders of what is to be stopped again until nothing runs, and
-   * rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
+   * The part of the sweep that follows a change: tells the holders of what is to be stopped again until nothing runs,
+   * and rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweep(pool: PoolName, due: DueWork): Promise<void> {

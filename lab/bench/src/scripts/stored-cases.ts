@@ -45,9 +45,7 @@ export class StoredCases {
       for (let index = 0; index < LIMITS.payloadChunks; index++)
         await put(items[0]!, index, LIMITS.payloadChunks, chunk);
       for (const item of items.slice(1)) await put(item, 0, 1, chunk.subarray(0, 16));
-      await run('payload/touch', { items });
       for (const hold of [false, true]) await run('payload/free', { items, hold });
-      await run('payload/list-old', { cutoffMs: 1e14, skip: 0, limit: PAGE });
       await run('payload/remove', { items });
     });
   }

@@ -21,7 +21,7 @@ local function record_rows(tx, abort_id, rows)
   if left_ms >= 0 then redis.call('PEXPIRE', key, Format.integer(Aborts.kept_ms(tx))) end
 end
 
--- A row is kind|id|requestId: `R` a request, `W` a request whose acquire waited, `N` a request that nobody has, `L` the
+-- A row is kind|id|requestId: `R` a request, `W` a request whose acquire waited, `N` an unknown request, `L` the
 -- lease of a call of another requestId. Only an `L` has the last part.
 local function pack_row(kind, id, request_id) return kind .. '|' .. id .. (request_id and '|' .. request_id or '') end
 function Aborts.read_row(row)
@@ -99,7 +99,7 @@ function Aborts.abort_group(tx, round, group, abort_id, aborts)
   Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
 end
 
--- The holder of a sample has ended it: its own time is over. Its tokens are waste, whoever else goes with it.
+-- The holder of a sample has ended it at the timeout of the sample. The tokens of the sample are waste in any case.
 function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   Rounds.bump(tx, round, 'returned.timeout', 1)
   local why = { reason = 'timeout', hasEnded = true, segment = segment, tokens = tokens }

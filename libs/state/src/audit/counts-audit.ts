@@ -13,8 +13,8 @@ const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
  * @returns requests that are there
  */
 export function compareCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {
-  const note = (check: string, says: string) =>
-    look.note([{ check, where: job, says, steps: mended ? [] : undefined }], mended);
+  const note = (check: string, detail: string) =>
+    look.note([{ check, where: job, detail, steps: mended ? [] : undefined }], mended);
   const balance = imbalanceOf(counts);
   if (balance) note('counts-balance', balance);
   for (const state of isProven ? KEPT_STATES : []) {
@@ -24,7 +24,7 @@ export function compareCounts(look: PoolLook, job: JobId, { counts, found, isPro
   return Object.values(found).reduce((sum, count) => sum + count, 0);
 }
 
-/** Counts the requests of a job; says nothing about the sums of one whose requests move meanwhile. */
+/** Counts the requests of a job; the sums of a job whose requests move meanwhile are not proven. */
 export async function countRequests(look: PoolLook, job: JobId): Promise<CountLook> {
   const before = await countsOf(look, job);
   const found: Counts = {};

@@ -5,7 +5,7 @@ export interface Finding {
   /** Where: an id. */
   where: string;
   /** What was seen there; a finding is the same again only when this is the same. */
-  says: string;
+  detail: string;
   repaired: boolean;
 }
 
@@ -21,6 +21,6 @@ export function confirmed(first: readonly Finding[], second: readonly Finding[])
   });
 }
 
-function nameOf({ check, where, says }: Finding): string {
-  return `${check} ${where} ${says}`;
+function nameOf({ check, where, detail }: Finding): string {
+  return `${check} ${where} ${detail}`;
 }

@@ -52,8 +52,8 @@ function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepanc
   const where = `${job}/${groupId}`;
   const { isQueued, state, place } = group;
   if (state === undefined) {
-    const says = 'in the long-tail queue, but the group is missing';
-    return isQueued ? [{ check: 'longtail-without-group', where, says, steps: [['lose_queued', job, groupId]] }] : [];
+    const detail = 'in the long-tail queue, but the group is missing';
+    return isQueued ? [{ check: 'longtail-without-group', where, detail, steps: [['lose_queued', job, groupId]] }] : [];
   }
   const requests = listOf<RequestView | false>(group.requests);
   const missing = requests.flatMap((request, index) => (request ? [] : [`${where}/${index}`]));
@@ -70,31 +70,31 @@ function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepanc
   const live = there.filter(({ isLive }) => isLive).length;
   const finished = there.filter((request) => request.state === 'finished').length;
   if (group.live !== live || group.finished !== finished) {
-    const says = `live ${group.live}, counted ${live}; finished ${group.finished}, counted ${finished}`;
+    const detail = `live ${group.live}, counted ${live}; finished ${group.finished}, counted ${finished}`;
     const set = ['HSET', ['group', job, groupId], 'live', String(live), 'finished', String(finished)];
-    found.push({ check: 'group-counters', where, says, steps: [['call', ...set]] });
+    found.push({ check: 'group-counters', where, detail, steps: [['call', ...set]] });
   }
   if (isQueued !== (state === 'unfinished')) {
     const change = isQueued ? ['ZREM'] : ['ZADD', place];
     const [command, ...score] = change;
     const steps: Step[] = [['call', command, ['longtail', job], ...score, groupId]];
     const isMendable = isQueued || place !== undefined;
-    found.push({ check: 'group-longtail-queue', where, says: state, steps: isMendable ? steps : undefined });
+    found.push({ check: 'group-longtail-queue', where, detail: state, steps: isMendable ? steps : undefined });
   }
   return found;
 }
 
 function compareRequest(request: RequestView, job: JobId, where: string): Discrepancy[] {
-  const { state: says, workerId, workerEpoch } = request;
+  const { state: detail, workerId, workerEpoch } = request;
   const found: Discrepancy[] = [];
   if (!request.isWithWorker) {
     const steps: Step[] = [['call', 'SADD', ['workerAttempts', workerId, workerEpoch], where]];
-    found.push({ check: 'request-not-with-worker', where, says, steps });
+    found.push({ check: 'request-not-with-worker', where, detail, steps });
   }
-  if (request.isQueued !== (says === 'pending')) {
+  if (request.isQueued !== (detail === 'pending')) {
     const leave: Step = ['call', 'ZREM', ['pending', job], where];
     const step: Step = request.isQueued ? leave : ['enqueue', job, where, request.wasClaimed];
-    found.push({ check: 'request-pending-queue', where, says, steps: [step] });
+    found.push({ check: 'request-pending-queue', where, detail, steps: [step] });
   }
   return found;
 }

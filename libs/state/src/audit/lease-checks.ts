@@ -27,7 +27,7 @@ export interface LeaseView {
 export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
   const all: LeaseView[] = [];
   await look.checkEach<LeaseView>(look.names('leases', 'HSCAN'), 'lease', (where, lease) => {
-    if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, says: lease.packed }];
+    if (lease.seq === undefined) return [{ check: 'lease-unreadable', where, detail: lease.packed }];
     all.push(lease);
     return compareLease(lease, where);
   });
@@ -38,8 +38,8 @@ function compareLease(lease: LeaseView, where: string): Discrepancy[] {
   const { serverId, serverEpoch, workerId, workerEpoch, requestId } = lease;
   const [server, worker] = [`server:${serverId}:${serverEpoch}`, `worker:${workerId}:${workerEpoch}`];
   const found: Discrepancy[] = [];
-  const expect = (isRight: boolean, check: string, says = '', ...steps: Step[]) => {
-    if (!isRight) found.push({ check, where, says, steps: steps.length > 0 ? steps : undefined });
+  const expect = (isRight: boolean, check: string, detail = '', ...steps: Step[]) => {
+    if (!isRight) found.push({ check, where, detail, steps: steps.length > 0 ? steps : undefined });
   };
   const addTo = (set: Step): Step => ['call', 'SADD', set, where];
   expect(lease.onServer, 'lease-not-in-set-of-server', server, addTo(['serverLeases', serverId, serverEpoch]));
@@ -64,7 +64,7 @@ export async function checkLeaseSets(look: PoolLook): Promise<void> {
         };
         await look.checkIndex([`${kind}Leases`, id, epoch], 'SSCAN', `set-of-${kind}-without-lease`, isRight, {
           reads: (acquireId) => [['lease', acquireId]],
-          says: name,
+          detail: name,
           steps: kind === 'server' ? [['rescore', id, epoch]] : [],
         });
       }
@@ -83,7 +83,7 @@ export async function checkRequestLists(look: PoolLook): Promise<void> {
   const check = 'request-without-lease';
   const compare = (requestId: string, { isSet, lost, inSet }: RequestListView): Discrepancy[] => {
     const found: Discrepancy[] = listOf<string>(lost).map((where) => {
-      return { check, where, says: requestId, steps: [['listed', requestId, where, false]] };
+      return { check, where, detail: requestId, steps: [['listed', requestId, where, false]] };
     });
     if (isSet && inSet === 0) {
       found.push({ check, where: requestId, steps: [['call', 'HDEL', 'requestLeases', requestId]] });

@@ -39,6 +39,6 @@ async function checkPayload(look: PoolLook, payloads: PayloadStore, ref: string,
   } catch (error) {
     if (!isBroomwagonError(error) || error.code === 'UNAVAILABLE') throw error;
     const check = error.code === 'PAYLOAD_NOT_FOUND' ? 'payload-missing' : 'payload-unreadable';
-    look.note([{ check, where, says: ref }]);
+    look.note([{ check, where, detail: ref }]);
   }
 }

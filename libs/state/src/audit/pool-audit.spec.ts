@@ -248,7 +248,7 @@ describe('a server and a worker with more leases than one transition reads', () 
   });
 });
 
-it('says where the counts of a job are off, and mends what follows from its requests', async () => {
+it('detail where the counts of a job are off, and mends what follows from its requests', async () => {
   await test.redis.sadd(key('jobs'), 'job');
   await test.redis.hset(key('job-counts:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
   await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: '1-a', failures: 0 });

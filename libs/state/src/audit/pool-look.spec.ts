@@ -36,7 +36,7 @@ it('mends nothing that has changed since it was read, and looks at it again', as
   expect(await tokens()).toBe(String(1_000 - 256 + 500 - 256));
 });
 
-it('leaves alone what changes all the time, and says that it is off', async () => {
+it('leaves alone what changes all the time, and detail that it is off', async () => {
   const acquire = () => test.acquire(worker, { contextTokens: 500 });
   expect(await lookWhile(acquire, 9)).toEqual({ mends: 4, findings: [['server-tokens', false]] });
   expect(await tokens()).toBe(String(1_000 - 256 + 4 * (500 - 256) + 7));

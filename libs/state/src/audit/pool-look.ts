@@ -14,7 +14,7 @@ export type Step = readonly [what: string, ...args: unknown[]];
 export interface Discrepancy {
   check: string;
   where: string;
-  says?: string;
+  detail?: string;
   steps?: Step[];
 }
 
@@ -163,7 +163,7 @@ export class PoolLook {
     scan: keyof typeof INDEXES,
     check: string,
     isRight: (answers: unknown[]) => boolean,
-    more: { reads: (id: string) => Read[]; says?: string; remove?: (id: string) => Step[]; steps?: Step[] },
+    more: { reads: (id: string) => Read[]; detail?: string; remove?: (id: string) => Step[]; steps?: Step[] },
   ): Promise<void> {
     const [lookUp, remove] = INDEXES[scan];
     for await (const ids of this.names(index, scan)) {
@@ -173,7 +173,7 @@ export class PoolLook {
         (where, [isNamed, ...answers]) => {
           if (isNamed === false || isNamed === 0 || isRight(answers)) return [];
           const removal = more.remove?.(where) ?? [['call', remove, index, where]];
-          return [{ check, where, says: more.says, steps: [...removal, ...(more.steps ?? [])] }];
+          return [{ check, where, detail: more.detail, steps: [...removal, ...(more.steps ?? [])] }];
         },
       );
     }
@@ -189,8 +189,8 @@ export class PoolLook {
   }
 
   note(found: readonly Discrepancy[], isMended = false): void {
-    for (const { check, where, says = '', steps } of found) {
-      this.findings.push({ check, where, says, repaired: isMended && steps !== undefined });
+    for (const { check, where, detail = '', steps } of found) {
+      this.findings.push({ check, where, detail, repaired: isMended && steps !== undefined });
     }
   }
 

@@ -1,6 +1,6 @@
---[[ Counts one page of requests of a job for its recount. Others go on meanwhile: what becomes of a request that was
-counted changes the count too (count_again). It is given up when Redis was restarted or set back since it began: a scan
-of its keys may have missed some then.
+--[[ Counts one page of requests of a job for its recount. Other transitions change a request that
+was counted, and the count with it (count_again). A recount is given up when Redis was restarted or set back since it
+began: a scan of its keys may have missed some then.
 ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
 Reply: goesOn    boolean; false: another recount is under way, or this one was given up
 Flags: allow-oom ]]

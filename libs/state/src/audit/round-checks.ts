@@ -58,7 +58,7 @@ async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number
     return lost.map(([groupId, state, ownRound]) => ({
       check: 'round-group',
       where: `${job}/${groupId}`,
-      says: `${list} in round ${roundId}; its own says ${state || 'not there'}, ${ownRound || '-'}`,
+      detail: `${list} in round ${roundId}; its own fields: ${state || 'not there'}, ${ownRound || '-'}`,
     }));
   };
   await look.compare([page], () => [['round_groups', ...page]], check);
@@ -71,13 +71,13 @@ function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsVie
   const found = all.flatMap((round) => compareRound(round, job));
   const expected = all.reduce((sum, round) => sum + settlingOf(round), 0);
   if (settling !== expected) {
-    const says = `settling ${settling}, in the rounds ${expected}`;
+    const detail = `settling ${settling}, in the rounds ${expected}`;
     const steps: Step[] = [['call', 'HSET', ['job', job], 'settlingGroups', String(expected)]];
-    found.push({ check: 'job-settling', where: job, says, steps });
+    found.push({ check: 'job-settling', where: job, detail, steps });
   }
   const open = all.find(({ roundId }) => roundId === openRoundId)?.state ?? 'gone';
   if (openRoundId !== false && ['gone', 'closed', 'cancelled'].includes(open)) {
-    found.push({ check: 'job-open-round', where: job, says: `${openRoundId}: ${open}` });
+    found.push({ check: 'job-open-round', where: job, detail: `${openRoundId}: ${open}` });
   }
   return found;
 }
@@ -97,15 +97,15 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
   const { roundId, state } = round;
   const where = `${job}/${roundId}`;
   if (state === 'gone') {
-    const says = 'in the list of rounds, but the round is missing';
-    return [{ check: 'round-without-hash', where, says, steps: [['call', 'ZREM', ['rounds', job], roundId]] }];
+    const detail = 'in the list of rounds, but the round is missing';
+    return [{ check: 'round-without-hash', where, detail, steps: [['call', 'ZREM', ['rounds', job], roundId]] }];
   }
   const found: Discrepancy[] = [];
   const sweep: Step = ['call', 'SADD', 'sweeps', where];
   const expect = (check: string, field: string, stored: number, right: number, ...more: Step[]) => {
     if (stored === right) return;
     const steps: Step[] = [['call', 'HSET', ['round', job, roundId], field, String(right)], ...more];
-    found.push({ check, where, says: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
+    found.push({ check, where, detail: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
   };
   // Then it had been waiting for groups that are not there, or has gone on without some that are.
   expect('round-live', 'liveGroups', round.live, liveOf(round), sweep);
@@ -117,7 +117,7 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
   expect('round-settled', 'settled', Number(round.isSettled), Number(isSettled));
   const isFolding = (state === 'closed' || state === 'cancelled') && !round.isFolded;
   const mustBeSwept = state === 'opening' || (state === 'completed' && !isSettled) || isFolding;
-  if (mustBeSwept && !round.isSwept) found.push({ check: 'round-not-swept', where, says: state, steps: [sweep] });
+  if (mustBeSwept && !round.isSwept) found.push({ check: 'round-not-swept', where, detail: state, steps: [sweep] });
   expect('round-leaving', 'leavingGroups', round.leaving, round.listedLeaving);
   return found;
 }

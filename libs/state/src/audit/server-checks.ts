@@ -23,23 +23,23 @@ export async function checkServers(look: PoolLook): Promise<Map<string, number>>
     loads.set(id, server.load);
     return compareServer(server, id);
   });
-  const says = 'names a missing server';
+  const detail = 'names a missing server';
   const reads = (id: string) => [['HEXISTS', 'serverRecords', id] as const];
   const check = 'index-without-server';
   const isRight = ([isThere]: unknown[]) => isThere === 1;
-  for (const index of SORTED_INDEXES) await look.checkIndex(index, 'ZSCAN', check, isRight, { reads, says });
-  await look.checkIndex('usableServers', 'SSCAN', check, isRight, { reads, says });
+  for (const index of SORTED_INDEXES) await look.checkIndex(index, 'ZSCAN', check, isRight, { reads, detail });
+  await look.checkIndex('usableServers', 'SSCAN', check, isRight, { reads, detail });
   const remove = (id: string): Step[] => [['index', id]];
-  await look.checkIndex('serverIndexEntries', 'HSCAN', check, isRight, { reads, says, remove });
+  await look.checkIndex('serverIndexEntries', 'HSCAN', check, isRight, { reads, detail, remove });
   return loads;
 }
 
 function compareServer(server: ServerView, where: string): Discrepancy[] {
   const { state, load, score, hasRoom } = server;
-  const says = `${state}, ${load} leases, score ${score === false ? 'none' : score}`;
+  const detail = `${state}, ${load} leases, score ${score === false ? 'none' : score}`;
   const found: Discrepancy[] = [];
   const expect = (isRight: boolean, check: string, step: string) => {
-    if (!isRight) found.push({ check, where, says, steps: [[step, where]] });
+    if (!isRight) found.push({ check, where, detail, steps: [[step, where]] });
   };
   expect(server.isIndexed, 'server-index', 'index');
   expect(server.isUsable === server.isListedUsable, 'server-usable', 'publish');

@@ -3,7 +3,7 @@ import { type Discrepancy, listOf, type PoolLook } from './pool-look';
 
 const KEPT_SNAPSHOTS = 2;
 
-/** A snapshot: what its header says, and how many groups it holds; see audit/views.lua. */
+/** A snapshot: its header, and how many groups it holds; see audit/views.lua. */
 interface SnapshotView {
   tag: string;
   number: string;
@@ -19,7 +19,7 @@ interface SavedGroup {
 }
 
 /**
- * The snapshots of a job: each whole, and none that nobody would delete.
+ * The snapshots of a job: each whole, and none that is never deleted.
  * @param onRef is told each payload that a snapshot names
  */
 export async function checkSnapshots(
@@ -43,9 +43,9 @@ export async function checkSnapshots(
       if (listed.length > KEPT_SNAPSHOTS) found.push({ check: 'snapshot-not-retired', where: job });
       for (const { tag, number, hasHeader, groups, held } of listed) {
         const where = `${job}/${tag}`;
-        if (!hasHeader) found.push({ check: 'snapshot-without-header', where, says: number });
+        if (!hasHeader) found.push({ check: 'snapshot-without-header', where, detail: number });
         else if (groups !== held)
-          found.push({ check: 'snapshot-groups', where, says: `${groups} groups, ${held} stored` });
+          found.push({ check: 'snapshot-groups', where, detail: `${groups} groups, ${held} stored` });
       }
       return found;
     },
@@ -56,8 +56,8 @@ export async function checkSnapshots(
     const where = `${job}/${tag}`;
     const counted = await countRequests(look, ['snapshotPart', job, number, 'groups'], (ref) => onRef(where, ref));
     // One that was deleted meanwhile is not there in the next look.
-    const says = `${requests} requests, ${counted} complete ones stored`;
-    if (counted !== requests) look.note([{ check: 'snapshot-requests', where, says }]);
+    const detail = `${requests} requests, ${counted} complete ones stored`;
+    if (counted !== requests) look.note([{ check: 'snapshot-requests', where, detail }]);
   }
 }
 

@@ -20,11 +20,11 @@ interface SessionView {
 export async function checkSessions(look: PoolLook): Promise<Map<string, Set<string>>> {
   const bound = new Map<string, Set<string>>();
   await look.checkEach<SessionView>(look.names('sessions', 'HSCAN'), 'session', (where, session) => {
-    const { packed: says, leases } = session;
-    if (leases === undefined) return [{ check: 'session-unreadable', where, says }];
+    const { packed: detail, leases } = session;
+    if (leases === undefined) return [{ check: 'session-unreadable', where, detail }];
     entryOf(bound, `${session.serverId}:${session.epoch}`).add(where);
     if (session.isIdle === leases <= 0) return [];
-    return [{ check: 'session-idle', where, says, steps: [['session', where, leases]] }];
+    return [{ check: 'session-idle', where, detail, steps: [['session', where, leases]] }];
   });
   return bound;
 }
@@ -58,7 +58,7 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
       (id) => [['worker', id]],
       (id, [view]) => {
         const worker = view as { epoch: Epoch; digest: string; load: number; sequences?: unknown } | false;
-        if (!worker) return [{ check: 'index-without-worker', where: id, says: 'workers' }];
+        if (!worker) return [{ check: 'index-without-worker', where: id, detail: 'workers' }];
         loads.set(id, worker.load);
         if (isSetOff(look, `worker:${id}:${worker.epoch}`)) return [];
         if (worker.sequences) return compareDigest(id, worker.epoch, worker.digest, listOf<number>(worker.sequences));
@@ -91,9 +91,9 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
 function compareDigest(id: string, epoch: Epoch, digest: string, sequences: readonly number[]): Discrepancy[] {
   const sum = sequences.reduce((total, seq) => total + BigInt(seq), 0n).toString();
   if (sum === digest) return [];
-  const says = `${digest}, but its leases give ${sum}`;
+  const detail = `${digest}, but its leases give ${sum}`;
   const steps: Step[] = [['call', 'HSET', ['worker', id], 'leaseDigest', sum]];
-  return [{ check: 'worker-digest', where: `${id}:${epoch}`, says, steps }];
+  return [{ check: 'worker-digest', where: `${id}:${epoch}`, detail, steps }];
 }
 
 type Pair = [right: number, stored: number];
@@ -233,23 +233,23 @@ function compareSum(name: string, sum: Sum, [right, stored]: Pair): Discrepancy[
   if (right === stored || (epoch === '' && sum === sessionSum)) return [];
   const { hash, ...what } = sum(name);
   const set = right === 0 ? ['HDEL', hash, name] : ['HSET', hash, name, String(right)];
-  const says = `${stored}, but leases and sessions give ${right}`;
+  const detail = `${stored}, but leases and sessions give ${right}`;
   const steps: Step[] = [
     ['call', ...set],
     ['rescore', id, epoch],
   ];
-  return [{ ...what, says, steps }];
+  return [{ ...what, detail, steps }];
 }
 
 function compareSession(name: string, where: string, [right, stored]: Pair): Discrepancy[] {
   if (right === stored) return [];
-  const says = `${stored} leases counted on ${name}, ${right} found`;
-  return [{ check: 'session-lease-count', where, says, steps: [['session', where, right]] }];
+  const detail = `${stored} leases counted on ${name}, ${right} found`;
+  return [{ check: 'session-lease-count', where, detail, steps: [['session', where, right]] }];
 }
 
 /** Leases are missing in the set of this owner, so no sum over it is valid. */
 function isSetOff({ findings }: PoolLook, owner: string): boolean {
-  return findings.some(({ check, says, repaired }) => SET_CHECK.test(check) && says === owner && !repaired);
+  return findings.some(({ check, detail, repaired }) => SET_CHECK.test(check) && detail === owner && !repaired);
 }
 
 function entryOf(sets: Map<string, Set<string>>, name: string): Set<string> {

@@ -12,20 +12,20 @@ interface WaiterView {
 /** The parked acquires against their lanes and deadlines, and these against them. */
 export async function checkWaiters(look: PoolLook): Promise<void> {
   await look.checkEach<WaiterView>(look.names('acquireWaiters', 'HSCAN'), 'waiter', (where, waiter) => {
-    const { lane: says, score, stands, hasDeadline, hasLease } = waiter;
+    const { lane: detail, score, stands, hasDeadline, hasLease } = waiter;
     const found: Discrepancy[] = [];
     if (!hasDeadline || stands === false || Number(stands) !== Number(score)) {
-      found.push({ check: 'waiter-not-in-lane', where, says, steps: [['park', where]] });
+      found.push({ check: 'waiter-not-in-lane', where, detail, steps: [['park', where]] });
     }
-    if (hasLease) found.push({ check: 'waiter-with-lease', where, says });
+    if (hasLease) found.push({ check: 'waiter-with-lease', where, detail });
     return found;
   });
   const reads = (id: string) => [['waiter', id] as const];
   await look.checkIndex('acquireDeadlines', 'ZSCAN', 'deadline-without-waiter', ([view]) => view !== false, { reads });
   for await (const lanes of look.keysBelow('waiters:lane:')) {
-    for (const says of lanes) {
-      const isRight = ([view]: unknown[]) => view !== false && (view as WaiterView).lane === says;
-      await look.checkIndex(['serverLane', says], 'ZSCAN', 'lane-without-waiter', isRight, { reads, says });
+    for (const detail of lanes) {
+      const isRight = ([view]: unknown[]) => view !== false && (view as WaiterView).lane === detail;
+      await look.checkIndex(['serverLane', detail], 'ZSCAN', 'lane-without-waiter', isRight, { reads, detail });
     }
   }
 }

@@ -1,6 +1,6 @@
 -- Whose turn it is to give requests: start-time fair queueing between the jobs of a pool. Every claim goes to the job
 -- with the least service, and each request it gives adds 1 / weight to that; who comes back from having none begins at
--- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks nobody.
+-- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks no other job.
 -- The same rule in TypeScript: lab/models/src/jobs.
 local ClaimTurns = {}
 

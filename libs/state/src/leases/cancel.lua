@@ -1,4 +1,4 @@
---[[ Ends the waiting of an acquire. One that was granted stays granted; one that was never heard of leaves a tombstone,
+--[[ Ends the waiting of an acquire. One that was granted stays granted; an unknown one leaves a tombstone,
 so that it is refused when it arrives.
 ARGV[1] JSON: {acquireId, workerId, workerEpoch; rememberMs: how long the tombstone is kept}
 Reply: Cancelled

@@ -1,4 +1,4 @@
--- A lease goes on on another server: same id, same holder. Its session goes with it when it was bound to the server
+-- A lease continues on another server: same id, same holder. Its session goes with it when it was bound to the server
 -- that is left; one that was bound elsewhere meanwhile, or cleared, stays as it is.
 local MoveLease = {}
 

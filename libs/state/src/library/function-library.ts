@@ -19,7 +19,7 @@ export class LibraryError extends Error {
 
 /** One transition of the library. */
 export interface LibraryFunction {
-  /** As Redis knows it: the name of the library and that of the transition. */
+  /** In Redis: the name of the library and that of the transition. */
   name: string;
   /** It takes new work in: a Redis that is full refuses it. */
   isRefusedWhenFull: boolean;

@@ -39,7 +39,7 @@ export function transition<Args extends object, Reply>(
   return { name, ...options };
 }
 
-/** Says why a Redis takes no new work in, or nothing. */
+/** The reason why a Redis takes no new work in, if there is one. */
 export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
 }
@@ -214,9 +214,9 @@ function withSources(reason: string): string {
   );
 }
 
-/** @param says how full it is */
-export function storeFull(says: string, cause?: unknown): BroomwagonError {
-  return new BroomwagonError('STORE_FULL', `${says}: new work is refused until memory is free`, {
+/** @param fullness how full the Redis is */
+export function storeFull(fullness: string, cause?: unknown): BroomwagonError {
+  return new BroomwagonError('STORE_FULL', `${fullness}: new work is refused until memory is free`, {
     cause,
     retryAfterMs: STORE_FULL_RETRY_AFTER_MS,
   });

@@ -10,7 +10,7 @@ local NAMES = {
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms
-  pendingServers = 'servers:pending', -- zset: those never heard of since they were registered, by that time, ms
+  pendingServers = 'servers:pending', -- zset: those that have sent nothing since their registration, by its time, ms
   usableServers = 'servers:usable', -- set: servers that take leases, full or not
   eligible = 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
   nextEligible = 'eligible:next', -- zset: as eligible, for the policy that takes over when all are scored
@@ -44,7 +44,7 @@ local NAMES = {
   expiredAttemptEpochs = 'expired:attempts', -- set: worker epochs whose attempts must be returned
   -- jobs (trainer-coordinator)
   jobs = 'jobs', -- set: job
-  miscountedJobs = 'jobs:miscounted', -- set: jobs that are to be counted anew from their requests
+  miscountedJobs = 'jobs:miscounted', -- set: jobs that are to be recounted from their requests
   openJobs = 'jobs:open', -- set: jobs with a round that is not closed
   claimableJobs = 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
   withheldJobs = 'jobs:withheld', -- set: jobs with pending requests: at their cap, blocked, or orphaned
@@ -80,7 +80,7 @@ local NAMES = {
   -- hash: leaseId whose holder was told to transfer it -> planId|serverId|epoch or nothing|start, ms
   movingLeases = 'moves:leases',
   rebalance = 'rebalance', -- string: settings of the rebalancer, JSON
-  rebalanceTurn = 'rebalance:turn', -- string, limited life: somebody plans, or has just planned
+  rebalanceTurn = 'rebalance:turn', -- string, limited life: a replica plans, or has just planned
   -- weights (trainer-coordinator)
   weights = 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = 'weights:sync', -- hash: the change of weights that is under way

@@ -19,7 +19,7 @@ export function refusedVersion(error: unknown): number | undefined {
   return found ? Number(found[1]) : undefined;
 }
 
-/** Says why this code cannot use a pool, and what to do. @param own version of this code */
+/** Why this code cannot use a pool, and what to do. @param own version of this code */
 export function unsupportedSchema(pool: PoolName, stored: number, own: number): BroomwagonError {
   const advice =
     stored > own

@@ -40,8 +40,8 @@ function Tx.refusal(tx)
 end
 
 -- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
--- younger. One that was set back by more than SET_BACK_MS goes on from where it was, ahead of TIME from then on;
--- standing still until TIME has caught up, it would let nobody's time run out for as long as that takes.
+-- younger. One that was set back by more than SET_BACK_MS continues from where it was, ahead of TIME from then on;
+-- standing still until TIME has caught up, no deadline would come for as long as that takes.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
   local time, field = redis.call('TIME'), tx.meta

@@ -146,9 +146,9 @@ function Longtail.place_whole(tx, round, group, aborts)
   Rounds.review_round(tx, round)
 end
 
--- To be called when a sample is lost for good. The group goes on with those that can still count when they are
+-- To be called when a sample is lost for good. The group continues with those that can still count when they are
 -- `minSamples`, and needs no more than there are. False when it can never be whole.
-local function goes_on(tx, group)
+local function can_continue(tx, group)
   local usable = 0
   for index = 0, group.launched - 1 do
     local id = Requests.id_of(group.job, group.groupId, index)
@@ -168,12 +168,12 @@ function Longtail.mark_stopped(tx, request, reason)
   request.stopped = reason
 end
 
--- Ends one sample for good while its group goes on; its holder is told until it confirms. False, and nothing has ended,
--- when the group can not go on without it. `why`: {reason, hasEnded?, segment?, tokens?}
+-- Ends one sample for good while its group continues; its holder is told until it confirms. False, and nothing has
+-- ended, when the group cannot continue without it. `why`: {reason, hasEnded?, segment?, tokens?}
 function Longtail.stop_sample(tx, round, group, request, why, aborts)
   local was_whole, was_queued = Rounds.is_whole(group), group.state == 'unfinished'
   Longtail.mark_stopped(tx, request, why.reason)
-  if not goes_on(tx, group) then return false end
+  if not can_continue(tx, group) then return false end
   local completes = not was_whole and Rounds.is_whole(group)
   if why.hasEnded or not Requests.HELD[request.state] or not WorkerFence.is_current(tx, request.workerId,
     request.workerEpoch) then
@@ -241,7 +241,7 @@ end
 function Longtail.fail_request(tx, round, group, request, aborts, segment, tokens)
   KeptTokens.waste(tx, request, group, round, 'failed', segment, tokens)
   Requests.move(tx, request, group, 'failed')
-  if not goes_on(tx, group) then return Longtail.fail_group(tx, round, group, aborts) end
+  if not can_continue(tx, group) then return Longtail.fail_group(tx, round, group, aborts) end
   if Rounds.is_whole(group) then Longtail.place_whole(tx, round, group, aborts) end
 end
 

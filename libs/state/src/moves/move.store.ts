@@ -70,11 +70,11 @@ export interface RunningRequest {
   serverId: ServerId;
   epoch: Epoch;
   attempt: AttemptId;
-  /** Tokens the engine held at its start, as the worker said. */
+  /** Tokens the engine held at its start, as reported by the worker. */
   contextTokens: number;
   /** Made by earlier attempts. */
   heldTokens: number;
-  /** Made by this attempt, as far as it has said. */
+  /** Made by this attempt, as of its last save. */
   madeTokens: number;
   maxTokens: number;
   /** The longest finished sample of its group; 0 when there is none. */

@@ -1,5 +1,5 @@
 -- A move: the intent is stored in the request (movePlan, bound to the target) before its holder is told. What ends the
--- attempt ends the move too, whoever does it: pending again, and bound, it has moved; else something else came first.
+-- attempt ends the move too: a request that is pending again, and bound, has moved; else another end came first.
 local Moves = {}
 
 local MOVE_ENDS = { pending = 'moved', finished = 'completed-first', running = 'expired' }

@@ -1,5 +1,5 @@
 --[[ Carries out one page of a plan: each move whose assumptions still hold, the others are refused one by one. A
-request that nobody runs is bound to its target and has moved; one that a worker has becomes `cutting`, as in a cut, and
+request without a holder is bound to its target and has moved; one that a worker has becomes `cutting`, as in a cut, and
 is listed for its holder: it is pending and bound once that is confirmed. Safe to repeat: a move is sent once.
 ARGV[1] JSON: {planId, maxMovesPerRequest; keptMs: life of the states from now on}
 Reply: SentMoves

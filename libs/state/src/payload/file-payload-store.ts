@@ -35,6 +35,8 @@ const TRASH = '.trash';
 /** Folder of an empty file for each deployment that uses the store. */
 const DEPLOYMENTS = '.deployments';
 const DAY_MS = 86_400_000;
+/** Takes a file from its place. */
+type Away = (path: string) => Promise<void>;
 
 /**
  * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For
@@ -85,9 +87,9 @@ export class FilePayloadStore extends PayloadStore {
     return Promise.all(page.map(([, payload]) => this.mark(payload, isFreed)));
   }
 
-  protected async removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number> {
+  protected async removePage(page: readonly PayloadName[], cutoffMs?: number, away?: Away): Promise<number> {
     const removed = await Promise.all(
-      page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs)),
+      page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, away)),
     );
     return removed.filter(Boolean).length;
   }
@@ -112,13 +114,8 @@ export class FilePayloadStore extends PayloadStore {
     await Promise.all(page.map((payload) => utimes(this.pathOf(payload), now, now).catch(() => undefined)));
   }
 
-  protected async sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
-    const moved = await Promise.all(
-      page.map((payload) =>
-        this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, (path) => this.toTrash(path)),
-      ),
-    );
-    return moved.filter(Boolean).length;
+  protected sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
+    return this.removePage(page, cutoffMs, (path) => this.toTrash(path));
   }
 
   protected override async emptyTrash(nowMs: number): Promise<void> {
@@ -215,13 +212,8 @@ export class FilePayloadStore extends PayloadStore {
     await writeUsedBytes(jobFolder, Math.max(0, used));
   }
 
-  /** Removes a file, whole or not, if it is still as old as `cutoffMs` says, and counts it down. */
-  private async unlink(
-    jobFolder: string,
-    path: string,
-    cutoffMs = Infinity,
-    away: (path: string) => Promise<void> = rm,
-  ): Promise<boolean> {
+  /** Removes a file, whole or not, if it was not changed after `cutoffMs`, and counts it down. */
+  private async unlink(jobFolder: string, path: string, cutoffMs = Infinity, away: Away = rm): Promise<boolean> {
     if ((await changedMs(path)) === undefined) return false;
     return withUsedBytes(jobFolder, async () => {
       const atMs = await changedMs(path);
@@ -231,16 +223,16 @@ export class FilePayloadStore extends PayloadStore {
     });
   }
 
-  private async discard(jobFolder: string, path: string, away: (path: string) => Promise<void>): Promise<void> {
+  private async discard(jobFolder: string, path: string, away: Away): Promise<void> {
     const held = await readPayloadFile(path);
     await away(path);
     const wasFreed = await this.unmark(path);
-    // What is not whole does not say what it was counted with.
+    // The header of an incomplete file has no valid size.
     if (held === undefined) await forgetUsedBytes(jobFolder);
     else if (!wasFreed) await this.count(jobFolder, -bytesOf(held.header));
   }
 
-  /** A file beside it says that a payload is freed. */
+  /** A file beside it marks a payload as freed. */
   private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
     const path = this.pathOf(payload);
     if ((await readPayloadFile(path)) === undefined) return -1;
@@ -306,7 +298,7 @@ export class FilePayloadStore extends PayloadStore {
 /** What every file system takes as one name, and this store uses for nothing else (`..`, `.used`). */
 const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 
-/** The folder of a job; that of a name which is none is a hash with a `_` before, and the files say the job. */
+/** The folder of a job; that of a name which is none is a hash with a `_` before, and the files contain the job. */
 function folderNameOf(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }

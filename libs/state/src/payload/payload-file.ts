@@ -13,7 +13,7 @@ export interface PayloadHeader {
   storedAtMs: number;
 }
 
-/** Ends the name of the file that says that a payload is freed. */
+/** Ends the name of the file that marks a payload as freed. */
 export const FREED = '.freed';
 
 /** Longest header: 256 chunk sizes and the ids. */

@@ -3,7 +3,7 @@ import { pagesOf } from '../library/lists';
 import { checkChunk } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
-/** What a store knows about a complete payload. */
+/** Of a complete payload. */
 export interface PayloadStat {
   bytes: number;
   chunkCount: number;
@@ -43,7 +43,7 @@ export interface PayloadUsage {
   usedBytes: number;
   quotaBytes: number;
 }
-/** Says whether the owner of a payload still exists; asked only about payloads of some age. */
+/** Whether the owner of a payload still exists; asked only about payloads of some age. */
 export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<boolean>;
 
 /** What was swept can be had back for this long. */
@@ -69,8 +69,8 @@ export abstract class PayloadStore {
   abstract put(payload: PayloadName, bytes: Buffer): Promise<string>;
 
   /**
-   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Until all are there, a chunk may be stored anew,
-   * and another `count` than before begins anew.
+   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Until all are there, a chunk may be stored
+   * again, and another `count` than before begins again.
    * @throws BroomwagonError as {@link put}
    */
   async putChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<PutChunkReply> {
@@ -171,7 +171,7 @@ export abstract class PayloadStore {
     });
     if (sweep.isRefused) return sweep;
     for (const page of pagesOf(orphans, pageSize)) {
-      // Somebody may have named it since.
+      // It may have been named since.
       const [, others] = await split(page);
       if (others.length > 0) sweep.removed += await this.sweepPage(others, cutoffMs);
     }
@@ -231,7 +231,7 @@ export abstract class PayloadStore {
       try {
         own.set(ref, parsePayloadRef(this.driver, ref));
       } catch {
-        // Nobody can have stored it.
+        // This store cannot contain it.
       }
     }
     return own;

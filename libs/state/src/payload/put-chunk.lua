@@ -1,5 +1,5 @@
 --[[ Stores one chunk of a payload, within the quota of the job. Safe to repeat. A complete payload never changes; of
-one that is not, a chunk takes the place of the one with its index, and another chunk count begins it anew.
+one that is not, a chunk takes the place of the one with its index, and another chunk count begins it again.
 ARGV[1] item: string; index, count: integers; quotaBytes: integer
 ARGV[2] the bytes of the chunk
 Reply: receivedChunks: integer; usedBytes: integer
@@ -8,7 +8,7 @@ return function(tx, args, argv)
   local chunk = argv[2]
   local item = PayloadKeys.item(tx, args.item)
 
-  -- One that was swept is kept for a while, but nobody names it.
+  -- One that was swept is kept for a while without a name.
   if not redis.call('ZSCORE', tx.key.payloadIndex, args.item) then redis.call('UNLINK', item) end
   local held = redis.call('HMGET', item, 'count', 'bytes', args.index)
   local count, held_bytes = tonumber(held[1] or nil), tonumber(held[2] or 0)
@@ -21,8 +21,8 @@ return function(tx, args, argv)
     return cjson.encode({ receivedChunks = count, usedBytes = used })
   end
 
-  local anew = count ~= args.count
-  local replaced = anew and held_bytes or #(held[3] or '')
+  local is_new = count ~= args.count
+  local replaced = is_new and held_bytes or #(held[3] or '')
   local used = tonumber(redis.call('HGET', tx.key.meta, 'usedBytes') or 0) - replaced + #chunk
   if used > args.quotaBytes then
     return Reply.fail('PAYLOAD_STORE_FULL', string.format('The payloads of the job would take %.0f of %.0f bytes', used,
@@ -30,7 +30,7 @@ return function(tx, args, argv)
   end
 
   local now = Format.integer(tx.now)
-  if anew then
+  if is_new then
     redis.call('UNLINK', item)
     redis.call('HSET', item, 'count', args.count)
     held_bytes, replaced = 0, 0

@@ -25,10 +25,6 @@ const REMOVE = transition<
   { items: string[]; cutoffMs?: number; incomplete?: true; keepMs?: number },
   { removed: number }
 >('payload/remove');
-const TOUCH = transition<{ items: string[] }, { touched: number }>('payload/touch');
-const LIST_OLD = transition<{ cutoffMs: number; skip: number; limit: number }, { items: string[]; empty: boolean }>(
-  'payload/list-old',
-);
 const REMEMBER_JOB = transition<{ job: string }, object>('payload/remember-job');
 const FORGET_JOB = transition<{ job: string; cutoffMs: number }, { forgotten: boolean }>('payload/forget-job');
 
@@ -139,8 +135,10 @@ export class RedisPayloadStore extends PayloadStore {
     for await (const job of this.jobs()) {
       let skip = 0;
       for (let isLast = false; !isLast;) {
-        const { items, empty } = await this.scripts.run(LIST_OLD, job, { cutoffMs, skip, limit: pageSize });
-        if (empty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
+        const key = this.indexOf(job);
+        const items = await available(this.redis.zrangebyscore(key, '-inf', cutoffMs, 'LIMIT', skip, pageSize));
+        const isEmpty = items.length === 0 && (await available(this.redis.exists(key))) === 0;
+        if (isEmpty) await this.scripts.run(FORGET_JOB, REGISTRY, { job, cutoffMs });
         isLast = items.length < pageSize;
         const stay = items.length === 0 ? 0 : await look(items.map((item) => payloadOf(job, item)));
         if (stay === 'stop') return;
@@ -150,7 +148,11 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   protected async touch(page: readonly PayloadName[]): Promise<void> {
-    for (const [job, payloads] of byJob(page)) await this.scripts.run(TOUCH, job, { items: payloads.map(itemOf) });
+    const nowMs = await this.nowMs();
+    for (const [job, payloads] of byJob(page)) {
+      const scores = payloads.flatMap((payload) => [String(nowMs), itemOf(payload)]);
+      await available(this.redis.zadd(this.indexOf(job), 'XX', ...scores));
+    }
   }
 
   protected sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
@@ -160,7 +162,7 @@ export class RedisPayloadStore extends PayloadStore {
   async countAll(): Promise<number> {
     let count = 0;
     for await (const job of this.jobs()) {
-      count += await available(this.redis.zcard(`${this.scripts.rootKey(job)}:index`));
+      count += await available(this.redis.zcard(this.indexOf(job)));
     }
     return count;
   }
@@ -179,11 +181,7 @@ export class RedisPayloadStore extends PayloadStore {
   async removeAll(of: PayloadJob): Promise<void> {
     const job = jobOf(of);
     for (let items: string[]; ;) {
-      ({ items } = await this.scripts.run(LIST_OLD, job, {
-        cutoffMs: Number.MAX_SAFE_INTEGER,
-        skip: 0,
-        limit: LIMITS.page,
-      }));
+      items = await available(this.redis.zrange(this.indexOf(job), 0, LIMITS.page - 1));
       if (items.length === 0) break;
       await this.scripts.run(REMOVE, job, { items });
     }
@@ -236,6 +234,11 @@ export class RedisPayloadStore extends PayloadStore {
       cursor = next;
       yield* flat.filter((_, position) => position % 2 === 0);
     } while (cursor !== '0');
+  }
+
+  /** Payloads by the time they were stored or last found to be owned, ms. */
+  private indexOf(job: string): string {
+    return `${this.scripts.rootKey(job)}:index`;
   }
 
   private get deploymentsKey(): string {

@@ -31,7 +31,7 @@ export function forgetUsedBytes(jobFolder: string): Promise<void> {
   return rm(join(jobFolder, COUNTER), { force: true });
 }
 
-/** Undefined when it is not there, or a machine without power has lost what it said. */
+/** Undefined when it is not there, or a machine without power has lost its content. */
 async function readCounter(jobFolder: string): Promise<number | undefined> {
   const text = await readFile(join(jobFolder, COUNTER), 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';

@@ -111,7 +111,7 @@ export class PoolDirectory {
     }
   }
 
-  /** Wakes sleeping pools that somebody has given work without {@link add}. @throws BroomwagonError UNAVAILABLE */
+  /** Wakes sleeping pools that were given work without {@link add}. @throws BroomwagonError UNAVAILABLE */
   async reviewAsleep(): Promise<void> {
     for (const pool of await this.asleep()) await this.wakeIfBusy(pool);
   }

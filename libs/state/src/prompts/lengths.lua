@@ -1,4 +1,4 @@
---[[ What the prompt memory knows. Writes nothing.
+--[[ Prompts of the prompt memory. Writes nothing.
 ARGV[1] JSON: {hashes}   at most 128, 16 hex digits each
 Reply: prompts   list of {hash, samples, meanLog, deviationLog, capShare}, without those that were never seen
 Flags: no-writes ]]

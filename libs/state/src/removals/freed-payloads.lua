@@ -20,7 +20,7 @@ function FreedPayloads.hold_prompt(tx, job, ref)
   FreedPayloads.wait_no_more(tx, ref)
 end
 
--- Somebody is about to name this prompt: it waits anew. False when it is being removed.
+-- This prompt is about to be named: its wait begins again. False when the prompt is being removed.
 function FreedPayloads.keep_freed(tx, ref)
   local now = Format.integer(tx.now)
   redis.call('ZADD', tx.key.freedPayloads, 'XX', now, ref)

@@ -15,7 +15,7 @@ export interface RemovalTerms {
 export interface RemovalLook {
   /** References whose bytes are not known yet. */
   unweighed: string[];
-  /** References to remove now; again each time until they are said to be removed. */
+  /** References to remove now; listed again until `removed` names them. */
   due: string[];
   /** Payloads that wait, the unweighed too, and the bytes of those that are weighed. */
   awaiting: number;

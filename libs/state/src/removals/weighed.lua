@@ -8,7 +8,7 @@ return function(tx, args)
     local freed_at = redis.call('ZSCORE', tx.key.freedPayloads, payload.ref)
     local bytes = payload.bytes
     if freed_at then redis.call('ZREM', tx.key.freedPayloads, payload.ref) end
-    -- It may wait already: somebody said a second time that nothing names it.
+    -- It may wait already: it was freed a second time.
     if freed_at and bytes and redis.call('ZADD', tx.key.awaitingPayloads, 'NX', freed_at, payload.ref) == 1 then
       redis.call('HSET', tx.key.awaitingBytes, payload.ref, Format.integer(bytes))
       redis.call('HINCRBY', tx.key.meta, 'awaitingBytes', Format.integer(bytes))

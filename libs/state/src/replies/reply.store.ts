@@ -30,7 +30,7 @@ export class ReplyStore {
    * Processes a request once: a repeat with the same key and the same request gets the first reply. After an error
    * other than OUTCOME_UNKNOWN the key is free again.
    * @param key of the caller, unique with `scope`
-   * @param request all that the request says
+   * @param request the whole request
    * @param process gets true if a replica died while it processed the request: then its effect may be there
    * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, UNAVAILABLE, and those of `process`
    */

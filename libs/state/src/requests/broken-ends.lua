@@ -1,13 +1,12 @@
--- An end of an attempt that raises an error, by a defect of ours or by what Redis holds, is counted and may be said
--- again. After four, or when there is nothing left to say again, its request counts as lost, so that its round can go
--- on.
+-- An end of an attempt that raises an error, by a defect of ours or by what Redis holds, is counted and may be
+-- repeated. After four, or when no repeat can come, its request counts as lost, so that its round can continue.
 local BrokenEnds = {}
 
 local MOST_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
 
 local function text_of(cause) return type(cause) == 'table' and cause.err or tostring(cause) end
 
--- In the round of its group; when that does not say which, in the one that is open.
+-- In the round of its group; when the group names none, in the one that is open.
 local function note_broken(tx, id, cause, is_last)
   local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
   local known = redis.pcall('HGET', tx.key:group(job, group_id), 'roundId')
@@ -19,14 +18,14 @@ local function note_broken(tx, id, cause, is_last)
   if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
 end
 
--- Nothing can be made of the group either: what nobody has of it is deleted, and its round continues without it.
+-- The group cannot be read either: its requests without a holder are deleted, and its round continues without it.
 local function lose_unreadable_group(tx, id)
   local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
   redis.call('UNLINK', tx.key:group(job, group_id))
   Recovery.lose_missing_group(tx, job, group_id)
 end
 
--- `held` is the index of the holder. True when the request has ended; else the same is to be said again.
+-- `held` is the index of the holder. True when the request has ended; else the call is to be repeated.
 function BrokenEnds.give_up(tx, id, held, cause)
   local count = redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1)
   -- Redis takes no writes now: nothing was changed, and it may later.

@@ -1,6 +1,6 @@
--- The mechanism of a cut, of an abort, of surplus siblings and of a change of weights: what nobody has ends at once, by
--- `ending`; what a worker has becomes `cutting` and is listed for an abort command, again each time until it is
--- confirmed (request.fail) or its holder is expired.
+-- The mechanism of a cut, of an abort, of surplus siblings and of a change of weights: a request without a holder ends
+-- at once, by `ending`; what a worker has becomes `cutting` and is listed for an abort command, again each time until
+-- it is confirmed (request.fail) or its holder is expired.
 local Cancellation = {}
 
 function Cancellation.stop_held(tx, request, group, aborts)
@@ -19,7 +19,7 @@ function Cancellation.stop(tx, request, group, aborts, ending)
   end
 end
 
--- `round` is that of the group, or nil; `wanted`, if given, says of which requests. A group of which a request is gone
+-- `round` is that of the group, or nil; `wanted`, if given, selects the requests. A group of which a request is gone
 -- ends, unless it needs it no longer.
 function Cancellation.stop_live(tx, round, group, aborts, ending, wanted)
   local requests, is_lost = Recovery.requests_of(tx, group)

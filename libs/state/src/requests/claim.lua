@@ -44,8 +44,8 @@ return function(tx, args)
     args.claimId) == 0 then
     return Reply.fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
   end
-  -- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names nobody
-  -- has heard of must not take the lanes of others.
+  -- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names
+  -- of unknown jobs must not take the lanes of others.
   local LANES, LANES_OF_UNKNOWN = 256, 64
   if job and redis.call('SISMEMBER', tx.key.claimLanes, job) == 0 then
     local is_known = redis.call('SISMEMBER', tx.key.jobs, job) == 1

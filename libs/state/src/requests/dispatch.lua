@@ -1,4 +1,4 @@
--- Which requests of a round are claimed first, when its policy says another order than that of arrival. What comes
+-- Which requests of a round are claimed first, when its policy has another order than that of arrival. What comes
 -- ahead is a number that is taken off the place in the pending queue: 2^18 for 64 tokens more, so the order of arrival
 -- only decides among equals; a probe goes ahead of all that, and what was begun before (FRONT) ahead of a probe.
 local Dispatch = {}
@@ -21,7 +21,7 @@ function Dispatch.ahead(tx, round, group, launched)
   return ahead, probes
 end
 
--- A sample of a group whose length nobody knew has finished: the longest one stands for those that are still pending.
+-- A sample of a group of unknown length has finished: the longest one stands for those that are still pending.
 function Dispatch.follow_probe(tx, group)
   local made = Rounds.made(tx, group)
   if not made.isProbing then return end

@@ -103,7 +103,7 @@ function Recovery.lose_live_group(tx, round, group_id)
   Rounds.review_left(tx, round)
 end
 
--- A group that is not there: the round that is open continues without it. Requests that nobody has are deleted, those
+-- A group that is not there: the round that is open continues without it. Requests without a holder are deleted, those
 -- of a worker when the worker reports them or is expired.
 function Recovery.lose_missing_group(tx, job, group_id)
   local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')

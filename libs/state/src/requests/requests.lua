@@ -4,7 +4,7 @@ local Requests = {}
 
 Requests.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
 Requests.LIVE = { pending = true, claimed = true, running = true, cutting = true }
-Requests.UNCLAIMED = '0' -- attempt of a request that nobody has had
+Requests.UNCLAIMED = '0' -- attempt of a request that was never claimed
 local FRONT = 2 ^ 40 -- what was begun before goes ahead of what was not
 
 function Requests.id_of(job, group_id, index) return job .. '/' .. group_id .. '/' .. Format.integer(index) end
@@ -24,8 +24,8 @@ function Requests.load(tx, id)
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
     savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
-    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may go on
-    recount = field[15] or nil, -- the last recount that has been to it
+    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
+    recount = field[15] or nil, -- the last recount that has counted it
   }
 end
 

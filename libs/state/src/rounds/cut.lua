@@ -1,4 +1,4 @@
---[[ Cuts one page of the groups a completed round did not accept. What nobody has goes to `unfinished` at once, what a
+--[[ Cuts one page of the groups a completed round did not accept. What has no holder is `unfinished` at once, what a
 worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is
 expired. Of a round that is open, continues to give free places to groups that are held.
 A page ends with the group that makes it 32 requests.

@@ -1,5 +1,5 @@
 -- How long a sample has generated, over all its attempts: for those with a time of their own (`timeoutMs`). An attempt
--- says its own time with each partial save and at its end; the next claim adds it up, however the attempt has ended.
+-- reports its own time with each partial save and at its end; the next claim adds it up, however the attempt has ended.
 local GenerationTime = {}
 
 function GenerationTime.note_time(tx, request, group, attempt_ms)

@@ -1,4 +1,4 @@
---[[ Says whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
+--[[ Whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
 a group or a request, is still there or in a snapshot. Writes nothing.
 ARGV[1] JSON: {job, owner, ref}   owner: groupId or requestId
 Reply: owned   boolean

@@ -13,7 +13,7 @@ function ResultsDigest.with_sample(so_far, id, finish_reason, segments)
   return digest(so_far .. id .. ' ' .. (finish_reason or '') .. ' ' .. segments)
 end
 
--- What is noted of the group at a position, from 1; nil when nobody has read so far.
+-- What is noted of the group at a position, from 1; nil when it was not read yet.
 function ResultsDigest.noted_at(tx, round, position)
   local entry = redis.call('LINDEX', tx.key:roundDigests(round.job, round.roundId), Format.integer(position - 1))
   if not entry then return nil end

@@ -1,6 +1,6 @@
 --[[ A page of the accepted groups of a round, in the order of acceptance. It ends with 128 samples or `maxBytes` of
 them, also in the middle of a group: the next page continues behind them. The cursor proves what was read before it;
-when Redis has not the same groups in the same order any more, reading begins anew.
+when Redis has not the same groups in the same order any more, reading begins again.
 ARGV[1] JSON: {job, roundId, cursor, limit, maxBytes, trainerEpoch, stamp}: ResultsArgs
 Reply: ResultsPage
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, VALIDATION_FAILED.

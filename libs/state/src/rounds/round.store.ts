@@ -115,7 +115,7 @@ export class RoundStore extends storeOf({
   }
 
   /**
-   * Says whether a page of groups may be added, and which of them are not there yet. Stores nothing.
+   * Whether a page of groups may be added, and which of them are not there yet. Stores nothing.
    * @param room absent: payloads have room for anything
    */
   async checkSubmit(

@@ -67,7 +67,7 @@ function Rounds.load_group(tx, job, group_id)
   }
 end
 
--- What the samples of a group came to, read once. Whoever changes the hash changes or forgets `group.made`.
+-- What the samples of a group came to, read once. A change of the hash changes or forgets `group.made`.
 function Rounds.made(tx, group)
   if not group.made then
     local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'tokens', 'longest', 'oldestVersion',
@@ -230,7 +230,7 @@ function Rounds.leave(tx, round, group)
 end
 
 local EVERY_GROUP = '9007199254740991' -- as a number up to which all groups are aborted
--- Gives up a round that is not closed, by one flag, as rounds/cancel.lua says. Returns the number of groups that are given
+-- Gives up a round that is not closed, by one flag (rounds/cancel.lua). Returns the number of groups that are given
 -- back or dropped.
 function Rounds.cancel(tx, round, mode, reason)
   local hash = tx.key:round(round.job, round.roundId)

@@ -1,7 +1,7 @@
 -- Where a group is already.
 local Affinity = {}
 
-local KV_REPORT_MS = 60000 -- an older report of KV use says nothing
+local KV_REPORT_MS = 60000 -- an older report of KV use does not count
 
 -- Leases of the group by `serverId:epoch`, or nil.
 function Affinity.group_leases(tx, item)

@@ -60,7 +60,7 @@ function Narrow.order(tx, item)
 end
 
 -- True when no server that takes leases, full or not, fits the restrictions. Beyond the first few different ones of a
--- script nobody looks, since each costs Redis an intersection.
+-- script none is compared, since each costs Redis an intersection.
 local RESTRICTIONS_LOOKED_AT = 16
 function Tx.fields.restrictions_met() return {} end
 function Tx.fields.restrictions_looked_at() return 0 end

@@ -1,5 +1,5 @@
 -- What an acquire asks of its server, and the lanes of those who wait with such requests: one lane for each different
--- request, so that nobody who cannot use a server stands in the way of one who can.
+-- request, so that no waiter that cannot use a server delays one that can.
 local Restrictions = {}
 
 local MOST_LANES = 128

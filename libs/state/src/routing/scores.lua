@@ -2,7 +2,7 @@
 --   score(tx, server)            its load, a whole number of at most 2^21: the least is chosen
 --   unit?                        room beside the load for the sequence of the last choice, LOAD_UNIT by default
 --   candidates?(tx, item)        where an acquire goes instead of to the first of the order: a server or nil
---   branch?                      what the receipt of a free choice says, instead of whether there was a tie
+--   branch?                      branch in the receipt of a free choice, instead of whether there was a tie
 --   on_grant?(tx, server, reached), on_move?(tx, server)   a lease came to it; it is placed in the order
 --   goes_by?                     'sessions' or 'tokens': what else moves servers than leases
 --   explain?(tx, server)         name and value of what the score is made of, for full receipts

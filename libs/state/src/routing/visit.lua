@@ -3,14 +3,14 @@ local Visit = {}
 
 Visit.LOOKED_AT = 32 -- servers looked at one by one for a choice that not every server fits
 local CANDIDATES_PER_PAGE = 64
-local FAST_SCAN = 128 -- beyond, looking at them one by one goes on and counts as a slow scan
+local FAST_SCAN = 128 -- a choice that looks at more of them one by one counts as a slow scan
 
 -- Counts the choices whose price grows with the pool; see `slow_scans_total`.
 function Visit.count_look(tx, looked_at)
   if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', tx.key.meta, 'slowScans', 1) end
 end
 
--- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` says it has seen enough.
+-- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` returns true.
 -- All of them if need be: a refusal is never for want of looking.
 function Visit.eligible(tx, first_page, visit)
   local seen, size = 0, first_page

@@ -1,7 +1,7 @@
--- What an engine says of itself, beside what it was registered with. A later start than it had is a restart: a new
--- epoch, whose weights are unknown until somebody names them. Its own word for its weights counts when it changes, and
--- only from the word that was known when it was asked, so a word that is read late undoes nothing that was said since.
--- The first word of a start whose weights somebody has named is only noted. A failure does not change what is noted.
+-- What an engine reports of itself, beside what it was registered with. A later start than it had is a restart: a new
+-- epoch, whose weights are unknown until they are named. Its own report of its weights counts when it changes, and only
+-- from the report that was known when it was asked, so a report that is read late undoes no later report. The first
+-- report of a start whose weights a trainer has named is only noted. A failure does not change what is noted.
 local EngineReport = {}
 
 -- The seconds of an instanceId `started-<seconds>`, which stands for an engine without an identity of its own.
@@ -33,7 +33,7 @@ local function restart_server(tx, server, new_epoch, now)
 end
 
 -- `said`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; a weightVersion below 0: it has no number for its
--- weights; knownWeightVersion: its word before, as it was read before the engine was asked. True for a restart.
+-- weights; knownWeightVersion: its report before, as it was read before the engine was asked. True for a restart.
 function EngineReport.heed(tx, server, said, new_epoch, now)
   local started_at, word = said.startedAtSeconds, said.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
@@ -56,7 +56,7 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
   if is_restart then known_word = nil end
   local before = tonumber(redis.call('HGET', tx.key:server(server.id), 'versionBefore') or nil)
   if word == known_word then
-    -- Its start is not known: the same word as before it failed, which nobody has named otherwise.
+    -- Its start is not known: the same report as before it failed, and no other was named.
     if word == before then Servers.set_version(tx, server, word) end
     return is_restart
   end

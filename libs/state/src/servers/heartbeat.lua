@@ -1,4 +1,4 @@
---[[ Servers that were heard of: by their own heartbeat or because their endpoint answered a probe. Makes pending
+--[[ Servers that live: they sent a heartbeat or their endpoint answered a probe. Makes pending
 and suspect ones ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it
 failed, unless it is fenced.
 ARGV[1] JSON: {serverIds: at most 128; epoch, weightVersion: of a server's own heartbeat, then one serverId}

@@ -1,6 +1,6 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
-is heard of (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
+lives (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, dialect, maxInflight, weight, weightVersion, instanceId, model, capabilities, labels,
   probe, lacks, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON texts. Without a
   weightVersion it stays for the same start of the server, else it is 0; of a discovered server only the first one

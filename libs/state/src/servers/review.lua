@@ -1,7 +1,7 @@
---[[ Looks at servers that were not heard of, the longest silent first: suspect after `suspectAfterMs`, failed after
+--[[ Looks at silent servers, the longest silent first: suspect after `suspectAfterMs`, failed after
 `failedAfterMs` (a new epoch: leases and sessions are expired). When more than half of the watched ones are silent at
-once, that says more about the network or about us: none fails and suspects are held, that is they still take leases.
-The last server that takes leases is held in the same way. A new start that was never heard of is `pending` and not
+once, the network or this service is the likely cause: none fails and suspects are held: they still take leases.
+The last server that takes leases is held in the same way. A new start that has sent nothing yet is `pending` and not
 looked at: it may be loading weights.
 ARGV[1] JSON: {suspectAfterMs, failedAfterMs; cursor: number, by silence; newEpoch: of those that fail}
 Reply: ReviewedServers

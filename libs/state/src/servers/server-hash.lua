@@ -62,7 +62,7 @@ function ServerHash.delete(tx, id)
   redis.call('HDEL', tx.key.serverChosen, id)
 end
 
--- A suspect that is held takes leases: most servers went silent together, which says more about us than about them.
+-- A suspect that is held takes leases: most servers went silent together, so the cause is not the server.
 -- The weight-version gate comes on top, see is_quarantined.
 function ServerHash.takes_leases(server)
   if server.cordoned or server.drainUntilMs then return false end

@@ -99,7 +99,7 @@ end
 
 function Servers.is_usable(tx, server) return ServerHash.takes_leases(server) and not is_quarantined(tx, server) end
 
--- What a person sees. `state` in the hash is only what was heard of the server; what was asked of it stands beside.
+-- The state in replies. `state` in the record is that of the probes; cordon and drain are fields of their own.
 function Servers.shown_state(tx, server)
   if server.state == 'failed' then return 'failed' end
   if server.drainUntilMs then return 'draining' end
@@ -195,7 +195,7 @@ function Servers.expire_epoch(tx, id, epoch)
   redis.call('SADD', tx.key.expiredLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
--- The weights it has now, by the word of its engine or its trainer.
+-- The weights it has now, as reported by its engine or its trainer.
 function Servers.set_version(tx, server, version)
   server.weightVersion = version
   ServerHash.change(tx, server.id, { weightVersion = version })

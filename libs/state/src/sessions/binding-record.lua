@@ -1,9 +1,9 @@
 -- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
--- the session, also those from before it was bound anew. Those without leases stand in the idle set by last use; only
+-- the session, also those from before it was bound again. Those without leases stand in the idle set by last use; only
 -- they may be evicted.
 local BindingRecord = {}
 
-BindingRecord.NO_EPOCH = '' -- the session was cleared and is bound anew by its next lease
+BindingRecord.NO_EPOCH = '' -- the session was cleared and is bound again by its next lease
 function BindingRecord.unpack(packed)
   local server_id, epoch, leases, finished, rank = string.match(packed, '^([^|]*)|(%w*)|(%d+)|(%d)|?(%d*)$')
   return {

@@ -1,6 +1,6 @@
 --[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
 reference, which it owns from then on), its counters and counts. It is there when the last page is; then only the last
-two are kept. When something was dropped between two pages, it begins anew.
+two are kept. When something was dropped between two pages, it begins again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, stamp, tag}   stamp of the trainer, or absent
 Reply: SaveSnapshotPage; a repeat of a complete one gets the same

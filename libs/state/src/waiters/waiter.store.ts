@@ -3,7 +3,7 @@ import type { Granted, Refused, ServerTable } from '../leases/grants';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** The answer of a parked acquire; whoever ran the transition publishes it to `replyTo`. */
+/** The answer of a parked acquire; the caller of the transition publishes it to `replyTo`. */
 export type WaiterAnswer = { acquireId: string; replyTo: string } & ((Granted & { waitedMs: number }) | Refused);
 /** What every transition that makes room may answer. */
 export interface WaiterAnswers {

@@ -13,7 +13,7 @@ function Waiters.park(tx, item, lane)
   Parked.save(tx, item)
 end
 
--- As choose_server, but nobody is let in while the pool is paused or at its own bound.
+-- As Choose.server, but no acquire is granted while the pool is paused or at its own bound.
 function Waiters.place_of(tx, item)
   if not Settings.takes_leases(tx) then return nil, '*' end
   return Choose.server(tx, item)

@@ -1,5 +1,5 @@
 --[[ Compares what a replica has paused with what is recorded. Redis may have lost a record, and with it that the engine
-is to resume: it is recorded as one whose change has ended. One that was given up is not recorded anew.
+is to resume: it is recorded as one whose change has ended. One that was given up is not recorded again.
 ARGV[1] JSON: {steps}   list of {serverId, endpoint, dialect, syncId}, at most 128
 Reply: recorded   list of booleans, in their order: the pause is recorded for that change, was before, and is not given
                   up

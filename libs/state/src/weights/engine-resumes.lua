@@ -1,7 +1,7 @@
 --[[ Which paused engines are to resume: the change they were paused for has ended, or their server has left the pool or
 has another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
-GIVE_UP_MS it is given up, and its entry says so to all replicas while its server is registered, and for as long again.
-When that server answers again after a time without an answer, the engine is listed anew.
+GIVE_UP_MS it is given up, and its entry stays for all replicas while its server is registered, and for as long again.
+When that server answers again after a time without an answer, the engine is listed again.
 ARGV[1] JSON: {cursor}   string
 Reply: EngineResumesPage
 Flags: allow-oom ]]

@@ -1,6 +1,6 @@
 --[[ Whether the engine of a server must empty its prefix cache before the server counts as one of these weights: what
 older weights computed must not be used again. Not when it has them already, when requests were kept over the change
-(mode `keep`, or a change that nobody has begun while some run), or when only its callers can reach it.
+(mode `keep`, or a change without `weights.begin` while some run), or when only its callers can reach it.
 ARGV[1] JSON:
   serverId, weightVersion
   start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or

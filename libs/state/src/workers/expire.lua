@@ -1,5 +1,5 @@
 --[[ Voids worker epochs without a heartbeat for their time to live, at most 128. Nothing expires for one more time to
-live after an outage (nobody ran this script for `gapMs`, so nobody could be heard), and when at least two and more
+live after an outage (no replica ran this transition for `gapMs`), and when at least two and more
 than 30 % of the live workers would expire together.
 ARGV[1] JSON: {gapMs}
 Reply: ExpiredWorkers
@@ -27,7 +27,7 @@ return function(tx, args)
   if last_tick and now - last_tick > args.gapMs then return hold('outage') end
   if hold_until and now < hold_until then return '{"expired":[],"more":false,"held":"' .. meta[3] .. '"}' end
   if #due == 0 then
-    -- The alarm is over: those who were late have been heard again, or are gone.
+    -- The alarm is over: late workers have sent a heartbeat, or are gone.
     if hold_until then redis.call('HDEL', tx.key.meta, 'holdUntilMs', 'holdReason') end
     return '{"expired":[],"more":false}'
   end

@@ -1,7 +1,7 @@
 --[[ Keeps a worker epoch, and with it all its leases and attempts, and tells what the counts hold for it.
 ARGV[1] JSON: {workerId, workerEpoch}
 Reply: WorkerHeartbeatReply; leaseDigest: string, the sum of the sequences, not yet reduced modulo 2^40
-Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register anew.
+Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register again.
 Flags: allow-oom ]]
 return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then

@@ -71,7 +71,7 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   /**
-   * `ready` that is missing counts as ready, as Kubernetes says. A pod that ends is never ready; it may be in several
+   * `ready` that is missing counts as ready, as in Kubernetes. A pod that ends is never ready; it may be in several
    * slices.
    */
   private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
