@@ -181,7 +181,7 @@ export class RedisPayloadStore extends PayloadStore {
   async removeAll(of: PayloadJob): Promise<void> {
     const job = jobOf(of);
     for (let items: string[]; ;) {
-      items = await available(this.redis.zrange(this.indexOf(job), 0, LIMITS.page - 1));
+      items = await available(this.redis.zrange(this.indexOf(job), '0', String(LIMITS.page - 1)));
       if (items.length === 0) break;
       await this.scripts.run(REMOVE, job, { items });
     }
