@@ -37,7 +37,7 @@ export class ReferenceRun {
     private readonly dataSet: readonly PromptRecord[],
     private readonly system: StartedSystem,
     private readonly display: ProgressDisplay,
-    /** For files that nobody asked for. */
+    /** For files without an option. */
     private readonly folder: string,
     private readonly speed: number,
     private readonly signal: AbortSignal,

@@ -94,14 +94,14 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
       const made = { text: first.text, tokenIds: first.tokenIds, tokenCount: cutAt };
       const rest = await adapter.generate(attempt(prompt, { made, sampling: {} }));
       expect(rest.finishReason).toBe('stop');
-      // The engine itself is asked for the token ids of the prompt, where it says those of the response.
+      // The engine itself is asked for the token ids of the prompt, where it returns those of the response.
       expect(rest.resumedBy).toBe(uncut.tokenIds ? 'tokens' : 'text');
       expect(first.text + rest.text).toBe(uncut.text);
       if (uncut.tokenIds) expect([...first.tokenIds!, ...rest.tokenIds!]).toEqual(uncut.tokenIds);
     }
   });
 
-  it('keeps the tokens of an aborted attempt, leaves nothing in the engine, and goes on from there', async () => {
+  it('keeps the tokens of an aborted attempt, leaves nothing in the engine, and continues from there', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const prompt = prompts[0]!;
     const uncut = await adapter.generate(attempt(prompt));
@@ -151,7 +151,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     await expect.poll(() => inEngine(simulator.url)).toBe(0);
   });
 
-  it('is paused with what runs ended or kept, takes new requests meanwhile, and goes on', async () => {
+  it('is paused with what runs ended or kept, takes new requests meanwhile, and continues', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     const end = new AbortController();
     const kept = adapter.generate(attempt(text), { signal: end.signal });
@@ -170,7 +170,7 @@ describe.each(['vllm', 'sglang'] as const)('%s abort and load', (dialect) => {
     end.abort();
   });
 
-  it('is paused by waiting, or says that it cannot', async () => {
+  it('is paused by waiting, or reports that it cannot', async () => {
     const adapter = createEngineAdapter(dialect, simulator.url);
     if (dialect === 'sglang') {
       await expect(adapter.pause('wait')).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });

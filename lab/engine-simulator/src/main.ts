@@ -4,7 +4,7 @@ import Table from 'cli-table3';
 import { readOptions } from './options';
 import { startSimulator, type RunningSimulator } from './simulator';
 
-/** Starts the engines, says where they are, and stays until SIGINT or SIGTERM. */
+/** Starts the engines, prints their addresses, and stays until SIGINT or SIGTERM. */
 async function main(): Promise<void> {
   const options = readOptions(process.argv);
   const readyFile = process.env.READY_FILE;

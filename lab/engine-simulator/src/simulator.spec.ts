@@ -29,7 +29,7 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
-  it('takes the time the model says', async () => {
+  it('takes the time of the model', async () => {
     const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0 };
     const simulator = await startEngine('vllm', { parameters });
     const adapter = createEngineAdapter('vllm', simulator.url);
@@ -93,7 +93,7 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
-  it('loses time it could not keep up with, and says which share', () => {
+  it('loses time it could not keep up with, and reports which share', () => {
     const clock = new WallClock(100, 50, 0);
     expect(clock.step(40, true)).toBe(4);
     expect(clock.step(140, true)).toBe(5);

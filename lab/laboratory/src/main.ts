@@ -15,7 +15,7 @@ program.parseAsync().catch((error: unknown) => {
   process.exitCode = 1;
 });
 
-/** Wrong input says what is wrong and no more; anything else shows where it happened. */
+/** Wrong input prints its error only; any other error prints its stack. */
 function describe(error: unknown): string {
   if (error instanceof RangeError || (error instanceof Error && 'code' in error)) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

@@ -29,7 +29,7 @@ export const STEP_OVERHEAD_SECONDS = 2;
  * Share of the rollout in a synchronous training step (RollPacker: 66 to 72 %): turns a rollout's speed into a step's.
  */
 export const ROLLOUT_SHARE = 0.7;
-/** Text prompts, and prompts with images, tokens. No source says; they matter little beside the responses. */
+/** Text prompts, and prompts with images, tokens. No source has them; they matter little beside the responses. */
 const TEXT_PROMPT = 256;
 const IMAGE_PROMPT = 1_024;
 /** Effective bandwidth of a KV transfer between servers. */

@@ -154,7 +154,7 @@ function findEngineFieldsFault(engineFields: unknown): Fault | undefined {
     : { field: `engineFields.sampling_params.${inner}`, reason: 'is set by Broomwagon' };
 }
 
-/** True when a prompt holds something besides text: its token ids alone do not say all of it. */
+/** True when a prompt holds something besides text: its token ids alone are not the whole prompt. */
 export function isMultimodal({ messages, engineFields = {} }: Prompt): boolean {
   if (['image_data', 'video_data', 'audio_data'].some((field) => engineFields[field] !== undefined)) return true;
   return (

@@ -34,12 +34,12 @@ export function requestIdOf(job: JobId, groupId: GroupId, sampleIndex: number): 
   return `${idPart(job)}/${idPart(groupId)}/${sampleIndex}`;
 }
 
-/** An id as it stands within a composed one. */
+/** An id as a part of a composed one. */
 export function idPart(id: string): string {
   return id.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** The id again that stands within a composed one. */
+/** The id of a part of a composed one. */
 export function idOfPart(part: string): string {
   return part.replaceAll('~1', '/').replaceAll('~0', '~');
 }

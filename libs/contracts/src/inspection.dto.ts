@@ -189,7 +189,7 @@ export class ListSessionsRequest extends ScanRequest {
 export interface SessionStatus {
   /** The session. */
   sessionId: string;
-  /** Its server; absent if its next lease binds it anew. */
+  /** Its server; absent if its next lease binds it again. */
   serverId?: ServerId;
   /** Epoch of that server. */
   serverEpoch?: Epoch;

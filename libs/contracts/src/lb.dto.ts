@@ -25,7 +25,7 @@ export interface LeaseGrant extends GrantedServer {
 
 /**
  * `lb.acquire-many`: many acquires, which never wait (waitMs of the items must be absent or 0). An item without room in
- * the reply is answered REPLY_FULL; `details.granted` says whether the caller holds its lease, and the same item sent
+ * the reply is answered REPLY_FULL; `details.granted` is true if the caller holds its lease, and the same item sent
  * again returns the full answer.
  */
 export class AcquireManyRequest extends WorkerRequest {

@@ -52,7 +52,7 @@ export class RequeuedSample {
 /**
  * `longtail.requeue`: a worker, or an agent loop of the trainer, returns unfinished samples with their tokens. As after
  * a cut, the whole group goes to the long-tail queue, with its finished samples. Without a worker, an operator names
- * samples that run: their workers are told to stop, and the group waits in the queue when they have confirmed.
+ * samples that run: their workers get a command to stop, and the group waits in the queue when they have confirmed.
  */
 export class RequeueRequest extends JobRequest {
   /** The worker that returns the samples; with `workerEpoch`. Absent: an operator. */

@@ -155,7 +155,7 @@ export class RebalanceStatusRequest extends PlanRequest {
 
 export const MOVE_STATES = ['planned', 'sent', 'moved', 'completed-first', 'superseded', 'expired', 'refused'] as const;
 /**
- * State of a move. `planned`: not sent. `sent`: its worker was told; the command is repeated until it confirms.
+ * State of a move. `planned`: not sent. `sent`: its worker has the command, which is repeated until it confirms.
  * `moved`: pending and bound to its new server, or already on it. `completed-first`: the request finished before.
  * `superseded`: a cut, an abort or a failure came first. `expired`: its worker did not confirm in time, and the request
  * stays on its server. `refused`: nothing was done.

@@ -3,7 +3,7 @@ export interface HostAndPort {
   port: number;
 }
 
-/** What an address of Redis says: one server, some nodes of a Cluster, or Sentinels and the primary they watch. */
+/** The parts of an address of Redis: one server, some nodes of a Cluster, or Sentinels and the primary they watch. */
 export interface RedisAddress {
   kind: 'server' | 'cluster' | 'sentinel';
   usesTls: boolean;
@@ -15,7 +15,7 @@ export interface RedisAddress {
   primaryName?: string;
 }
 
-/** Named to who has given a wrong address. */
+/** Named in the error about a wrong address. */
 export const REDIS_ADDRESS_FORMS =
   'redis://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://host:26379,host:26379/name-of-primary';
 
@@ -30,7 +30,7 @@ export function parseRedisAddress(url: string): RedisAddress | undefined {
   const hosts = hostList.split(',').map((one) => parseHost(one, DEFAULT_PORTS[kind]));
   if (!hosts.every((one) => one !== undefined)) return undefined;
   if (kind === 'server' && hosts.length > 1) return undefined;
-  // A Cluster has no numbered databases, and Sentinels know their primaries by names.
+  // A Cluster has no numbered databases, and Sentinels name their primaries.
   if ((kind === 'cluster' && path !== '') || (kind === 'sentinel' && path === '')) return undefined;
   const credentials = login === undefined ? {} : parseLogin(login);
   if (credentials === undefined) return undefined;

@@ -161,7 +161,7 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * `request.fail`: the attempt ends without completing. The recorded intent decides the next state of the request: after
  * a cut `unfinished`, otherwise `pending`, or `failed` above the limits. `payload-full`: the quota of the job has no
  * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
- * group as `abortScope` of the round says. The reasons `engine-error`, `engine-rejected` and, if not retryable,
+ * group according to `abortScope` of the round. The reasons `engine-error`, `engine-rejected` and, if not retryable,
  * `payload` count as failures (`maxFailures` of the policy); all others without a command count as returns
  * (`maxReturns`).
  */

@@ -8,7 +8,7 @@ export type CancelMode = (typeof CANCEL_MODES)[number];
 
 /**
  * `round.cancel`: cancels a round that is not closed. Its step is not counted, and another round may be opened with
- * another roundId. Workers are told as in a cut.
+ * another roundId. Workers get the same command as in a cut.
  */
 export class CancelRoundRequest extends RoundRequest {
   /**
@@ -28,6 +28,6 @@ export interface CancelRoundReply extends StampedReply {
   state: 'cancelled';
   /** As in the request. */
   mode: CancelMode;
-  /** Number of groups that are requeued or dropped; `round.status` says `settled` when all are. */
+  /** Number of groups that are requeued or dropped; `round.status` has `settled` when all are. */
   groups: Integer;
 }

@@ -109,7 +109,7 @@ export function IsAttempt(): PropertyDecorator {
 
 /**
  * A stamp as replies to a trainer carry it: the generation of the pool and the sequence of its last event. A trainer
- * passes on the last one it got; when Redis has lost what it stands for, the answer is GENERATION_CHANGED.
+ * sends the last one with its next call; if Redis has lost changes since then, the answer is GENERATION_CHANGED.
  */
 export function IsStamp(): PropertyDecorator {
   return applyDecorators(

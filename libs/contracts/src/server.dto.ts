@@ -97,7 +97,7 @@ export class UpdateServerRequest extends ServerRequest {
 }
 /**
  * `server.drain`: stops new leases and removes the server with its last lease, or at the deadline with all remaining
- * ones (`worker.sync` tells their holders). A repeat can only make the deadline earlier.
+ * ones (their holders learn it from `worker.sync`). A repeat can only make the deadline earlier.
  */
 export class DrainServerRequest extends ServerRequest {
   /** Time until the deadline, milliseconds; at most 7 days. */

@@ -1,9 +1,9 @@
 import { idOfPart, idPart } from './ids';
 
 /**
- * How ids stand inside the services: in keys, packed records, references and composed ids. On the wire they are what
+ * The form of ids inside the services: in keys, packed records, references and composed ids. On the wire they are what
  * the caller chose; a service encodes those of a request when it has checked them, and decodes those of what it sends
- * (decisions/0037). So nothing in between has to know what an id may hold.
+ * (decisions/0037). So all code in between may treat ids as plain texts.
  */
 
 /** What an encoded id is made of, beside `/` between the parts of a composed one. It needs no encoding. */
@@ -73,7 +73,7 @@ export function wireRecord(fields: Record<string, unknown>): Record<string, unkn
   return wireFields(fields, wireMessage);
 }
 
-/** @param otherwise for texts of fields whose names say nothing */
+/** @param otherwise for texts of all other fields */
 function wireValue(value: unknown, decode?: Decode, otherwise?: Decode): unknown {
   if (typeof value === 'string') return decode === undefined ? value : decode(value);
   if (typeof value !== 'object' || value === null || value instanceof Error) return value;

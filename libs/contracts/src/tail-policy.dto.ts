@@ -47,7 +47,7 @@ export type DispatchOrder = (typeof DISPATCH_ORDERS)[number];
 
 const FINITE = { allowNaN: false, allowInfinity: false };
 
-/** The tail policy of a round, as data. libs/policies/src/tail says which fields can be combined. */
+/** The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined. */
 export class TailPolicy {
   /** What happens to the slowest groups. */
   @IsIn(TAIL_POLICIES) name!: TailPolicyName;

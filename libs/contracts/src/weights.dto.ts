@@ -52,7 +52,7 @@ class EndWeightsRequest {
 }
 /**
  * `weights.commit`: the engines have the new weights. Servers that do not report the version are `quarantined` until
- * they do; `requiredWeightVersion` in the replies of their heartbeats tells them.
+ * they do; the replies of their heartbeats have `requiredWeightVersion`.
  */
 export class CommitWeightsRequest extends EndWeightsRequest {}
 /**

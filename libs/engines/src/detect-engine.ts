@@ -21,7 +21,7 @@ export interface DetectedEngine extends EngineDescription {
 
 /**
  * Finds out what answers at a URL: vLLM, SGLang, then plain OpenAI, which the other two would pass for.
- * ENGINE_UNREACHABLE when nothing answers; ENGINE_PROTOCOL, with what was said, when it is none of the three.
+ * ENGINE_UNREACHABLE when nothing answers; ENGINE_PROTOCOL, with the answers, when it is none of the three.
  */
 export async function detectEngine(
   url: string,

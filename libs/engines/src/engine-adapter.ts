@@ -6,7 +6,7 @@ export interface EngineDescription {
   model: string;
   /** Identity of this start of the engine; absent when it has none. */
   instanceId?: string;
-  /** Of the weights it has, where it says so (SGLang) and it is a number. */
+  /** Of the weights it has, where the engine reports it (SGLang) as a number. */
   weightVersion?: number;
   capabilities: EngineCapabilities;
 }
@@ -45,7 +45,7 @@ export interface GenerationResult {
   tokenCount: number;
   /** `aborted`: the caller's signal fired, or else the engine ended it by itself; going on later is possible. */
   finishReason: 'stop' | 'length' | 'aborted';
-  /** The engine's own word: the stop string or token, or its finish reason when it is none of ours. */
+  /** As the engine reports it: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;
   logprobs?: number[];
   /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
@@ -64,12 +64,12 @@ export interface GenerateOptions {
   onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
   /**
    * Called before the end when it was stopped or has failed and the engine has not answered the abort by id: it may
-   * still be at work. Say it again by {@link EngineAdapter.abort}. Must not throw.
+   * still be at work. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
 }
 
-/** What an engine says about its load. */
+/** The load that an engine reports. */
 export interface EngineLoad {
   running: number;
   waiting: number;
@@ -81,12 +81,12 @@ export interface EngineLoad {
   uncachedTokens?: number;
 }
 
-/** What an engine says of itself at a probe; each is absent when it was not asked for, or did not answer. */
+/** What an engine reports at a probe; a field is absent if it was not asked for, or has no answer. */
 export interface EngineReport {
   load?: EngineLoad;
   /** Its own time, seconds since 1970: another start has another. */
   startedAtSeconds?: number;
-  /** Of the weights it has; -1 when it says that it has no number for them. */
+  /** Of the weights it has; -1 if the engine reports that it has no number for them. */
   weightVersion?: number;
 }
 
@@ -106,9 +106,9 @@ export interface EngineAdapter {
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
-  /** What it says of itself, in as few calls as that takes. Never throws. */
+  /** What the engine reports, in as few calls as possible. Never throws. */
   report(): Promise<EngineReport>;
-  /** Resolves when the engine says it is healthy. ENGINE_REJECTED when it lives and refuses to say so (4xx). */
+  /** Resolves when the engine reports that it is healthy. ENGINE_REJECTED when it answers with 4xx. */
   health(signal?: AbortSignal): Promise<void>;
   /**
    * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when

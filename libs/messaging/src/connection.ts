@@ -97,8 +97,8 @@ export class MessagingConnection {
 
 /**
  * Connects to NATS; afterwards the connection reconnects for ever.
- * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and TLS that does not come
- * about, fail at once, and the error says what to set.
+ * Until `startDeadlineMs` a server that is not up yet is tried again; wrong credentials, and a failed TLS
+ * handshake, fail at once, and the error names the setting.
  * @throws BroomwagonError UNAVAILABLE
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {

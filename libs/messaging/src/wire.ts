@@ -7,14 +7,14 @@ export const ERROR_HEADER = 'Nats-Service-Error';
 /** Header with the code of an error. */
 export const ERROR_CODE_HEADER = 'Nats-Service-Error-Code';
 /**
- * Header by which a caller says how long it waits for the reply, in milliseconds. What a service reads later than that
- * is not begun. The reply to a caller that says it names its replica.
+ * Header with the time that a caller waits for the reply, in milliseconds. A service that reads the message later does
+ * not process it. The reply to a message with this header names its replica.
  */
 export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
 /** Header of a reply with the id of the replica that made it, which also listens on a separate subject. */
 export const REPLICA_HEADER = 'Broomwagon-Replica';
 
-/** A JSON object as it stands on the wire. */
+/** A JSON object as it is sent. */
 export type JsonObject = Record<string, unknown>;
 
 /** One escape of a JSON text: a surrogate pair, half of one, or any other. */
@@ -49,7 +49,7 @@ function withoutHalves(text: string): string {
   return text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? '\\ufffd' : escape));
 }
 
-/** How long the caller waits, milliseconds; infinite when it does not say, or says nonsense. */
+/** How long the caller waits, milliseconds; infinite without the header, or if the header is not a number. */
 export function timeoutMsOf(given: MsgHdrs | undefined): number {
   const timeoutMs = Number(given?.get(TIMEOUT_HEADER) || Number.NaN);
   return timeoutMs > 0 ? timeoutMs : Infinity;
@@ -78,7 +78,7 @@ function encodeError(error: BroomwagonError): EncodedError {
 
 /**
  * Publishes a reply: a body or an error. Never throws: a body that cannot be written or is over the server's limit
- * becomes an error reply, and with the connection gone there is nobody to tell.
+ * becomes an error reply; nothing is sent over a closed connection.
  * @param own headers of the replica that answers
  * @returns the error that went out instead of the body, if any
  */

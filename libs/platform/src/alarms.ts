@@ -19,8 +19,8 @@ export class Alarms {
   }
 
   /**
-   * One look.
-   * @param subject what is looked at: at most one alarm of it is on in a pool
+   * Compares the present alarm of a subject with the last one.
+   * @param subject what is examined: it has at most one alarm in a pool
    * @param name of the alarm, as in `alarms_total`; undefined = there is none
    */
   look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {

@@ -67,7 +67,7 @@ export class Metrics {
     );
   }
 
-  /** Takes away all series of gauges with this label: what they told of is gone. */
+  /** Removes all series of gauges with this label, for example those of a deleted pool. */
   async forget(label: string, value: string): Promise<void> {
     for (const metric of this.registry.getMetricsAsArray()) {
       if (!(metric instanceof Gauge)) continue;

@@ -56,7 +56,7 @@ export function findEngines(
 /** What the round before has cut needs a moment to end. */
 const QUIESCE_WAIT_MS = 2_000;
 
-/** The engines of a pool, as the load-balancer is told about them. */
+/** The engines of a pool, as they are registered at the load-balancer. */
 export class Fleet {
   private firstVersion = 0;
   private poolVersion = 0;

@@ -14,7 +14,7 @@ export class StepCounts {
   /** Of the job at the end, once its last round is folded. */
   ofJob: RequestCounts | undefined;
 
-  /** @param onStep called once for each step, when its counts are there */
+  /** @param onStep called once for each step, when its counts are final */
   constructor(
     private readonly operations: Operations,
     private readonly job: JobId,
@@ -26,7 +26,7 @@ export class StepCounts {
     this.unsettled.add(report);
   }
 
-  /** One look: counts are read again, and the step told, once its round is settled. */
+  /** Reads counts once; the step is reported when its round is settled. */
   async settle(): Promise<void> {
     for (const report of this.unsettled) {
       const settled = await this.read(report);

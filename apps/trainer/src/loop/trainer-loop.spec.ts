@@ -299,13 +299,13 @@ describe('the trainer loop', () => {
     const coordinator = new FakeCoordinator();
     let taken = false;
     coordinator.before = (operation) => {
-      // The first word of a job is said without an epoch.
+      // The first call for a job has no epoch.
       if (operation !== word || taken || !coordinator.calls.includes('round.open')) return;
       taken = true;
       void coordinator.client.callWithRetry('p', 'round.takeover', { job: 'j', takeoverId: 't' }, { deadlineMs: 1 });
     };
     await expect(trainer(coordinator).run()).rejects.toMatchObject({ code: 'FENCED' });
-    // Nothing after the takeover, its own call, and the word that was refused.
+    // Nothing after the takeover, its own call, and the refused call.
     const after = coordinator.calls.slice(coordinator.calls.indexOf('round.takeover') + 1);
     expect(after[0]).toBe(word);
     // It only asks whether Redis was set back.

@@ -61,7 +61,7 @@ export class TrainerLoop {
   private lostPrompts: GroupId[] = [];
   readonly counts: StepCounts;
 
-  /** @param operations shared with all other callers of this trainer, so that each learns of a loss */
+  /** @param operations shared with all other callers of this trainer, so that each call detects a loss */
   constructor(
     private readonly operations: Operations,
     private readonly settings: TrainerLoopSettings,

@@ -15,7 +15,7 @@ export interface TrainerLoopSettings extends GroupSettings {
   policy: TailPolicy;
   /**
    * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is
-   * trained again, and Redis is told what it has lost of it. Absent: a new job.
+   * trained again, and Redis gets back what it has lost of it. Absent: a new job.
    */
   held?: readonly HeldStep[];
   /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
@@ -28,7 +28,7 @@ export interface IdleMeter {
   begin(): Promise<void>;
   /** Called at each look at the round. */
   observe?(): Promise<void>;
-  /** Idle share since `begin`; null when it cannot be told. */
+  /** Idle share since `begin`; null if it is unknown. */
   end(): Promise<number | null>;
 }
 
@@ -43,7 +43,7 @@ export interface TrainerLoopHooks {
   setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number | void>;
   /** At each look at the open round. */
   onStatus?(status: RoundStatus): void;
-  /** Redis had lost what was done last; the trainer has told it what it has trained. */
+  /** Redis had lost what was done last; the trainer has reported what it has trained. */
   onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
   /** Prompts or tokens of these groups are not in the payload store: they are submitted again. */
   onMissing?(groupIds: readonly GroupId[]): void;

@@ -27,7 +27,7 @@ export async function readPrompts(source: string): Promise<PromptRecord[]> {
   }
 }
 
-/** As {@link readPrompts}, from a stream; `name` stands in the messages. */
+/** As {@link readPrompts}, from a stream; `name` is the name in the messages. */
 export async function readPromptLines(stream: Readable, name: string): Promise<PromptRecord[]> {
   const records: PromptRecord[] = [];
   const lineOfId = new Map<string, number>();

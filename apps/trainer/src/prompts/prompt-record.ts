@@ -4,7 +4,7 @@ import type { Prompt } from '@broomwagon/contracts';
 export interface PromptRecord {
   /** Group id; unique in the data set. */
   id: string;
-  /** Where it stands in the file, 1-based. */
+  /** Number of its line in the file, from 1. */
   line: number;
   prompt: Prompt;
   domain?: string;

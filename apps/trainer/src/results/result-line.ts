@@ -32,7 +32,7 @@ export interface ResultLine {
   segments: ResultSegment[];
 }
 
-/** The line of a sample from its segments and what stands behind their references, in the same order. */
+/** The line of a sample from its segments and their payloads, in the same order. */
 export function resultLineOf(
   sample: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'roundId' | 'finishReason'>,
   segments: readonly Segment[],
@@ -65,6 +65,6 @@ export function resultLineOf(
 
 /** Where trained samples go. */
 export interface ResultSink {
-  /** All samples of one round, before the round is closed: from here on its step is trained, whatever Redis says. */
+  /** All samples of one round, before the round is closed: from here on its step is trained, also if Redis loses it. */
   writeRound(round: { roundId: string; step: number }, lines: readonly ResultLine[]): Promise<void>;
 }

@@ -13,14 +13,14 @@ interface RecordedStep extends HeldStep {
 }
 
 /**
- * Results as JSONL, a step at a time, and beside them a record of the steps that are there as a whole (`<file>.steps`):
+ * Results as JSONL, a step at a time, and beside them a record of the complete steps (`<file>.steps`):
  * a trainer that continues the job of another trainer reads from it which groups are held.
  */
 export class ResultsFile implements ResultSink {
   private constructor(
     private readonly results: FileHandle,
     private readonly record: FileHandle,
-    /** Where the last step that is there as a whole ends in both. */
+    /** Where the last complete step ends in both. */
     private ends: { results: number; record: number },
     /** What the file held when it was opened. */
     readonly held: readonly HeldStep[],
@@ -32,8 +32,8 @@ export class ResultsFile implements ResultSink {
   }
 
   /**
-   * Goes on behind the last step that is there as a whole; what was written of another one is removed.
-   * @throws UsageError when there are results without a record: nobody can say which of them are whole
+   * Continues after the last complete step; what was written of another one is removed.
+   * @throws UsageError when there are results without a record: it is unknown which of them are complete
    */
   static async resume(path: string): Promise<ResultsFile> {
     const size = await sizeOf(path);
@@ -68,7 +68,7 @@ export class ResultsFile implements ResultSink {
       end = await writeAt(this.results, batch, end);
       batch = '';
     }
-    // The record must not say more than a machine without power has kept.
+    // The record must not name results that are not on the disk yet.
     await this.results.datasync();
     const recorded: RecordedStep = { step, bytes: end, groups: trainedGroupsOf(lines) };
     const record = await writeAt(this.record, lineOf(recorded), this.ends.record);

@@ -27,7 +27,7 @@ export interface AbortReport {
   /** From the sending of `request.abort` for one request to its answer `aborted`. */
   abortP50Ms: number;
   abortP99Ms: number;
-  /** One plan of the rebalancer for 1,000 servers and 100,000 requests, as `bench plan` says. */
+  /** One plan of the rebalancer for 1,000 servers and 100,000 requests, as in `bench plan`. */
   planMs: number;
   /** `answer` as above; `command`: to the command that reaches the holder. */
   rows: { kind: Kind; aborts: number; answer: LatencySummary; command: LatencySummary }[];

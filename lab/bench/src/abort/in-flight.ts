@@ -125,7 +125,7 @@ export class InFlight {
     }
   }
 
-  /** Claims a page, takes a lease for each, and says that it runs. */
+  /** Claims a page, takes a lease for each, and reports that it runs. */
   private async run(state: PoolState, requests: RequestStore, worker: BenchWorker, claimId: string): Promise<void> {
     const { claims } = await requests.claim(this.pool, { claimId, ...worker, max: LIMITS.claimsPerCall });
     if (claims.length === 0) throw new Error('Nothing to claim');

@@ -5,7 +5,7 @@ import { plainTable } from '../table';
 import type { Scaling } from './scaling';
 import { OPEN_RATES, ratesOf, type CpuMicroseconds, type Row, type Throughput } from './throughput';
 
-/** What `--json` holds; README.md of bench says what each number means. */
+/** What `--json` holds; README.md of bench explains each number. */
 export interface AcquireReport {
   measuredAt: string;
   machine: string;

@@ -1,7 +1,7 @@
 import { type AbortAttemptsCommand, workerCommandSubject } from '@broomwagon/contracts';
 import type { NatsConnection } from 'nats';
 
-/** Hears what the workers of a pool are told, in their place. */
+/** Receives the commands for the workers of a pool, in their place. */
 export class AbortCounter {
   private told = new Set<string>();
   private wanted = 0;
@@ -16,7 +16,7 @@ export class AbortCounter {
     });
   }
 
-  /** Forgets what was heard. @returns when the last of so many different attempts was told to end, `performance.now` */
+  /** Forgets all commands. @returns when the last of so many different attempts got its command, `performance.now` */
   expect(count: number): Promise<number> {
     this.told = new Set();
     this.wanted = count;

@@ -37,7 +37,7 @@ const ROWS = {
 } as const;
 type RowName = keyof typeof ROWS;
 
-/** What `--json` holds; README.md of bench says what each number means. */
+/** What `--json` holds; README.md of bench explains each number. */
 export interface CoordinatorReport {
   measuredAt: string;
   machine: string;
@@ -109,7 +109,7 @@ class CoordinatorBench {
     await stage
       .child<{ natsUrl: string; subject: string }, void>('raw/echo.main.js')
       .ask({ natsUrl: nats.url, subject: ECHO_SUBJECT });
-    // Nobody serves the pool of the raw scripts.
+    // No service serves the pool of the raw scripts.
     const { scripts: _, ...served } = POOLS;
     const coordinator = await stage.startApp('trainer-coordinator', 'coordinator', Object.values(served), redis);
     const connection = await connectNats({ url: nats.url });

@@ -7,7 +7,7 @@ const PAGE: number = LIMITS.page;
 const KEPT_MS = 600_000;
 const INPUT = 'requests that run under leases';
 
-/** Moves of requests and leases that run, and the end of what nobody confirms. */
+/** Moves of requests and leases that run, and the end of those without a confirmation. */
 export class MoveCases {
   private readonly moves;
   private readonly requests;

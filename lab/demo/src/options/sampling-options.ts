@@ -4,7 +4,7 @@ import { validate } from '@broomwagon/messaging';
 import { InvalidArgumentError, type Command } from 'commander';
 import { decimal } from './numbers';
 
-/** Adds the options that say how engines sample. */
+/** Adds the options for the sampling of engines. */
 export function addSamplingOptions(command: Command): Command {
   return command
     .option('--temperature <x>', 'sampling temperature (default: 1)', decimal(0, 100))

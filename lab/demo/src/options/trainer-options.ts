@@ -30,7 +30,7 @@ export interface TrainerOptions {
   /** Every event of the pool, one line each, for the laboratory. */
   recordEvents?: string;
   results?: string;
-  /** Go on with `job` behind the steps that `results` holds. */
+  /** Continue `job` after the steps that `results` has. */
   continue: boolean;
   /** Token budget of one sample; undefined = what the engines are set up for. */
   maxTokens?: number;

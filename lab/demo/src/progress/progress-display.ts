@@ -25,7 +25,7 @@ export class ProgressDisplay {
     if (!this.live || now - this.lastDrawMs < REDRAW_MS) return;
     this.lastDrawMs = now;
     this.clear();
-    // A terminal that does not know its width says 0.
+    // A terminal of unknown width reports 0.
     const lines = renderProgress(view, this.output.columns || DEFAULT_COLUMNS);
     this.output.write(`${lines.join('\n')}\n`);
     this.drawn = lines.length;

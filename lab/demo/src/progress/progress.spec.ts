@@ -46,7 +46,7 @@ describe('progress', () => {
     for (const line of renderProgress({ ...view, servers }, 40)) expect(line.length).toBeLessThan(40);
   });
 
-  it('says a finished step in one line', () => {
+  it('prints a finished step in one line', () => {
     const step = {
       ...view,
       roundId: 'r',
@@ -69,7 +69,7 @@ describe('progress', () => {
     expect(terminal.written().endsWith('\u001B[3F\u001B[0Jstep done\n')).toBe(true);
   });
 
-  it('only says lines where there is no terminal', () => {
+  it('only prints lines where there is no terminal', () => {
     const pipe = output(false);
     const display = new ProgressDisplay(pipe);
     display.show(view);
@@ -78,7 +78,7 @@ describe('progress', () => {
   });
 });
 
-it('says what Redis had lost', () => {
+it('prints what Redis had lost', () => {
   expect(renderReconciled({ lostSteps: [3, 4], lostGroups: 2 })).toMatch(
     /the trained steps 3, 4 and 2 submitted groups/,
   );

@@ -67,7 +67,7 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/on 2 engines, 8 groups per training step/);
   });
 
-  it('says why it is invalid', () => {
+  it('prints why it is invalid', () => {
     expect(reportText(report({ clockLagShare: 0.2, notes: ['This report is invalid: lag'] }))).toMatch(
       /This report is invalid: lag/,
     );

@@ -31,7 +31,7 @@ export class Interruption {
 
   /** The work, or Interrupted as soon as a signal comes. */
   async or<T>(work: Promise<T>): Promise<T> {
-    // Whatever the work says after the interruption is of no interest.
+    // Output of the work after the interruption is dropped.
     work.catch(() => undefined);
     return Promise.race([work, this.interrupted]);
   }

@@ -27,7 +27,7 @@ describe('the watch over servers and engines of others', () => {
         }) as LoadBalancerStatus,
     }) as unknown as Operations;
 
-  it('says when a server stops answering and when it answers again, once each', async () => {
+  it('prints when a server stops answering and when it answers again, once each', async () => {
     let answers = true;
     let looks = 0;
     const server = serverThat(async () => {
@@ -58,7 +58,7 @@ describe('the watch over servers and engines of others', () => {
     ).rejects.toThrow(/Redis at r:1 has not answered for 0\.02 s/);
   });
 
-  it('says when an engine fails and when it is ready again; the run goes on', async () => {
+  it('prints when an engine fails and when it is ready again; the run continues', async () => {
     let states = ['ready', 'ready'];
     const watch = watchEngines(
       fleetOf(() => states),

@@ -17,7 +17,7 @@ export interface OutageOptions {
 }
 
 /**
- * Watches a NATS or Redis server that was given by its address: says when it stops answering and when it answers again.
+ * Watches a NATS or Redis server that was given by address: prints when it stops answering and when it answers again.
  * @throws RunFailure when it has not answered for `giveUpAfterMs`
  */
 export async function watchServer(server: ServerHandle, options: OutageOptions): Promise<void> {

@@ -153,7 +153,7 @@ export class RolloutSystem {
     await this.startService('admin-api', 'admin-api', environment);
     const { port } = await readJson<{ port: number }>(join(this.folder, 'admin-api.json'));
     const address = `http://127.0.0.1:${port}`;
-    // The console takes the token out of the fragment, which a browser sends to nobody.
+    // The console takes the token out of the fragment, which a browser does not send.
     this.say(`Console:   ${address}/#token=${token}`);
     this.say(`REST API:  ${address}/api/v1 (docs/admin-api.md)`);
     this.say(`Token:     ${token}`);

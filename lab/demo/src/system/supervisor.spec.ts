@@ -22,7 +22,7 @@ describe('the supervisor', () => {
 
   const program = (code: string): [string, ...string[]] => [process.execPath, '-e', code];
 
-  it('starts a killed service again and says so', async () => {
+  it('starts a killed service again and prints it', async () => {
     const supervisor = new Supervisor((line) => said.push(line));
     const service = await group.start({ name: 'svc', command: program('setInterval(() => {}, 1000)') });
     const before = service.pid;
@@ -45,7 +45,7 @@ describe('the supervisor', () => {
     expect(said.filter((line) => line.includes('it is restarted'))).toHaveLength(3);
   });
 
-  it('goes on for as long as a service dies only now and then', async () => {
+  it('continues for as long as a service dies only now and then', async () => {
     let nowMs = 0;
     const supervisor = new Supervisor(
       (line) => said.push(line),

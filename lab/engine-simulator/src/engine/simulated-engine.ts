@@ -248,7 +248,7 @@ export class SimulatedEngine {
     if (this.leave(live, reason)) live.sink.end(reason);
   }
 
-  /** The client has gone: nobody is told. */
+  /** The client has gone: no end is reported. */
   private drop(key: string): void {
     const live = this.live.get(key);
     if (!live) return;

@@ -1,5 +1,5 @@
 /**
- * The tokens of a simulated response. Token i is a function of (prompt, sample, i), so a resumed response goes on
+ * The tokens of a simulated response. Token i is a function of (prompt, sample, i), so a resumed response continues
  * with exactly the tokens the uncut one would have had. Generated ids are 1,000,000 and up, far above any real
  * vocabulary, and generated text is words ` t<number>`: where the prompt ends and what was made begins can be read
  * from a resume prompt alone. The first token is the sample's key itself, so that too can be read back.

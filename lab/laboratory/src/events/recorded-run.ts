@@ -9,7 +9,7 @@ export interface RecordedRound {
   openedAtMs: number;
   completedAtMs: number;
 }
-/** What a stream of events says of one job. */
+/** What a stream of events has about one job. */
 export interface RecordedRun {
   job: string;
   policy: string;

@@ -6,7 +6,7 @@ import type { Experiment } from './experiment';
 import { runSetup } from './run-setup';
 
 const TIERS = [64, 32, 16, 8, 4];
-/** The published rule looks every 1,000 decode steps; ours may look more often, since nobody has to stop for it. */
+/** The published rule looks every 1,000 decode steps; ours may look more often, since no server has to stop for it. */
 const EVERY_STEPS: Record<RebalancePolicy, number> = { 'tier-min': 1_000, 'tier-cost': 250 };
 
 /**

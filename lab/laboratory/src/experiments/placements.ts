@@ -25,7 +25,7 @@ export const siblings: Experiment = {
   },
 };
 
-/** TailSieve: cut groups are made anew on servers of their own, as many per step as end at the pace of the others. */
+/** TailSieve: cut groups are generated again on separate servers, as many per step as end at the pace of the others. */
 export const tailsieve: Experiment = {
   id: 'tailsieve',
   run({ seed, isQuick }) {

@@ -14,7 +14,7 @@ export interface Dispatcher {
   forget?(sample: Sample): void;
 }
 
-/** As workers do it: each request in its turn goes where the router says, and waits when there is no room. */
+/** As workers do it: each request in its turn goes to the server of the router, and waits when there is no room. */
 export class ImmediateDispatcher implements Dispatcher {
   /** Claimed, and without a server. */
   private waiting: Sample[] = [];

@@ -5,11 +5,11 @@ import { keptTokens, type Sample } from './sample';
 
 /** Share of a prompt that is computed although a sibling has left it in the prefix cache. */
 const CACHED_PREFILL_SHARE = 0.15;
-/** What a move takes beyond its tokens, seconds: by transfer of KV, and by making it anew. */
+/** What a move takes beyond its tokens, seconds: by transfer of KV, and by computing it again. */
 const TRANSFER_SETUP_SECONDS = 0.02;
 const RECOMPUTE_SETUP_SECONDS = 0.05;
 
-/** How KV travels between servers; without it a move computes its context anew. */
+/** How KV travels between servers; without it a move computes its context again. */
 export interface KvTransfer {
   bytesPerToken: number;
   bytesPerSecond: number;
@@ -66,7 +66,7 @@ export class Placement {
     return sample.carriedTokens;
   }
 
-  /** Moves a running or waiting sample; it runs there again when its context has arrived or is computed anew. */
+  /** Moves a running or waiting sample; it runs there again when its context has arrived or is computed again. */
   move(sample: Sample, to: number): void {
     const from = sample.server!;
     const isWaiting = this.fleet.engine(from).state(sample) === 'waiting';

@@ -57,7 +57,7 @@ export class RolloutCounts {
     this.finishedAt.push(now);
   }
 
-  /** A sample was stopped; its tokens are lost when nobody needs it or the round keeps nothing. */
+  /** A sample was stopped; its tokens are lost if it is no longer needed or the round keeps nothing. */
   stopped({ request, carriedTokens }: Sample, round: ModelRound, isSurplus: boolean): void {
     if (!isSurplus && round.rules.onCut === 'keep') return;
     const tokens = request.tokens + carriedTokens;

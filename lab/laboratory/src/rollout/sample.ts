@@ -9,7 +9,7 @@ export interface Sample {
   readonly routeRequest: RouteRequest;
   /** True length of this draw, tokens; only an oracle may look at it. */
   lengthTokens: number;
-  /** Times it was begun anew, all its tokens thrown away. */
+  /** Times it was started again, all its tokens thrown away. */
   draw: number;
   /** Fence of the attempt that runs. */
   attempt: number;

@@ -24,7 +24,7 @@ export interface TierMoverOptions {
   capTokens: number;
 }
 
-/** Moves what the planner of libs/policies says, as the coordinator does. */
+/** Carries out the plan of libs/policies, as the coordinator does. */
 export class TierMover implements Mover {
   private round = 0;
 
@@ -102,7 +102,7 @@ export class TierMover implements Mover {
     };
   }
 
-  /** Nobody knows what is left: as much again as there is, as befits a heavy tail. */
+  /** The remaining length is unknown: as for a heavy tail, as much again as was generated. */
   private requestState(sample: Sample, server: number): RebalanceRequest {
     const engine = this.placement.fleet.engine(server);
     const made = keptTokens(sample) + (engine.made(sample) ?? 0);

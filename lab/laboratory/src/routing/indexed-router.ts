@@ -9,7 +9,7 @@ interface Place {
 
 /** Servers of equal load looked at for one without a sibling. */
 const MOST_EQUALS = 64;
-/** Places per server in the heap before it is made anew. */
+/** Places per server in the heap before it is built again. */
 const STALE_PER_SERVER = 16;
 
 /**

@@ -102,7 +102,7 @@ export class SimulatedFleet<Id> {
     });
   }
 
-  /** Ends are told by an action of their own, so that nobody is called back in the middle of what he does. */
+  /** Ends are reported by a separate action, so that no caller is called back in the middle of its own call. */
   private deliver(server: number, id: Id): void {
     this.clock.at(this.clock.now, () => {
       if (this.engines[server]!.state(id) !== 'finished') return;

@@ -34,7 +34,7 @@ export class VirtualClock {
     this.beforeMoving.push(action);
   }
 
-  /** Runs until nothing is scheduled or `isDone` says so. */
+  /** Runs until nothing is scheduled or `isDone` returns true. */
   run(isDone: () => boolean = () => false): void {
     while (!isDone()) {
       const next = this.heap.peek();

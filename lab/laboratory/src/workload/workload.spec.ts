@@ -11,7 +11,7 @@ describe('recorded lengths', () => {
     expect([workload.lengthOf(1, 0, 0), workload.lengthOf(2, 1, 0)]).toEqual([5, 20]);
   });
 
-  it('change when a sample is begun anew, but not the same way each time it is asked', () => {
+  it('change when a sample is started again, but not the same way each time it is asked', () => {
     const workload = tracedWorkload('file', trace, 1_000, 8);
     const drawn = Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1));
     expect(new Set(drawn)).toEqual(new Set([10, 20, 900]));

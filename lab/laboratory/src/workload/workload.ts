@@ -8,7 +8,7 @@ export interface Workload {
   promptTokens(prompt: number): number;
   /**
    * True length of a sample, tokens; hidden from every policy but the oracles. `draw` counts how often it was begun
-   * anew: a sample whose tokens were thrown away gets another length, as it does at any temperature above 0.
+   * again: a sample whose tokens were thrown away gets another length, as it does at any temperature above 0.
    */
   lengthOf(prompt: number, sample: number, draw: number): number;
 }
@@ -30,7 +30,7 @@ export function generatedWorkload(
 }
 
 /**
- * What a sample that is begun anew is like: any sibling, or, as under simulated engines with a seed, the same again.
+ * What a sample that is started again is like: any sibling, or, as under simulated engines with a seed, the same again.
  */
 export type Redraw = 'sibling' | 'same';
 

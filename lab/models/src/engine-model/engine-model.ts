@@ -6,7 +6,7 @@ import { MinHeap } from './min-heap';
 const ADMISSION_KV_SHARE = 0.98;
 /** Rounding of the continuous step counter, steps. */
 const EPSILON = 1e-6;
-/** Stale marks of past admissions that may stand in the list before it is made anew. */
+/** Stale marks of past admissions that may be in the list before it is built again. */
 const MANY_STALE = 64;
 
 /** One sequence to run. */
@@ -53,7 +53,7 @@ export interface EngineTotals {
 /**
  * Continuous batching of one engine as a fluid: every running sequence gains one token per step, a step takes
  * tau(batch, KV). Admission is first in first out while slots and KV allow; when the KV cache is full the sequence
- * admitted last is preempted, goes to the head of the queue and is computed anew (vLLM's policy).
+ * admitted last is preempted, goes to the head of the queue and is computed again (vLLM's policy).
  *
  * Pure and without a clock: time moves only by {@link advance}. Between two events (an end, a preemption, a prefill
  * done) the batch is fixed and the KV cache grows by the batch per step, so the time of s steps is the quadratic
@@ -162,7 +162,7 @@ export class EngineModel<Id = string> {
   /** Decode steps until the next end or preemption; Infinity when nothing runs. */
   stepsToNextEvent(): number {
     const toFinish = Math.max(0, this.nextFinishStep() - this.stepCounter);
-    // A sequence that fills the cache alone has nobody to make room for it.
+    // A sequence that fills the cache alone has no other to make room for it.
     if (this.running < 2) return toFinish;
     const toFull = Math.max(0, (this.parameters.kvCapacityTokens - this.kvTokens) / this.running);
     return Math.min(toFinish, toFull);

@@ -1,7 +1,7 @@
 import { stepSeconds } from './step-seconds';
 import type { EngineModel } from './engine-model';
 
-/** Steps after which the time of a step is read anew: the KV cache has grown by less than 1 % of a step until then. */
+/** Steps after which the time of a step is read again: the KV cache has grown by less than 1 % of a step until then. */
 const STEPS_PER_SEGMENT = 200;
 
 /**
@@ -32,7 +32,7 @@ export class LockstepEngines<Id = string> {
     this.engines.forEach((engine, rank) => {
       for (const id of engine.advanceInLockstep(isWhole ? steps : decoded, whole)) onFinish(rank, id);
     });
-    // A prefill that was interrupted goes on afterwards.
+    // A prefill that was interrupted continues afterwards.
     if (whole < debtSeconds) for (const engine of this.engines) engine.stall(debtSeconds - whole);
     return whole;
   }

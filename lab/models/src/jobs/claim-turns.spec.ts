@@ -39,7 +39,7 @@ describe('the turns of jobs', () => {
     );
   });
 
-  it('starve nobody, whoever comes and goes', () => {
+  it('starve no job, whichever jobs come and go', () => {
     fc.assert(
       fc.property(weights, fc.infiniteStream(fc.nat()), (quotas, stream) => {
         const decide = (choices: number) => (stream.next().value as number) % choices;

@@ -39,7 +39,7 @@ export interface Turn {
 /**
  * Gives at most `max` requests: start-time fair queueing. The job with the least service has the turn and gives all it
  * can; so the shares of jobs with enough to do are those of their weights, within one claim. A job at its cap steps
- * aside, and blocks nobody. libs/state/src/jobs/claim-turns.lua does the same.
+ * aside, and blocks no other. libs/state/src/jobs/claim-turns.lua does the same.
  * @param only this job has all the turns, when it is in line; it pays for them, and the present stays where the line is
  */
 export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turns: ClaimTurns; given: Turn[] } {

@@ -31,7 +31,7 @@ function mathShort(capTokens: number): LengthDistribution {
   };
 }
 
-/** Distributions fitted to published rollout traces; each comment says what they give. */
+/** Distributions fitted to published rollout traces; each comment has their moments. */
 export const LENGTH_PRESETS = {
   /** Short mathematics (RollPacker), cap 8k: mean 991, p50 600, p90 1.9k. */
   'math-short-8k': mathShort(8_192),

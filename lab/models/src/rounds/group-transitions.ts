@@ -7,7 +7,7 @@ import type { ModelAbort, ModelGroup, ModelRequest, ModelRound, ModelSegment } f
 
 export const takesResults = (round: ModelRound): boolean => round.state === 'open' || round.state === 'opening';
 
-/** What it cuts is thrown away. What a cancelled round gives back goes on under the policy of a later one. */
+/** What it cuts is thrown away. What a cancelled round gives back continues under the policy of a later one. */
 export const isDiscarding = (round: ModelRound): boolean =>
   round.rules.onCut === 'discard' && round.state !== 'cancelled';
 
@@ -43,7 +43,7 @@ export class GroupTransitions {
     }
   }
 
-  /** Siblings beyond the samples a group needs: what nobody has ends at once, the holders of the others are told. */
+  /** Siblings beyond the samples a group needs: those without a worker end at once, the others by command. */
   private dropSurplus(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
     if (group.live === 0) return;
     for (const request of group.requests) {
@@ -197,7 +197,7 @@ export class GroupTransitions {
     this.review(round, nowMs);
   }
 
-  /** A sample is lost for good: its group goes on with the others when they are enough, and needs no more. */
+  /** A sample is lost for good: its group continues with the others when they are enough, and needs no more. */
   private goesOn(group: ModelGroup): boolean {
     const isUsable = ({ state, stopped }: ModelRequest): boolean =>
       state !== 'failed' && state !== 'dropped' && stopped === undefined;
@@ -211,7 +211,7 @@ export class GroupTransitions {
     return true;
   }
 
-  /** Ends one sample for good while its group goes on. False, and nothing has ended, when the group can not go on. */
+  /** Ends one sample for good while its group continues. False, and nothing has ended, if the group cannot continue. */
   stopSample(
     request: ModelRequest,
     reason: 'aborted' | 'timeout',
@@ -274,7 +274,7 @@ export class GroupTransitions {
     round.settled = round.live.size === 0;
   }
 
-  /** The group leaves its round without a word about its requests. */
+  /** The group leaves its round; its requests are not changed. */
   leave(round: ModelRound, group: ModelGroup): void {
     if (group.pinned) releaseReserved(round);
     else if (!group.held) countLiveOfDomain(round, group, -1);

@@ -8,7 +8,7 @@ export const decisions: fc.Arbitrary<Decide> = fc
   .infiniteStream(fc.nat())
   .map((stream) => (choices) => (stream.next().value as number) % choices);
 
-/** Something that may happen at any time, as often as its weight says among all weights. */
+/** Something that may happen at any time, with the share of its weight among all weights. */
 export interface Act {
   weight: number;
   act: () => Promise<unknown>;

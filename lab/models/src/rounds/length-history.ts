@@ -10,7 +10,7 @@ export class LengthHistory {
 
   /**
    * Counts the longest sample of a group once, in the step of its first round: as censored when it is cut, and put
-   * right when it finishes. A group that was made anew counts with the longest of its tries.
+   * right when it finishes. A group that was generated again counts with the longest of its tries.
    */
   count(group: ModelGroup, kind: 'finished' | 'censored', step: number): void {
     if (group.length?.kind === 'finished' || step - group.firstStep >= HISTORY_STEPS) return;

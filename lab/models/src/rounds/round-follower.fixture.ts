@@ -30,7 +30,7 @@ export interface Ended {
   aborts: string[];
 }
 
-/** Does elsewhere what the world does with the model, and says what came of it there. */
+/** Does elsewhere what the world does with the model, and returns the result. */
 export interface RoundFollower {
   /** The time of the last act, which the model takes over. */
   nowMs(): Promise<number>;

@@ -36,7 +36,7 @@ import { takeNext } from './take-next';
  *
  * `aborts` of any answer are attempts whose holders must stop and confirm with `fail` (surplus siblings, a failed
  * group; a group that failed needs no confirmation). `request.segments` are the tokens that a claim brings along: an
- * engine resumes behind `request.tokens`. What a message says about an attempt that has ended is refused as 'FENCED'
+ * engine resumes behind `request.tokens`. A message about an attempt that has ended is refused as 'FENCED'
  * and changes nothing.
  */
 export class RoundModel extends AttemptTransitions {
@@ -144,7 +144,7 @@ export class RoundModel extends AttemptTransitions {
     return this.state.dropGroup(group, nowMs);
   }
 
-  /** Ends one sample for good; its group goes on, or is dropped when it can not. Returns who is to be told. */
+  /** Ends one sample for good; its group continues, or is dropped if it cannot. Returns the attempts to stop. */
   stopSample(request: ModelRequest, nowMs: number): ModelAbort[] {
     const aborts: ModelAbort[] = [];
     if (request.state === 'finished' || request.state === 'failed' || request.state === 'dropped') return aborts;

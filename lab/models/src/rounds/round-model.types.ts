@@ -37,7 +37,7 @@ export interface ModelRequest {
   /** Of the segments. */
   tokens: number;
   savedSegment?: ModelSegment;
-  /** It is never trained, though its group may go on. */
+  /** It is never trained, though its group may continue. */
   stopped?: 'aborted' | 'timeout';
   /** Place in the pending queue. */
   sequence: number;

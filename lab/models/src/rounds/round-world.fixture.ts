@@ -61,7 +61,7 @@ export class RoundWorld {
   private submitted = 0;
   private modelMs = 0;
   private reconciles = 0;
-  /** Rounds that ended early: what they cut may be cut more often, and become older, than their policy says. */
+  /** Rounds that ended early: what they cut may be cut more often, and become older, than their policy allows. */
   private brokenOff = 0;
 
   constructor(
@@ -234,7 +234,7 @@ export class RoundWorld {
     this.model.expire(await this.nowMs());
   }
 
-  /** The trainer takes the job over and says that it has trained the next step, with whatever groups there are. */
+  /** The trainer takes the job over and reports the next step as trained, with any groups. */
   private async reconcile(): Promise<void> {
     if (this.model.round === undefined || this.reconciles === MOST_RECONCILES) return;
     this.reconciles += 1;

@@ -28,7 +28,7 @@ export class RoutingCounts {
     return { count: held.length, digest: held.reduce((sum, lease) => sum + lease.seq, 0) % 2 ** 40 };
   }
 
-  /** Those with leases are bound anew by their next lease and forgotten with their last. Returns how many. */
+  /** Those with leases are bound again by their next lease and forgotten with their last. Returns how many. */
   clearSessions(): number {
     let cleared = 0;
     for (const [sessionId, binding] of this.sessions) {

@@ -34,7 +34,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return !this.paused && this.leases.size < (this.settings.poolMaxInflight ?? Number.POSITIVE_INFINITY);
   }
 
-  /** Nobody is let in while the pool is paused or at its own bound. */
+  /** No acquire is granted while the pool is paused or has `poolMaxInflight` leases. */
   protected place(acquire: ModelAcquire): ReturnType<typeof chooseServer> {
     return this.takesLeases() ? this.choose(acquire) : { lane: '*' };
   }
@@ -162,7 +162,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return { seq, serverId, branch, inflight: this.inflight(serverId), dpRank, ...receipt };
   }
 
-  /** The receipt of the choice says nothing of a server that the lease was moved to. */
+  /** The receipt of the choice does not name the server that the lease was moved to. */
   private keptReceipt({ serverId, receipt: { serverId: chosen, ...receipt } }: ModelLease): ModelReceipt {
     const { policy = 'least-inflight' } = this.settings;
     return chosen === serverId ? receipt : { policy, policyVersion: this.settingsVersion };

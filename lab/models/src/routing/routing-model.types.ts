@@ -19,7 +19,7 @@ export type ModelReceipt = Pick<Decision, 'policy' | 'policyVersion' | 'key' | '
 export interface ModelBinding {
   serverId: string;
   epoch: Epoch;
-  /** All of the session, also those from before it was bound anew. */
+  /** All of the session, also those from before it was bound again. */
   leases: number;
   finished: boolean;
   dpRank?: number;

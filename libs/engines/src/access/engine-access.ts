@@ -5,7 +5,7 @@ import { isForbiddenHost } from './forbidden-addresses';
 type Rule = (host: string, port: string) => boolean;
 
 /**
- * Which addresses engines may have, so that nobody can make a service call an address of his choice or have it send a
+ * Which addresses engines may have, so that a caller cannot make a service call any address or send a
  * key there: checked when an engine is registered and again at each call. Entries of the list: a name, a pattern as
  * `*.engines.svc`, an address, a CIDR; each may end in `:port`. A name is never resolved: a CIDR admits addresses only.
  * An empty list admits all but link-local and metadata addresses, which no list admits.

@@ -21,7 +21,7 @@ import type { ChunkReader } from '../stream/chunk-reader';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { streamGeneration } from '../stream/stream-generation';
 
-/** In a report: the engine says that it has no number for its weights. */
+/** In a report: the engine has no number for its weights. */
 export const NO_VERSION = -1;
 
 /**
@@ -114,7 +114,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return Array.isArray(tokens) && tokens.every(Number.isSafeInteger) ? (tokens as number[]) : undefined;
   }
 
-  /** The call that starts this attempt in the words of the dialect. */
+  /** The call that starts this attempt with the names of the dialect. */
   protected abstract route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall>;
 
   /** `/v1/chat/completions`, for messages. */
@@ -197,7 +197,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return status !== 404;
   }
 
-  /** False when there is no such route. @throws BroomwagonError ENGINE_ERROR and others: it may not have heard */
+  /** False when there is no such route. @throws BroomwagonError ENGINE_ERROR and others: the call may be lost */
   protected async abortRoute(path: string, body: object): Promise<boolean> {
     const { status, text } = await this.http.call('POST', path, body);
     if (status >= 200 && status < 300) return true;

@@ -24,7 +24,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
         tokenIdsOut: false,
         logprobs: true,
         abortById: false,
-        // There is no way to ask; it is what the servers we know do.
+        // This cannot be probed; all tested servers do it.
         abortOnDisconnect: true,
         loadReport: false,
         prefixCacheReset: false,
@@ -40,7 +40,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     return Promise.resolve(false);
   }
 
-  /** No route that all of these servers have says anything of it. */
+  /** These servers have no common route that reports it. */
   report(): Promise<EngineReport> {
     return Promise.resolve({});
   }

@@ -27,7 +27,7 @@ export function readMetrics(page: string): Map<string, Metric> {
 }
 
 /**
- * When the process of the page started, its own time, seconds to the millisecond; undefined when the page does not say
+ * When the process of the page started, its own time, seconds to the millisecond; undefined without one
  * so.
  */
 export function startOf(metrics: Map<string, Metric>): number | undefined {

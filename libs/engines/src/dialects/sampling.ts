@@ -19,7 +19,7 @@ const WIRE_NAMES: Record<EngineDialect, Names> = {
   openai: PLAIN,
 };
 
-/** Sampling parameters in the words of a dialect. ENGINE_REJECTED for one it does not know: never dropped silently. */
+/** Sampling parameters with the names of a dialect. ENGINE_REJECTED for an unknown one: none is dropped silently. */
 export function wireSampling(
   dialect: EngineDialect,
   sampling: SamplingParameters = {},

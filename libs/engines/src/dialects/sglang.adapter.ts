@@ -164,7 +164,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     };
   }
 
-  /** Its own word is a text, `default` until the weights are changed; older versions have none. */
+  /** SGLang reports a text, `default` until the weights are changed; older versions have none. */
   private async weightVersion(info: Record<string, unknown>, signal?: AbortSignal): Promise<number | undefined> {
     return weightNumber(info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version);
   }

@@ -65,7 +65,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     return answered;
   }
 
-  /** Older versions, and those without the development routes, do not say which weights they have. */
+  /** Older versions, and those without the development routes, do not report their weights. */
   async report(): Promise<EngineReport> {
     const metrics = readMetrics((await this.http.getText('/metrics').catch(() => undefined)) ?? '');
     const startedAtSeconds = startOf(metrics);
@@ -127,7 +127,7 @@ function saidVersion(answer: { status: number; text: string } | undefined): numb
   return said === undefined ? undefined : (weightNumber(said) ?? NO_VERSION);
 }
 
-/** Undefined when the page says nothing of the load. */
+/** Undefined if the page has no load. */
 function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
   const running = metrics.get('vllm:num_requests_running')?.sum;
   if (running === undefined) return undefined;

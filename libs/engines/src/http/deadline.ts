@@ -1,7 +1,7 @@
 /** A signal for one call. */
 export interface CallSignal {
   signal: AbortSignal;
-  /** True once the time was over, and nobody had ended the call before. */
+  /** True once the time was over and the call had not been ended before. */
   isOver(): boolean;
   /** To be called at the end. */
   clear(): void;

@@ -191,7 +191,7 @@ export class EngineHttp {
     );
   }
 
-  /** What it says is worth quoting, not worth waiting for. */
+  /** The error body is quoted if it arrives soon. */
   private async readRefusal(body: EngineResponse['body']): Promise<string> {
     const deadline = setTimeout(() => body.destroy(), this.callTimeoutMs);
     try {

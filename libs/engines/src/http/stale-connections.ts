@@ -2,7 +2,7 @@ import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { guardedLookup } from '../access/forbidden-addresses';
 
-/** An idle connection that was closed says so within a round trip; later, the engine has had the request. */
+/** A closed idle connection fails within a round trip; later, the engine has got the request. */
 const SOON_MS = 1_000;
 
 /** Bytes that a connection had brought when it broke. */

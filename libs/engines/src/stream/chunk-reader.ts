@@ -1,7 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { GenerationResult, TokenIncrement } from '../engine-adapter';
 
-/** What one event of a stream says. */
+/** The contents of one event of a stream. */
 export interface StreamStep {
   increment?: TokenIncrement;
   finishReason?: GenerationResult['finishReason'];
@@ -14,7 +14,7 @@ export interface StreamStep {
   engineFields?: { whole?: Record<string, unknown>; pieces?: Record<string, unknown> };
 }
 
-/** The fields of `from` that are not `known` and say something; undefined when there is none. */
+/** The fields of `from` that are not `known` and not empty; undefined when there is none. */
 export function unknownFields(
   from: object | undefined,
   known: ReadonlySet<string>,

@@ -1,7 +1,7 @@
 import type { TokenIncrement } from '../engine-adapter';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
-/** Fields that are read here, or say nothing about the response. */
+/** Fields that are read here, or that do not describe the response. */
 const EVENT_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'system_fingerprint']);
 const CHOICE_FIELDS = new Set(['index', 'text', 'delta', 'token_ids', 'logprobs', 'finish_reason', 'stop_reason']);
 const DELTA_FIELDS = new Set(['role', 'content', 'reasoning_content', 'reasoning']);

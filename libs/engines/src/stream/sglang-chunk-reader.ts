@@ -1,6 +1,6 @@
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
-/** Fields that are read here, or say nothing about the response. */
+/** Fields that are read here, or that do not describe the response. */
 const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error']);
 // prettier-ignore
 const META_FIELDS = new Set([
@@ -30,7 +30,7 @@ export class SglangChunkReader implements ChunkReader {
   private text = '';
   private logprobs = 0;
 
-  /** @param incremental what the engine's own description says; used where a chunk does not tell. */
+  /** @param incremental as the server info of the engine reports it; used where a chunk does not show it. */
   constructor(private readonly incremental = false) {}
 
   read(event: Record<string, unknown>): StreamStep {

@@ -24,8 +24,8 @@ export interface StreamCall {
 /**
  * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
  * engine's finish reason, a result `aborted` once the caller's signal fired or when the engine ended the stream without
- * a reason, or an error of ours. Then the connection is closed, and an engine that may still be at work is told once to
- * stop. The body is always consumed or destroyed.
+ * a reason, or an error of ours. Then the connection is closed, and an engine that may still be at work gets one abort.
+ * The body is always consumed or destroyed.
  */
 export async function streamGeneration(
   http: EngineHttp,
@@ -55,7 +55,7 @@ export async function streamGeneration(
     if (tokens.finishReason === undefined && !(await call.abortById())) onUnstopped?.();
     return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
   } catch (error) {
-    // The engine said how it ended; what breaks after that changes nothing.
+    // The engine has reported the end; a later error changes nothing.
     if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
     const failure = silence.error ?? http.transportError(error);
     // One that refused, or was not reached, has not begun.

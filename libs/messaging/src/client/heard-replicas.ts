@@ -1,10 +1,10 @@
 import { OPERATIONS, replicaSubject, SUBJECT_ROOT, type OperationName } from '@broomwagon/contracts';
 
-/** Which replica of each service was heard from last: it does not hang. */
+/** Which replica of each service has replied last: it does not hang. */
 export class HeardReplicas {
   private readonly latest = new Map<string, { replicaId: string; heardAtMs: number }>();
 
-  /** Names those who may answer a subject: one service in one pool. Undefined for a subject that is none of ours. */
+  /** Names the service and pool that answer a subject. Undefined for a subject outside the protocol. */
   groupOf(subject: string): string | undefined {
     if (!subject.startsWith(`${SUBJECT_ROOT}.`)) return undefined;
     const [pool, operation] = partsOf(subject);
@@ -15,7 +15,7 @@ export class HeardReplicas {
     this.latest.set(group, { replicaId, heardAtMs });
   }
 
-  /** The own subject of one that was heard from since then; undefined when there is none. */
+  /** The subject of the replica that has replied since then; undefined when there is none. */
   ownSubject(subject: string, group: string, sinceMs: number): string | undefined {
     const latest = this.latest.get(group);
     return latest === undefined || latest.heardAtMs < sinceMs

@@ -50,7 +50,7 @@ export class MessagingClient {
 
   /**
    * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica
-   * that was heard from meanwhile: one of several that hangs costs its callers a second.
+   * that has replied meanwhile: one of several that hangs delays its callers by a second.
    * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
@@ -61,7 +61,7 @@ export class MessagingClient {
    * Sends a request that every replica takes, and returns the replies: ends 300 ms after the last one. A
    * replica that answers with an error is left out.
    * @param maxWaitMs for the first reply
-   * @throws BroomwagonError UNAVAILABLE when nobody subscribes to the subject
+   * @throws BroomwagonError UNAVAILABLE when the subject has no subscriber
    */
   async requestAll<Reply>(subject: string, body: object, maxWaitMs: number): Promise<Reply[]> {
     const options = { strategy: RequestStrategy.JitterTimer, maxWait: maxWaitMs };

@@ -9,7 +9,7 @@ export interface Sending {
   body: string;
   headers?: MsgHdrs;
   timeoutMs: number;
-  /** The service may park it, and rightly say nothing for long. */
+  /** The service may park it, so a late reply is no failure. */
   mayPark: boolean;
 }
 
@@ -27,7 +27,7 @@ interface Pending extends Sending {
 const SWEEP_INTERVAL_MS = 20;
 /** Requests repeated and not answered yet: what repeats may add to the load of a service that is slow. */
 const MOST_REPEATED = { answering: 256, parking: 1_024 };
-/** Requests without an answer, towards services that have said nothing for a while; more are refused at once. */
+/** Requests without an answer while no service has replied for `SILENCE_MS`; more are refused at once. */
 const MOST_UNANSWERED = 4_096;
 const SILENCE_MS = 1_000;
 /** Ends the token of a repeat. */
@@ -36,7 +36,7 @@ const REPEAT = '-r';
 /**
  * All requests of a connection share one wildcard inbox, one map and one timer: 8 us a request, where nats.js's own
  * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that,
- * and so on: on the own subject of a replica that was heard from meanwhile, else in the group. One replica of a group
+ * and so on: on the subject of a replica that has replied meanwhile, else in the group. One replica of a group
  * that hangs still gets its share of the messages. All commands are idempotent.
  */
 export class RequestMultiplexer {
@@ -65,8 +65,8 @@ export class RequestMultiplexer {
   }
 
   /**
-   * @throws BroomwagonError TIMEOUT, UNAVAILABLE (nobody serves the subject, connection closed), PAYLOAD_TOO_LARGE,
-   * OVERLOADED (thousands of ours have no answer, and nobody says anything)
+   * @throws BroomwagonError TIMEOUT, UNAVAILABLE (the subject has no subscriber, connection closed), PAYLOAD_TOO_LARGE,
+   * OVERLOADED (thousands of requests have no answer, and no service replies)
    */
   request(sending: Sending): Promise<Msg> {
     return new Promise((resolve, reject) => {

@@ -21,7 +21,7 @@ const FETCH_MS = 5_000;
 /** `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
 
-/** Makes the stream if there is none; one that is there stays as it is. @throws Error without JetStream */
+/** Makes the stream if there is none; an existing one is not changed. @throws Error without JetStream */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
   const { name, subjects, maxBytes, maxAgeMs } = description;
   const manager = await nats.jetstreamManager();

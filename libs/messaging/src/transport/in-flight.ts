@@ -6,7 +6,7 @@ export class InFlight {
 
   /**
    * @param limit messages handled at once
-   * @param maxWaiting events that may wait; nobody repeats an event, for example a release
+   * @param maxWaiting events that may wait; callers do not repeat an event, for example a release
    */
   constructor(
     private readonly limit: number,

@@ -110,7 +110,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     return [...this.messageHandlers.keys()];
   }
 
-  /** True when all subscriptions stand and no shutdown has begun. */
+  /** True when all subscriptions exist and no shutdown has begun. */
   isBound(): boolean {
     return this.state === 'bound';
   }
@@ -252,7 +252,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.metrics.handled(route.pattern, outcome, (performance.now() - startedAtMs) / 1_000);
   }
 
-  /** Who answers, for a client that says how long it waits: that one repeats what stays without an answer. */
+  /** The id of this replica, for a client that sends its timeout: such a client repeats unanswered requests. */
   private headersFor({ headers }: Msg): MsgHdrs | undefined {
     return headers?.has(TIMEOUT_HEADER) ? this.replicaHeaders : undefined;
   }

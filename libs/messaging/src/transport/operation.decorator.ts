@@ -11,8 +11,8 @@ type OperationHandler<Name extends OperationName> = (
 
 /**
  * Makes a method of a controller the handler of an operation of the protocol:
- * `@Operation('lb.release') release(body: ReleaseRequest, { pool }: MessageContext)`. The table in libs/contracts says
- * what its body is validated against, and the compiler compares the types of body and reply with it.
+ * `@Operation('lb.release') release(body: ReleaseRequest, { pool }: MessageContext)`. The table in libs/contracts has
+ * the class that its body is validated by, and the compiler compares the types of body and reply with it.
  */
 export function Operation<Name extends OperationName>(name: Name) {
   return <Handler extends OperationHandler<Name>>(

@@ -1,10 +1,10 @@
 const LOOK_EVERY_MS = 100;
-/** The process has stood still when nothing ran for this long. */
+/** The process was stalled if nothing ran for this long. */
 const STALL_MS = 500;
 
 /**
- * Knows how long messages may have lain unread because this process stood still (stopped, starved, collecting garbage),
- * without comparing clocks of two machines. What was sent meanwhile comes before the answer to a ping that is sent now.
+ * Measures how long messages may have waited because this process did not run (stopped, starved, collecting garbage),
+ * without comparing clocks of two machines. Messages of that time arrive before the answer to a ping that is sent now.
  */
 export class StallWatch {
   private aliveAtMs = performance.now();

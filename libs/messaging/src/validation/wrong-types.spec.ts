@@ -26,7 +26,7 @@ const classes = Object.values(contracts).filter(
   (one): one is ContractClass & typeof one => typeof one === 'function' && schemas[one.name]?.type === 'object',
 );
 
-/** As docs/protocol/asyncapi.json says, base classes included. */
+/** The type in docs/protocol/asyncapi.json, base classes included. */
 function documentedType(contract: string, property: string): string | undefined {
   const { properties = {}, allOf = [] } = schemas[contract] as {
     properties?: Record<string, { type?: string }>;
@@ -78,7 +78,7 @@ describe('a value of the wrong type', () => {
         if (other === type || ALSO[type]?.includes(other)) continue;
         checked++;
         const reasons = reasonsOf(contract, name, value);
-        // The document says `number` of some integers.
+        // The document has `number` for some integers.
         const names = type === 'number' ? 'number|integer' : type;
         if (reasons.length !== 1 || !new RegExp(`^must be an? (${names})$`).test(reasons[0]!)) {
           wrong.push(`${contract.name}.${name} = ${JSON.stringify(value)}: ${JSON.stringify(reasons)}`);

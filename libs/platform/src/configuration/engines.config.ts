@@ -35,7 +35,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
   return EnginesConfig;
 }
 
-/** A key is sent to whatever address is registered as an engine, so it must be said which addresses may be. */
+/** A key is sent to every address that is registered as an engine, so the list must name the allowed addresses. */
 function IsGivenWithKey(): PropertyDecorator {
   return ValidateBy({
     name: 'isGivenWithKey',

@@ -85,7 +85,7 @@ export class PeriodicTask {
     const message = error instanceof Error ? error.message : String(error);
     if (message === this.streak.logged && nowMs - this.streak.loggedAtMs < LOGGED_AGAIN_MS) return;
     this.streak = { ...this.streak, logged: message, loggedAtMs: nowMs };
-    // A store that is unavailable is no defect of ours: the stack says nothing.
+    // An unavailable store is not a defect of this service, so the stack is not logged.
     if (isBroomwagonError(error, 'UNAVAILABLE'))
       this.logger.warn(`The run failed; the next run is on schedule: ${message}`);
     else this.logger.error({ err: error }, 'The run failed; the next run is on schedule');

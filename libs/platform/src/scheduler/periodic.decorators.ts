@@ -7,7 +7,7 @@ import type { ServiceConfig } from '../configuration/service.config';
  */
 export type Interval<Config extends ServiceConfig> = number | ((config: Config) => number | undefined);
 
-/** What a decorator says of a method. */
+/** The schedule that a decorator gives a method. */
 export interface Schedule {
   /** In logs and in the metric `task_failures_total`. */
   name: string;
@@ -25,7 +25,7 @@ type DecoratorOf<Work> = <Method extends Work>(
 ) => void;
 
 /**
- * Runs the method of a provider at start and then again and again, in each pool that is looked after, one after the
+ * Runs the method of a provider at start and then again and again, in each pool of the app, one after the
  * other: `@InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)`. See {@link Scheduler}.
  */
 export function InEachPool<Config extends ServiceConfig>(

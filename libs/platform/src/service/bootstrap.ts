@@ -61,7 +61,7 @@ export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
 
 /**
  * Starts an app: configuration, logs, NATS, Nest with HTTP for health and metrics, handlers, readiness.
- * @throws ConfigurationError; BroomwagonError UNAVAILABLE when NATS is not there by START_DEADLINE_MS
+ * @throws ConfigurationError; BroomwagonError UNAVAILABLE when NATS is not reachable within START_DEADLINE_MS
  */
 export async function bootstrapService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
@@ -112,7 +112,7 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
   }
 }
 
-/** A service takes no arguments; whoever gives one means something, and must not get a service that ignores it. */
+/** A service takes no arguments; an unknown one is an error instead of being ignored. */
 function checkArguments(app: string): void {
   const given = process.argv.slice(2).find((argument) => argument !== PRINT_CONFIG);
   if (given === undefined) return;

@@ -1,6 +1,6 @@
 import type { LedgerAlarm, LedgerBounds, LedgerSummary } from '@broomwagon/contracts';
 
-/** A length bias of more than 5 % is worth a word even when nobody has set a bound. */
+/** A length bias of more than 5 % raises an alarm also without a bound of the trainer. */
 export const DEFAULT_LEDGER_BOUNDS: LedgerBounds = { lengthBias: 0.05 };
 const NEAR = 0.8;
 

@@ -123,7 +123,7 @@ export class ReceiverLine {
       for (let index = 0; index < receivers.length && tried < RECEIVERS_TRIED; index += 1, tried += 1) {
         const to = receivers[index] as PlannedServer;
         if (!to.fits(request, limit)) continue;
-        // Their order says nothing; a splice of a long list would be dear.
+        // Their order has no meaning, and a splice of a long list is slow.
         receivers[index] = receivers.at(-1) as PlannedServer;
         receivers.pop();
         to.take(request, costSeconds);

@@ -1,6 +1,6 @@
 import type { AttemptId, Epoch, PlannedMove, RebalanceSummary, RequestId, ServerId } from '@broomwagon/contracts';
 
-/** Where a request stands on its server. Only a running one has a KV cache to lose. */
+/** State of a request on its server. Only a running one has a KV cache to lose. */
 export type RequestPhase = 'waiting' | 'preempted' | 'running';
 
 /** A request that could be moved. */
@@ -32,7 +32,7 @@ export interface RebalanceServer {
   capacity: number;
   /** KV cache, tokens; absent: not known, and not a bound. */
   kvCapacityTokens?: number;
-  /** KV cache in use, 0 to 1, as the engine says; only `tier-min` decides by it. */
+  /** KV cache in use, 0 to 1, as the engine reports; only `tier-min` uses it. */
   kvUse?: number;
   /** Calls on it that cannot be moved. */
   otherCalls?: number;

@@ -5,7 +5,7 @@ import type { RebalanceRequest } from './rebalance.types';
 import type { StepModel } from './tier-gain';
 import { DEFAULT_TIERS } from './tiers';
 
-/** Parameters of {@link planTierCost}; README.md says when to change them. */
+/** Parameters of {@link planTierCost}; README.md describes when to change them. */
 export interface TierCostOptions extends MoveCostModel, StepModel {
   /** Descending. Default {@link DEFAULT_TIERS}. */
   tiers?: readonly number[];

@@ -15,7 +15,7 @@ import { checkSnapshot, checkTiers, highestTier } from './tiers';
 /**
  * Plans moves by tier, cost and future: the lowest batch tier for all servers whose gain is worth its moves, all or
  * nothing; then requests that wait for room go to where there is some. Drained servers are emptied first. The rules and
- * their reasons stand in README.md.
+ * their reasons are in README.md.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptions): RebalancePlan {

@@ -72,7 +72,7 @@ function chooseByRules(snapshot: RoutingSnapshot): Choice {
   return free ? receipt(free) : { lane: laneOf(request) };
 }
 
-/** The receipt of a server that was named: whatever the session and the policy say. */
+/** The receipt of a server that was named, regardless of session and policy. */
 export function namedChoice(
   servers: readonly RoutingServer[],
   serverId: string,

@@ -17,8 +17,8 @@ const MOST_DOMAINS = 64;
 const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 /**
- * What no single field can say: values that contradict each other, or that a whole step cannot meet. Undefined when all
- * is well.
+ * Checks what no rule of a single field can: values that contradict each other, or that a whole step cannot meet.
+ * Undefined when all is well.
  * @param groupsPerStep of a whole step; when it is not known, what depends on it is not looked at
  */
 export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): PolicyFault | undefined {

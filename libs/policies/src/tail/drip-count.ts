@@ -1,6 +1,6 @@
 import type { DripWhy } from '@broomwagon/contracts';
 
-/** What the last step says about both kinds of groups; paces are unknown when there were none of a kind. */
+/** Groups and times of both kinds in the last step; the pace of a kind without groups is unknown. */
 export interface StepPace {
   bulkGroups: number;
   /** Time until the last accepted new group, milliseconds. */
@@ -27,7 +27,7 @@ const HELD_AFTER_DECREASE = 2;
  * TailSieve's inner loop: takes as many groups of the queue as end at the pace of the new ones,
  * q* = N x tail pace / (bulk pace + tail pace), in damped steps, each held for a while so that its effect is seen.
  * @param before undefined for the first round, which takes `first` groups
- * @param pace of the step since; undefined when it was told before
+ * @param pace of the step since; undefined if it was used before
  */
 export function nextDrip(
   before: DripState | undefined,

@@ -1,10 +1,10 @@
 import type { RoundKind, RoundRules, TailPolicy } from '@broomwagon/contracts';
 import { TAIL_RULES } from './tail-rules';
 
-/** Engine failures of one request before it fails for good, unless the policy says otherwise. */
+/** Engine failures of one request before it fails for good, if the policy has no number. */
 export const DEFAULT_MAX_FAILURES = 3;
 
-/** Attempts of one request that may come back for other reasons, unless the policy says otherwise. */
+/** Attempts of one request that may come back for other reasons, if the policy has no number. */
 export const DEFAULT_MAX_RETURNS = 1_000;
 
 export const NO_VERSION_SPAN = -1;
@@ -30,7 +30,7 @@ export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
   };
 }
 
-/** Whether a policy pins groups at all: then a plan must know the whole queue. */
+/** Whether a policy pins groups at all: then a plan needs the whole queue. */
 export function hasPins(rules: Pick<RoundRules, 'maxCuts' | 'maxAgeSteps' | 'maxVersionSpan'>): boolean {
   return rules.maxCuts > 0 || rules.maxAgeSteps > 0 || rules.maxVersionSpan !== NO_VERSION_SPAN;
 }

@@ -30,7 +30,7 @@ export interface Formation {
  * steps, pins, reserved places, bounds) is not theirs: see plan-round.ts and round-rules.ts.
  */
 export interface TailRule {
-  /** What becomes of tokens that are cut, unless the policy's data says otherwise. */
+  /** What happens to tokens that are cut, unless the policy has `onCut`. */
   readonly onCut: CutSemantics;
   /** Every group that is taken has a reserved place: the step waits for it. */
   readonly reservesTaken: boolean;
