@@ -65,7 +65,7 @@ const RIGHT: Record<string, () => Fields> = {
   'DELETE /pools/{pool}/jobs/{job}': () => ({ force: true }),
 };
 /** A lease ends with a change of its server. */
-const FIRST = 'lb.lease';
+const FIRST = ['lb.lease', 'lb.release'];
 /** What removes others is called last. */
 const LAST = ['worker.deregister', 'server.remove', 'job.delete', 'pool.delete'];
 /** An answer that is right although it is an error. */
@@ -134,7 +134,8 @@ describe('every route', () => {
   );
 
   it('answers right input as the document says', async () => {
-    const place = ({ operation }: Route) => (operation === FIRST ? -2 : LAST.indexOf(operation));
+    const place = ({ operation }: Route) =>
+      FIRST.includes(operation) ? FIRST.indexOf(operation) - 9 : LAST.indexOf(operation);
     const wrong: string[] = [];
     // Streams have tests of their own: admin-api-events.spec.ts.
     const replying = ROUTES.filter(({ isStream }) => !isStream);
@@ -146,6 +147,12 @@ describe('every route', () => {
       else if (answer.body.code !== code) wrong.push(`${nameOf(route)}: ${JSON.stringify(answer.body)}`);
     }
     expect(wrong).toEqual([]);
+    const { entries } = (await api.send('GET', `/audit-log?pool=${bench.pool}`)).body;
+    const shown = new Set(
+      entries.filter(({ before }: Fields) => before !== undefined).map(({ operation }: Fields) => operation),
+    );
+    const showing = ROUTES.filter(({ shows }) => shows !== undefined).map(({ operation }) => operation);
+    expect(showing.filter((operation) => !shown.has(operation))).toEqual([]);
   });
 
   it('answers wrong and hostile input with a problem, and changes nothing', async () => {

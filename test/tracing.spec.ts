@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { headers as makeHeaders } from 'nats';
@@ -122,6 +123,17 @@ it('exports one trace from round.open to the engine', async () => {
   await expect
     .poll(() => collector.spans.filter((span) => span.traceId === traceId))
     .toContainEqual(expect.objectContaining({ name: 'process lb.status', parentSpanId: 'b7ad6b7169203331' }));
+});
+
+it('does not load the SDK without an endpoint, so that it costs nothing', () => {
+  const loaded = (endpoint: string): string => {
+    const program =
+      `require('./dist/libs/platform/src/service/tracing.js').startTracing('app', ${endpoint}).then(() => ` +
+      `process.stdout.write(String(Object.keys(require.cache).some((file) => file.includes('/@opentelemetry/sdk-')))))`;
+    return spawnSync(process.execPath, ['-e', program], { encoding: 'utf8' }).stdout;
+  };
+  expect(loaded('undefined')).toBe('false');
+  expect(loaded('"http://127.0.0.1:1"')).toBe('true');
 });
 
 it('runs and stops in time when the collector does not answer', async () => {

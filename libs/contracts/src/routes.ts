@@ -49,6 +49,8 @@ const PLAN = '/pools/{pool}/rebalance/plans/{planId}';
 
 type Extras = Omit<Route, 'method' | 'path' | 'operation' | 'role'>;
 const SHOWS_SERVER: Extras = { shows: 'server.get' };
+const SHOWS_POOL: Extras = { shows: 'lb.status' };
+const ENDS_SYNC: Extras = { isFenced: true, shows: 'weights.status' };
 const reads = (path: string, operation: RestOperationName, extras: Extras = {}): Route => ({
   method: 'GET',
   path,
@@ -71,7 +73,7 @@ const changes = (
 export const ROUTES: readonly Route[] = [
   reads('/pools', 'pool.list'),
   reads('/pools/{pool}', 'lb.status'),
-  changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete'),
+  changes('admin', 'DELETE', '/pools/{pool}', 'pool.delete', SHOWS_POOL),
   { method: 'GET', path: '/pools/{pool}/audit', operation: 'pool.audit', role: 'operator' },
   reads(CONFIG, 'pool.settings', { versionField: 'version' }),
   changes('admin', 'PATCH', CONFIG, 'pool.configure', { versionField: 'ifVersion', shows: 'pool.settings' }),
@@ -84,8 +86,8 @@ export const ROUTES: readonly Route[] = [
     about:
       'Sets the level of the logs of the replicas that serve the pool, or of those that are named, until they restart.',
   }),
-  changes('operator', 'POST', '/pools/{pool}/pause', 'pool.pause'),
-  changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume'),
+  changes('operator', 'POST', '/pools/{pool}/pause', 'pool.pause', SHOWS_POOL),
+  changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume', SHOWS_POOL),
 
   reads('/pools/{pool}/servers', 'server.list'),
   changes('operator', 'POST', '/pools/{pool}/servers', 'server.register'),
@@ -107,6 +109,7 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'DELETE', '/pools/{pool}/leases/{leaseId}', 'lb.release', {
     about: 'Releases a lease.',
     isFenced: true,
+    shows: 'lb.lease',
     values: { outcome: 'aborted' },
   }),
   reads('/pools/{pool}/sessions', 'lb.sessions'),
@@ -122,7 +125,7 @@ export const ROUTES: readonly Route[] = [
 
   reads('/pools/{pool}/jobs', 'job.list'),
   reads(JOB, 'job.status'),
-  changes('admin', 'DELETE', JOB, 'job.delete'),
+  changes('admin', 'DELETE', JOB, 'job.delete', { shows: 'job.status' }),
   reads(`${JOB}/quota`, 'job.configure', {
     id: 'jobQuota',
     about: 'Returns the quota of a job.',
@@ -164,8 +167,9 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', `${JOB}/longtail/requeue`, 'longtail.requeue', {
     fields: ['requests'],
     isFenced: true,
+    shows: 'longtail.stats',
   }),
-  changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true }),
+  changes('operator', 'POST', `${JOB}/longtail/drop`, 'longtail.drop', { asTrainer: true, shows: 'longtail.stats' }),
 
   reads('/pools/{pool}/rebalance', 'rebalance.configure', {
     id: 'rebalanceSettings',
@@ -179,12 +183,12 @@ export const ROUTES: readonly Route[] = [
   }),
   changes('operator', 'POST', '/pools/{pool}/rebalance/plans', 'rebalance.plan', { idField: 'planId' }),
   reads(PLAN, 'rebalance.status'),
-  changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute', { isFenced: true }),
+  changes('operator', 'POST', `${PLAN}/execute`, 'rebalance.execute', { isFenced: true, shows: 'rebalance.status' }),
 
   reads('/pools/{pool}/weights', 'weights.status'),
-  changes('operator', 'POST', '/pools/{pool}/weights', 'weights.begin', { idField: 'syncId' }),
-  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit', { isFenced: true }),
-  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback', { isFenced: true }),
+  changes('operator', 'POST', '/pools/{pool}/weights', 'weights.begin', { idField: 'syncId', shows: 'weights.status' }),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/commit', 'weights.commit', ENDS_SYNC),
+  changes('operator', 'POST', '/pools/{pool}/weights/{syncId}/rollback', 'weights.rollback', ENDS_SYNC),
 
   reads('/identity', 'identity.get'),
   { method: 'GET', path: '/tokens', operation: 'token.list', role: 'admin' },
