@@ -8,7 +8,7 @@ import { startWithJobs } from './console-system';
 
 /** A keyboard reaches everything of a page with fewer steps. */
 const MOST_TABS = 100;
-/** The jobs whose contents fill these pages, and what is there when they are complete. */
+/** The jobs whose contents fill these pages, and the last element of each page that appears. */
 const CONTENTS: Record<string, { job: string; shown: string }> = {
   fleet: { job: 'running', shown: 'td:has-text("engine-0")' },
   round: { job: 'running', shown: 'td:has-text("running/one")' },
@@ -31,7 +31,7 @@ afterAll(async () => {
   await system?.stop();
 });
 
-/** What axe finds that keeps people out: the rule and the elements. */
+/** The serious violations that axe finds: rule, element, and how to mend it. */
 async function violationsOf(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const { violations } = await page.evaluate<AxeResults>('axe.run()');

@@ -3,7 +3,7 @@ import type { Browser as Chromium, BrowserContext, Page } from 'playwright-core'
 
 export { NO_BROWSER } from '@broomwagon/testing';
 
-/** A busy machine stands still for seconds at times. */
+/** On a busy machine a process may not run for seconds. */
 const TIMEOUT_MS = 60_000;
 
 /** A Chromium that records its errors, and whatever its pages ask of another host. */

@@ -12,7 +12,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ];
-/** A busy machine stands still for seconds at times. */
+/** On a busy machine a process may not run for seconds. */
 const TIMEOUT_MS = 60_000;
 
 /** Why no browser can be started; undefined if one can. */

@@ -31,6 +31,7 @@ export function ActionButton(props: ActionButtonProps) {
   const [done, setDone] = useState('');
   const key = useRef('');
   const isAllowed = may('operator');
+  const isEnabled = isAllowed && !isDisabled;
   const open = () => {
     key.current = crypto.randomUUID();
     setError(undefined);
@@ -56,8 +57,8 @@ export function ActionButton(props: ActionButtonProps) {
         <Button
           size="compact-xs"
           variant="default"
-          c={isDangerous && isAllowed ? 'var(--bad)' : undefined}
-          disabled={!isAllowed || isDisabled}
+          c={isDangerous && isEnabled ? 'var(--bad)' : undefined}
+          disabled={!isEnabled}
           onClick={open}
         >
           {label}

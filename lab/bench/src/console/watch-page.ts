@@ -6,7 +6,7 @@ import { median } from '../arithmetic';
 const REPEATS = 5;
 const WATCH_MS = 60_000;
 const QUICK_WATCH_MS = 15_000;
-/** What Chromium still does after the first view is not a part of watching. */
+/** Work of Chromium that belongs to the start, after the first view, is not measured. */
 const SETTLE_MS = 5_000;
 /** Milliseconds since the start of the navigation. */
 const TIME_AFTER_DRAWING = `new Promise((settle) =>
@@ -17,7 +17,7 @@ export interface View {
   page: string;
   /** After the origin. */
   address: string;
-  /** Selector of what is there when the first view is. */
+  /** Selector of the last element that the first view needs. */
   shown: string;
 }
 
@@ -25,7 +25,7 @@ export interface WatchedPage {
   page: string;
   /** From the start of the navigation until the first view is drawn, in a new browser; median. */
   firstViewMs: number;
-  /** CPU time of the processes that run pages, while nobody touches the page. */
+  /** CPU time of the processes that run pages, while nothing on the page is used. */
   pageCpuPercent: number;
   /** The same of all processes of Chromium. */
   browserCpuPercent: number;

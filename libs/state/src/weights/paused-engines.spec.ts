@@ -47,7 +47,7 @@ const resumes = async () => (await weights.engineResumes(pool, {})).steps;
 const about = { serverId: 's1', endpoint: 'http://s1', dialect: 'vllm' as const, syncId: 'sync' };
 
 describe('engines that are paused while weights change', () => {
-  it('says which engines are to pause and to go on, again until they were told', async () => {
+  it('lists which engines are to pause and to resume, again until they were told', async () => {
     await server('s1', 1, ['abort', 'keep']);
     await server('s2', 1, []);
     expect(await resumeAll()).toEqual(['s1']);
@@ -72,7 +72,7 @@ describe('engines that are paused while weights change', () => {
     const events = (await test.redis.xrange(test.key('events'), '-', '+')).map(([, fields]) => fields[1]);
     expect(events).toEqual(['weights.begun', 'server.paused', 'weights.rolled-back', 'server.resumed']);
 
-    // Over before the engine has heard of it: it goes on at once, and is told so until the pause cannot be on its way.
+    // The change ends before the pause arrives: the engine resumes at once, and again until no pause can arrive later.
     await begin('keep', 'brief');
     const brief = { ...about, syncId: 'brief' };
     expect(await steps()).toEqual([{ ...brief, mode: 'keep' }]);
@@ -85,7 +85,7 @@ describe('engines that are paused while weights change', () => {
     expect(await resumes()).toEqual([]);
   });
 
-  it('lets an engine go on whose server is removed, or has another address, while the weights change', async () => {
+  it('resumes an engine whose server is removed, or has another address, while the weights change', async () => {
     for (const id of ['s1', 's2', 's3']) await server(id, 1, ['keep']);
     await resumeAll();
     await begin('keep');
@@ -96,7 +96,7 @@ describe('engines that are paused while weights change', () => {
     await server('s2', 1, ['keep'], 'http://elsewhere');
     expect((await resumes()).map(({ endpoint }) => endpoint).sort()).toEqual(['http://s1', 'http://s2']);
     expect((await steps()).map(({ endpoint }) => endpoint)).toEqual(['http://elsewhere']);
-    // It is there again before it was told: it is paused again, and not told to go on.
+    // Its server is registered again before the engine was told to resume: the engine is paused again.
     await server('s1', 1, ['keep']);
     const again = (await steps()).filter(({ serverId }) => serverId === 's1');
     expect(again).toHaveLength(1);
@@ -134,10 +134,10 @@ describe('engines that are paused while weights change', () => {
       overdue: 0,
       givenUp: [about],
     });
-    // A replica that has paused it too is told so, and records nothing anew.
+    // A replica that has paused the engine too gets this answer, and records no second pause.
     expect((await weights.engineKnown(pool, { steps: [about] })).recorded).toEqual([false]);
     expect(await weights.engineResumes(pool, {})).toMatchObject({ steps: [], overdue: 0, givenUp: [] });
-    // It is paused for the next change like one that nobody has heard of.
+    // The engine is paused for the next change like an engine without a record.
     await begin('keep', 'next');
     expect(await steps()).toEqual([{ ...about, syncId: 'next', mode: 'keep' }]);
     expect(await entry()).not.toHaveProperty('givenUpAtMs');

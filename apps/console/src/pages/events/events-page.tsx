@@ -9,6 +9,7 @@ import type { PoolEvent } from '../../live/event-types';
 import { ALL_SELDOM, EventFilter, typesOf } from './event-filter';
 
 const COLUMNS: Column<StreamedEvent>[] = [
+  { title: 'Number', value: ({ event }) => event.sequence, align: 'right', width: 90 },
   { title: 'Time', value: ({ event }) => event.atMs, format: clock, width: 90 },
   {
     title: 'Event',
@@ -21,7 +22,6 @@ const COLUMNS: Column<StreamedEvent>[] = [
     width: 170,
   },
   { title: 'What', value: ({ event }) => textOf(event) },
-  { title: 'Number', value: ({ event }) => event.sequence, align: 'right', width: 90 },
 ];
 
 export default function EventsPage() {
@@ -46,7 +46,7 @@ export default function EventsPage() {
           <TextInput
             aria-label="Filter events by text"
             size="xs"
-            placeholder="id of a round, group, server"
+            placeholder="round, group, server"
             value={text}
             onChange={(event) => setText(event.currentTarget.value)}
           />

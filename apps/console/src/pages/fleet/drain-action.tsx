@@ -12,37 +12,32 @@ export function DrainAction({ server, onDone }: { server: Server; onDone(): void
   const { pool } = useScope();
   const [minutes, setMinutes] = useState<number | string>(10);
   const { serverId, state } = server;
-  const params = (key: string) => ({ path: { pool, serverId }, header: { 'Idempotency-Key': key } });
-  if (state === 'draining' || state === 'cordoned') {
-    return (
-      <ActionButton
-        key="undrain"
-        label="Undrain"
-        title={`Undrain ${serverId}?`}
-        about="The server takes new requests again, and it is not removed."
-        run={async (key) => {
-          await dataOf(client.POST('/api/v1/pools/{pool}/servers/{serverId}/undrain', { params: params(key) }));
-          return `${serverId} takes new requests.`;
-        }}
-        onDone={onDone}
-      />
-    );
-  }
+  const isEnd = state === 'draining' || state === 'cordoned';
   return (
     <ActionButton
-      key="drain"
-      label="Drain"
-      title={`Drain ${serverId}?`}
-      about="The server takes no new requests. It is removed with its last request, or at the deadline: then the requests that still run are moved to other servers."
-      isDangerous
+      key={String(isEnd)}
+      label={isEnd ? 'Undrain' : 'Drain'}
+      title={`${isEnd ? 'Undrain' : 'Drain'} ${serverId}?`}
+      about={
+        isEnd
+          ? 'The server takes new requests again, and it is not removed.'
+          : 'The server takes no new requests. It is removed with its last request, or at the deadline: then the requests that still run are moved to other servers.'
+      }
+      isDangerous={!isEnd}
       run={async (key) => {
+        const params = { path: { pool, serverId }, header: { 'Idempotency-Key': key } };
+        const address = '/api/v1/pools/{pool}/servers/{serverId}';
         const body = { deadlineMs: Number(minutes) * 60_000 };
-        await dataOf(client.POST('/api/v1/pools/{pool}/servers/{serverId}/drain', { params: params(key), body }));
-        return `${serverId} is draining.`;
+        await (isEnd
+          ? dataOf(client.POST(`${address}/undrain`, { params }))
+          : dataOf(client.POST(`${address}/drain`, { params, body })));
+        return isEnd ? `${serverId} takes new requests.` : `${serverId} is draining.`;
       }}
       onDone={onDone}
     >
-      <NumberInput label="Deadline, minutes" min={0} max={10_080} value={minutes} onChange={setMinutes} required />
+      {!isEnd && (
+        <NumberInput label="Deadline, minutes" min={0} max={10_080} value={minutes} onChange={setMinutes} required />
+      )}
     </ActionButton>
   );
 }

@@ -1,5 +1,5 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
-import { Button, Group, Stack, Text, useComputedColorScheme } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMemo, useRef } from 'react';
 import { type Column, DataTable } from '../../components/data-table';
 import { compact, count, duration, percent } from '../../components/format';
@@ -10,12 +10,8 @@ import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useJob } from '../../shell/scope';
 import { type Point, pointsOf } from './points';
-import { type Axis, Scatter, type ScatterInks } from './scatter';
+import { type Axis, Scatter } from './scatter';
 
-const INKS: Record<'light' | 'dark', ScatterInks> = {
-  light: { text: '#343a40', grid: '#e9ecef', step: '#868e96', own: '#0c8599', other: '#d9480f' },
-  dark: { text: '#ced4da', grid: '#343a40', step: '#adb5bd', own: '#22b8cf', other: '#ff922b' },
-};
 /** The recording grows with each step; a read costs a second of the server at most. */
 const EVERY_MS = 120_000;
 
@@ -68,7 +64,6 @@ export default function FrontierPage() {
 
 function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; job: string }) {
   const points = useMemo(() => pointsOf(frontier), [frontier]);
-  const inks = INKS[useComputedColorScheme('light')];
   const offPolicy = useRef<SVGSVGElement>(null);
   const bias = useRef<SVGSVGElement>(null);
   const save = (): void => {
@@ -98,15 +93,8 @@ function Frontier({ frontier, job }: { frontier: Schemas['JobFrontierReply']; jo
           {summaryOf(frontier, points)}
         </Text>
         <Group align="start" gap="lg">
-          <Scatter
-            title="Speed by off-policy share"
-            points={points}
-            x={OFF_POLICY}
-            y={SPEED}
-            inks={inks}
-            ref={offPolicy}
-          />
-          <Scatter title="Speed by length bias" points={points} x={BIAS} y={SPEED} inks={inks} ref={bias} />
+          <Scatter title="Speed by off-policy share" points={points} x={OFF_POLICY} y={SPEED} ref={offPolicy} />
+          <Scatter title="Speed by length bias" points={points} x={BIAS} y={SPEED} ref={bias} />
         </Group>
         <Text size="xs" c="dimmed">
           Circles: steps of the job. Squares: policies on the recorded samples, filled: the policy of the job. Named,

@@ -1,11 +1,14 @@
 import { useId, type Ref } from 'react';
+import { usePalette } from '../../components/palette';
 import type { Point } from './points';
 
 const WIDTH = 440;
 const HEIGHT = 300;
 const MARGIN = { left: 58, right: 16, top: 12, bottom: 40 };
 const TICKS = 4;
-const LABEL = { width: 96, height: 12 };
+const SQUARE = 10;
+/** Of a name, pixels: its height, the width of a character, and from the middle of its square to it. */
+const LABEL = { height: 11, character: 6, x: 8, y: -7 };
 
 export interface Axis {
   label: string;
@@ -15,27 +18,19 @@ export interface Axis {
   include: number;
 }
 
-/** Inks are attributes, not styles, so that the drawing is the same when it is saved. */
-export interface ScatterInks {
-  text: string;
-  grid: string;
-  step: string;
-  own: string;
-  other: string;
-}
-
 interface ScatterProps {
   title: string;
   points: readonly Point[];
   x: Axis;
   y: Axis;
-  inks: ScatterInks;
   ref: Ref<SVGSVGElement>;
 }
 
 /** Points by two of their costs. Circles: steps; squares: policies; the policy of the job is filled. */
-export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
+export function Scatter({ title, points, x, y, ref }: ScatterProps) {
   const id = useId();
+  // As attributes, not styles, so that the drawing is the same when it is saved.
+  const palette = usePalette();
   const [left, right] = rangeOf(points.map(x.of), x.include);
   const [low, high] = rangeOf(points.map(y.of), y.include);
   const atX = (value: number) => MARGIN.left + ((value - left) / (right - left)) * (WIDTH - MARGIN.left - MARGIN.right);
@@ -59,9 +54,9 @@ export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
       {ticks.map((part) => {
         const [xValue, yValue] = [left + part * (right - left), low + part * (high - low)];
         return (
-          <g key={part} fill={inks.text}>
-            <line x1={atX(xValue)} x2={atX(xValue)} y1={MARGIN.top} y2={HEIGHT - MARGIN.bottom} stroke={inks.grid} />
-            <line x1={MARGIN.left} x2={WIDTH - MARGIN.right} y1={atY(yValue)} y2={atY(yValue)} stroke={inks.grid} />
+          <g key={part} fill={palette.text}>
+            <line x1={atX(xValue)} x2={atX(xValue)} y1={MARGIN.top} y2={HEIGHT - MARGIN.bottom} stroke={palette.grid} />
+            <line x1={MARGIN.left} x2={WIDTH - MARGIN.right} y1={atY(yValue)} y2={atY(yValue)} stroke={palette.grid} />
             <text x={atX(xValue)} y={HEIGHT - MARGIN.bottom + 14} textAnchor="middle">
               {x.format(xValue)}
             </text>
@@ -71,10 +66,10 @@ export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
           </g>
         );
       })}
-      <text x={(MARGIN.left + WIDTH - MARGIN.right) / 2} y={HEIGHT - 8} textAnchor="middle" fill={inks.text}>
+      <text x={(MARGIN.left + WIDTH - MARGIN.right) / 2} y={HEIGHT - 8} textAnchor="middle" fill={palette.text}>
         {x.label}
       </text>
-      <text transform={`translate(12 ${HEIGHT / 2}) rotate(-90)`} textAnchor="middle" fill={inks.text}>
+      <text transform={`translate(12 ${HEIGHT / 2}) rotate(-90)`} textAnchor="middle" fill={palette.text}>
         {y.label}
       </text>
       {points.map((point) => {
@@ -82,19 +77,19 @@ export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
         const about = `${point.name}: ${x.label} ${x.format(x.of(point))}, ${y.label} ${y.format(y.of(point))}`;
         if (point.kind === 'step') {
           return (
-            <circle key={point.name} cx={px} cy={py} r={4} fill="none" stroke={inks.step} strokeWidth={1.5}>
+            <circle key={point.name} cx={px} cy={py} r={4} fill="none" stroke={palette.text} strokeWidth={1.5}>
               <title>{about}</title>
             </circle>
           );
         }
-        const ink = point.kind === 'own' ? inks.own : inks.other;
+        const ink = point.kind === 'own' ? palette.bar : palette.warn;
         return (
           <g key={point.name}>
             <rect
-              x={px - 5}
-              y={py - 5}
-              width={10}
-              height={10}
+              x={px - SQUARE / 2}
+              y={py - SQUARE / 2}
+              width={SQUARE}
+              height={SQUARE}
               fill={point.kind === 'own' ? ink : 'none'}
               stroke={ink}
               strokeWidth={2}
@@ -102,7 +97,7 @@ export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
               <title>{about}</title>
             </rect>
             {named.has(point) && (
-              <text x={px + 8} y={py - 7} fill={inks.text} textAnchor={px > WIDTH / 2 ? 'end' : 'start'}>
+              <text x={px + LABEL.x} y={py + LABEL.y} fill={palette.text} textAnchor={isLeftOf(px) ? 'end' : 'start'}>
                 {point.name}
               </text>
             )}
@@ -113,19 +108,46 @@ export function Scatter({ title, points, x, y, inks, ref }: ScatterProps) {
   );
 }
 
-/** The best policies, as far as their names do not overlap; that of the job first. */
+interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** Whether the name of a point stands to its left: there is more room. */
+function isLeftOf(px: number): boolean {
+  return px > WIDTH / 2;
+}
+
+/** The best policies, as far as their names overlap no other name or policy; that of the job first. */
 function labelled(points: readonly Point[], at: (point: Point) => [number, number]): Set<Point> {
-  const candidates = points.filter(({ kind, isDominated }) => kind === 'own' || (kind === 'other' && !isDominated));
+  const isOwn = ({ kind }: Point): number => Number(kind === 'own');
+  const policies = points.filter(({ kind }) => kind !== 'step').sort((one, other) => isOwn(other) - isOwn(one));
+  const taken = new Map<Point, Box[]>(
+    policies.map((point) => {
+      const [px, py] = at(point);
+      return [point, [{ left: px - SQUARE / 2, top: py - SQUARE / 2, width: SQUARE, height: SQUARE }]];
+    }),
+  );
   const named = new Set<Point>();
-  for (const point of candidates) {
+  for (const point of policies.filter(({ isDominated, kind }) => kind === 'own' || !isDominated)) {
     const [px, py] = at(point);
-    const isFree = [...named].every((other) => {
-      const [otherX, otherY] = at(other);
-      return Math.abs(px - otherX) > LABEL.width || Math.abs(py - otherY) > LABEL.height;
-    });
-    if (isFree) named.add(point);
+    const width = point.name.length * LABEL.character;
+    const left = px + LABEL.x - (isLeftOf(px) ? width : 0);
+    const box = { left, top: py + LABEL.y - LABEL.height, width, height: LABEL.height };
+    const others = policies.filter((one) => one !== point).flatMap((one) => taken.get(one)!);
+    if (others.some((other) => overlap(box, other))) continue;
+    taken.get(point)!.push(box);
+    named.add(point);
   }
   return named;
+}
+
+function overlap(one: Box, other: Box): boolean {
+  const isBeside = one.left > other.left + other.width || other.left > one.left + one.width;
+  const isAbove = one.top > other.top + other.height || other.top > one.top + one.height;
+  return !isBeside && !isAbove;
 }
 
 function rangeOf(values: readonly number[], include: number): [number, number] {

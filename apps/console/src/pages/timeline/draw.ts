@@ -37,7 +37,7 @@ export const INKS: Record<'light' | 'dark', Inks> = {
   },
 };
 
-/** Beside its color, a phase has a height of its own: parts of a row. */
+/** Phases differ in color and in height: parts of a row. */
 export const HEIGHTS: Record<Phase, number> = {
   queue: 0.25,
   'server-wait': 0.5,

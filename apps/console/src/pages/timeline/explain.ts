@@ -10,6 +10,8 @@ export interface Reason {
 }
 
 const LAST_SHARE = 0.1;
+/** Shorter pauses explain nothing. */
+const LEAST_SHARE = 0.005;
 
 /** What made the round slow, by its share of the round. */
 export function explain(history: RoundHistory): Reason[] {
@@ -32,15 +34,16 @@ function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reaso
   const sumOf = (some: readonly Pause[]): number => some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
   const ofPool = pauses.filter(({ serverId }) => serverId === undefined);
   const ofServers = pauses.filter(({ serverId }) => serverId !== undefined);
-  const pausedMs = sumOf(ofPool);
-  if (pausedMs + sumOf(ofServers) === 0) return undefined;
-  const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
   const servers = new Set(ofServers.map(({ serverId }) => serverId)).size;
-  const eachMs = sumOf(ofServers) / servers;
-  const engines = `The engines of ${count(servers)} servers were paused for ${duration(eachMs)} each.`;
-  const text = `${changes} took ${duration(pausedMs)}; in that time no request was claimed.`;
-  const share = pausedMs / Math.max(1, endMs - fromMs);
-  return { title: 'Weights', share, text: servers === 0 ? text : `${text} ${engines}` };
+  const [poolMs, serverMs] = [sumOf(ofPool), sumOf(ofServers) / Math.max(1, servers)];
+  const share = Math.max(poolMs, serverMs) / Math.max(1, endMs - fromMs);
+  if (share < LEAST_SHARE) return undefined;
+  const changes = `${ofPool.length} ${ofPool.length === 1 ? 'change' : 'changes'} of weights`;
+  const texts = [
+    ...(ofPool.length > 0 ? [`${changes} took ${duration(poolMs)}; in that time no request was claimed.`] : []),
+    ...(servers > 0 ? [`The engines of ${count(servers)} servers were paused for ${duration(serverMs)} each.`] : []),
+  ];
+  return { title: 'Weights', share, text: texts.join(' ') };
 }
 
 function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reason | undefined {

@@ -114,8 +114,9 @@ describe('a timeline', () => {
       [604, 124, 500, 100],
     ]);
     const { share, text } = explain(history).find(({ title }) => title === 'Weights')!;
+    // Engines are paused for 300 ms of 1,000 on average, the pool for 200.
     expect([share, text]).toEqual([
-      0.2,
+      0.3,
       '1 change of weights took 0.2 s; in that time no request was claimed. ' +
         'The engines of 2 servers were paused for 0.3 s each.',
     ]);
