@@ -10,9 +10,11 @@ import { GenerationRegistry } from './generations/generation-registry';
 import { GenerationRunner } from './generations/generation-runner';
 import { WorkerCommandsController } from './generations/worker-commands.controller';
 import { DataPlane } from './http/data-plane';
+import { GenerationResponder } from './http/generation-responder';
 import { ApiKeys } from './keys/api-keys';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
+import { VllmRoutes } from './vllm/vllm-routes';
 
 /** The gateway: HTTP dialects of engines in front of a pool. */
 @Module({
@@ -36,9 +38,11 @@ import { SglangGenerate } from './sglang/sglang-generate';
     GatewayLifecycle,
     GatewayMetrics,
     GenerationRegistry,
+    GenerationResponder,
     GenerationRunner,
     SglangControl,
     SglangGenerate,
+    VllmRoutes,
   ],
 })
 export class GatewayModule {}

@@ -7,6 +7,7 @@ import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys } from '../keys/api-keys';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
+import { VllmRoutes } from '../vllm/vllm-routes';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
 import { errorBody, sendJson } from './send-json';
@@ -27,11 +28,12 @@ export class DataPlane {
   constructor(
     generate: SglangGenerate,
     control: SglangControl,
+    vllm: VllmRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes }));
+    this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes, ...vllm.routes }));
     this.paths = new Set([...this.routes.keys()].map((key) => key.slice(key.indexOf(' ') + 1)));
   }
 
@@ -63,7 +65,7 @@ export class DataPlane {
     await route.answer({ ...exchange, caller, body, digest });
   }
 
-  /** The errors of SGLang have a message; code, field and retryable are ours. */
+  /** In the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */
   private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');

@@ -11,5 +11,5 @@ export function sendJson(response: ServerResponse, status: number, body: object)
 /** An error in an answer or a stream. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
-  return { message, type: code, code: httpStatusOf(code), retryable, ...(field !== undefined && { field }) };
+  return { message, type: code, code: httpStatusOf(code), param: field ?? null, retryable };
 }

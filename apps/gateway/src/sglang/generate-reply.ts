@@ -1,12 +1,5 @@
 import type { Generation, GenerationEnd } from '../generations/generation';
-
-/** Where a reader is: tokens before it, and characters of their text. */
-export interface Position {
-  tokens: number;
-  characters: number;
-}
-
-export const BEGIN: Position = { tokens: 0, characters: 0 };
+import type { Position } from '../http/generation-responder';
 
 /** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
 export function replyOf(generation: Generation, from: Position): object {
@@ -45,22 +38,4 @@ function finishReasonOf({ tokens }: Generation, end: GenerationEnd): object {
   if (end.reason === 'stop') return { type: 'stop', ...(end.matched !== undefined && { matched: end.matched }) };
   if (end.reason === 'length') return { type: 'length', length: tokens.count };
   return { type: 'abort', message: end.reason === 'abort' ? end.message : end.error.message };
-}
-
-/** What happened to a generation so far, for the headers of its response. */
-export function headersOf(generation: Generation): Record<string, string> {
-  const { serverId, spans, attempts, startedAt, grantedAt, firstTokenAt } = generation;
-  const versions = spans
-    .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
-    .join(',');
-  const sinceMs = (from: number, to: number): string => String(Math.round(to - from));
-  return {
-    'x-broomwagon-attempts': String(attempts),
-    ...(serverId !== undefined && { 'x-broomwagon-server': encodeURIComponent(serverId) }),
-    ...(versions !== '' && { 'x-broomwagon-weight-versions': versions }),
-    ...(versions !== '' && !generation.isVersionReported && { 'x-broomwagon-weight-source': 'lease' }),
-    ...(grantedAt !== undefined && { 'x-broomwagon-queue-ms': sinceMs(startedAt, grantedAt) }),
-    ...(grantedAt !== undefined &&
-      firstTokenAt !== undefined && { 'x-broomwagon-first-token-ms': sinceMs(grantedAt, firstTokenAt) }),
-  };
 }

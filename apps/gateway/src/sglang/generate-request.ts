@@ -1,17 +1,7 @@
-import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
-import {
-  findPromptFault,
-  idFault,
-  invalidField,
-  LIMITS,
-  MAX_COMPOSED_ID_BYTES,
-  type Prompt,
-  isBroomwagonError,
-  SamplingParameters,
-} from '@broomwagon/contracts';
-import { validate } from '@broomwagon/messaging';
-import type { GenerationInput } from '../generations/generation';
+import { findPromptFault, invalidField, LIMITS, type Prompt, type SamplingParameters } from '@broomwagon/contracts';
+import type { GenerationRequest } from '../http/generation-responder';
+import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { placementOf, textOf } from '../http/placement';
 import type { Caller } from '../keys/api-keys';
 
@@ -49,20 +39,12 @@ const UNCONTINUED_FIELDS = [
   'input_embeds',
 ];
 
-/** A request of `/generate`. */
-export interface GenerateRequest {
-  id: string;
-  isOwnId: boolean;
-  stream: boolean;
-  input: GenerationInput;
-}
-
 /** @throws BroomwagonError VALIDATION_FAILED */
 export function readGenerateRequest(
   body: Record<string, unknown>,
   headers: IncomingHttpHeaders,
   caller: Caller,
-): GenerateRequest {
+): GenerationRequest {
   const {
     rid,
     text,
@@ -74,20 +56,19 @@ export function readGenerateRequest(
     ...others
   } = withoutNulls(body);
   const sampling = objectOf(samplingParams, 'sampling_params');
-  refuseBatches(rid, text, promptTokenIds, sampling);
+  refuseBatches(text, promptTokenIds, sampling);
   const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, ...samplingFields } = sampling;
   if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
-  const { known, unknown } = splitSampling(samplingFields, logprobs === true);
+  const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, logprobs === true);
   const isContinued =
     textOf(headers, 'x-broomwagon-resume') !== 'off' &&
     !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name])) &&
     !UNCONTINUED_FIELDS.some((name) => isSet(others[name])) &&
     !(typeof others.logprob_start_len === 'number' && others.logprob_start_len >= 0);
   return {
-    id: rid === undefined || rid === '' ? randomUUID() : (rid as string),
-    isOwnId: rid !== undefined && rid !== '',
+    ...idOf(rid, 'rid'),
     stream: stream === true,
     input: {
       prompt: promptOf(text, promptTokenIds, { ...others, ...(isSet(unknown) && { sampling_params: unknown }) }),
@@ -101,14 +82,11 @@ export function readGenerateRequest(
   };
 }
 
-function refuseBatches(rid: unknown, text: unknown, ids: unknown, sampling: Record<string, unknown>): void {
+function refuseBatches(text: unknown, ids: unknown, sampling: Record<string, unknown>): void {
   const single = 'must be of one request: send each request of a batch by itself';
   if (Array.isArray(text)) throw invalidField('text', single);
   if (Array.isArray(ids) && Array.isArray(ids[0])) throw invalidField('input_ids', single);
   if ((sampling.n ?? 1) !== 1) throw invalidField('sampling_params.n', 'must be 1: send a request for each sample');
-  if (rid === undefined || rid === '') return;
-  const fault = typeof rid === 'string' ? idFault(rid, MAX_COMPOSED_ID_BYTES, 'composed') : 'must be a text';
-  if (fault !== undefined) throw invalidField('rid', fault);
 }
 
 function promptOf(text: unknown, promptTokenIds: unknown, engineFields: Record<string, unknown>): Prompt {
@@ -117,46 +95,4 @@ function promptOf(text: unknown, promptTokenIds: unknown, engineFields: Record<s
   const fault = findPromptFault(given);
   if (fault) throw invalidField(fault.field.replace('promptTokenIds', 'input_ids') || 'input_ids', fault.reason);
   return { ...(given as Prompt), ...(isSet(engineFields) && { engineFields }) };
-}
-
-function splitSampling(fields: Record<string, unknown>, logprobs: boolean) {
-  const known: Record<string, unknown> = logprobs ? { logprobs } : {};
-  const unknown: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(fields)) {
-    if (!Object.hasOwn(SAMPLING_NAMES, name)) unknown[name] = value;
-    else known[SAMPLING_NAMES[name]!] = name === 'stop' && typeof value === 'string' ? [value] : value;
-  }
-  try {
-    validate(SamplingParameters, known);
-  } catch (error) {
-    if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
-    const [ours = '', ...rest] = (error.field ?? '').split('.');
-    const name = Object.entries(SAMPLING_NAMES).find(([, one]) => one === ours)?.[0] ?? ours;
-    throw invalidField(['sampling_params', name, ...rest].join('.'), error.message);
-  }
-  if (Buffer.byteLength(JSON.stringify(known)) > LIMITS.samplingBytes) {
-    throw invalidField('sampling_params', `must be at most ${LIMITS.samplingBytes} bytes`);
-  }
-  return { known: known as SamplingParameters, unknown };
-}
-
-function objectOf(value: unknown, field: string): Record<string, unknown> {
-  if (value === undefined) return {};
-  if (typeof value !== 'object' || Array.isArray(value)) throw invalidField(field, 'must be an object');
-  return withoutNulls(value as Record<string, unknown>);
-}
-
-/** A null counts as absent. */
-function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
-}
-
-function isCount(value: unknown, least: number, most: number): boolean {
-  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
-}
-
-/** False for what asks for nothing: absent, 0, false, an empty text, list or object. */
-function isSet(value: unknown): boolean {
-  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
-  return Boolean(value);
 }

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import {
+  idFault,
+  invalidField,
+  isBroomwagonError,
+  LIMITS,
+  MAX_COMPOSED_ID_BYTES,
+  SamplingParameters,
+} from '@broomwagon/contracts';
+import { validate } from '@broomwagon/messaging';
+
+/** The id of a request: that of its client, or a new one. @throws BroomwagonError VALIDATION_FAILED */
+export function idOf(given: unknown, field: string): { id: string; isOwnId: boolean } {
+  if (given === undefined || given === '') return { id: randomUUID(), isOwnId: false };
+  if (typeof given !== 'string') throw invalidField(field, 'must be a text');
+  const fault = idFault(given, MAX_COMPOSED_ID_BYTES, 'composed');
+  if (fault !== undefined) throw invalidField(field, fault);
+  return { id: given, isOwnId: true };
+}
+
+/**
+ * Sampling parameters in our words, and those that are passed to the engine unread.
+ * @param names our names by those of the dialect
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+export function splitSampling(
+  fields: Record<string, unknown>,
+  names: Record<string, keyof SamplingParameters>,
+  logprobs: boolean,
+) {
+  const known: Record<string, unknown> = logprobs ? { logprobs } : {};
+  const unknown: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(fields)) {
+    if (!Object.hasOwn(names, name)) unknown[name] = value;
+    else known[names[name]!] = name === 'stop' && typeof value === 'string' ? [value] : value;
+  }
+  try {
+    validate(SamplingParameters, known);
+  } catch (error) {
+    if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
+    const [ours = '', ...rest] = (error.field ?? '').split('.');
+    const name = Object.entries(names).find(([, one]) => one === ours)?.[0] ?? ours;
+    throw invalidField(['sampling_params', name, ...rest].join('.'), error.message);
+  }
+  if (Buffer.byteLength(JSON.stringify(known)) > LIMITS.samplingBytes) {
+    throw invalidField('sampling_params', `must be at most ${LIMITS.samplingBytes} bytes`);
+  }
+  return { known: known as SamplingParameters, unknown };
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED */
+export function objectOf(value: unknown, field: string): Record<string, unknown> {
+  if (value === undefined) return {};
+  if (typeof value !== 'object' || Array.isArray(value)) throw invalidField(field, 'must be an object');
+  return withoutNulls(value as Record<string, unknown>);
+}
+
+/** A null counts as absent. */
+export function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+export function isCount(value: unknown, least: number, most: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
+}
+
+/** False for what asks for nothing: absent, 0, false, an empty text, list or object. */
+export function isSet(value: unknown): boolean {
+  if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
+  return Boolean(value);
+}

@@ -1,0 +1,83 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { findPromptFault, invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
+import type { GenerationRequest } from '../http/generation-responder';
+import { placementOf, textOf } from '../http/placement';
+import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import type { Caller } from '../keys/api-keys';
+
+/** The names of vLLM for our sampling parameters. All others are passed to the engine unread. */
+const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
+  temperature: 'temperature',
+  top_p: 'topP',
+  top_k: 'topK',
+  min_p: 'minP',
+  seed: 'seed',
+  stop: 'stop',
+  stop_token_ids: 'stopTokenIds',
+  min_tokens: 'minTokens',
+  repetition_penalty: 'repetitionPenalty',
+};
+/** With these, the tokens of a continued call differ from those of a whole one. */
+const UNCONTINUED = [
+  'structured_outputs',
+  'guided_decoding',
+  'frequency_penalty',
+  'presence_penalty',
+  'thinking_token_budget',
+  'bad_words',
+];
+/** Answered with values that the gateway does not write. */
+const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
+/** Prompts that are more than token ids. */
+const REFUSED_FIELDS = ['features', 'content_parts'];
+
+/** A request of `/inference/v1/generate`. @throws BroomwagonError VALIDATION_FAILED */
+export function readTokenRequest(
+  body: Record<string, unknown>,
+  headers: IncomingHttpHeaders,
+  caller: Caller,
+): GenerationRequest {
+  const {
+    request_id: requestId,
+    token_ids: promptTokenIds,
+    sampling_params: samplingParams,
+    stream,
+    session_id: session,
+    stream_options: _usage,
+    output_mode: outputMode,
+    return_token_ids: _ids,
+    ...others
+  } = withoutNulls(body);
+  const sampling = objectOf(samplingParams, 'sampling_params');
+  const { max_tokens: maxTokens, logprobs, n = 1, ...samplingFields } = sampling;
+  if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
+    throw invalidField('sampling_params.max_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
+  }
+  if (n !== 1) throw invalidField('sampling_params.n', 'must be 1: send a request for each sample');
+  if (logprobs !== undefined && logprobs !== 0 && logprobs !== 1) {
+    throw invalidField('sampling_params.logprobs', 'must be 0 or 1: only the chosen token has a log probability');
+  }
+  if (outputMode !== undefined && outputMode !== 'tokens') throw invalidField('output_mode', 'must be tokens');
+  for (const name of REFUSED_SAMPLING)
+    if (isSet(sampling[name])) throw invalidField(`sampling_params.${name}`, 'is not supported');
+  for (const name of REFUSED_FIELDS) if (isSet(others[name])) throw invalidField(name, 'is not supported');
+  if (promptTokenIds === undefined) throw invalidField('token_ids', 'is missing');
+  const fault = findPromptFault({ promptTokenIds });
+  if (fault) throw invalidField('token_ids', fault.reason);
+  const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, logprobs !== undefined);
+  const engineFields = { ...others, ...unknown };
+  return {
+    ...idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id'),
+    stream: stream === true,
+    input: {
+      prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
+      sampling: known,
+      maxTokens: maxTokens as number,
+      keepsStop: unknown.include_stop_str_in_output === true,
+      isContinued:
+        textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED.some((name) => isSet(unknown[name])),
+      continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+      placement: placementOf(headers, caller, session),
+    },
+  };
+}
