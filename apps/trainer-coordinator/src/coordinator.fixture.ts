@@ -108,6 +108,11 @@ export class CoordinatorFixture {
     if (this.used >= POOLS) throw new Error('Give the fixture more pools');
   }
 
+  /** Claims that are parked. */
+  waitingClaims(): Promise<number> {
+    return this.redis.hlen(`${this.runner.rootKey(this.pool)}:waiters:claim`);
+  }
+
   async stop(): Promise<void> {
     for (const service of this.services) await service.close();
     await this.client.messaging.connection.close();

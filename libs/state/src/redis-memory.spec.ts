@@ -74,7 +74,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
   await test.rounds.cancel(test.pool, { ...round, mode: 'drop', reason: 'test' });
   for (let more = true; more;) ({ more } = await test.rounds.giveBack(test.pool, round));
   await test.rounds.cut(test.pool, { ...round, cursor: 0 });
-  for (let done = false; !done;) ({ done } = await test.rounds.fold(test.pool, round));
+  for await (const _ of test.rounds.whileMore('fold', test.pool, round));
   expect(await test.states()).toMatchObject({ dropped: 3, pending: 0, claimed: 0 });
 
   await test.redis.del('filler');

@@ -28,8 +28,6 @@ const DEFAULT_REASON = 'abort';
 const FIRST_LOOK_MS = 1;
 const LONGEST_LOOK_MS = 100;
 const GROWTH = 1.5;
-/** Beyond every position. */
-const END = 2 ** 40;
 
 /**
  * Aborts: the intent is recorded before anything is done about it, so that it survives this process. What follows an
@@ -91,16 +89,9 @@ export class AbortService {
 
   /** Tells the holders again, and ends what is overdue. @throws BroomwagonError UNAVAILABLE */
   async repeat(pool: PoolName): Promise<void> {
-    const { abortDeadlineMs: deadlineMs } = this.config;
-    let cursors: { groupCursor: number; leaseCursor: number } | undefined = { groupCursor: 0, leaseCursor: 0 };
-    while (cursors !== undefined) {
-      const page = await this.aborts.repeat(pool, { ...cursors, deadlineMs });
+    for await (const page of this.aborts.pages('repeat', pool, { deadlineMs: this.config.abortDeadlineMs })) {
       this.tell(pool, page);
       await this.endOverdue(pool, page);
-      const { groupCursor, leaseCursor } = page;
-      const more = groupCursor !== undefined || leaseCursor !== undefined;
-      // A list that is at its end is not looked at from its start again.
-      cursors = more ? { groupCursor: groupCursor ?? END, leaseCursor: leaseCursor ?? END } : undefined;
     }
   }
 

@@ -32,12 +32,12 @@ describe('job.configure', () => {
     const claims = await worker.claim(10);
     expect(claims.map(({ job }) => job).sort()).toEqual(['capped', 'capped', 'other', 'other', 'other']);
     const waiting = worker.claim(10, 20_000);
-    await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
+    await expect.poll(() => fixture.waitingClaims()).toBe(1);
     await worker.complete(claims.find(({ job }) => job === 'capped') as Claim);
     expect(await waiting).toHaveLength(1);
     expect(await fixture.call('job.configure', { job: 'capped' })).toMatchObject({ version: 1, quota, inFlight: 2 });
     const rest = worker.claim(10, 20_000);
-    await expect.poll(async () => (await fixture.rounds.due(fixture.pool)).claimWaiters).toBe(1);
+    await expect.poll(() => fixture.waitingClaims()).toBe(1);
     await fixture.call('job.configure', { job: 'capped', quota: {} });
     expect(await rest).toHaveLength(2);
   });

@@ -25,10 +25,7 @@ describe('claims and the ends of attempts', () => {
     expect(Date.now() - startedAtMs).toBeGreaterThanOrEqual(145);
     const { round } = await openRound(WAIT, 1);
     const waiting = worker.claim(2, 20_000);
-    await waitUntil(
-      async () => (await fixture.rounds.due(fixture.pool)).claimWaiters === 1,
-      within('the claim to be parked'),
-    );
+    await waitUntil(async () => (await fixture.waitingClaims()) === 1, within('the claim to be parked'));
     await fixture.call('round.submit', { ...round, groups: groups(1) });
     const claims = await waiting;
     expect(claims.map((claim) => claim.sampleIndex)).toEqual([0, 1]);

@@ -158,12 +158,9 @@ export class SweepService {
   }
 
   private async fold(pool: PoolName, round: RoundName): Promise<void> {
-    for (let done = false; !done;) {
-      const page = await this.rounds.fold(pool, round);
+    for await (const _ of this.rounds.whileMore('fold', pool, round)) {
       this.metrics.sweepPages.inc({ kind: 'fold' });
       await failpoint('coordinator.fold.between-pages');
-      // A surplus sample is not confirmed yet: the next sweep continues.
-      done = page.done || page.waiting;
     }
   }
 

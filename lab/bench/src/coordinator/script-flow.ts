@@ -76,7 +76,7 @@ export class ScriptFlow {
     const round = { job, roundId: 'round', trainerEpoch };
     const { cursor } = await readToEnd((from) => this.rounds.results(pool, { ...round, cursor: from, limit: 128 }));
     await this.rounds.close(pool, { ...round, cursor });
-    while (!(await this.rounds.fold(pool, { job, roundId: 'round' })).done);
+    for await (const _ of this.rounds.whileMore('fold', pool, { job, roundId: 'round' }));
     return { claimPerSecond, completePerSecond };
   }
 }

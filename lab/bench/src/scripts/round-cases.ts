@@ -102,7 +102,7 @@ export class RoundCases {
       }
       await this.requests.segments(pool, { requestId: again[0]!.requestId });
       for (const claim of again.slice(handedIn.length)) await this.fail(claim);
-      while (!(await this.rounds.fold(pool, { job, roundId: 'r2' })).done);
+      for await (const _ of this.rounds.whileMore('fold', pool, { job, roundId: 'r2' }));
       await this.jobAtRest(job, samples);
     });
     await this.abortAll(job, input);
@@ -153,7 +153,7 @@ export class RoundCases {
       await this.aborts.begin(pool, { abortId, selector: { job }, reason: 'bench', keptMs: 1 });
       for (let more = true; more;) ({ more } = await this.aborts.select(pool, { abortId }));
       await this.aborts.results(pool, { abortId, cursor: 0, limit: LIMITS.page });
-      await this.aborts.repeat(pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: LONG_MS });
+      await this.aborts.repeat(pool, { deadlineMs: LONG_MS });
       for (let more = true; more;) ({ more } = await this.aborts.forget(pool));
       await this.rounds.jobStatus(pool, { job });
       await this.rounds.due(pool);
@@ -259,6 +259,6 @@ export class RoundCases {
     );
     await this.ledgers.count(this.pool, round);
     await this.rounds.close(this.pool, { ...round, trainerEpoch, cursor });
-    while (!(await this.rounds.fold(this.pool, round)).done);
+    for await (const _ of this.rounds.whileMore('fold', this.pool, round));
   }
 }

@@ -44,7 +44,7 @@ it('drops a whole group that waits for a place, though a group before it leaves 
   await test.complete(other);
   await test.fail(cut, 1);
   await test.readAndClose(round);
-  for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+  for await (const _ of rounds.whileMore('fold', test.pool, round));
   const { trainerEpoch } = round;
   await test.open({ policy, samples: 1, neededGroups: 2, takeGroups: 1, step: 2, trainerEpoch });
   for (const claim of await test.claim()) if (claim.groupId !== cut.groupId) await test.complete(claim);

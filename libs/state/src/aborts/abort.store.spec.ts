@@ -83,7 +83,7 @@ describe('AbortStore', () => {
     await begin({ requestIds: [held.requestId] });
     const command = { requestId: held.requestId, attempt: held.attempt, ...test.holder };
     expect((await selectAll()).flatMap((page) => page.aborts)).toEqual([command]);
-    const page = { groupCursor: 0, leaseCursor: 0 };
+    const page = {};
     for (let time = 0; time < 2; time++) {
       expect(await aborts.repeat(pool, { ...page, deadlineMs: 60_000 })).toMatchObject({
         aborts: [command],

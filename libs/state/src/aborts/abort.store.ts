@@ -64,12 +64,13 @@ export interface SelectPage extends AbortCommands {
   answers: { acquireId: string; replyTo: string; error: 'ABORTED' }[];
   more: boolean;
 }
+/** Positions in the lists of groups and of leases. */
+type AbortCursor = { groups: number; leases: number };
 export interface RepeatPage extends AbortCommands {
   /** Attempts whose holders live and have not confirmed within the deadline. */
   overdue: Pick<AttemptFence, 'requestId' | 'attempt'>[];
   overdueLeases: ({ leaseId: LeaseId } & ServerFence)[];
-  groupCursor?: number;
-  leaseCursor?: number;
+  cursor?: AbortCursor;
 }
 export interface AbortResultsPage {
   results: AbortResult[];
@@ -102,7 +103,7 @@ export class AbortStore extends storeOf({
   /** What it has selected, as it stands now. */
   results: transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results'),
   /** One page of what is not confirmed, to be told again. */
-  repeat: transition<{ groupCursor: number; leaseCursor: number; deadlineMs: number }, RepeatPage>('aborts/repeat'),
+  repeat: transition<{ cursor?: AbortCursor; deadlineMs: number }, RepeatPage>('aborts/repeat'),
   leasePage: transition<{ requestIds: string[]; cursor?: string }, { leases: RunningLease[]; cursor?: string }>(
     'aborts/leases-of',
   ),

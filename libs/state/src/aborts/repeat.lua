@@ -2,11 +2,13 @@
 samples that were stopped alone, and surplus siblings of those that have all their samples), and leases without a
 request of ours. Those of expired holders end here; those whose holders have had their time are listed as overdue too.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {groupCursor, leaseCursor, deadlineMs}   numbers; 0 to begin
+ARGV[1] JSON: {cursor, deadlineMs}   {groups, leases}: numbers; number
 Reply: RepeatPage
 Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
+  local END = 2 ^ 40 -- beyond every position: a list that is at its end is not looked at from its start again
+  local cursor = args.cursor or {}
   local aborts, leases, overdue, overdue_leases = {}, {}, {}, {}
   local function is_overdue(started_at) return tx.now - started_at > args.deadlineMs end
 
@@ -54,9 +56,8 @@ return function(tx, args)
     return 1
   end
 
-  return Reply.object({
-    groupCursor = Pages.walk(tx.key.abortingGroups, args.groupCursor, repeat_group),
-    leaseCursor = Pages.walk(tx.key.abortingLeases, args.leaseCursor, repeat_lease),
-    aborts = aborts, leases = leases, overdue = overdue, overdueLeases = overdue_leases,
-  })
+  local group_cursor = Pages.walk(tx.key.abortingGroups, cursor.groups, repeat_group)
+  local lease_cursor = Pages.walk(tx.key.abortingLeases, cursor.leases, repeat_lease)
+  return Reply.object({ aborts = aborts, leases = leases, overdue = overdue, overdueLeases = overdue_leases,
+    cursor = (group_cursor or lease_cursor) and { groups = group_cursor or END, leases = lease_cursor or END } or nil })
 end

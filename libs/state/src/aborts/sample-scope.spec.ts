@@ -10,7 +10,7 @@ const { rounds, requests, workers } = test;
 const aborts = new AbortStore(test.runner);
 const longtail = new LongtailStore(test.runner);
 const job = 'job';
-const LOOK = { groupCursor: 0, leaseCursor: 0 };
+const LOOK = {};
 
 beforeEach(() => test.fresh());
 afterAll(() => test.close());
@@ -69,7 +69,7 @@ describe('an abort of one sample', () => {
       [2, 3],
     ]);
     expect(await test.readAndClose(round)).toMatchObject({ trainedGroups: 1, trainedRequests: 2 });
-    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+    for await (const _ of rounds.whileMore('fold', test.pool, round));
     expect(await test.states()).toMatchObject({ submitted: 3, trained: 2, dropped: 1, finished: 0 });
   });
 
@@ -83,9 +83,9 @@ describe('an abort of one sample', () => {
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 1 });
     // Folded only when the holder has confirmed; what a sweep finds of it afterwards is nothing.
     await test.readAndClose(round);
-    expect(await rounds.fold(test.pool, round)).toMatchObject({ done: false, waiting: true });
+    expect(await rounds.fold(test.pool, round)).toEqual({ more: false });
     await test.fail(third, 5);
-    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+    for await (const _ of rounds.whileMore('fold', test.pool, round));
     expect(await aborts.repeat(test.pool, { ...LOOK, deadlineMs: 0 })).toMatchObject({ aborts: [], overdue: [] });
     expect(await rounds.due(test.pool)).toMatchObject({ aborting: 0 });
     expect(await test.states()).toMatchObject({ submitted: 3, trained: 2, dropped: 1 });

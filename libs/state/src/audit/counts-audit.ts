@@ -29,12 +29,9 @@ export async function countRequests(look: PoolLook, job: JobId): Promise<CountLo
   const before = await countsOf(look, job);
   const found: Counts = {};
   const seen = new Set<string>();
-  for await (const ids of look.keysBelow(`request:${job}/`)) {
-    const fresh = ids.filter((id) => !seen.has(id));
-    for (const id of fresh) seen.add(id);
-    for (const [, [state]] of await look.readEach(fresh, (id) => [['HGET', ['request', `${job}/${id}`], 'state']])) {
-      if (typeof state === 'string') found[state] = (found[state] ?? 0) + 1;
-    }
+  for await (const [id, [state]] of look.hashes(`request:${job}/`, 'state')) {
+    if (state != null && !seen.has(id)) found[state] = (found[state] ?? 0) + 1;
+    seen.add(id);
   }
   const isProven = isDeepStrictEqual(before, await countsOf(look, job));
   return { counts: before.counts, found, isProven, mended: false };

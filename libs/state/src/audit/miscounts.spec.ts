@@ -81,7 +81,7 @@ describe('a count below zero', () => {
         await test.fail(claims[0]!);
         for (const claim of [...claims.slice(1), ...(await test.claim())]) await test.complete(claim);
         await test.readAndClose(round);
-        while (!(await rounds.fold(test.pool, round)).done);
+        for await (const _ of rounds.whileMore('fold', test.pool, round));
         round = await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, step });
       }
     };

@@ -15,7 +15,7 @@ export interface StoredLedger {
   policy?: TailPolicy;
 }
 
-const count = transition<RoundName, { done: boolean }>('ledger/count');
+const count = transition<RoundName, { more: boolean }>('ledger/count');
 
 /** What tail policies cost, counted in the transitions themselves. */
 @Injectable()
@@ -24,6 +24,6 @@ export class LedgerStore extends storeOf({
 }) {
   /** Counts the accepted groups of a completed round, page after page; continues where another process died. */
   async count(pool: PoolName, { job, roundId }: RoundName): Promise<void> {
-    while (!(await this.runner.run(count, pool, { job, roundId })).done);
+    while ((await this.runner.run(count, pool, { job, roundId })).more);
   }
 }

@@ -161,7 +161,7 @@ class World {
       ({ cursor } = await longtail.repeat(this.pool, { cursor }));
     for (const abortId of due.aborts)
       for (let more = true; more;) ({ more } = await aborts.select(this.pool, { abortId }));
-    await aborts.repeat(this.pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 60_000 });
+    await aborts.repeat(this.pool, { deadlineMs: 60_000 });
     await audit.recount(this.pool, due.miscounted);
   }
 

@@ -173,7 +173,7 @@ describe('what an index names and is not there', () => {
     await rounds.cut(pool, { ...first, cursor: 0 });
     for (const one of [cut!, others[0]!]) await test.fail(one, 1).catch(() => undefined);
     await test.readAndClose(first);
-    for (let done = false; !done;) ({ done } = await rounds.fold(pool, first));
+    for await (const _ of rounds.whileMore('fold', pool, first));
     const { trainerEpoch } = first;
     await test.open({ policy, neededGroups: 2, newGroups: 2, takeGroups: 1, step: 2, trainerEpoch });
     const claims = await claim(8);
@@ -231,8 +231,8 @@ describe('what an index names and is not there', () => {
       if (what === 'group') await lose('group:job/g1');
       else await lose('request:job/g1/1');
       let page = await rounds.fold(pool, round);
-      for (let pages = 1; !page.done && pages < 9; pages++) page = await rounds.fold(pool, round);
-      expect(page).toMatchObject({ done: true, waiting: false });
+      for (let pages = 1; page.more && pages < 9; pages++) page = await rounds.fold(pool, round);
+      expect(page).toEqual({ more: false });
       expect(await counts()).toMatchObject({ submitted: 6, finished: 0, trained: 6, dropped: 0 });
       expect(await redis.keys(test.key('*:job/g*'))).toEqual([]);
       expect((await rounds.due(pool)).rounds).toEqual([]);

@@ -20,7 +20,6 @@ return function(tx, args)
   return Generation.reply(tx, {
     renewed = renewed or nil, uncheckedGeneration = meta[1] ~= generation and generation or nil,
     expiredEpochs = redis.call('SCARD', tx.key.expiredAttemptEpochs),
-    claimWaiters = redis.call('HLEN', tx.key.claimWaiters),
     deadlines = redis.call('ZCOUNT', tx.key.roundDeadlines, '-inf', now),
     aborting = redis.call('ZCARD', tx.key.abortingGroups) + redis.call('ZCARD', tx.key.abortingLeases),
     leaving = redis.call('ZCARD', tx.key.leavingGroups),

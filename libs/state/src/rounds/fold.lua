@@ -3,18 +3,18 @@ and deleted, as are the failed ones. A cancelled round has given its accepted gr
 are left. Requests of a group that is gone are deleted too.
 A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
-Reply: FoldPage
+Reply: more   boolean; false also while a surplus sample is not confirmed: the sweep comes again
 Events: request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, SUMMARIES_KEPT = 32, 16
   local round = Rounds.load(tx, args.job, args.roundId)
   if not round or Rounds.takes_results(round) or round.state == 'completed' then
-    return Reply.object({ done = true, waiting = false })
+    return Reply.object({ more = false })
   end
   -- First the ledger: it needs what is deleted here.
   if not TrainedLedger.count_accepted(tx, args.job, args.roundId) then
-    return Reply.object({ done = false, waiting = false })
+    return Reply.object({ more = true })
   end
 
   local trained_groups = tx.key:trainedGroups(args.job)
@@ -73,5 +73,5 @@ return function(tx, args)
       redis.call('ZREMRANGEBYSCORE', trained_groups, '-inf', '(' .. redis.call('ZRANGE', rounds, 0, 0, 'WITHSCORES')[2])
     end
   end
-  return Reply.object({ done = done, waiting = waiting })
+  return Reply.object({ more = not done and not waiting })
 end

@@ -117,7 +117,7 @@ describe('the generation of a pool', () => {
       if (cancelledRoundId !== undefined) {
         for (let more = true; more;) ({ more } = await rounds.giveBack(pool, { job, roundId: cancelledRoundId }));
       }
-      for (let done = false; !done;) ({ done } = await rounds.fold(pool, round));
+      for await (const _ of rounds.whileMore('fold', pool, round));
       expect(await rounds.jobStatus(pool, { job, stamp: next })).toMatchObject({
         stepsTrained: turn,
         requests: { submitted: 2 * turn, trained: 2 * turn },

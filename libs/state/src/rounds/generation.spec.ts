@@ -183,7 +183,7 @@ describe('the stamp of a reply', () => {
     }
     await rounds.cut(test.pool, { ...round, cursor: 0 });
     await test.readAndClose(round);
-    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+    for await (const _ of rounds.whileMore('fold', test.pool, round));
     Object.assign(trainer, round);
     let { stamp } = await rounds.due(test.pool);
     for (const [, call] of others) {

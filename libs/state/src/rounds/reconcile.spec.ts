@@ -76,7 +76,7 @@ async function trainRest(trainerEpoch: Round['trainerEpoch'], first: number): Pr
     for (let claims = await test.claim(); claims.length > 0; claims = await test.claim()) await finish(claims);
     groups.push(...(await rounds.results(test.pool, { ...round, limit: 128 })).groups.map(({ groupId }) => groupId));
     await test.readAndClose(round);
-    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, round));
+    for await (const _ of rounds.whileMore('fold', test.pool, round));
   }
 }
 
@@ -116,7 +116,7 @@ describe('a step that the trainer has trained and Redis has lost', () => {
     const claims = await test.claim();
     await finish(claims);
     await test.readAndClose(empty);
-    for (let done = false; !done;) ({ done } = await rounds.fold(test.pool, empty));
+    for await (const _ of rounds.whileMore('fold', test.pool, empty));
     const earlier = await snapshot();
     const lost = await test.open({ policy, neededGroups: 2, newGroups: 3, step: 2, trainerEpoch: empty.trainerEpoch });
     await finish(ofGroups(await test.claim(), 'g1', 'g2'));

@@ -26,7 +26,6 @@ import { storeOf } from '../library/store-of';
 import type {
   CutPage,
   DueWork,
-  FoldPage,
   GiveBackPage,
   JobProgress,
   NewGroup,
@@ -92,7 +91,7 @@ export class RoundStore extends storeOf({
   /** Cuts one page of what a completed round did not accept. */
   cut: transition<RoundName & { cursor?: number }, CutPage>('rounds/cut'),
   /** Folds one page of a closed round into the counts and deletes it. */
-  fold: transition<RoundName, FoldPage>('rounds/fold'),
+  fold: transition<RoundName, { more: boolean }>('rounds/fold'),
   /** What there is to sweep; a Redis that has an older stamp than the last one seen of the pool has lost data. */
   due: transition<{ stamp?: string }, DueWork>('rounds/due'),
   listLongtail: transition<LongtailListRequest, LongtailListReply>('longtail/list'),

@@ -111,18 +111,11 @@ export interface ReconcileAnswer extends ReconcileJobReply {
   aborts: AttemptFence[];
 }
 
-export interface FoldPage {
-  done: boolean;
-  /** The next group has a surplus sample that is not confirmed: come again later. */
-  waiting: boolean;
-}
-
 /** What there is to sweep in a pool. */
 export interface DueWork {
   rounds: (RoundName & { state: RoundState })[];
   /** Worker epochs whose attempts must be returned. */
   expiredEpochs: number;
-  claimWaiters: number;
   /** Rounds whose deadline has come. */
   deadlines: number;
   /** Aborts whose requests are still being selected. */

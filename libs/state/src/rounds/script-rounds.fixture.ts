@@ -172,7 +172,7 @@ export class ScriptRounds implements RoundFollower {
     for (const round of this.rounds.filter(isOver)) {
       for (let done = false; !done;) {
         const page = await rounds.fold(this.pool, { job: JOB, roundId: `r${round.step}` });
-        done = page.done || page.waiting;
+        done = !page.more;
       }
     }
   }

@@ -63,7 +63,7 @@ export class WorldAborts {
     const { pool, decide } = this.world;
     for (const abortId of due.aborts) if (decide(2) === 0) await this.store.select(pool, { abortId });
     if (due.aborting === 0) return [];
-    return (await this.store.repeat(pool, { groupCursor: 0, leaseCursor: 0, deadlineMs: 600_000 })).aborts;
+    return (await this.store.repeat(pool, { deadlineMs: 600_000 })).aborts;
   }
 
   /** The answer of an abort, all pages. */
