@@ -228,9 +228,8 @@ it('the level of the logs is set in all replicas of a service', async () => {
     .poll(() => apps('log-level silent'))
     .toEqual(expect.arrayContaining(['load-balancer', 'trainer-coordinator']));
   await expect.poll(() => apps('log-level silent --app load-balancer')).toEqual(['load-balancer']);
-  expect((await cli.run('log-level silent --app load-balancer')).stdout).toMatch(
-    /^APP +REPLICAID +LEVEL\nload-balancer/,
-  );
+  const table = async () => (await cli.run('log-level silent --app load-balancer')).stdout;
+  await expect.poll(table).toMatch(/^APP +REPLICAID +LEVEL\nload-balancer/);
   expect(await cli.run('log-level silent --replica unknown')).toMatchObject({
     exitCode: 1,
     stderr: 'error: no replica has replied\n',

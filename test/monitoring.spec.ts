@@ -78,10 +78,14 @@ describe('metrics, dashboards and alerts', () => {
   });
 
   it('shows the commit that was built', () => {
-    const { status, stdout } = spawnSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' });
-    const commit = process.env.BUILD_COMMIT ?? (status === 0 ? stdout.trim() : 'unknown');
+    const git = (...args: string[]) => spawnSync('git', args, { encoding: 'utf8' });
+    const built = readFileSync('dist/commit', 'utf8');
+    const isCheckout = git('rev-parse', 'HEAD').status === 0;
+    const kind = git('cat-file', '-t', built.replace('-dirty', '')).stdout;
+    expect(isCheckout ? kind.trim() : built).toBe(isCheckout ? 'commit' : 'unknown');
+    const commit = process.env.BUILD_COMMIT ?? built;
     for (const [app, page] of pages) {
-      expect(/broomwagon_build_info\{.*commit="(\w+)(?:-dirty)?"/.exec(page)?.[1], app).toBe(commit);
+      expect(/broomwagon_build_info\{.*commit="([\w-]+)"/.exec(page)?.[1], app).toBe(commit);
     }
   });
 
