@@ -103,7 +103,8 @@ end
 function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   Rounds.bump(tx, round, 'returned.timeout', 1)
   local why = { reason = 'timeout', hasEnded = true, segment = segment, tokens = tokens }
-  if round.abortScope == 'sample' and Longtail.stop_sample(tx, round, group, request, why, aborts) then return end
+  local is_alone = Rounds.rules(tx, round).abortScope == 'sample'
+  if is_alone and Longtail.stop_sample(tx, round, group, request, why, aborts) then return end
   Longtail.mark_stopped(tx, request, 'timeout')
   Longtail.drop_request(tx, group, request, segment, tokens)
   Aborts.drop_group(tx, round, group, 'timeout', nil, aborts)
@@ -122,7 +123,7 @@ end
 -- first.
 function Aborts.abort_request(tx, round, group, request, abort_id, scope, aborts)
   if Aborts.apply(tx, round, group, aborts) then return end
-  local is_alone = (scope or round and round.abortScope) == 'sample'
+  local is_alone = (scope or round and Rounds.rules(tx, round).abortScope) == 'sample'
   if is_alone and Longtail.stop_sample(tx, round, group, request, { reason = 'aborted' }, aborts) then return end
   Aborts.abort_group(tx, round, group, abort_id, aborts)
 end

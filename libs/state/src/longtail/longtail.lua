@@ -26,12 +26,12 @@ end
 
 -- The step from which a group must be taken and run to its end, so that no bound is broken; nil: none. As
 -- libs/policies/src/tail/pins.ts.
-local function pin_step(round, group, cuts, oldest_version)
-  local step = math.huge
-  if round.maxCuts > 0 and cuts >= round.maxCuts then step = round.step + 1 end
-  if round.maxAgeSteps > 0 then step = math.min(step, group.firstStep + round.maxAgeSteps) end
-  if round.maxVersionSpan >= 0 and oldest_version then
-    step = math.min(step, round.step + oldest_version + round.maxVersionSpan - round.weightVersion)
+local function pin_step(tx, round, group, cuts, oldest_version)
+  local rules, step = Rounds.rules(tx, round), math.huge
+  if rules.maxCuts > 0 and cuts >= rules.maxCuts then step = round.step + 1 end
+  if rules.maxAgeSteps > 0 then step = math.min(step, group.firstStep + rules.maxAgeSteps) end
+  if rules.maxVersionSpan >= 0 and oldest_version then
+    step = math.min(step, round.step + oldest_version + rules.maxVersionSpan - round.weightVersion)
   end
   return step < math.huge and step or nil
 end
@@ -74,7 +74,8 @@ function Longtail.settle_group(tx, round, group)
   end
   redis.call('ZADD', tx.key:longtail(group.job), Format.integer(Rounds.is_whole(group)
     and place - Longtail.FINISHED_FIRST or place), group.groupId)
-  local pin = not Rounds.is_whole(group) and pin_step(round, group, tonumber(known[2] or 0), tonumber(known[3] or nil))
+  local pin = not Rounds.is_whole(group)
+    and pin_step(tx, round, group, tonumber(known[2] or 0), tonumber(known[3] or nil))
   if pin then
     -- On the group too, for a snapshot.
     redis.call('HSET', group_key, 'pin', Format.integer(pin * Longtail.STEP_OF_PIN + place))

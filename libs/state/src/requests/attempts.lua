@@ -91,8 +91,9 @@ end
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then
     Rounds.bump(tx, round, 'returned.' .. why.reason, 1)
+    local rules = Rounds.rules(tx, round)
     local count = redis.call('HINCRBY', tx.key:request(request.id), why.isFailure and 'failures' or 'returns', 1)
-    if (why.isFailure and why.isFinal) or count > (why.isFailure and round.maxFailures or round.maxReturns) then
+    if (why.isFailure and why.isFinal) or count > (why.isFailure and rules.maxFailures or rules.maxReturns) then
       Attempts.note_failure(tx, round, request, why)
       return Longtail.fail_request(tx, round, group, request, aborts, why.segment, why.tokens or 0)
     end

@@ -56,7 +56,7 @@ end
 
 -- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed
 -- gate.
-local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
+local function take_of_job(tx, job, most, claims, worker, new_attempt)
   local looked, groups, rounds, by_id, last = 0, {}, {}, {}, #claims + most
   while #claims < last and looked < REQUESTS_LOOKED_AT do
     local ids = redis.call('ZRANGE', tx.key:pending(job), 0, last - #claims - 1)
@@ -90,7 +90,7 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt, now)
         request.attempt = next_attempt(request.attempt, new_attempt)
         request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
         Requests.move(tx, request, group, 'claimed', { 'attempt', request.attempt, 'workerId', worker.id,
-          'workerEpoch', worker.epoch, 'claimedAtMs', Format.integer(now), 'started', 0 })
+          'workerEpoch', worker.epoch, 'claimedAtMs', tx.now_text, 'started', 0 })
         table.insert(claims, claim_json(tx, request, group, round))
         tx.claimed_bytes = tx.claimed_bytes + #claims[#claims]
       else
@@ -119,7 +119,7 @@ function Claims.take(tx, worker, new_attempt, max, only, now)
       ClaimTurns.withhold(tx, job)
     else
       local before = #claims
-      local seen, is_gated = take_of_job(tx, job, most, claims, worker, new_attempt, now)
+      local seen, is_gated = take_of_job(tx, job, most, claims, worker, new_attempt)
       looked = looked + seen
       ClaimTurns.charge(tx, job, service, #claims - before)
       if is_gated then ClaimTurns.withhold(tx, job) end

@@ -17,26 +17,35 @@ end
 
 function Rounds.load(tx, job, round_id)
   local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
-    'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'maxFailures', 'weightVersion', 'step',
-    'settled', 'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas',
-    'sampleOverProvision', 'maxCuts', 'maxAgeSteps', 'maxVersionSpan', 'openedAtMs', 'maxReturns', 'abortScope',
-    'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent')
-  Ledger.note_round(tx, job, round_id, field[1], field[28])
+    'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'weightVersion', 'step', 'settled',
+    'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
+    'openedAtMs', 'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent')
+  Ledger.note_round(tx, job, round_id, field[1], field[22])
   if not field[1] then return nil end
-  local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[26] or -1), field[27] or nil)
+  local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[20] or -1), field[21] or nil)
   return {
     job = job, roundId = round_id, state = field[1], needed = tonumber(field[2]), accepted = tonumber(field[3]),
     live = tonumber(field[4]), newGroups = tonumber(field[5]), submitted = tonumber(field[6]),
     -- A cancelled round discards nothing: its groups continue under the policy of a later round.
-    discards = field[7] == 'discard' and not field[13], cancelMode = field[13] or nil, cancelReason = field[14] or nil,
-    shortfall = field[8], maxFailures = tonumber(field[9]), weightVersion = tonumber(field[10]),
-    step = tonumber(field[11]), settled = field[12] == '1', abortedUpTo = aborted_up_to, abortedBy = aborted_by,
-    reserved = tonumber(field[15] or 0), concurrency = tonumber(field[16] or 0), inFlight = tonumber(field[17] or 0),
-    hasQuotas = field[18] == '1', sampleOverProvision = tonumber(field[19] or 1), maxCuts = tonumber(field[20] or 0),
-    maxAgeSteps = tonumber(field[21] or 0), maxVersionSpan = tonumber(field[22] or -1),
-    openedAtMs = tonumber(field[23]), maxReturns = tonumber(field[24]), abortScope = field[25] or 'group',
-    longestTokens = tonumber(field[29] or 0), traceparent = field[30] or nil,
+    discards = field[7] == 'discard' and not field[12], cancelMode = field[12] or nil, cancelReason = field[13] or nil,
+    shortfall = field[8], weightVersion = tonumber(field[9]), step = tonumber(field[10]), settled = field[11] == '1',
+    abortedUpTo = aborted_up_to, abortedBy = aborted_by, reserved = tonumber(field[14] or 0),
+    concurrency = tonumber(field[15] or 0), inFlight = tonumber(field[16] or 0), hasQuotas = field[17] == '1',
+    sampleOverProvision = tonumber(field[18] or 1), openedAtMs = tonumber(field[19]),
+    longestTokens = tonumber(field[23] or 0), traceparent = field[24] or nil,
   }
+end
+
+-- What only cuts, returns and aborts need of a round, read once.
+function Rounds.rules(tx, round)
+  if not round.rules then
+    local field = redis.call('HMGET', tx.key:round(round.job, round.roundId), 'maxFailures', 'maxReturns', 'maxCuts',
+      'maxAgeSteps', 'maxVersionSpan', 'abortScope')
+    round.rules = { maxFailures = tonumber(field[1]), maxReturns = tonumber(field[2]),
+      maxCuts = tonumber(field[3] or 0), maxAgeSteps = tonumber(field[4] or 0),
+      maxVersionSpan = tonumber(field[5] or -1), abortScope = field[6] or 'group' }
+  end
+  return round.rules
 end
 
 -- The id of the round that is named, or of the one that is not closed or was the last; or nil and the error to answer.

@@ -38,7 +38,8 @@ return function(tx, args)
       KeptTokens.waste(tx, request, group, round, reason)
       if request.state == 'finished' then Requests.move(tx, request, group, 'unfinished') end
     end
-    local limit = round.maxVersionSpan >= 0 and round.weightVersion - round.maxVersionSpan or -1
+    local span = Rounds.rules(tx, round).maxVersionSpan
+    local limit = span >= 0 and round.weightVersion - span or -1
     local oldest
     for _, request in ipairs(requests) do
       local version = oldest_version(request)
