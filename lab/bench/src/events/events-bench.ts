@@ -37,7 +37,7 @@ interface Case {
   results: JobResult[];
 }
 
-/** `bench events`: acquires at a fixed rate while events go to no reader, 10,000 readers, and readers that do not read. */
+/** `bench events`: acquires at a fixed rate while events go to no reader, to 10,000, and to readers that do not read. */
 export async function benchEvents(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   await stage.start((line) => console.error(line));
   const { redis, nats } = stage.services;
