@@ -177,6 +177,7 @@ describe('claims of several jobs', () => {
     expect(await jobs.configure(world.pool, { job: 'a' })).toEqual({
       job: 'a',
       quota: { weight: 1, maxInFlight: 2 },
+      version: 1,
       inFlight: 2,
       madeRoom: false,
     });
