@@ -51,17 +51,17 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000 })
   auditStreamMaxAgeMs: number = 7_776_000_000;
 
-  @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given', { isOptional: true })
+  @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given')
   @IsReadableFile()
   @IsGivenWith('httpTlsKey', 'HTTP_TLS_KEY')
   httpTlsCert?: string;
 
-  @Env('HTTP_TLS_KEY', 'file with the key of HTTP_TLS_CERT', { isOptional: true })
+  @Env('HTTP_TLS_KEY', 'file with the key of HTTP_TLS_CERT')
   @IsReadableFile()
   @IsGivenWith('httpTlsCert', 'HTTP_TLS_CERT')
   httpTlsKey?: string;
 
-  @Env('OIDC_ISSUER', 'issuer of JWTs that are accepted as bearer tokens (OpenID Connect)', { isOptional: true })
+  @Env('OIDC_ISSUER', 'issuer of JWTs that are accepted as bearer tokens (OpenID Connect)')
   @Matches(/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost|\[::1\])[:/])/, { message: 'must be an https address' })
   oidcIssuer?: string;
 
@@ -74,7 +74,7 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('OIDC_ROLE_PREFIX', 'what precedes viewer, operator or admin in the role claim')
   oidcRolePrefix: string = 'broomwagon-';
 
-  @Env('OIDC_POOLS_CLAIM', 'claim with the names of the pools of the caller; default: all pools', { isOptional: true })
+  @Env('OIDC_POOLS_CLAIM', 'claim with the names of the pools of the caller; default: all pools')
   oidcPoolsClaim?: string;
 
   /** Options of node:https; undefined: HTTP. */

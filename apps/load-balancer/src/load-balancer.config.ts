@@ -39,10 +39,10 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   @Env('K8S_LABEL_SELECTOR', 'find engines by EndpointSlices with these labels; empty: off')
   k8sLabelSelector: string = '';
 
-  @Env('K8S_NAMESPACE', 'namespace of the EndpointSlices; default: the namespace of this pod', { isOptional: true })
+  @Env('K8S_NAMESPACE', 'namespace of the EndpointSlices; default: the namespace of this pod')
   k8sNamespace?: string;
 
-  @Env('K8S_PORT_NAME', 'name of the engine port in the EndpointSlices; default: the first port', { isOptional: true })
+  @Env('K8S_PORT_NAME', 'name of the engine port in the EndpointSlices; default: the first port')
   k8sPortName?: string;
 
   @Env(
@@ -52,7 +52,7 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   )
   k8sDrainMs: number = 25_000;
 
-  @Env('K8S_API_URL', 'API server of Kubernetes; default: the API server of this cluster', { isOptional: true })
+  @Env('K8S_API_URL', 'API server of Kubernetes; default: the API server of this cluster')
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   k8sApiUrl?: string;
 

@@ -4,7 +4,7 @@ import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
 /** Configuration of one worker process. */
 export class WorkerConfig extends withLeases(PayloadServiceConfig, 'worker') {
-  @Env('JOB', 'job whose requests this worker runs; default: all jobs', { isOptional: true })
+  @Env('JOB', 'job whose requests this worker runs; default: all jobs')
   @IsId()
   job?: string;
 

@@ -7,179 +7,128 @@ interface ErrorKind {
   /** HTTP status; default: 404 for what names a missing thing, otherwise 409: the present state does not allow it. */
   status?: number;
 }
+const final = (about: string, status?: number): ErrorKind => ({ retryable: false, about, status });
+const retryable = (about: string, status?: number): ErrorKind => ({ retryable: true, about, status });
 
 /**
- * Every error that a Broomwagon service can return, over NATS and REST. `retryable` says whether the same command may
- * succeed later; repeating is always safe, because every command is idempotent.
+ * Every error that a Broomwagon service can return, over NATS and REST. A `retryable` command may succeed later, a
+ * `final` one may not; a repeat is always safe, because every command is idempotent.
  */
 export const ERROR_CODES = {
   // The message itself
-  MALFORMED_JSON: { status: 400, retryable: false, about: 'The body is not a JSON object.' },
-  VALIDATION_FAILED: {
-    status: 400,
-    retryable: false,
-    about: 'A field is missing, unknown, of the wrong type or out of bounds.',
-  },
-  PAYLOAD_TOO_LARGE: { status: 413, retryable: false, about: 'A body, prompt or chunk is over its limit.' },
-  NOT_FOUND_SUBJECT: { retryable: false, about: 'No handler owns this subject.' },
+  MALFORMED_JSON: final('The body is not a JSON object.', 400),
+  VALIDATION_FAILED: final('A field is missing, unknown, of the wrong type or out of bounds.', 400),
+  PAYLOAD_TOO_LARGE: final('A body, prompt or chunk is over its limit.', 413),
+  NOT_FOUND_SUBJECT: final('No handler owns this subject.'),
   // HTTP
-  UNAUTHENTICATED: {
-    status: 401,
-    retryable: false,
-    about: 'The bearer token is missing, unknown, revoked or expired.',
-  },
-  FORBIDDEN: { status: 403, retryable: false, about: 'The token does not allow this operation or this pool.' },
-  ROUTE_NOT_FOUND: { retryable: false, about: 'There is no such path.' },
-  METHOD_NOT_ALLOWED: { status: 405, retryable: false, about: 'The path has other methods; see the header Allow.' },
-  UNSUPPORTED_MEDIA_TYPE: { status: 415, retryable: false, about: 'The body must be application/json.' },
-  IDEMPOTENCY_KEY_REUSED: { status: 422, retryable: false, about: 'The Idempotency-Key was used for another request.' },
-  REQUEST_IN_PROGRESS: { retryable: true, about: 'A request with this Idempotency-Key is still being processed.' },
-  OUTCOME_UNKNOWN: {
-    retryable: false,
-    about: 'The replica that processed the first request with this Idempotency-Key has died. Read the state.',
-  },
-  RATE_LIMITED: {
-    status: 429,
-    retryable: true,
-    about: 'Too many requests of this token or address; repeat after retryAfterMs.',
-  },
+  UNAUTHENTICATED: final('The bearer token is missing, unknown, revoked or expired.', 401),
+  FORBIDDEN: final('The token does not allow this operation or this pool.', 403),
+  ROUTE_NOT_FOUND: final('There is no such path.'),
+  METHOD_NOT_ALLOWED: final('The path has other methods; see the header Allow.', 405),
+  UNSUPPORTED_MEDIA_TYPE: final('The body must be application/json.', 415),
+  IDEMPOTENCY_KEY_REUSED: final('The Idempotency-Key was used for another request.', 422),
+  REQUEST_IN_PROGRESS: retryable('A request with this Idempotency-Key is still being processed.'),
+  OUTCOME_UNKNOWN: final(
+    'The replica that processed the first request with this Idempotency-Key has died. Read the state.',
+  ),
+  RATE_LIMITED: retryable('Too many requests of this token or address; repeat after retryAfterMs.', 429),
   // The service
-  REPLY_FULL: {
-    retryable: true,
-    about: 'The reply has no room for this item; send the item again with fewer other items.',
-  },
-  OVERLOADED: {
-    status: 503,
-    retryable: true,
-    about: 'The service handles too many requests; repeat after retryAfterMs.',
-  },
-  SHUTTING_DOWN: { status: 503, retryable: true, about: 'This replica is shutting down; another replica will answer.' },
-  UNAVAILABLE: { status: 503, retryable: true, about: 'A store or service that this call needs did not answer.' },
-  STORE_FULL: {
-    status: 503,
-    retryable: true,
-    about: 'Redis is near its maxmemory: submits, claims and acquires are refused until memory is freed.',
-  },
-  SCHEMA_UNSUPPORTED: {
-    status: 503,
-    retryable: true,
-    about: 'This replica does not support the schema version of the pool; the message names what to update.',
-  },
-  TIMEOUT: { status: 504, retryable: true, about: 'No answer within the deadline of the call.' },
-  INTERNAL: { status: 500, retryable: true, about: 'A defect; the log of the service has the details.' },
+  REPLY_FULL: retryable('The reply has no room for this item; send the item again with fewer other items.'),
+  OVERLOADED: retryable('The service handles too many requests; repeat after retryAfterMs.', 503),
+  SHUTTING_DOWN: retryable('This replica is shutting down; another replica will answer.', 503),
+  UNAVAILABLE: retryable('A store or service that this call needs did not answer.', 503),
+  STORE_FULL: retryable(
+    'Redis is near its maxmemory: submits, claims and acquires are refused until memory is freed.',
+    503,
+  ),
+  SCHEMA_UNSUPPORTED: retryable(
+    'This replica does not support the schema version of the pool; the message names what to update.',
+    503,
+  ),
+  TIMEOUT: retryable('No answer within the deadline of the call.', 504),
+  INTERNAL: retryable('A defect; the log of the service has the details.', 500),
   // Fences
-  FENCED: {
-    retryable: false,
-    about: 'The epoch or attempt is not the current one; register again or take the job over.',
-  },
-  GENERATION_CHANGED: {
-    retryable: false,
-    about: 'Redis was restarted or has lost its last changes. Take the job over and reconcile it.',
-  },
+  FENCED: final('The epoch or attempt is not the current one; register again or take the job over.'),
+  GENERATION_CHANGED: final('Redis was restarted or has lost its last changes. Take the job over and reconcile it.'),
   // Routing
-  NO_SERVER_AVAILABLE: {
-    status: 503,
-    retryable: true,
-    about: 'No server of the pool takes leases, or none of those that do meets the constraints; see details.reason.',
-  },
-  SERVERS_FULL: {
-    status: 429,
-    retryable: true,
-    about: 'Every server that meets the constraints is full, or the pool is full; use waitMs to wait for room.',
-  },
-  WAIT_TIMEOUT: {
-    status: 408,
-    retryable: false,
-    about: 'No room became free within waitMs; see details.reason. The caller decides whether to wait longer.',
-  },
-  QUEUE_FULL: { status: 429, retryable: true, about: 'The queue of waiting calls is full.' },
-  POOL_NOT_FOUND: { retryable: false, about: 'There is no such pool, and no service serves one of this name.' },
-  POOL_PAUSED: {
-    status: 503,
-    retryable: true,
-    about: 'The pool is paused, or its weights are being changed: no lease is granted and no request is claimed.',
-  },
-  NO_CAPABLE_SERVER: { retryable: false, about: 'No engine of the pool has the required capabilities.' },
-  SERVER_NOT_FOUND: { retryable: false, about: 'No such server in the pool.' },
-  WORKER_NOT_FOUND: { retryable: false, about: 'No worker with this id is registered in the pool; register it.' },
-  LEASE_NOT_FOUND: { retryable: false, about: 'No such lease, or it belongs to another worker.' },
-  SERVER_NOT_READY: { retryable: true, about: 'The named server takes no leases at present.' },
-  SERVER_FULL: { retryable: true, about: 'The named server has no room.' },
-  SERVER_UNSUITABLE: { retryable: false, about: 'The named server does not meet the constraints of the acquire.' },
-  RELEASED: { retryable: false, about: 'This acquireId was released before it was granted.' },
-  ABORTED: { retryable: false, about: 'The acquire was aborted before it was granted.' },
-  VERSION_NOT_FOUND: { retryable: false, about: 'The history of the settings does not have this version.' },
-  VERSION_MISMATCH: {
-    status: 412,
-    retryable: false,
-    about: 'The settings have another version than the caller has read.',
-  },
+  NO_SERVER_AVAILABLE: retryable(
+    'No server of the pool takes leases, or none of those that do meets the constraints; see details.reason.',
+    503,
+  ),
+  SERVERS_FULL: retryable(
+    'Every server that meets the constraints is full, or the pool is full; use waitMs to wait for room.',
+    429,
+  ),
+  WAIT_TIMEOUT: final(
+    'No room became free within waitMs; see details.reason. The caller decides whether to wait longer.',
+    408,
+  ),
+  QUEUE_FULL: retryable('The queue of waiting calls is full.', 429),
+  POOL_NOT_FOUND: final('There is no such pool, and no service serves one of this name.'),
+  POOL_PAUSED: retryable(
+    'The pool is paused, or its weights are being changed: no lease is granted and no request is claimed.',
+    503,
+  ),
+  NO_CAPABLE_SERVER: final('No engine of the pool has the required capabilities.'),
+  SERVER_NOT_FOUND: final('No such server in the pool.'),
+  WORKER_NOT_FOUND: final('No worker with this id is registered in the pool; register it.'),
+  LEASE_NOT_FOUND: final('No such lease, or it belongs to another worker.'),
+  SERVER_NOT_READY: retryable('The named server takes no leases at present.'),
+  SERVER_FULL: retryable('The named server has no room.'),
+  SERVER_UNSUITABLE: final('The named server does not meet the constraints of the acquire.'),
+  RELEASED: final('This acquireId was released before it was granted.'),
+  ABORTED: final('The acquire was aborted before it was granted.'),
+  VERSION_NOT_FOUND: final('The history of the settings does not have this version.'),
+  VERSION_MISMATCH: final('The settings have another version than the caller has read.', 412),
   // Jobs and rounds
-  JOB_NOT_FOUND: { retryable: false, about: 'No such job in the pool.' },
-  JOB_IN_USE: {
-    retryable: false,
-    about: 'The job has an open round or requests in transition, or it is being deleted.',
-  },
-  POOL_IN_USE: {
-    retryable: false,
-    about: 'The pool has servers, workers, waiting calls or open rounds; see details.inUse.',
-  },
-  ROUND_NOT_FOUND: { retryable: false, about: 'No such round in the job.' },
-  ROUND_CONFLICT: { retryable: false, about: 'This round is open with other parameters, or another round is open.' },
-  ROUND_CLOSED: { retryable: false, about: 'The round is closed.' },
-  ROUND_CANCELLED: { retryable: false, about: 'The round was cancelled; its groups were requeued or dropped.' },
-  ROUND_NOT_OPEN: { retryable: false, about: 'The round accepts no more groups.' },
-  ROUND_NOT_COMPLETED: { retryable: true, about: 'The round does not have all its groups yet.' },
-  ROUND_MISMATCH: {
-    retryable: false,
-    about: 'The results that were read differ from those of the round; read them from the beginning. See details.',
-  },
-  ROUND_SETTLING: { retryable: true, about: 'Cut requests of an earlier round are still being confirmed.' },
-  SNAPSHOT_EXISTS: { retryable: false, about: 'The tag names a snapshot of another state of the job.' },
-  SNAPSHOT_NOT_FOUND: {
-    retryable: false,
-    about: 'No complete snapshot has this tag; job.snapshots lists them.',
-  },
-  RESTORE_UNFINISHED: { retryable: true, about: 'The job is being restored; repeat job.restore until it ends.' },
-  PLAN_STALE: { retryable: false, about: 'The plan was made for a state that has changed; call round.next again.' },
-  DUPLICATE_GROUP: { retryable: false, about: 'The groupId is already in use.' },
-  REQUEST_NOT_FOUND: { retryable: false, about: 'No such request in the pool.' },
+  JOB_NOT_FOUND: final('No such job in the pool.'),
+  JOB_IN_USE: final('The job has an open round or requests in transition, or it is being deleted.'),
+  POOL_IN_USE: final('The pool has servers, workers, waiting calls or open rounds; see details.inUse.'),
+  ROUND_NOT_FOUND: final('No such round in the job.'),
+  ROUND_CONFLICT: final('This round is open with other parameters, or another round is open.'),
+  ROUND_CLOSED: final('The round is closed.'),
+  ROUND_CANCELLED: final('The round was cancelled; its groups were requeued or dropped.'),
+  ROUND_NOT_OPEN: final('The round accepts no more groups.'),
+  ROUND_NOT_COMPLETED: retryable('The round does not have all its groups yet.'),
+  ROUND_MISMATCH: final(
+    'The results that were read differ from those of the round; read them from the beginning. See details.',
+  ),
+  ROUND_SETTLING: retryable('Cut requests of an earlier round are still being confirmed.'),
+  SNAPSHOT_EXISTS: final('The tag names a snapshot of another state of the job.'),
+  SNAPSHOT_NOT_FOUND: final('No complete snapshot has this tag; job.snapshots lists them.'),
+  RESTORE_UNFINISHED: retryable('The job is being restored; repeat job.restore until it ends.'),
+  PLAN_STALE: final('The plan was made for a state that has changed; call round.next again.'),
+  DUPLICATE_GROUP: final('The groupId is already in use.'),
+  REQUEST_NOT_FOUND: final('No such request in the pool.'),
   // Weights
-  WEIGHT_SYNC_CONFLICT: { retryable: true, about: 'Another change of the weights of the pool is in progress.' },
-  WEIGHT_SYNC_NOT_FOUND: { retryable: false, about: 'No such change of weights.' },
-  WEIGHT_SYNC_ENDED: { retryable: false, about: 'The change of weights has already ended in another way.' },
-  WEIGHT_VERSION_MISMATCH: {
-    retryable: false,
-    about: 'No engine has this weight version; see details. Leave the version out, or commit it first.',
-  },
-  WEIGHT_VERSION_STALE: { retryable: false, about: 'The pool has a newer weight version.' },
-  WEIGHTS_NOT_QUIESCED: { retryable: true, about: 'Requests still run with the old weights.' },
-  PLAN_NOT_FOUND: { retryable: false, about: 'No such plan in the pool, or it has expired.' },
+  WEIGHT_SYNC_CONFLICT: retryable('Another change of the weights of the pool is in progress.'),
+  WEIGHT_SYNC_NOT_FOUND: final('No such change of weights.'),
+  WEIGHT_SYNC_ENDED: final('The change of weights has already ended in another way.'),
+  WEIGHT_VERSION_MISMATCH: final(
+    'No engine has this weight version; see details. Leave the version out, or commit it first.',
+  ),
+  WEIGHT_VERSION_STALE: final('The pool has a newer weight version.'),
+  WEIGHTS_NOT_QUIESCED: retryable('Requests still run with the old weights.'),
+  PLAN_NOT_FOUND: final('No such plan in the pool, or it has expired.'),
   // Payloads
-  PAYLOAD_NOT_FOUND: { retryable: false, about: 'No payload has this reference.' },
-  PAYLOAD_FOREIGN: {
-    retryable: false,
-    about: 'The reference names a payload of another pool, job, group or request.',
-  },
-  PAYLOAD_EXISTS: {
-    retryable: false,
-    about: 'Another payload has this name; a complete payload never changes.',
-  },
-  PAYLOAD_INCOMPLETE: { retryable: true, about: 'Chunks of the payload are missing.' },
-  PAYLOAD_STORE_FULL: { status: 507, retryable: true, about: 'The payload quota of the job is used up.' },
+  PAYLOAD_NOT_FOUND: final('No payload has this reference.'),
+  PAYLOAD_FOREIGN: final('The reference names a payload of another pool, job, group or request.'),
+  PAYLOAD_EXISTS: final('Another payload has this name; a complete payload never changes.'),
+  PAYLOAD_INCOMPLETE: retryable('Chunks of the payload are missing.'),
+  PAYLOAD_STORE_FULL: retryable('The payload quota of the job is used up.', 507),
   // Engines
-  ENGINE_UNREACHABLE: { status: 502, retryable: true, about: 'The engine does not answer.' },
-  ENGINE_PROTOCOL: { status: 502, retryable: false, about: 'The engine uses another protocol than expected.' },
-  ENGINE_ERROR: { status: 502, retryable: true, about: 'The engine answered with an error.' },
-  ENGINE_STALLED: { status: 504, retryable: true, about: 'The engine sent nothing within the stall timeout.' },
-  ENGINE_REJECTED: { status: 422, retryable: false, about: 'The engine refused the request itself (4xx).' },
-} as const satisfies Record<string, ErrorKind>;
+  ENGINE_UNREACHABLE: retryable('The engine does not answer.', 502),
+  ENGINE_PROTOCOL: final('The engine uses another protocol than expected.', 502),
+  ENGINE_ERROR: retryable('The engine answered with an error.', 502),
+  ENGINE_STALLED: retryable('The engine sent nothing within the stall timeout.', 504),
+  ENGINE_REJECTED: final('The engine refused the request itself (4xx).', 422),
+};
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** HTTP status of a code. */
 export function httpStatusOf(code: ErrorCode): number {
-  return (ERROR_CODES[code] as ErrorKind).status ?? (code.includes('NOT_FOUND') ? 404 : 409);
+  return ERROR_CODES[code].status ?? (code.includes('NOT_FOUND') ? 404 : 409);
 }
 
 /** `details.reason` of an acquire or claim that could not be served: what has to change first. */

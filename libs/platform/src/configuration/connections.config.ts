@@ -10,34 +10,34 @@ export class ConnectionsConfig {
   @Matches(/^(nats|tls):\/\/\S+$/, { message: 'must be an address as nats://host:4222 or tls://host:4222' })
   natsUrl: string = 'nats://127.0.0.1:4222';
 
-  @Env('NATS_USER', 'NATS user', { isOptional: true })
+  @Env('NATS_USER', 'NATS user')
   natsUser?: string;
 
-  @Env('NATS_PASSWORD', 'NATS password', { isSecret: true, isOptional: true })
+  @Env('NATS_PASSWORD', 'NATS password', { isSecret: true })
   natsPassword?: string;
 
-  @Env('NATS_TOKEN', 'NATS token', { isSecret: true, isOptional: true })
+  @Env('NATS_TOKEN', 'NATS token', { isSecret: true })
   natsToken?: string;
 
-  @Env('NATS_NKEY_SEED', 'seed of a NATS NKey', { isSecret: true, isOptional: true })
+  @Env('NATS_NKEY_SEED', 'seed of a NATS NKey', { isSecret: true })
   natsNkeySeed?: string;
 
-  @Env('NATS_CREDS', 'path of a NATS credentials file', { isOptional: true })
+  @Env('NATS_CREDS', 'path of a NATS credentials file')
   natsCredsFile?: string;
 
-  @Env('NATS_TLS_CA', 'file with the CA of NATS, for tls://; default: the CAs of Node', { isOptional: true })
+  @Env('NATS_TLS_CA', 'file with the CA of NATS, for tls://; default: the CAs of Node')
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCa?: string;
 
-  @Env('NATS_TLS_CERT', 'file with the client certificate for NATS', { isOptional: true })
+  @Env('NATS_TLS_CERT', 'file with the client certificate for NATS')
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsCert?: string;
 
-  @Env('NATS_TLS_KEY', 'file with the key of NATS_TLS_CERT', { isOptional: true })
+  @Env('NATS_TLS_KEY', 'file with the key of NATS_TLS_CERT')
   @IsFileOfTls('natsUrl', 'tls://')
   natsTlsKey?: string;
 
-  @Env('NATS_TLS_SERVER_NAME', 'name in the certificate of NATS; default: the host of NATS_URL', { isOptional: true })
+  @Env('NATS_TLS_SERVER_NAME', 'name in the certificate of NATS; default: the host of NATS_URL')
   @IsOfTls('natsUrl', 'tls://')
   natsTlsServerName?: string;
 
@@ -49,36 +49,33 @@ export class ConnectionsConfig {
   @IsRedisAddress()
   redisUrl: string = 'redis://127.0.0.1:6379';
 
-  @Env('REDIS_SENTINEL_USER', 'user of the Sentinels; REDIS_URL has the user of the primary', { isOptional: true })
+  @Env('REDIS_SENTINEL_USER', 'user of the Sentinels; REDIS_URL has the user of the primary')
   redisSentinelUser?: string;
 
-  @Env('REDIS_SENTINEL_PASSWORD', 'password of the Sentinels', { isSecret: true, isOptional: true })
+  @Env('REDIS_SENTINEL_PASSWORD', 'password of the Sentinels', { isSecret: true })
   redisSentinelPassword?: string;
 
   @Env(
     'REDIS_NAT_MAP',
     'addresses of Cluster nodes, or of servers that Sentinels announce, as announced=reachable, each host:port, ' +
       'separated by commas',
-    { isOptional: true },
   )
   @IsNatMap()
   redisNatMap?: string;
 
-  @Env('REDIS_TLS_CA', 'file with the CA of Redis, for rediss; default: the CAs of Node', { isOptional: true })
+  @Env('REDIS_TLS_CA', 'file with the CA of Redis, for rediss; default: the CAs of Node')
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCa?: string;
 
-  @Env('REDIS_TLS_CERT', 'file with the client certificate for Redis', { isOptional: true })
+  @Env('REDIS_TLS_CERT', 'file with the client certificate for Redis')
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsCert?: string;
 
-  @Env('REDIS_TLS_KEY', 'file with the key of REDIS_TLS_CERT', { isOptional: true })
+  @Env('REDIS_TLS_KEY', 'file with the key of REDIS_TLS_CERT')
   @IsFileOfTls('redisUrl', 'rediss://')
   redisTlsKey?: string;
 
-  @Env('REDIS_TLS_SERVER_NAME', 'name in the certificate of Redis; default: the host of REDIS_URL', {
-    isOptional: true,
-  })
+  @Env('REDIS_TLS_SERVER_NAME', 'name in the certificate of Redis; default: the host of REDIS_URL')
   @IsOfTls('redisUrl', 'rediss://')
   redisTlsServerName?: string;
 

@@ -9,7 +9,7 @@ type ConfigClass = new (...args: any[]) => ServiceConfig;
 /** The settings of a service that calls engines, on top of its others. */
 export function withEngines<Base extends ConfigClass>(base: Base) {
   class EnginesConfig extends base {
-    @Env('ENGINE_API_KEY', 'bearer token for the engines of all pools', { isSecret: true, isOptional: true })
+    @Env('ENGINE_API_KEY', 'bearer token for the engines of all pools', { isSecret: true })
     engineApiKey?: string;
 
     @Env('ENGINE_API_KEYS', 'bearer tokens by pool, as actor=KEY,reward=KEY; they override ENGINE_API_KEY', {

@@ -11,7 +11,6 @@ export interface EnvRules {
   max?: number;
   /** Never printed. */
   isSecret?: boolean;
-  isOptional?: boolean;
 }
 
 /** One variable of a configuration class. */
@@ -33,6 +32,7 @@ const KIND_OF_TYPE = new Map<unknown, EnvKind>([
 /**
  * Reads a field of a configuration class from an environment variable and checks it by its type and `rules`: numbers
  * are whole; a number in `..._MS` is a duration, as `250`, `250ms`, `30s`, `5m` or `2h`; commas separate a list.
+ * A field without a default is optional.
  */
 export function Env(variable: string, description: string, rules: EnvRules = {}): PropertyDecorator {
   return (target, name) => {
@@ -43,21 +43,20 @@ export function Env(variable: string, description: string, rules: EnvRules = {})
     const field: EnvField = { variable, property, description, kind, isSecret: rules.isSecret ?? false };
     const others = inherited.filter((known) => known.property !== property);
     Reflect.defineMetadata(FIELDS, [...others, field], target);
-    applyDecorators(...checksOf(kind, rules))(target, property);
+    applyDecorators(IsOptional(), ...checksOf(kind, rules))(target, property);
   };
 }
 
-function checksOf(kind: EnvKind, { min, max, isOptional }: EnvRules): PropertyDecorator[] {
-  const optional = isOptional ? [IsOptional()] : [];
+function checksOf(kind: EnvKind, { min, max }: EnvRules): PropertyDecorator[] {
   switch (kind) {
     case 'boolean':
-      return [...optional, IsBoolean()];
+      return [IsBoolean()];
     case 'list':
-      return [...optional, IsArray()];
+      return [IsArray()];
     case 'string':
-      return [...optional, IsString()];
+      return [IsString()];
     default:
-      return [...optional, ...(max === undefined ? [] : [Max(max)]), ...(min === undefined ? [] : [Min(min)]), IsInt()];
+      return [...(max === undefined ? [] : [Max(max)]), ...(min === undefined ? [] : [Min(min)]), IsInt()];
   }
 }
 

@@ -19,7 +19,7 @@ class ExampleConfig extends ServiceConfig {
   @IsIn([true, false])
   verbose: boolean = false;
 
-  @Env('API_KEY', 'key', { isSecret: true, isOptional: true })
+  @Env('API_KEY', 'key', { isSecret: true })
   apiKey?: string;
 }
 

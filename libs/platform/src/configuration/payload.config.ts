@@ -12,7 +12,6 @@ export class PayloadServiceConfig extends ServiceConfig {
   @Env(
     'PAYLOAD_URL',
     'Redis of the payloads, in the form of REDIS_URL (the default); all other REDIS_* settings apply to both',
-    { isOptional: true },
   )
   @IsRedisAddress()
   payloadUrl?: string;

@@ -28,13 +28,7 @@ export class ServiceConfig extends ConnectionsConfig {
   @IsIn(LOG_FORMATS)
   logFormat: LogFormat = 'auto';
 
-  @Env(
-    'OTEL_EXPORTER_OTLP_ENDPOINT',
-    'address of an OpenTelemetry collector, as http://host:4318; default: no traces',
-    {
-      isOptional: true,
-    },
-  )
+  @Env('OTEL_EXPORTER_OTLP_ENDPOINT', 'address of an OpenTelemetry collector, as http://host:4318; default: no traces')
   @IsUrl({ protocols: ['http', 'https'], require_protocol: true, require_tld: false })
   otlpEndpoint?: string;
 
@@ -47,16 +41,10 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('SHUTDOWN_TIMEOUT_MS', 'maximum duration of a shutdown', { min: 0 })
   shutdownTimeoutMs: number = 25_000;
 
-  @Env(
-    'BUILD_COMMIT',
-    'commit of the build, shown by broomwagon_build_info; default: the one npm run build has found',
-    {
-      isOptional: true,
-    },
-  )
+  @Env('BUILD_COMMIT', 'commit of the build, shown by broomwagon_build_info; default: the one npm run build has found')
   buildCommit?: string;
 
-  @Env('READY_FILE', 'file to which {port, pid} is written when the service listens', { isOptional: true })
+  @Env('READY_FILE', 'file to which {port, pid} is written when the service listens')
   readyFile?: string;
 
   /** The pools in the form the transport takes. */
