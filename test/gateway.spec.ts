@@ -197,7 +197,7 @@ describe('a response that is cut is continued on another engine', () => {
     expect(last.meta_info.weight_versions).toEqual([{ version: '0', start: 0, end: LONG }]);
   });
 
-  it.each(['close-mid-stream', 'error-in-stream', 'error-500', 'error-429', 'close', 'html'])(
+  it.each(['close-mid-stream', 'end-mid-stream', 'error-in-stream', 'error-500', 'error-429', 'close', 'html'])(
     'when the engine fails: %s',
     async (kind) => {
       await inject(bench.engine.url, { kind, afterTokens: 7 });
@@ -314,6 +314,15 @@ describe('an abort', () => {
     const { body } = await reply;
     expect(body.meta_info.finish_reason.type).toBe(type);
     expect(body.output_ids).toEqual((await uncut(body.output_ids.length)).body.output_ids);
+  });
+});
+
+describe('a stream of an engine that ends with [DONE] and without a reason', () => {
+  it('is an abort on the engine: its tokens are passed on', async () => {
+    await inject(bench.engine.url, { kind: 'done-mid-stream', afterTokens: 7 });
+    const { status, body, headers } = await gateway.post('/generate', generate(30));
+    expect([status, body.meta_info.finish_reason.type, headers['x-broomwagon-attempts']]).toEqual([200, 'abort', '1']);
+    expect(body.output_ids).toEqual((await uncut(7)).body.output_ids);
   });
 });
 

@@ -50,6 +50,7 @@ describe('an engine that fails', () => {
 
   it.each([
     ['close-mid-stream', 'ENGINE_ERROR'],
+    ['end-mid-stream', 'ENGINE_ERROR'],
     ['error-in-stream', 'ENGINE_ERROR'],
     ['long-line', 'ENGINE_PROTOCOL'],
   ] as const)('%s is %s, after the tokens that had come', async (kind, code: ErrorCode) => {
@@ -121,7 +122,7 @@ describe('a server that is no engine', () => {
     expect(message.length).toBeLessThan(400);
   });
 
-  it('ends in the middle of a character without a reason: as an abort of its own, nothing of the half event kept', async () => {
+  it('ends in the middle of a character: ENGINE_ERROR, nothing of the half event kept', async () => {
     const half = Buffer.from('data: {"choices":[{"text":"漢"}]}\n\n');
     answer = (write) => {
       write('data: {"choices":[{"text":"a","token_ids":[1]}]}\n\n');
@@ -129,9 +130,24 @@ describe('a server that is no engine', () => {
     };
     let seen = '';
     const adapter = createEngineAdapter('vllm', url, { model: 'm' });
-    const result = await adapter.generate(request, { onTokens: ({ text }) => (seen += text) });
-    expect(result).toMatchObject({ finishReason: 'aborted', tokenIds: [1], text: 'a' });
+    const result = adapter.generate(request, { onTokens: ({ text }) => (seen += text) });
+    await expect(result).rejects.toMatchObject({ code: 'ENGINE_ERROR', retryable: true });
     expect(seen).toBe('a');
+  });
+
+  it.each([
+    ['named by the request', { model: 'none' }, { error: { message: 'The model `none` does not exist.' } }, 'REJECTED'],
+    ['of the server', undefined, { error: { message: 'The model `m` does not exist.' } }, 'ERROR'],
+    ['named, but the path is not there', { model: 'none' }, { detail: 'Not Found' }, 'ERROR'],
+  ])('answers 404 for a model %s', async (_, engineFields, said, code) => {
+    onBody = (__, response) => {
+      response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify(said));
+      return true;
+    };
+    const adapter = createEngineAdapter('vllm', url, { model: 'm' });
+    const answer = adapter.generate({ ...request, prompt: { text: 'x', engineFields } });
+    await expect(answer).rejects.toMatchObject({ code: `ENGINE_${code}` });
+    onBody = undefined;
   });
 
   it('takes any chunking: many tokens in one, keep-alive comments, CRLF, a final usage chunk', async () => {

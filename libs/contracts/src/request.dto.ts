@@ -147,7 +147,7 @@ export const FAIL_REASONS = [
 ] as const;
 /**
  * Why an attempt ends. `engine-abort`: the engine ended the request without an abort: its trainer
- * aborted all requests, or the stream ended without a reason. `timeout`: the sample has
+ * aborted all requests, or the stream ended with `[DONE]` and without a reason. `timeout`: the sample has
  * generated for its `timeoutMs`. `payload-full`: the payload quota of the job has no room.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];

@@ -10,8 +10,11 @@ export const FAULT_KINDS = [
   'hang',
   /** Closes the connection before the answer. */
   'close',
-  /** After `afterTokens`: closes the connection, goes silent, sends an error object, sends one line of 2 MiB. */
+  /** After `afterTokens`: closes the connection, ends the response without or with `[DONE]` and without a reason. */
   'close-mid-stream',
+  'end-mid-stream',
+  'done-mid-stream',
+  /** After `afterTokens`: sends nothing more, an error object, or one line of 2 MiB. */
   'stall',
   'error-in-stream',
   'long-line',

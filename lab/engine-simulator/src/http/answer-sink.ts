@@ -66,6 +66,10 @@ export class StreamSink implements TokenSink {
     if (fault.kind === 'error-in-stream') {
       this.write(JSON.stringify(errorBody(500, 'simulated failure of the engine')));
       this.response.end('data: [DONE]\n\n');
+    } else if (fault.kind === 'end-mid-stream') {
+      this.response.end();
+    } else if (fault.kind === 'done-mid-stream') {
+      this.response.end('data: [DONE]\n\n');
     } else if (fault.kind === 'long-line') {
       this.response.end(`data: ${'x'.repeat(LONG_LINE_BYTES)}\n\n`);
     } else {

@@ -1,5 +1,6 @@
 import {
   BroomwagonError,
+  isBroomwagonError,
   type ChatMessage,
   type EngineDialect,
   type PauseMode,
@@ -77,11 +78,12 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy: plan.resumedBy };
     }
     const route = await this.route(request, plan);
+    const { engineFields } = request.prompt;
     return streamGeneration(
       this.http,
       {
         ...route,
-        body: withEngineFields(route.body, request.prompt.engineFields),
+        body: withEngineFields(route.body, engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
         // Closing the connection has already been done; an engine without such a route notices that.
@@ -93,7 +95,9 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       },
       this.options,
       options,
-    );
+    ).catch((error: unknown) => {
+      throw engineFields?.model === undefined ? error : asUnknownModel(error);
+    });
   }
 
   /** Token ids of a text or messages as the engine reads them; undefined when it does not tell. */
@@ -236,6 +240,21 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
     throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message);
   }
+}
+
+/**
+ * The error of a call whose model the caller has named: an engine that answers that it has no such model refuses the
+ * request. A model that this server is registered with is another case: then the server is at fault.
+ */
+function asUnknownModel(error: unknown): unknown {
+  if (!isBroomwagonError(error, 'ENGINE_ERROR')) return error;
+  const { status, said } = (error.details ?? {}) as { status?: number; said?: string };
+  if (status !== 404 || !/\bmodel\b/i.test(said ?? '')) return error;
+  return new BroomwagonError('ENGINE_REJECTED', error.message, {
+    cause: error,
+    field: 'model',
+    details: error.details,
+  });
 }
 
 /** Fields of the caller beside ours; ours win, and those of `sampling_params` are put together. */

@@ -94,7 +94,7 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
         const ended = (await read(cutUp(bytes, cuts), reader(), broken)) as Partial<Record<'error' | 'seen', string>>;
         const seen = ended.seen!;
         if (broken) expect(ended.error).toBe('ECONNRESET');
-        else expect(ended).toMatchObject({ result: { finishReason: 'aborted', text: seen } });
+        else expect(ended.error).toBe('ENGINE_ERROR');
         const ends = events.map((__, index) => Buffer.byteLength(events.slice(0, index + 1).join('')));
         const kept = texts.slice(0, ends.filter((end) => end <= bytes.length).length);
         const expected = kept.map((text) => JSON.parse(`"${text}"`) as string).join('');
@@ -127,9 +127,20 @@ describe('how a stream may end', () => {
     expect(stopped).toMatchObject({ result: { finishReason: 'stop', stopReason: 7 } });
   });
 
-  it.each([[], [Buffer.from('data: [DONE]\n\n')]])('without a reason is an abort of the engine', async (...end) => {
-    const { result } = (await read([...ending('null'), ...end], new OpenAiChunkReader())) as { result: object };
+  it('with [DONE] and without a reason is an abort by the engine', async () => {
+    const done = Buffer.from('data: [DONE]\n\n');
+    const { result } = (await read([...ending('null'), done], new OpenAiChunkReader())) as { result: object };
     expect(result).toMatchObject({ text: 'a', tokenIds: [1], finishReason: 'aborted' });
+  });
+
+  it.each([[], [Buffer.from('data: [DONE]')]])('without [DONE] and without a reason is a failure', async (...end) => {
+    const ended = await read([...ending('null'), ...end], new OpenAiChunkReader());
+    expect(ended).toMatchObject({ error: 'ENGINE_ERROR', seen: 'a' });
+  });
+
+  it('without [DONE] but with a reason is complete', async () => {
+    const { result } = (await read(ending('"stop"'), new OpenAiChunkReader())) as { result: object };
+    expect(result).toMatchObject({ text: 'a', finishReason: 'stop' });
   });
 
   it('is a failure when the engine reports one', async () => {

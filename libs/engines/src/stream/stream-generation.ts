@@ -23,9 +23,9 @@ export interface StreamCall {
 
 /**
  * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
- * engine's finish reason, a result `aborted` once the caller's signal fired or when the engine ended the stream without
- * a reason, or an error of ours. Then the connection is closed, and an engine that may still be at work gets one abort.
- * The body is always consumed or destroyed.
+ * engine's finish reason, a result `aborted` if the caller's signal fired or the engine sent `[DONE]` without a reason,
+ * or an error of ours; a stream that ends with neither is an error. Then the connection is closed, and an engine that
+ * may still run the request gets one abort. The body is always consumed or destroyed.
  */
 export async function streamGeneration(
   http: EngineHttp,
@@ -48,10 +48,14 @@ export async function streamGeneration(
   try {
     const response = await http.openStream(call.path, call.body, call.headers, stop.signal);
     opened = true;
-    await readEvents(response.body, new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES), (data) =>
+    const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
+    const isDone = await readEvents(response.body, parser, (data) =>
       silence.heard(tokens.take(call.reader.read(eventObject(http, data)))),
     );
-    // Ended as it should be, but for a reason: an engine that drops its requests does so, and so may a proxy before it.
+    if (tokens.finishReason === undefined && !isDone) {
+      throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without [DONE] or a finish reason`);
+    }
+    // vLLM ends the stream of a request that was aborted on it with [DONE] and without a reason.
     if (tokens.finishReason === undefined && !(await call.abortById())) onUnstopped?.();
     return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
   } catch (error) {
@@ -70,15 +74,21 @@ export async function streamGeneration(
   }
 }
 
+/** @returns true if `[DONE]` came */
 async function readEvents(
   body: EngineResponse['body'],
   parser: EventStreamParser,
   onData: (data: string) => void,
-): Promise<void> {
+): Promise<boolean> {
+  let isDone = false;
   // Leaving this loop by an error destroys the body.
   for await (const chunk of body) {
-    for (const data of parser.push(chunk as Buffer)) if (data !== '[DONE]') onData(data);
+    for (const data of parser.push(chunk as Buffer)) {
+      if (data === '[DONE]') isDone = true;
+      else onData(data);
+    }
   }
+  return isDone;
 }
 
 function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
