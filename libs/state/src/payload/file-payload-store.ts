@@ -3,7 +3,6 @@ import { mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { pagesOf } from '../library/lists';
-import { chunksOf } from './chunks';
 import {
   bytesOf,
   changedMs,
@@ -19,30 +18,30 @@ import {
   type Change,
   type PayloadHeader,
 } from './payload-file';
-import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
+import type { PayloadName } from './payload-ref';
 import {
   PayloadStore,
   SWEPT_KEPT_MS,
-  type PayloadChunk,
+  type FoundPayload,
+  type LookAtPage,
   type PayloadJob,
-  type PayloadStat,
   type PayloadUsage,
 } from './payload-store';
 import { forgetUsedBytes, usedBytesOf, withUsedBytes, writeUsedBytes } from './used-bytes';
 
-/** Folder of what was swept: `<day>/<path in the store>`. */
+/** Folder of swept payloads: `<day>/<path in the store>`. */
 const TRASH = '.trash';
 /** Folder of an empty file for each deployment that uses the store. */
 const DEPLOYMENTS = '.deployments';
 const DAY_MS = 86_400_000;
-/** Takes a file from its place. */
+/** Removes or moves a file. */
 type Away = (path: string) => Promise<void>;
 
 /**
  * Payloads as files: `<folder>/<pool>/<job>/<2 hex>/<62 hex>`, named by a hash so that no id ever becomes a path. For
  * one machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A
- * payload is on the disk when its reference is returned. A file that is not whole counts as not there, and goes like
- * one that is.
+ * payload is on the disk when its reference is returned. An incomplete file counts as missing, and is removed like a
+ * complete one.
  */
 export class FilePayloadStore extends PayloadStore {
   protected readonly driver = 'file';
@@ -55,28 +54,25 @@ export class FilePayloadStore extends PayloadStore {
     super();
   }
 
-  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
-    const ref = formatPayloadRef('file', payload);
-    await this.write(payload, chunksOf(bytes));
-    return ref;
+  protected async writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void> {
+    await this.write(payload, chunks);
   }
 
   protected async writeChunk(payload: PayloadName, index: number, count: number, chunk: Buffer): Promise<number> {
     return receivedOf(await this.write(payload, { index, count, chunk }));
   }
 
-  async get(ref: string): Promise<Buffer> {
-    return (await this.read(ref, 'all')).data;
-  }
-
-  async getChunk(ref: string, index: number): Promise<PayloadChunk> {
-    const { header, data } = await this.read(ref, index);
-    if (index >= header.count) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No chunk ${index} of payload ${ref}`);
-    return { ...statOf(header), data, chunkIndex: index };
-  }
-
-  async stat(ref: string): Promise<PayloadStat> {
-    return statOf((await this.read(ref)).header);
+  protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
+    const found = await readPayloadFile(this.pathOf(payload), index);
+    if (found === undefined) return undefined;
+    const { header, data } = found;
+    return {
+      bytes: bytesOf(header),
+      chunkCount: header.count,
+      storedAtMs: header.storedAtMs,
+      receivedChunks: receivedOf(header),
+      chunk: index !== undefined && index < header.count ? data : undefined,
+    };
   }
 
   async nowMs(): Promise<number> {
@@ -87,18 +83,15 @@ export class FilePayloadStore extends PayloadStore {
     return Promise.all(page.map(([, payload]) => this.mark(payload, isFreed)));
   }
 
-  protected async removePage(page: readonly PayloadName[], cutoffMs?: number, away?: Away): Promise<number> {
+  protected async removePage(page: readonly PayloadName[], cutoffMs?: number, keptMs?: number): Promise<number> {
+    const away: Away = keptMs === undefined ? rm : (path) => this.toTrash(path);
     const removed = await Promise.all(
       page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, away)),
     );
     return removed.filter(Boolean).length;
   }
 
-  protected async eachOld(
-    cutoffMs: number,
-    pageSize: number,
-    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
-  ): Promise<void> {
+  protected async eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void> {
     for await (const { pool, paths } of this.shards()) {
       for (const page of pagesOf(paths, pageSize)) {
         const found = await Promise.all(page.map((path) => this.oldPayload(pool, path, cutoffMs)));
@@ -108,14 +101,10 @@ export class FilePayloadStore extends PayloadStore {
     }
   }
 
-  /** The time of change of a file is the time of the last look. */
+  /** The time of change of a file is the time at which its payload was last found to have an owner. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
     await Promise.all(page.map((payload) => utimes(this.pathOf(payload), now, now).catch(() => undefined)));
-  }
-
-  protected sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
-    return this.removePage(page, cutoffMs, (path) => this.toTrash(path));
   }
 
   protected override async emptyTrash(nowMs: number): Promise<void> {
@@ -155,19 +144,6 @@ export class FilePayloadStore extends PayloadStore {
 
   async close(): Promise<void> {}
 
-  private async read(ref: string, index?: number | 'all') {
-    const found = await readPayloadFile(this.pathOf(parsePayloadRef('file', ref)), index);
-    if (found === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
-    const received = receivedOf(found.header);
-    if (received < found.header.count) {
-      throw new BroomwagonError(
-        'PAYLOAD_INCOMPLETE',
-        `Only ${received} of ${found.header.count} chunks of ${ref} are stored`,
-      );
-    }
-    return found;
-  }
-
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
     const jobFolder = this.folderOf(payload);
     await mkdir(jobFolder, { recursive: true });
@@ -176,7 +152,7 @@ export class FilePayloadStore extends PayloadStore {
       const held = await readPayloadFile(path, 'all');
       if (held !== undefined && receivedOf(held.header) === held.header.count) {
         if (!isSame(held, change)) throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload has this name');
-        // It was freed, and is wanted again.
+        // The payload was freed, and is named again.
         if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
         return held.header;
       }
@@ -264,7 +240,7 @@ export class FilePayloadStore extends PayloadStore {
     return held && { pool, job: held.header.job, owner: held.header.owner, name: held.header.name };
   }
 
-  /** Moved there by hand, a file is back: the path below the day is the path in the store. */
+  /** The path below the day is the path in the store: a file that is moved there by hand is restored. */
   private async toTrash(path: string): Promise<void> {
     const day = new Date().toISOString().slice(0, 10);
     const place = join(this.folder, TRASH, day, relative(this.folder, path));
@@ -285,7 +261,7 @@ export class FilePayloadStore extends PayloadStore {
     }
   }
 
-  private folderOf({ pool, job }: { pool: string; job: string }): string {
+  private folderOf({ pool, job }: PayloadJob): string {
     return join(this.folder, pool, folderNameOf(job));
   }
 
@@ -301,8 +277,4 @@ const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 /** The folder of a job; that of a name which is none is a hash with a `_` before, and the files contain the job. */
 function folderNameOf(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
-}
-
-function statOf(header: PayloadHeader): PayloadStat {
-  return { bytes: bytesOf(header), chunkCount: header.count, storedAtMs: header.storedAtMs };
 }

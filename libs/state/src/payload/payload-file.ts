@@ -34,13 +34,8 @@ export async function readPayloadFile(
   path: string,
   index?: number | 'all',
 ): Promise<{ header: PayloadHeader; data: Buffer } | undefined> {
-  let file;
-  try {
-    file = await open(path);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
-  }
+  const file = await ifPresent(open(path));
+  if (file === undefined) return undefined;
   try {
     const { size } = await file.stat();
     const start = await read(file, Math.min(HEADER_BYTES, size), 0);
@@ -113,11 +108,15 @@ export async function createOnce(path: string): Promise<boolean> {
 
 /** When a file was last changed; undefined when it is not there. */
 export async function changedMs(path: string): Promise<number | undefined> {
-  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+  return (await ifPresent(stat(path)))?.mtimeMs;
+}
+
+/** The result of a call of the file system; undefined if the file or folder does not exist. */
+export function ifPresent<T>(call: Promise<T>): Promise<T | undefined> {
+  return call.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
     throw error;
   });
-  return found?.mtimeMs;
 }
 
 /** Keeps the names in a folder when the machine loses its power. */
@@ -132,10 +131,7 @@ export async function syncFolder(path: string): Promise<void> {
 
 /** Names in a folder, sorted, without those that begin with a dot; none when it is not there. */
 export async function list(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
-    throw error;
-  });
+  const names = (await ifPresent(readdir(folder))) ?? [];
   return names.filter((name) => !name.startsWith('.')).sort();
 }
 

@@ -1,6 +1,6 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { pagesOf } from '../library/lists';
-import { checkChunk } from './chunks';
+import { checkChunk, chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
 /** Of a complete payload. */
@@ -27,7 +27,7 @@ export interface PayloadSweep {
   /** Those whose owner is gone; when it was refused, those that were found until then. */
   orphans: number;
   removed: number;
-  /** Too many would have gone at once: none was removed. */
+  /** Too many would have been removed at once: none was. */
   isRefused: boolean;
 }
 export interface PayloadSweepOptions {
@@ -36,6 +36,13 @@ export interface PayloadSweepOptions {
   /** Removes all that have no owner, however many they are. */
   isUnbounded?: boolean;
 }
+/** A payload, complete or not, with the chunk that was asked for. */
+export interface FoundPayload extends PayloadStat {
+  receivedChunks: number;
+  chunk?: Buffer;
+}
+/** What is done with a page of old payloads. @returns how many of them are as old as before; `stop`: no further page */
+export type LookAtPage = (page: readonly PayloadName[]) => Promise<number | 'stop'>;
 /** Whose quota payloads count to. */
 export type PayloadJob = Pick<PayloadName, 'pool' | 'job'>;
 /** Bytes of a job. */
@@ -46,7 +53,7 @@ export interface PayloadUsage {
 /** Whether the owner of a payload still exists; asked only about payloads of some age. */
 export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<boolean>;
 
-/** What was swept can be had back for this long. */
+/** Time for which swept payloads can be restored. */
 export const SWEPT_KEPT_MS = 86_400_000;
 /** A sweep takes at most a tenth of a store that has as many payloads as this. */
 const BOUNDED_FROM = 1_000;
@@ -66,7 +73,11 @@ export abstract class PayloadStore {
    * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_EXISTS (there is another one of this name),
    *   PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name), UNAVAILABLE
    */
-  abstract put(payload: PayloadName, bytes: Buffer): Promise<string>;
+  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
+    const ref = formatPayloadRef(this.driver, payload);
+    await this.writeAll(payload, chunksOf(bytes));
+    return ref;
+  }
 
   /**
    * Stores one chunk of at most 256 kB; in any order, safe to repeat. Until all are there, a chunk may be stored
@@ -96,17 +107,28 @@ export abstract class PayloadStore {
   }
 
   /** The whole payload. @throws BroomwagonError PAYLOAD_NOT_FOUND, PAYLOAD_INCOMPLETE, VALIDATION_FAILED (the ref) */
-  abstract get(ref: string): Promise<Buffer>;
+  async get(ref: string): Promise<Buffer> {
+    const { data, chunkCount } = await this.getChunk(ref, 0);
+    const chunks = [data];
+    for (let index = 1; index < chunkCount; index++) chunks.push((await this.getChunk(ref, index)).data);
+    return chunks.length === 1 ? data : Buffer.concat(chunks);
+  }
 
-  /** One chunk. @throws BroomwagonError as {@link get}; PAYLOAD_NOT_FOUND also for an index that is not there */
-  abstract getChunk(ref: string, index: number): Promise<PayloadChunk>;
+  /** One chunk. @throws BroomwagonError as {@link get}; PAYLOAD_NOT_FOUND also for an index beyond the last chunk */
+  async getChunk(ref: string, index: number): Promise<PayloadChunk> {
+    const { stat, chunk } = await this.read(ref, index);
+    if (chunk === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No chunk ${index} of payload ${ref}`);
+    return { ...stat, data: chunk, chunkIndex: index };
+  }
 
   /** @throws BroomwagonError as {@link get} */
-  abstract stat(ref: string): Promise<PayloadStat>;
+  async stat(ref: string): Promise<PayloadStat> {
+    return (await this.read(ref)).stat;
+  }
 
   /**
-   * Nothing names these payloads any more: they stay readable until they are removed, and count to no quota.
-   * @returns the bytes of each; undefined for one that is not there, or is none of this store
+   * Marks payloads that nothing names any more: they stay readable until they are removed, and count to no quota.
+   * @returns the bytes of each; undefined for a reference without a payload, or of another store
    */
   async free(refs: readonly string[]): Promise<(number | undefined)[]> {
     const own = this.ownOf(refs);
@@ -125,8 +147,8 @@ export abstract class PayloadStore {
   }
 
   /**
-   * Removes payloads; those that are not there, or are none of this store, are skipped. Pages of 128.
-   * @param cutoffMs one that was stored after this, by {@link nowMs}, stays
+   * Removes payloads, in pages of 128; references without a payload, or of another store, are skipped.
+   * @param cutoffMs payloads that were stored after this, by {@link nowMs}, stay
    * @returns how many there were
    */
   async remove(refs: readonly string[], cutoffMs?: number): Promise<number> {
@@ -140,8 +162,8 @@ export abstract class PayloadStore {
 
   /**
    * Removes payloads, complete or not, that were stored at least `olderThanMs` ago (twice that at most) and whose owner
-   * is gone. One pass over all jobs in pages; safe to run anywhere and at the same time. What goes can be had back for
-   * a day. Of 1,000 payloads or more, none is removed when more than a tenth would be.
+   * is gone. One pass over all jobs in pages; several replicas may run it at the same time. Removed payloads can be
+   * restored for a day. Of 1,000 payloads or more, none is removed if more than a tenth would be.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweepOrphans(
@@ -150,7 +172,7 @@ export abstract class PayloadStore {
     { pageSize = LIMITS.page, isUnbounded = false }: PayloadSweepOptions = {},
   ): Promise<PayloadSweep> {
     const nowMs = await this.nowMs();
-    // Payloads grow old together, so that a pass sees most of what would go, and not a small part in each of many.
+    // The cutoff moves in steps, so that one pass finds most orphans, not many passes a small part each.
     const cutoffMs = olderThanMs === 0 ? nowMs : (Math.floor(nowMs / olderThanMs) - 1) * olderThanMs;
     const total = isUnbounded ? 0 : await this.countAll();
     const most = total < BOUNDED_FROM ? Infinity : total / 10;
@@ -171,9 +193,9 @@ export abstract class PayloadStore {
     });
     if (sweep.isRefused) return sweep;
     for (const page of pagesOf(orphans, pageSize)) {
-      // It may have been named since.
+      // A payload may have got an owner since the first check.
       const [, others] = await split(page);
-      if (others.length > 0) sweep.removed += await this.sweepPage(others, cutoffMs);
+      if (others.length > 0) sweep.removed += await this.removePage(others, cutoffMs, SWEPT_KEPT_MS);
     }
     await this.emptyTrash(nowMs);
     return sweep;
@@ -194,34 +216,30 @@ export abstract class PayloadStore {
   /** What the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
   abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 
-  /** Gives up connections. */
+  /** Closes its connections. */
   abstract close(): Promise<void>;
 
   /** First part of its references. */
   protected abstract readonly driver: PayloadDriver;
 
-  /** Marks payloads as freed or not. @returns the bytes of each, -1 for one that is not there */
+  /** Marks payloads as freed or not. @returns the bytes of each; -1: there is no such payload */
   protected abstract setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]>;
 
-  protected abstract removePage(page: readonly PayloadName[], cutoffMs?: number): Promise<number>;
-
   /**
-   * Looks at all payloads that were stored, or last touched, up to a moment, page by page.
-   * @param look returns how many of the page are as old as before, or that this was the last page
+   * Removes payloads.
+   * @param cutoffMs those that were stored after this stay
+   * @param keptMs how long they can be restored; absent: not at all
+   * @returns how many payloads were removed
    */
-  protected abstract eachOld(
-    cutoffMs: number,
-    pageSize: number,
-    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
-  ): Promise<void>;
+  protected abstract removePage(page: readonly PayloadName[], cutoffMs?: number, keptMs?: number): Promise<number>;
 
-  /** Notes that these have owners now: the sweep comes back to them only later. */
+  /** Reads all payloads that were stored, or last touched, up to a moment, page by page. */
+  protected abstract eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void>;
+
+  /** Notes that these payloads have owners now: the sweep examines them again only later. */
   protected abstract touch(page: readonly PayloadName[]): Promise<void>;
 
-  /** Removes payloads so that they can be had back for {@link SWEPT_KEPT_MS}. @returns how many there were */
-  protected abstract sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number>;
-
-  /** Deletes what was swept long enough ago; nothing to do where it ends by itself. */
+  /** Deletes payloads that were swept long ago; a store whose swept payloads expire has nothing to do. */
   protected async emptyTrash(_nowMs: number): Promise<void> {}
 
   /** Those that are references of this store. */
@@ -237,6 +255,20 @@ export abstract class PayloadStore {
     return own;
   }
 
-  /** Stores a chunk that is as it should be. @returns how many of the payload are there now */
+  private async read(ref: string, index?: number): Promise<{ stat: PayloadStat; chunk?: Buffer }> {
+    const found = await this.find(parsePayloadRef(this.driver, ref), index);
+    if (found === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
+    const { receivedChunks, chunk, ...stat } = found;
+    if (receivedChunks >= stat.chunkCount) return { stat, chunk };
+    const message = `Only ${receivedChunks} of ${stat.chunkCount} chunks of ${ref} are stored`;
+    throw new BroomwagonError('PAYLOAD_INCOMPLETE', message);
+  }
+
+  /** @param index of the chunk that is wanted; absent: none */
+  protected abstract find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined>;
+
+  protected abstract writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void>;
+
+  /** Stores a valid chunk. @returns the number of stored chunks of the payload */
   protected abstract writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number>;
 }

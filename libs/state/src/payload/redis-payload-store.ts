@@ -4,16 +4,8 @@ import type { RedisMemory } from '../redis-memory';
 import { answerOf } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
 import { groupBy } from '../library/lists';
-import { chunksOf } from './chunks';
-import { formatPayloadRef, parsePayloadRef, type PayloadName } from './payload-ref';
-import {
-  PayloadStore,
-  SWEPT_KEPT_MS,
-  type PayloadChunk,
-  type PayloadJob,
-  type PayloadStat,
-  type PayloadUsage,
-} from './payload-store';
+import type { PayloadName } from './payload-ref';
+import { PayloadStore, type FoundPayload, type LookAtPage, type PayloadJob, type PayloadUsage } from './payload-store';
 
 /** The chunk is the attachment. */
 const PUT_CHUNK = transition<
@@ -54,18 +46,15 @@ export class RedisPayloadStore extends PayloadStore {
     this.scripts = new FunctionRunner(redis, `${keyPrefix}:payload`, memory);
   }
 
-  async put(payload: PayloadName, bytes: Buffer): Promise<string> {
-    const ref = formatPayloadRef('redis', payload);
-    const chunks = chunksOf(bytes);
+  protected async writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void> {
     try {
       for (const [index, chunk] of chunks.entries()) await this.writeChunk(payload, index, chunks.length, chunk);
     } catch (error) {
-      // What stays when even this fails is swept with the orphans.
+      // If this fails too, the sweep of orphans removes the chunks.
       const items = [itemOf(payload)];
       await this.scripts.run(REMOVE, jobOf(payload), { items, incomplete: true }).catch(() => undefined);
       throw error;
     }
-    return ref;
   }
 
   protected async writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
@@ -88,20 +77,20 @@ export class RedisPayloadStore extends PayloadStore {
     }
   }
 
-  async get(ref: string): Promise<Buffer> {
-    const { stat, chunk: first } = await this.readChunk(ref, 0);
-    const chunks = [first];
-    for (let index = 1; index < stat.chunkCount; index++) chunks.push((await this.readChunk(ref, index)).chunk);
-    return chunks.length === 1 ? first : Buffer.concat(chunks);
-  }
-
-  async getChunk(ref: string, index: number): Promise<PayloadChunk> {
-    const { stat, chunk } = await this.readChunk(ref, index);
-    return { ...stat, data: chunk, chunkIndex: index };
-  }
-
-  async stat(ref: string): Promise<PayloadStat> {
-    return (await this.read(ref)).stat;
+  protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
+    const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
+    const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
+    const [[count, bytes, at, chunk], present] = await available(
+      Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
+    );
+    if (count == null) return undefined;
+    return {
+      bytes: Number(bytes),
+      chunkCount: Number(count),
+      storedAtMs: Number(at),
+      receivedChunks: present - HEADER_FIELDS,
+      chunk: chunk ?? undefined,
+    };
   }
 
   async nowMs(): Promise<number> {
@@ -127,11 +116,7 @@ export class RedisPayloadStore extends PayloadStore {
     return removed;
   }
 
-  protected async eachOld(
-    cutoffMs: number,
-    pageSize: number,
-    look: (page: readonly PayloadName[]) => Promise<number | 'stop'>,
-  ): Promise<void> {
+  protected async eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void> {
     for await (const job of this.jobs()) {
       let skip = 0;
       for (let isLast = false; !isLast;) {
@@ -153,10 +138,6 @@ export class RedisPayloadStore extends PayloadStore {
       const scores = payloads.flatMap((payload) => [String(nowMs), itemOf(payload)]);
       await available(this.redis.zadd(this.indexOf(job), 'XX', ...scores));
     }
-  }
-
-  protected sweepPage(page: readonly PayloadName[], cutoffMs: number): Promise<number> {
-    return this.removePage(page, cutoffMs, SWEPT_KEPT_MS);
   }
 
   async countAll(): Promise<number> {
@@ -197,32 +178,6 @@ export class RedisPayloadStore extends PayloadStore {
   async close(): Promise<void> {
     this.memory?.stop();
     await this.redis.quit().catch(() => this.redis.disconnect());
-  }
-
-  /** The header of a complete payload and, if asked for, one chunk. */
-  private async read(ref: string, index?: number) {
-    const payload = parsePayloadRef('redis', ref);
-    const key = `${this.scripts.rootKey(jobOf(payload))}:item:${itemOf(payload)}`;
-    const fields = ['count', 'bytes', 'at', ...(index === undefined ? [] : [String(index)])];
-    const [[count, bytes, at, chunk], present] = await available(
-      Promise.all([this.redis.hmgetBuffer(key, ...fields), this.redis.hlen(key)]),
-    );
-    if (count == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No payload ${ref}`);
-    const stat: PayloadStat = { bytes: Number(bytes), chunkCount: Number(count), storedAtMs: Number(at) };
-    const received = present - HEADER_FIELDS;
-    if (received < stat.chunkCount) {
-      throw new BroomwagonError(
-        'PAYLOAD_INCOMPLETE',
-        `Only ${received} of ${stat.chunkCount} chunks of ${ref} are stored`,
-      );
-    }
-    return { stat, chunk };
-  }
-
-  private async readChunk(ref: string, index: number) {
-    const { chunk, ...header } = await this.read(ref, index);
-    if (chunk == null) throw new BroomwagonError('PAYLOAD_NOT_FOUND', `No chunk ${index} of payload ${ref}`);
-    return { ...header, chunk };
   }
 
   /** Names of the jobs that have payloads, perhaps. */

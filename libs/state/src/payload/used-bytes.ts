@@ -1,7 +1,7 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withFolderLock } from './folder-lock';
-import { bytesOf, FREED, list, readPayloadFile, replaceFile } from './payload-file';
+import { bytesOf, FREED, ifPresent, list, readPayloadFile, replaceFile } from './payload-file';
 
 const COUNTER = '.used';
 
@@ -33,10 +33,7 @@ export function forgetUsedBytes(jobFolder: string): Promise<void> {
 
 /** Undefined when it is not there, or a machine without power has lost its content. */
 async function readCounter(jobFolder: string): Promise<number | undefined> {
-  const text = await readFile(join(jobFolder, COUNTER), 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return '';
-    throw error;
-  });
+  const text = (await ifPresent(readFile(join(jobFolder, COUNTER), 'utf8'))) ?? '';
   return /^\d+$/.test(text) ? Number(text) : undefined;
 }
 
