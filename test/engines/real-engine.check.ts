@@ -106,7 +106,7 @@ describe('a real engine', () => {
     for (const at of cuts) {
       const parts = await inParts(prompt, at);
       expect(parts.reduce((sum, part) => sum + (part.usage?.completionTokens ?? 0), 0)).toBeLessThanOrEqual(SHORT);
-      // By text it is as exact as the tokenizer, which is for nobody to promise.
+      // By text it is as exact as the tokenizer, which promises nothing.
       if (parts.some((part) => part.resumedBy === 'text')) continue;
       expect(parts.flatMap((part) => part.tokenIds!)).toEqual(uncut.tokenIds);
       expect(parts.at(-1)!.finishReason).toBe(uncut.finishReason);
@@ -155,7 +155,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
     await isIdle();
   });
 
-  it('keeps the tokens of an aborted attempt, stops it, and goes on from there exactly', async () => {
+  it('keeps the tokens of an aborted attempt, stops it, and continues from there exactly', async () => {
     const uncut = await adapter.generate(attempt(text, { maxTokens: 200 }));
     for (const after of [1, 5, 60]) {
       const cut = new AbortController();
@@ -193,7 +193,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
   });
 
   it.skipIf(!capabilities.abortById)(
-    'stops one of two by id; the other runs on; an unknown id harms nobody',
+    'stops one of two by id; the other runs on; an unknown id changes nothing',
     async () => {
       for (const prompt of prompts) {
         const request = endless(prompt);
@@ -211,7 +211,7 @@ describe.skipIf(!capabilities.loadReport)('a real engine that reports its load',
     },
   );
 
-  it.skipIf(!capabilities.pauseModes?.includes('keep'))('is paused with its requests kept, and goes on', async () => {
+  it.skipIf(!capabilities.pauseModes?.includes('keep'))('is paused with its requests kept, and continues', async () => {
     const end = new AbortController();
     const kept = started(endless(), end.signal);
     await kept.grows();

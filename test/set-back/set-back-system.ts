@@ -13,7 +13,7 @@ import type { PayloadPlace } from './conditions';
 const SPEED = 15;
 const PROGRESS_DEADLINE_MS = 60_000;
 const REST_DEADLINE_MS = 20_000;
-/** A worker of a provocation may be there again with its lease, and nobody is it any more: it expires. */
+/** A worker of a provocation may be there again with its lease, and no process has its epoch any more: it expires. */
 const FORGOTTEN_WORKER_MS = 60_000;
 /** Later than any loss, and soon enough that it happens in a test. */
 const LATE_REMOVAL = { PAYLOAD_DELETE_AFTER_MS: '8000', REDIS_LOSS_WINDOW_MS: '8000' };
@@ -124,7 +124,7 @@ export class SetBackSystem {
   }
 
   /**
-   * Nobody holds anything, before and after what is left of jobs is given up, and the audit, payloads too, finds
+   * No lease is held, before and after what is left of jobs is given up, and the audit, payloads too, finds
    * nothing.
    */
   async expectAtRest(): Promise<void> {

@@ -80,7 +80,7 @@ const CURSORS = ['0', '7', '4096', '9999999999999999999', '18446744073709551616'
 const HOSTILE_NUMBERS = [-1, 0, 0.5, 1e14, 1e15, 2 ** 53, 2 ** 64, 1e21, 1e308, -1e308];
 /** Known values of a field that are offered again. */
 const KNOWN_PER_FIELD = 24;
-/** Valid waits and deadlines are short: nobody waits for a fuzzer. */
+/** Valid waits and deadlines are short: a fuzzer is not waited for. */
 const LONGEST_MS = 40;
 
 /**

@@ -60,7 +60,7 @@ export class Provocations {
     return Promise.resolve();
   }
 
-  /** To the version that the engines have: what runs is stopped, and goes on. */
+  /** To the version that the engines have: what runs is stopped, and continued. */
   private async changeWeights(calls: readonly string[]): Promise<void> {
     for (const syncId of calls) {
       await this.system.call('weights.begin', { syncId, version: 0, mode: 'abort', waitMs: 5_000, deadlineMs: 10_000 });

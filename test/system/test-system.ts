@@ -229,7 +229,7 @@ export class TestSystem {
     return { roundId, trainerEpoch, newGroups: plan.newGroups };
   }
 
-  /** Nobody holds anything: engines empty, no leases, no resumption with wrong tokens, counts that balance. */
+  /** No lease is held: engines empty, no leases, no resumption with wrong tokens, counts that balance. */
   async expectAtRest(): Promise<void> {
     await this.expectNothingHeld();
     const { jobs } = await this.call('job.list', {});

@@ -54,7 +54,7 @@ export class AdminApiModule implements OnApplicationBootstrap {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** Without any token nobody could use the API: one is made, and shown once. */
+  /** Without a token the API could not be used: one is made, and shown once. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.adminTokenSha256.length > 0) return;
     const first = await this.credentials.createFirst();

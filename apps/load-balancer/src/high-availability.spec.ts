@@ -97,7 +97,7 @@ describe('two replicas, with lost and repeated messages', () => {
           const kept = answers.filter(({ error }) => (error as { code?: string } | undefined)?.code !== 'INTERNAL');
           expect(kept.length, inbox).toBeLessThanOrEqual(1);
         }
-        // One worker goes, one registers anew, one is fenced by that: what they held comes back.
+        // One worker goes, one registers again, one is fenced by that: what they held comes back.
         await lb.call('worker.deregister', workers[0]!);
         await lb.worker(names[1]);
         await lb.worker(names[2]);

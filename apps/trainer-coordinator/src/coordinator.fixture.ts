@@ -102,7 +102,7 @@ export class CoordinatorFixture {
     return own.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   }
 
-  /** Goes on with an empty pool. */
+  /** Continues with an empty pool. */
   freshPool(): void {
     this.used += 1;
     if (this.used >= POOLS) throw new Error('Give the fixture more pools');
@@ -244,7 +244,7 @@ export function groups(count: number, from = 0, samples = 2): GroupSubmission[] 
   }));
 }
 
-/** A worker epoch that says what it is told to. */
+/** A worker epoch that makes the calls of a test. */
 export class FixtureWorker {
   private claims = 0;
 

@@ -43,7 +43,7 @@ export interface GenerationResult {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
-  /** `aborted`: the caller's signal fired, or else the engine ended it by itself; going on later is possible. */
+  /** `aborted`: the caller's signal fired, or the engine ended it by itself; it can be continued. */
   finishReason: 'stop' | 'length' | 'aborted';
   /** As the engine reports it: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;

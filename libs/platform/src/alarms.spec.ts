@@ -12,17 +12,17 @@ it('logs and counts an alarm once, however often it is checked, and logs its end
   });
   const metrics = new Metrics('test');
   const alarms = new Alarms(metrics);
-  const look = (pool: string, name?: string) => alarms.look(pool, 'workers', name, 'Nobody expires');
+  const look = (pool: string, name?: string) => alarms.look(pool, 'workers', name, 'No worker expires');
   for (const name of [undefined, 'workers-outage', 'workers-outage', 'workers-mass', undefined, undefined]) {
     look('p', name);
   }
   look('q', 'workers-mass');
   Logger.overrideLogger(false);
   expect(said).toEqual([
-    [{ pool: 'p', alarm: 'workers-outage' }, 'Nobody expires', 'Alarms'],
-    [{ pool: 'p', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
+    [{ pool: 'p', alarm: 'workers-outage' }, 'No worker expires', 'Alarms'],
+    [{ pool: 'p', alarm: 'workers-mass' }, 'No worker expires', 'Alarms'],
     [{ pool: 'p', alarm: 'workers-mass' }, 'The alarm has ended', 'Alarms'],
-    [{ pool: 'q', alarm: 'workers-mass' }, 'Nobody expires', 'Alarms'],
+    [{ pool: 'q', alarm: 'workers-mass' }, 'No worker expires', 'Alarms'],
   ]);
   const text = await metrics.text();
   expect(text).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);

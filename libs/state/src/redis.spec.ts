@@ -38,7 +38,7 @@ async function openLink() {
   return { url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`, lose, demote };
 }
 
-it('leaves a connection that answers nothing any more, though nobody has closed it', async () => {
+it('leaves a connection that answers nothing any more, though it was not closed', async () => {
   const link = await openLink();
   const redis = connectRedis({ url: link.url, commandTimeoutMs: 100 });
   ends.push(() => redis.disconnect());
@@ -48,7 +48,7 @@ it('leaves a connection that answers nothing any more, though nobody has closed 
   await expect.poll(() => redis.ping().catch(() => 'away'), { timeout: 5_000 }).toBe('PONG');
 });
 
-it('looks for the primary anew when the one it knows has become a replica', async () => {
+it('looks for the primary again when the known one has become a replica', async () => {
   const link = await openLink();
   const redis = connectRedis({ url: link.url });
   ends.push(() => redis.disconnect());

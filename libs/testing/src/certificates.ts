@@ -1,5 +1,5 @@
 /**
- * A certificate of nobody for localhost and 127.0.0.1, signed by itself, so that it is its own CA; worthless outside of
+ * A certificate for localhost and 127.0.0.1, signed by itself, so that it is its own CA; worthless outside of
  * tests. Made by `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500
  * -addext subjectAltName=IP:127.0.0.1,DNS:localhost`.
  */

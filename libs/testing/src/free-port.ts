@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo } from 'node:net';
 
 /**
- * A TCP port of 127.0.0.1 that nobody listens on at this moment. It is not reserved: somebody may take it before
+ * A TCP port of 127.0.0.1 without a listener at this moment. It is not reserved: another process may take it before
  * you do, so a caller that starts a server on it must be ready to try another one.
  */
 export function freePort(): Promise<number> {

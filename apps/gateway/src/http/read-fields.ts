@@ -19,7 +19,7 @@ export function idOf(given: unknown, field: string): { id: string; isOwnId: bool
 }
 
 /**
- * Sampling parameters in our words, and those that are passed to the engine unread.
+ * Sampling parameters under our names, and those that are passed to the engine unread.
  * @param names our names by those of the dialect
  * @throws BroomwagonError VALIDATION_FAILED
  */

@@ -32,7 +32,7 @@ export class SglangControl {
     };
   }
 
-  /** As in SGLang, the answer does not say whether there was such a request. */
+  /** As in SGLang, the answer does not show whether there was such a request. */
   private abort({ response, caller, body }: Exchange): void {
     const { rid, abort_all: all, prefix } = body;
     if (rid !== undefined && rid !== null && typeof rid !== 'string') throw invalidField('rid', 'must be a text');

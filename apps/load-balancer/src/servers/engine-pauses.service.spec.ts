@@ -120,7 +120,7 @@ it('counts an engine that could not be resumed for an hour once, however many re
   expect(page).toMatch(/alarms_total{[^}]*alarm="engines-paused"[^}]*} 1/);
   expect(page).toMatch(/engines_given_up_total(?:{[^}]*})? 0/);
   expect(await setBack(3_700_000)).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
-  // Nobody records it or tells it any more.
+  // It is neither recorded nor published any more.
   engine.away = false;
   engine.paused = true;
   for (const one of [other, service, other]) await one.tell('three');

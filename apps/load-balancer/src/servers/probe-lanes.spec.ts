@@ -48,7 +48,7 @@ it('asks servers that hang apart from the others, once at a time, and no more th
   const hung = servers('hung', 700);
   for (const { endpoint } of hung) engines.hang.add(endpoint);
   const all = [...hung, ...well];
-  // In the first round nobody knows them: they hold a place each, and all others answer nevertheless.
+  // In the first round they are unknown: they hold a place each, and all others answer nevertheless.
   await lanes.ask('p', all);
   expect(engines.asked).toHaveLength(1_000);
   await expect.poll(() => engines.hanging.size).toBe(0);
@@ -63,7 +63,7 @@ it('asks servers that hang apart from the others, once at a time, and no more th
     await nextTurn();
   }
   await expect.poll(() => late.filter((name) => name.includes('hung'))).toEqual([]);
-  // One that answers late is heard of; its place goes to the one that has waited longest.
+  // One that answers late is recorded; its place goes to the one that has waited longest.
   engines.hang.delete('hung7');
   engines.hanging.get('hung7')!(true);
   await expect.poll(() => late).toContain('p hung7');

@@ -44,7 +44,7 @@ async function happen(pool: string, from: number, to: number): Promise<void> {
   await pipeline.exec();
 }
 
-/** Replicas that relay, and what somebody hears who listens all the time. */
+/** Replicas that relay, and what a permanent subscriber receives. */
 async function open(user: string, pool: string) {
   const connect = () => connectNats({ url: `nats://${user}:x@127.0.0.1:${server.port}`, reconnectWaitMs: 20 });
   const heard: number[] = [];

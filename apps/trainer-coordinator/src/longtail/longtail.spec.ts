@@ -24,7 +24,7 @@ describe('what is given up', () => {
   afterEach(() => setFailpoints(''));
 
   const job = 'job';
-  /** A round that needs `needed` groups of two samples and has `count`, and a worker that hears of its aborts. */
+  /** A round that needs `needed` groups of two samples and has `count`, and a worker that receives its aborts. */
   async function opened(needed: number, policy: TailPolicy = POLICY, count = needed) {
     const { roundId, trainerEpoch } = await fixture.open(job, {
       groupsPerStep: needed,

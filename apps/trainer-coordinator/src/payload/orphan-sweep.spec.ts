@@ -99,7 +99,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await third.sweep()).toEqual(['payload-sweep-shared']);
       expect((await payloads.get(ref)).toString()).toBe('x');
 
-      // A person says that nobody else uses the store.
+      // An operator confirms that no other deployment uses the store.
       await third.sweep(true);
       expect(await count()).toBe(0);
       await put('g3');

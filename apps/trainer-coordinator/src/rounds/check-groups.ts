@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/contracts';
 
 /**
- * Checks what the shape of the message cannot say: each group once in the page, one kind of prompt, inline prompts
+ * Checks what the schema of the message cannot express: each group once in the page, one kind of prompt, inline prompts
  * and sampling parameters within their limits.
  * @throws BroomwagonError VALIDATION_FAILED or PAYLOAD_TOO_LARGE, naming the field
  */

@@ -47,7 +47,7 @@ it('counts and logs an impossible count when it is found, and when it is mended'
     .toMatchObject({ submitted: 4, pending: 2, claimed: 2 });
   await expect.poll(() => fixture.metric('broomwagon_miscounts')).toBe(2);
   const lines = () => warn.mock.calls.filter(([about]) => (about as { pool?: string }).pool === pool);
-  // The first of the two lines is left out when the job is counted anew before anybody looks.
+  // The first of the two lines is left out when the job is counted again before the check.
   await expect
     .poll(() => lines().at(-1))
     .toEqual([

@@ -52,7 +52,7 @@ export class AttemptLoader {
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
     const promptValue: Prompt = valueOf(prompt!);
-    // Nobody has checked a prompt that was given by reference.
+    // A prompt that was given by reference is not checked before.
     const fault = findPromptFault(promptValue);
     if (fault) {
       const reason = `The payload ${claim.promptRef} is not a prompt: ${fault.field} ${fault.reason}`;

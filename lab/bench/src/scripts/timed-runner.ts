@@ -29,7 +29,7 @@ export function leastTimes({ repeats }: Timing): number[] {
  */
 export class TimedRunner extends FunctionRunner {
   readonly timings: Map<string, Timing>;
-  /** What is going on; absent: nothing is noted. */
+  /** What is measured; absent: nothing is recorded. */
   input?: string;
   private overhead?: number;
   private readonly repeatsOf = new Map<string, number>();

@@ -30,7 +30,7 @@ export function addTailOptions(command: Command): Command {
       decimal(1, 16),
     )
     .addOption(
-      new Option('--on-cut <what>', 'what happens to cut tokens (default: as the policy says)').choices(CUT_SEMANTICS),
+      new Option('--on-cut <what>', 'what happens to cut tokens (default: that of the policy)').choices(CUT_SEMANTICS),
     )
     .option(
       '--drip-groups <n>',

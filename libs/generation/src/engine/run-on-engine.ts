@@ -17,7 +17,7 @@ export type Generated = { made: MadeSegment; result?: GenerationResult } & (
   | { error: Error }
 );
 
-/** What a call tells while it runs, and how long its end may take. */
+/** Callbacks of a call while it runs, and how long its end may take. */
 export interface EngineRunOptions {
   /** Tokens have arrived; `tokens` has them. Must not throw. */
   onTokens?: GenerateOptions['onTokens'];

@@ -1,7 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from 'nats';
 import { REPLICA_HEADER } from '../wire';
-import { HeardReplicas } from './heard-replicas';
+import { LiveReplicas } from './live-replicas';
 
 /** What is sent, and how long its answer is waited for. */
 export interface Sending {
@@ -42,11 +42,11 @@ const REPEAT = '-r';
 export class RequestMultiplexer {
   private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
-  private readonly heard = new HeardReplicas();
+  private readonly live = new LiveReplicas();
   private sequence = 0;
   private readonly repeated = { answering: 0, parking: 0 };
   private parking = 0;
-  private heardAtMs = -Infinity;
+  private seenAtMs = -Infinity;
   private subscribed = false;
   private timer: NodeJS.Timeout | undefined;
 
@@ -71,7 +71,7 @@ export class RequestMultiplexer {
   request(sending: Sending): Promise<Msg> {
     return new Promise((resolve, reject) => {
       const sentAtMs = performance.now();
-      if (this.pending.size - this.parking >= MOST_UNANSWERED && sentAtMs - this.heardAtMs > SILENCE_MS) {
+      if (this.pending.size - this.parking >= MOST_UNANSWERED && sentAtMs - this.seenAtMs > SILENCE_MS) {
         const why = `${this.pending.size} requests of this client have no answer`;
         reject(new BroomwagonError('OVERLOADED', why, { retryAfterMs: SILENCE_MS / 4 }));
         return;
@@ -84,13 +84,13 @@ export class RequestMultiplexer {
         reject(sendFailure(sending.subject, error));
         return;
       }
-      if (this.pending.size === 0) this.heardAtMs = sentAtMs;
+      if (this.pending.size === 0) this.seenAtMs = sentAtMs;
       this.parking += sending.mayPark ? 1 : 0;
       this.pending.set(token, {
         ...sending,
         resolve,
         reject,
-        group: this.heard.groupOf(sending.subject),
+        group: this.live.groupOf(sending.subject),
         sentAtMs,
         expiresAtMs: sentAtMs + sending.timeoutMs,
         repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
@@ -131,18 +131,18 @@ export class RequestMultiplexer {
   private receive(name: string, message: Msg): void {
     const isRepeat = name.endsWith(REPEAT);
     const token = isRepeat ? name.slice(0, -REPEAT.length) : name;
-    const nobody = message.data.length === 0 && message.headers?.code === 503;
+    const isUnserved = message.data.length === 0 && message.headers?.code === 503;
     const pending = this.pending.get(token);
     // Too late, a second reply, or a repeat to a replica that has gone.
-    if (pending === undefined || (nobody && isRepeat)) return;
+    if (pending === undefined || (isUnserved && isRepeat)) return;
     this.forget(token, pending);
-    if (nobody) {
+    if (isUnserved) {
       pending.reject(new BroomwagonError('UNAVAILABLE', `No service handles ${pending.subject}`));
       return;
     }
-    this.heardAtMs = performance.now();
+    this.seenAtMs = performance.now();
     const replicaId = message.headers?.get(REPLICA_HEADER);
-    if (replicaId && pending.group !== undefined) this.heard.hear(pending.group, replicaId, this.heardAtMs);
+    if (replicaId && pending.group !== undefined) this.live.seen(pending.group, replicaId, this.seenAtMs);
     pending.resolve(message);
   }
 
@@ -167,7 +167,7 @@ export class RequestMultiplexer {
       if (this.repeated[kind] >= MOST_REPEATED[kind]) return;
       this.repeated[kind] += 1;
     }
-    const subject = this.heard.ownSubject(pending.subject, group, pending.sentAtMs) ?? pending.subject;
+    const subject = this.live.ownSubject(pending.subject, group, pending.sentAtMs) ?? pending.subject;
     pending.repeats += 1;
     pending.repeatAtMs += this.repeatAfterMs * 2 ** pending.repeats;
     try {

@@ -1,4 +1,4 @@
---[[ Ends what live holders have not confirmed until the deadline: their word is not waited for any more.
+--[[ Ends what live holders have not confirmed until the deadline: their reply is not waited for any more.
 ARGV[1] JSON: {attempts, leaseIds}: OverdueArgs, at most 32 of each
 Reply: ended           number of requests
 Events: request.aborted.

@@ -140,7 +140,7 @@ describe('the audit of a job', () => {
     [
       'a snapshot of nobody',
       () => redis.hset(key(`snapshot-groups:${job}/77`), 'g', '{"requests":[],"group":[]}'),
-      ['snapshot-of-nobody'],
+      ['snapshot-without-job'],
     ],
   ];
   it.each(mended)('finds and mends %s', async (_, damage, expected) => {

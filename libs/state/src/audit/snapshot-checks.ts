@@ -38,7 +38,7 @@ export async function checkSnapshots(
       listed = listOf<SnapshotView>(snapshots.listed);
       const found = listOf<string>(snapshots.lost).map((number): Discrepancy => {
         const where = `${job}/${number}`;
-        return { check: 'snapshot-of-nobody', where, steps: [['call', 'SADD', 'oldSnapshots', where]] };
+        return { check: 'snapshot-without-job', where, steps: [['call', 'SADD', 'oldSnapshots', where]] };
       });
       if (listed.length > KEPT_SNAPSHOTS) found.push({ check: 'snapshot-not-retired', where: job });
       for (const { tag, number, hasHeader, groups, held } of listed) {

@@ -1,5 +1,5 @@
 -- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and
--- views: what is stored of a thing, beside what the indexes and counts say of it. Nothing here writes or checks.
+-- views: what is stored of a thing, beside what the indexes and counts contain of it. Nothing here writes or checks.
 local Views = {}
 
 local MOST_LEASES = 1000 -- of one server or worker that are summed up at once; more are read in pages

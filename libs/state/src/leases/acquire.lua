@@ -39,7 +39,7 @@ local function repeated(tx, item, past, servers)
   return { error = 'RELEASED' }
 end
 
--- Nobody waits, and no request is named by an abort: so for most.
+-- The common case: no waiters, and no abort names a request.
 function Tx.fields.is_quiet(tx) return redis.call('EXISTS', tx.key.abortedAcquires, tx.key.acquireWaiters) == 0 end
 function Tx.fields.waiters(tx) return redis.call('HLEN', tx.key.acquireWaiters) end
 

@@ -1,6 +1,6 @@
 /**
  * The latest stamp that this process has seen of each pool, in whichever reply (rounds/generation.lua). Passed on
- * with the next look at the pool, it tells a Redis that has less than that.
+ * with the next look at the pool, it detects a Redis that has less than that.
  */
 export class SeenStamps {
   private readonly latest = new Map<string, string>();

@@ -12,7 +12,7 @@ export class GivingUpWorld extends World {
     return `r${step}-${this.cancels}`;
   }
 
-  /** A round that lost a group asks for a replacement; this trainer has none, so it begins anew. */
+  /** A round that lost a group asks for a replacement; this trainer has none, so it begins again. */
   override async train(): Promise<boolean> {
     if (this.plan !== undefined && this.toSubmit.length === 0) {
       const { state, shortfallGroups } = await rounds.status(this.pool, { job: JOB });

@@ -162,7 +162,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.getChunk(ref, 1)).data.toString()).toBe('bbb');
     });
 
-    it('takes an upload that begins anew before it was complete', async () => {
+    it('takes an upload that begins again before it was complete', async () => {
       const job = newJob();
       const put = (index: number, count: number, text: string) =>
         store.putChunk(named(job, 'g1'), index, count, Buffer.from(text));

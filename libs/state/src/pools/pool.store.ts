@@ -12,7 +12,7 @@ import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
-/** Settings of a pool, and whether its servers stand where these say. */
+/** Settings of a pool, and whether its servers are scored by them. */
 export interface StoredSettings extends PoolSettingsReply {
   /** False while a change is under way: page through {@link ServerStore.rescore}, then call `finish`. */
   isScored: boolean;

@@ -18,7 +18,7 @@ interface StoredReply {
 
 /**
  * Replies to requests with an `Idempotency-Key`: one string in Redis for each, with a time to live. While a request is
- * processed, a second key says so, with a short time to live that its replica renews.
+ * processed, a second key records this, with a short time to live that its replica renews.
  */
 export class ReplyStore {
   constructor(

@@ -44,7 +44,7 @@ return function(tx, args)
   local function serve(claim_id, lane)
     lane = lane ~= ANY and lane or nil
     local waiter = Claims.load_waiter(tx, claim_id)
-    -- Nobody knows where to answer; the worker repeats its claim.
+    -- The reply subject is unknown; the worker repeats its claim.
     if not waiter then return Claims.forget_waiter(tx, claim_id, lane) end
     local inbox = '{"replyTo":' .. cjson.encode(waiter.replyTo)
     if not WorkerFence.is_current(tx, waiter.workerId, waiter.workerEpoch) then

@@ -343,7 +343,7 @@ export class World {
     expect(await redis.eval(RECOUNT, 1, runner.rootKey(this.pool))).toEqual([]);
   }
 
-  /** Sweeps until nothing is due, or only what waits for the word of a worker. */
+  /** Sweeps until nothing is due, or only what waits for the reply of a worker. */
   async settle(): Promise<void> {
     for (let page = 0; page < 200; page++) {
       const due = await rounds.due(this.pool);
@@ -354,7 +354,7 @@ export class World {
   }
 
   /**
-   * All workers are gone, also those who never heard of an abort: what they had is returned, and what waited is folded.
+   * All workers are gone, also those that have received no abort: what they had is returned, and what waited is folded.
    */
   async stopWorkers(): Promise<void> {
     for (const [workerId, epoch] of this.workers) await workers.deregister(this.pool, { workerId, workerEpoch: epoch });

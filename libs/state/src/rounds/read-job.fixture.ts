@@ -37,7 +37,7 @@ const NUMBERS =
   `takenGroups submittedGroups liveGroups acceptedGroups failedGroups droppedGroups reservedGroups requestsDone
   requestsCut groupsRequeued inFlight settled`.split(/\s+/);
 
-/** Reads the keys themselves, not what scripts say about them. */
+/** Reads the keys themselves, not what scripts reply about them. */
 export async function readJob(redis: RedisClient, root: string, roundId: string | undefined): Promise<JobView> {
   const [requestCounts, job, longtail, names] = await Promise.all([
     redis.hgetall(`${root}:job-counts:job`),

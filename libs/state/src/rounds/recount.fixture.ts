@@ -1,4 +1,4 @@
-/** Counts everything anew from the entities and compares it with what the scripts keep. Returns what differs. */
+/** Counts everything again from the entities and compares it with what the scripts keep. Returns what differs. */
 export const RECOUNT = `
 local root = KEYS[1] .. ':'
 local wrong = {}

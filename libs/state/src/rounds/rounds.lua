@@ -91,7 +91,7 @@ end
 
 function Rounds.takes_results(round) return round.state == 'open' or round.state == 'opening' end
 
--- Its requests go to the long-tail queue, whatever their holders say.
+-- Its requests go to the long-tail queue, whatever their holders report.
 function Rounds.is_cut(round, group) return not round or not Rounds.takes_results(round) or group.state == 'leaving' end
 
 -- It has all the samples it needs; others are surplus.

@@ -44,7 +44,7 @@ export async function runDataSet(
   const acts: Act[] = [...ACTIONS.map((name) => ({ weight: weights[name], act: () => world[name]() })), another];
   const train = { weight: acts.reduce((rest, { weight }) => rest - weight, TOTAL), act: () => world.train() };
   await interleave(decide, [...acts, train], () => world.audit());
-  // What is left is folded, but for what waits for a worker that has not heard of its end.
+  // What is left is folded, but for what waits for a worker that does not know its end yet.
   await world.settle();
   return world;
 }

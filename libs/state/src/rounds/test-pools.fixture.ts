@@ -33,7 +33,7 @@ export interface TestRound {
   trainerEpoch?: Epoch;
 }
 
-/** Pools of one test file, the stores of their jobs, and in each a worker that says what it is told to. */
+/** Pools of one test file, the stores of their jobs, and in each a worker that makes the calls of a test. */
 export class TestPools {
   readonly redis = connectRedis({ url: this.url });
   readonly memory = new RedisMemory(this.redis);
@@ -159,7 +159,7 @@ export async function readAndClose(rounds: RoundStore, pool: string, round: Omit
   return rounds.close(pool, { ...round, cursor });
 }
 
-/** What an attempt has made, as the arguments of its words; its payload is named after it. */
+/** What an attempt has made, as the arguments of its reports; its payload is named after it. */
 export function segmentOf({ requestId, attempt, weightVersion }: Claim, tokens: number) {
   const made = { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount: tokens };
   return { segment: JSON.stringify({ ...made, ref: `${requestId}-${attempt}` }), tokens };

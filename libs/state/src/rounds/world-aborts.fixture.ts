@@ -58,7 +58,7 @@ export class WorldAborts {
     for (const requestId of alone) this.stopped.add(requestId);
   }
 
-  /** What the sweep does about aborts: one page of each kind. Returns what workers are to hear of. */
+  /** What the sweep does about aborts: one page of each kind. Returns the messages for workers. */
   async sweep(due: DueWork): Promise<AttemptFence[]> {
     const { pool, decide } = this.world;
     for (const abortId of due.aborts) if (decide(2) === 0) await this.store.select(pool, { abortId });

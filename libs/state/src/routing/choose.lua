@@ -4,7 +4,7 @@ local Choose = {}
 -- One a transition, but for those asked for: each is as much work as many choices.
 function Tx.fields.has_snapshot() return false end
 
--- A server that lost its room without being scored anew, as after a change of settings, leaves the order here.
+-- A server that has no room any more and was not scored since, as after a change of settings, leaves the order here.
 local function still_has_room(tx, id)
   local server = tx.known_servers[id] or Servers.get(tx, id)
   if server and Servers.has_room(tx, server) then return server end
@@ -117,7 +117,7 @@ local function choose_bound(tx, item, bound, is_restricted)
 end
 
 -- Where this acquire goes: (server, receipt), or (nil, lane to wait in; no lane when too many differ). It goes to the
--- server it names, if that can take it; else, and if it names none, where the policy says. A session keeps to its
+-- server it names, if that can take it; else, and if it names none, where the policy decides. A session keeps to its
 -- server while that one is usable and of the same epoch, full or not, unless the margin breaks it.
 -- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?, isRestricted}.
 function Choose.server(tx, item)

@@ -71,7 +71,7 @@ local function put_in(order, id, score)
   end
 end
 
--- False when the order does not say where the server stood.
+-- False when the order does not contain the place of the server.
 local function settle_moved(order, server, has_room)
   order.moved = nil
   local first = order.first

@@ -104,7 +104,7 @@ describe('restrictions', () => {
     expect(await test.redis.keys(`${test.root}:servers:*`)).toEqual([]);
   });
 
-  it('let nobody who waits for another server stand in the way, and are served when a server fits', async () => {
+  it('block no waiter for another server, and are served when a server fits', async () => {
     await test.server('a', 1);
     const holder = await acquire();
     const waiting = (name: string, more: object) =>

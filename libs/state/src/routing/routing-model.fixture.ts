@@ -77,7 +77,7 @@ export class Pair {
   }
 
   private async acquiresByRequest(): Promise<Record<string, string[]>> {
-    // Without the field that only says how Redis stores the hash.
+    // Without the field that only decides how Redis stores the hash.
     const { '': _, ...lists } = await redis.hgetall(`${runner.rootKey(this.pool)}:leases:requests`);
     return Object.fromEntries(Object.entries(lists).map(([requestId, list]) => [requestId, list.split('|').sort()]));
   }

@@ -33,7 +33,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     waiters: new WaiterStore(runner),
     pool,
     root: `${prefix}:{${pool}}`,
-    /** Registers a server with an instanceId of its own name; nobody probes it. */
+    /** Registers a server with an instanceId of its own name; it is not probed. */
     server(
       serverId: string,
       maxInflight = 100,

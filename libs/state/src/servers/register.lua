@@ -10,7 +10,7 @@ ARGV[1] JSON: {serverId, endpoint, dialect, maxInflight, weight, weightVersion, 
   (`started-<seconds>`) that is not later than the known one is no new start: of several processes behind one address
   any may have answered
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
-starts anew. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
+starts again. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
 Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch
 Flags: allow-oom ]]
 return function(tx, args)

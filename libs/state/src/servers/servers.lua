@@ -134,7 +134,7 @@ function Servers.has_room(tx, server)
   return server.load < most
 end
 
--- Puts the server where its state and load say: least loaded first, among equals the one chosen longest ago.
+-- Puts the server where its state and load demand: least loaded first, among equals the one chosen longest ago.
 function Servers.rescore(tx, server)
   server.most, server.place = nil, nil
   Scores.forget_order(tx)

@@ -6,7 +6,7 @@ import { SnapshotStore } from './snapshot.store';
 import type { RestoreSnapshotPage } from './snapshot.store';
 
 const snapshots = new SnapshotStore(runner);
-/** What says who may speak; a restore leaves it alone, or moves it on. */
+/** The epochs of the pool; a restore keeps them, or raises them. */
 const FENCES = new Set(
   `trainerEpoch takeovers trainerSeenAtMs saving restoredFrom restoredEpoch restoredNumber arrival`.split(' '),
 );

@@ -40,7 +40,7 @@ return function(tx, args)
   local gate = committed and Format.integer(sync.version) or sync.gateBefore
   if gate and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
     redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate)
-    -- The load-balancer puts every server where changed settings say.
+    -- The load-balancer puts every server where the changed settings demand.
     redis.call('HINCRBY', tx.key.settings, 'version', 1)
   end
   if committed then redis.call('HSET', tx.key.weights, 'version', Format.integer(sync.version)) end

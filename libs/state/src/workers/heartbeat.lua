@@ -1,4 +1,4 @@
---[[ Keeps a worker epoch, and with it all its leases and attempts, and tells what the counts hold for it.
+--[[ Keeps a worker epoch, and with it all its leases and attempts, and returns what the counts hold for it.
 ARGV[1] JSON: {workerId, workerEpoch}
 Reply: WorkerHeartbeatReply; leaseDigest: string, the sum of the sequences, not yet reduced modulo 2^40
 Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register again.

@@ -211,7 +211,7 @@ function signalGroup(groupId: number, signal: NodeJS.Signals): boolean {
   try {
     return process.kill(process.platform === 'win32' ? groupId : -groupId, signal);
   } catch (error) {
-    // EPERM: macOS says so of a group whose last member is a zombie.
+    // EPERM: macOS returns it for a group whose last member is a zombie.
     if (['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) return false;
     throw error;
   }

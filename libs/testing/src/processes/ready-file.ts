@@ -14,7 +14,7 @@ export function readyByFile(file: string): {
     environment: { HTTP_PORT: '0', READY_FILE: file },
     ready: async (process) => {
       const { port, pid } = JSON.parse(readFileSync(file, 'utf8')) as { port: number; pid: number };
-      // The file of a run before this one lies there until it is written anew.
+      // The file of a run before this one stays until it is written again.
       if (pid !== process.pid) return false;
       const response = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(2_000) });
       await response.body?.cancel();

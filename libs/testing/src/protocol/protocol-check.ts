@@ -28,7 +28,7 @@ const REFUSALS = new Set([
 ]);
 
 /**
- * Compares bodies with the published schemas: replies, errors, events and commands must be what they say, and a request
+ * Compares bodies with the published schemas: replies, errors, events and commands must match them, and a request
  * that they refuse must be refused by the service too. So a test may send bad input without saying so here.
  */
 export class ProtocolCheck {

@@ -45,7 +45,7 @@ export class ComposeService {
     private readonly password: string,
   ) {}
 
-  /** Starts it and says on which port of 127.0.0.1 it is. @throws BroomwagonError UNAVAILABLE */
+  /** Starts it and returns its port on 127.0.0.1. @throws BroomwagonError UNAVAILABLE */
   async up(): Promise<number> {
     const details = SERVER_KINDS[this.kind];
     await this.compose(['up', '-d', '--no-deps', details.composeService], UP_TIMEOUT_MS);

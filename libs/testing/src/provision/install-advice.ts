@@ -14,7 +14,7 @@ const MANAGERS: readonly { tool: string; prefix: string; nats: string; redis: st
 /**
  * The exact command that makes the missing servers available on this system.
  *
- * @param hasTool tells whether a program is on PATH.
+ * @param hasTool returns whether a program is on PATH.
  */
 export function installAdvice(
   missing: readonly ServerKind[],

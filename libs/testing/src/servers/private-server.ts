@@ -124,7 +124,7 @@ async function startInContainer(
     throw new BroomwagonError('UNAVAILABLE', `${label} with users or a configuration of its own needs its executable`);
   }
   const project = `broomwagon-${kind}-${randomBytes(4).toString('hex')}`;
-  // The compose file lets nobody in without a password.
+  // The compose file requires a password.
   const password = randomBytes(16).toString('hex');
   const recipe = recipeFor({ ...options, password, ...(kind === 'nats' ? { user: 'broomwagon' } : {}) });
   const service = new ComposeService(kind, found.composeFile, project, options.port ?? (await freePort()), password);

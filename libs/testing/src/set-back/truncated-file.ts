@@ -57,7 +57,7 @@ export class TruncatedFile implements RedisHistory {
   }
 
   /**
-   * As docs/operations.md says. Redis leaves the beginning of a transaction at the end of a file it has shortened, goes
+   * As described in docs/operations.md. Redis leaves the beginning of a transaction at the end of a file it has shortened, goes
    * on behind it, and carries out that part at its next start.
    */
   private async rewrite(): Promise<void> {

@@ -1,8 +1,8 @@
 import { OPERATIONS, replicaSubject, SUBJECT_ROOT, type OperationName } from '@broomwagon/contracts';
 
 /** Which replica of each service has replied last: it does not hang. */
-export class HeardReplicas {
-  private readonly latest = new Map<string, { replicaId: string; heardAtMs: number }>();
+export class LiveReplicas {
+  private readonly latest = new Map<string, { replicaId: string; seenAtMs: number }>();
 
   /** Names the service and pool that answer a subject. Undefined for a subject outside the protocol. */
   groupOf(subject: string): string | undefined {
@@ -11,14 +11,14 @@ export class HeardReplicas {
     return `${pool} ${OPERATIONS[operation as OperationName]?.owner ?? operation}`;
   }
 
-  hear(group: string, replicaId: string, heardAtMs: number): void {
-    this.latest.set(group, { replicaId, heardAtMs });
+  seen(group: string, replicaId: string, seenAtMs: number): void {
+    this.latest.set(group, { replicaId, seenAtMs });
   }
 
   /** The subject of the replica that has replied since then; undefined when there is none. */
   ownSubject(subject: string, group: string, sinceMs: number): string | undefined {
     const latest = this.latest.get(group);
-    return latest === undefined || latest.heardAtMs < sinceMs
+    return latest === undefined || latest.seenAtMs < sinceMs
       ? undefined
       : replicaSubject(latest.replicaId, ...partsOf(subject));
   }
