@@ -62,10 +62,7 @@ async function stalled(more: object = {}): Promise<{ reply: Promise<Reply> }> {
   await expect.poll(() => metric('tokens_generated_total')).toBe(6);
   return { reply };
 }
-const metric = async (name: string) => {
-  const { body } = await gateway.get('/metrics');
-  return Number(new RegExp(`^broomwagon_${name}(?:{.*})? (\\d+)$`, 'm').exec(body)?.[1]);
-};
+const metric = (name: string) => gateway.metric(name);
 const isIdle = (url: string) => expect.poll(() => inEngine(url)).toBe(0);
 
 function expectSame(reply: Reply, whole: Reply): void {

@@ -57,6 +57,12 @@ export class Gateway {
     return post(`${this.url}${path}`, body, headers);
   }
 
+  /** A metric of this replica, by its name without `broomwagon_`. */
+  async metric(name: string): Promise<number> {
+    const { body } = await this.get('/metrics');
+    return Number(new RegExp(`^broomwagon_${name}(?:{.*})? (\\d+)$`, 'm').exec(body)?.[1]);
+  }
+
   async get(path: string, headers: Record<string, string> = {}): Promise<Reply> {
     const response = await fetch(`${this.url}${path}`, { headers });
     return {

@@ -1,7 +1,13 @@
+import type { ServerResponse } from 'node:http';
 import type { Generation } from '../generations/generation';
 
-/** What happened to a generation so far, for the headers of its response. */
-export function headersOf(generation: Generation): Record<string, string> {
+/** Sets headers with what happened to a generation so far, unless the headers are sent. */
+export function setHeaders(generation: Generation, response: ServerResponse): void {
+  if (response.headersSent) return;
+  for (const [name, value] of Object.entries(headersOf(generation))) response.setHeader(name, value);
+}
+
+function headersOf(generation: Generation): Record<string, string> {
   const { serverId, spans, attempts, startedAt, grantedAt, firstTokenAt } = generation;
   const versions = spans
     .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)

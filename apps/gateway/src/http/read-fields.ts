@@ -21,12 +21,14 @@ export function idOf(given: unknown, field: string): { id: string; isOwnId: bool
 /**
  * Sampling parameters under our names, and those that are passed to the engine unread.
  * @param names our names by those of the dialect
+ * @param parent field of the body that has them; empty for the body itself
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function splitSampling(
   fields: Record<string, unknown>,
   names: Record<string, keyof SamplingParameters>,
   logprobs: boolean,
+  parent = 'sampling_params',
 ) {
   const known: Record<string, unknown> = logprobs ? { logprobs } : {};
   const unknown: Record<string, unknown> = {};
@@ -40,10 +42,10 @@ export function splitSampling(
     if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
     const [ours = '', ...rest] = (error.field ?? '').split('.');
     const name = Object.entries(names).find(([, one]) => one === ours)?.[0] ?? ours;
-    throw invalidField(['sampling_params', name, ...rest].join('.'), error.message);
+    throw invalidField([...(parent === '' ? [] : [parent]), name, ...rest].join('.'), error.message);
   }
   if (Buffer.byteLength(JSON.stringify(known)) > LIMITS.samplingBytes) {
-    throw invalidField('sampling_params', `must be at most ${LIMITS.samplingBytes} bytes`);
+    throw invalidField(parent || 'stop', `sampling parameters must be at most ${LIMITS.samplingBytes} bytes`);
   }
   return { known: known as SamplingParameters, unknown };
 }

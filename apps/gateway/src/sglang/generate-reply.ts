@@ -1,5 +1,5 @@
 import type { Generation, GenerationEnd } from '../generations/generation';
-import type { Position } from '../http/generation-responder';
+import type { Position } from '../http/format';
 
 /** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
 export function replyOf(generation: Generation, from: Position): object {

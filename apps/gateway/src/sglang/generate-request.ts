@@ -70,15 +70,17 @@ export function readGenerateRequest(
   return {
     ...idOf(rid, 'rid'),
     stream: stream === true,
-    input: {
-      prompt: promptOf(text, promptTokenIds, { ...others, ...(isSet(unknown) && { sampling_params: unknown }) }),
-      sampling: known,
-      maxTokens: maxTokens as number,
-      keepsStop: unknown.no_stop_trim === true,
-      isContinued,
-      continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
-      placement: placementOf(headers, caller, session),
-    },
+    inputs: [
+      {
+        prompt: promptOf(text, promptTokenIds, { ...others, ...(isSet(unknown) && { sampling_params: unknown }) }),
+        sampling: known,
+        maxTokens: maxTokens as number,
+        keepsStop: unknown.no_stop_trim === true,
+        isContinued,
+        continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+        placement: placementOf(headers, caller, session),
+      },
+    ],
   };
 }
 

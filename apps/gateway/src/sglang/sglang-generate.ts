@@ -17,6 +17,9 @@ export class SglangGenerate {
 
   private generate(exchange: Exchange): Promise<void> {
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
-    return this.responder.respond(exchange, request, replyOf, !this.config.incrementalStreams);
+    return this.responder.respond(exchange, request, {
+      chunk: replyOf,
+      isCumulative: !this.config.incrementalStreams,
+    });
   }
 }

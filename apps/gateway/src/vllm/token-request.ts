@@ -1,33 +1,11 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { findPromptFault, invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
+import { findPromptFault, invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { placementOf, textOf } from '../http/placement';
 import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import type { Caller } from '../keys/api-keys';
+import { isLogprobCount, REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
-/** The names of vLLM for our sampling parameters. All others are passed to the engine unread. */
-const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
-  temperature: 'temperature',
-  top_p: 'topP',
-  top_k: 'topK',
-  min_p: 'minP',
-  seed: 'seed',
-  stop: 'stop',
-  stop_token_ids: 'stopTokenIds',
-  min_tokens: 'minTokens',
-  repetition_penalty: 'repetitionPenalty',
-};
-/** With these, the tokens of a continued call differ from those of a whole one. */
-const UNCONTINUED = [
-  'structured_outputs',
-  'guided_decoding',
-  'frequency_penalty',
-  'presence_penalty',
-  'thinking_token_budget',
-  'bad_words',
-];
-/** Answered with values that the gateway does not write. */
-const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
 /** Prompts that are more than token ids. */
 const REFUSED_FIELDS = ['features', 'content_parts'];
 
@@ -54,7 +32,7 @@ export function readTokenRequest(
     throw invalidField('sampling_params.max_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
   if (n !== 1) throw invalidField('sampling_params.n', 'must be 1: send a request for each sample');
-  if (logprobs !== undefined && logprobs !== 0 && logprobs !== 1) {
+  if (!isLogprobCount(logprobs)) {
     throw invalidField('sampling_params.logprobs', 'must be 0 or 1: only the chosen token has a log probability');
   }
   if (outputMode !== undefined && outputMode !== 'tokens') throw invalidField('output_mode', 'must be tokens');
@@ -69,15 +47,17 @@ export function readTokenRequest(
   return {
     ...idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id'),
     stream: stream === true,
-    input: {
-      prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
-      sampling: known,
-      maxTokens: maxTokens as number,
-      keepsStop: unknown.include_stop_str_in_output === true,
-      isContinued:
-        textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED.some((name) => isSet(unknown[name])),
-      continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
-      placement: placementOf(headers, caller, session),
-    },
+    inputs: [
+      {
+        prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
+        sampling: known,
+        maxTokens: maxTokens as number,
+        keepsStop: unknown.include_stop_str_in_output === true,
+        isContinued:
+          textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED.some((name) => isSet(unknown[name])),
+        continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+        placement: placementOf(headers, caller, session),
+      },
+    ],
   };
 }

@@ -4,14 +4,17 @@ import { ControlPlane } from '@broomwagon/generation';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
+import { CompletionFormat } from './completion-reply';
+import { readCompletionRequest } from './completion-request';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
-/** The routes of vLLM: token ids in and out, and the models of the pool. */
+/** The routes of vLLM: token ids in and out, completions, and the models of the pool. */
 @Injectable()
 export class VllmRoutes {
   readonly routes: Routes = {
     'POST /inference/v1/generate': { answer: (exchange) => this.generate(exchange) },
+    'POST /v1/completions': { answer: (exchange) => this.complete(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
   };
   private readonly startedAt = Math.floor(Date.now() / 1_000);
@@ -23,7 +26,12 @@ export class VllmRoutes {
 
   private generate(exchange: Exchange): Promise<void> {
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
-    return this.responder.respond(exchange, request, tokenReplyOf);
+    return this.responder.respond(exchange, request, { chunk: tokenReplyOf });
+  }
+
+  private complete(exchange: Exchange): Promise<void> {
+    const request = readCompletionRequest(exchange.body, exchange.request.headers, exchange.caller);
+    return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }
 
   private async models({ response }: Exchange): Promise<void> {

@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import type { Generation } from '../generations/generation';
+import { BEGIN, type Format, type Position } from './format';
+import { setHeaders } from './generation-headers';
+import { errorBody } from './send-json';
+
+const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
+
+interface Choice {
+  generation: Generation;
+  index: number;
+  position: Position;
+  /** Its last chunk is written. */
+  isEnded: boolean;
+}
+
+/** Writes a chunk whenever the client has taken the one before: a slow client gets fewer and longer chunks. */
+export class StreamWriter {
+  private readonly choices: Choice[];
+
+  constructor(
+    generations: Generation[],
+    private readonly response: ServerResponse,
+    private readonly format: Format,
+  ) {
+    this.choices = generations.map((generation, index) => ({ generation, index, position: BEGIN, isEnded: false }));
+  }
+
+  /**
+   * Settles when the response is closed.
+   * @throws BroomwagonError the error that ended a generation, if nothing was sent
+   */
+  run(): Promise<void> {
+    const { response } = this;
+    return new Promise((resolve, reject) => {
+      const write = (): void => {
+        for (const choice of this.choices) {
+          const { generation } = choice;
+          if (response.destroyed || response.writableNeedDrain || response.writableEnded) return;
+          if (!response.headersSent && generation.end?.reason === 'error' && generation.tokens.count === 0) {
+            off();
+            setHeaders(generation, response);
+            return reject(generation.end.error);
+          }
+          this.writeChoice(choice);
+        }
+      };
+      const listeners = this.choices.map(({ generation }) => generation.onChange(write));
+      const off = (): void => {
+        for (const stopListening of listeners) stopListening();
+        response.off('drain', write);
+      };
+      response.on('drain', write);
+      response.once('close', () => {
+        off();
+        resolve();
+      });
+      write();
+    });
+  }
+
+  private writeChoice(choice: Choice): void {
+    const { response, format } = this;
+    const { generation, index, position } = choice;
+    const { tokens, end } = generation;
+    const isNew = tokens.count > position.tokens || tokens.text.length > position.characters;
+    if (choice.isEnded || (!isNew && end === undefined)) return;
+    if (!response.headersSent) {
+      setHeaders(generation, response);
+      response.writeHead(200, EVENT_STREAM);
+    }
+    generation.isSent ||= tokens.count > 0;
+    if (end?.reason === 'error') {
+      response.end(`${event({ error: errorBody(end.error) })}data: [DONE]\n\n`);
+      return;
+    }
+    const chunk = event(format.chunk(generation, format.isCumulative ? BEGIN : position, index));
+    choice.position = { tokens: tokens.count, characters: tokens.text.length };
+    choice.isEnded = end !== undefined;
+    if (this.choices.some(({ isEnded }) => !isEnded)) {
+      response.write(chunk);
+      return;
+    }
+    const trailer = format.trailer?.(this.choices.map((one) => one.generation));
+    response.end(`${chunk}${trailer === undefined ? '' : event(trailer)}data: [DONE]\n\n`);
+  }
+}
+
+function event(contents: object): string {
+  return `data: ${JSON.stringify(contents)}\n\n`;
+}

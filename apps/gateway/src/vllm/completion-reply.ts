@@ -1,0 +1,87 @@
+import type { Generation } from '../generations/generation';
+import { BEGIN, type Format, type Position } from '../http/format';
+import { finishOf, usageOf } from './choice-fields';
+
+/** What a client of `/v1/completions` wants to read. */
+export interface CompletionShape {
+  /** As the client has named it. */
+  model: string;
+  /** Choices of each prompt. */
+  choicesPerPrompt: number;
+  hasTokenIds: boolean;
+  /** Streams end with a chunk of the usage. */
+  hasUsage: boolean;
+  /** Each chunk of a stream has the usage of its choice so far. */
+  hasContinuousUsage: boolean;
+}
+
+/** Answers of `/v1/completions` with the further fields of vLLM. */
+export class CompletionFormat implements Format {
+  private readonly createdAt = Math.floor(Date.now() / 1_000);
+
+  constructor(
+    private readonly id: string,
+    private readonly shape: CompletionShape,
+  ) {}
+
+  whole(generations: Generation[]): object {
+    const choices = generations.map((generation, index) => this.choice(generation, BEGIN, index));
+    return this.answer(choices, { usage: this.usage(generations), ...transferOf(generations[0]!) });
+  }
+
+  chunk(generation: Generation, from: Position, index: number): object {
+    const usage = this.shape.hasContinuousUsage && { usage: usageOf([generation]) };
+    return this.answer([this.choice(generation, from, index)], { ...usage, ...transferOf(generation) });
+  }
+
+  trailer(generations: Generation[]): object | undefined {
+    return this.shape.hasUsage ? this.answer([], { usage: this.usage(generations) }) : undefined;
+  }
+
+  private answer(choices: object[], more: object): object {
+    const { createdAt: created } = this;
+    return { id: `cmpl-${this.id}`, object: 'text_completion', created, model: this.shape.model, choices, ...more };
+  }
+
+  private usage(generations: Generation[]): object {
+    const { choicesPerPrompt } = this.shape;
+    return usageOf(
+      generations,
+      generations.filter((_, index) => index % choicesPerPrompt === 0),
+    );
+  }
+
+  private choice(generation: Generation, from: Position, index: number): object {
+    const { tokens, engineFields } = generation;
+    const { prompt_token_ids: _prompt, kv_transfer_params: _transfer, ...fields } = engineFields;
+    const ids = tokens.allIds?.slice(from.tokens);
+    return {
+      ...fields,
+      index,
+      text: tokens.text.slice(from.characters),
+      logprobs: logprobsOf(generation, from),
+      ...finishOf(generation),
+      ...(this.shape.hasTokenIds && { token_ids: ids ?? null, ...promptIdsOf(generation, from) }),
+    };
+  }
+}
+
+/** Tokens are written as their ids: the text of a response is not kept by token. */
+function logprobsOf({ input, tokens }: Generation, from: Position): object | null {
+  const logprobs = input.sampling.logprobs ? tokens.allLogprobs?.slice(from.tokens) : undefined;
+  const ids = tokens.allIds?.slice(from.tokens);
+  if (logprobs === undefined) return null;
+  return { token_logprobs: logprobs, top_logprobs: null, tokens: ids?.map((id) => `token_id:${id}`) };
+}
+
+/** Those of a prompt of text are in the last answer of the engine, before the tokens that it continued. */
+function promptIdsOf({ input, engineFields, end, promptTokens }: Generation, from: Position): object {
+  const given = input.prompt.promptTokenIds;
+  if (given !== undefined) return from === BEGIN ? { prompt_token_ids: given } : {};
+  const { prompt_token_ids: ids } = engineFields;
+  return end !== undefined && Array.isArray(ids) ? { prompt_token_ids: ids.slice(0, promptTokens) } : {};
+}
+
+function transferOf({ engineFields: { kv_transfer_params: transfer } }: Generation): object {
+  return transfer === undefined ? {} : { kv_transfer_params: transfer };
+}

@@ -1,0 +1,37 @@
+import type { SamplingParameters } from '@broomwagon/contracts';
+
+/** The names of vLLM for our sampling parameters. All others are passed to the engine unread. */
+export const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
+  temperature: 'temperature',
+  top_p: 'topP',
+  top_k: 'topK',
+  min_p: 'minP',
+  seed: 'seed',
+  stop: 'stop',
+  stop_token_ids: 'stopTokenIds',
+  min_tokens: 'minTokens',
+  repetition_penalty: 'repetitionPenalty',
+};
+
+/** With these, the tokens of a continued call differ from those of a whole one. */
+export const UNCONTINUED = [
+  'structured_outputs',
+  'response_format',
+  'guided_decoding',
+  'guided_json',
+  'guided_regex',
+  'guided_choice',
+  'guided_grammar',
+  'frequency_penalty',
+  'presence_penalty',
+  'thinking_token_budget',
+  'bad_words',
+];
+
+/** Answered with values that the gateway does not write. */
+export const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
+
+/** Whether log probabilities are asked for: only the chosen token has one. */
+export function isLogprobCount(value: unknown): boolean {
+  return value === undefined || value === 0 || value === 1;
+}
