@@ -117,8 +117,12 @@ export class LoadBalancerMetrics {
     for (const [reason, count] of counts) this.releases.inc({ reason }, count);
   }
 
-  drift(pool: string, { sum, greatest }: { sum: number; greatest: number }): void {
-    this.drifts.set({ pool, of: 'sum' }, sum);
+  drift(pool: string, drifts: readonly number[]): void {
+    const greatest = drifts.reduce((most, drift) => Math.max(most, Math.abs(drift)), 0);
+    this.drifts.set(
+      { pool, of: 'sum' },
+      drifts.reduce((sum, drift) => sum + drift, 0),
+    );
     this.drifts.set({ pool, of: 'greatest' }, greatest);
   }
 

@@ -6,8 +6,8 @@ import { adaptiveLimit } from '@broomwagon/policies';
 import {
   ServerStore,
   type DueLimit,
-  type EngineWord,
-  type HeardServers,
+  type EngineReport,
+  type HeartbeatResult,
   type LoadReport,
   type ServerChange,
   type ServerUpdate,
@@ -29,13 +29,6 @@ const FIRST_PROBE_MS = 1_000;
 /** Engines whose capabilities are read at once; the others follow in the next rounds. */
 const DESCRIBED_AT_ONCE = 8;
 
-/** Leases minus the requests that the engines of a pool report. */
-interface Drifts {
-  sum: number;
-  /** Maximum of one server, without its sign. */
-  greatest: number;
-}
-
 /**
  * Probes servers: an answer counts as a heartbeat, and a transition marks silent servers. So all replicas may probe at
  * once, and a replica that cannot reach an engine does not make its server suspect.
@@ -45,11 +38,11 @@ export class ProbeService implements OnModuleDestroy {
   private readonly logger = new Logger(ProbeService.name);
   private readonly probes: ProbeLanes<ServerStatus>;
   private readonly late = new PoolCoalescers<ServerId, void>(async (pool, ids) => {
-    await this.heard(pool, [...new Set(ids)]);
+    await this.recordProbes(pool, [...new Set(ids)]);
     return ids.map(() => undefined);
   });
   private readonly describing = new Set<string>();
-  private readonly heeding = new Set<string>();
+  private readonly recording = new Set<string>();
   /** Half the interval at most. */
   private readonly roundMs: number;
   private stopped = false;
@@ -82,56 +75,56 @@ export class ProbeService implements OnModuleDestroy {
   /** Probes every server of the pool once, then reviews the silent ones. */
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
-    const there: ServerStatus[] = [];
+    const probed: ServerStatus[] = [];
     const loads: Promise<LoadReport | undefined>[] = [];
     for await (const page of this.servers.pages('list', pool)) {
       for (const servers of pagesOf(page.servers)) {
         // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
         const answered = await this.probes.ask(pool, asked);
-        const heard = [...answered, ...servers.filter(({ probe }) => probe === false)];
-        if (heard.length > 0) await this.heard(pool, [...new Set(heard.map(({ serverId }) => serverId))]);
+        const ready = [...answered, ...servers.filter(({ probe }) => probe === false)];
+        if (ready.length > 0) await this.recordProbes(pool, [...new Set(ready.map(({ serverId }) => serverId))]);
         loads.push(...answered.map((server) => this.reportOf(pool, server)));
         this.describeSome(pool, answered);
-        there.push(...asked);
+        probed.push(...asked);
       }
     }
-    this.probes.askSlow(pool, there);
+    this.probes.askSlow(pool, probed);
     await this.review(pool);
-    await this.reportAll(pool, await Promise.all(loads));
+    await this.storeLoads(pool, await Promise.all(loads));
   }
 
   /**
-   * Asks a server that has just been registered. Its state afterwards; an answer after a second counts when it comes.
+   * Probes a server that has just been registered. @returns its state after a second at most
    */
   async first(pool: string, server: ProbedServer): Promise<ServerState> {
     if (!(await this.probes.answers(pool, server, FIRST_PROBE_MS))) return 'pending';
-    return (await this.heard(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
+    return (await this.recordProbes(pool, [server.serverId]))?.states[server.serverId] ?? 'pending';
   }
 
   /** Never throws: the round waits for it only at its end. */
   private async reportOf(pool: string, server: ServerStatus): Promise<LoadReport | undefined> {
-    const { load, ...said } = await this.health.report({ ...server, pool }, this.roundMs);
+    const { load, ...report } = await this.health.report({ ...server, pool }, this.roundMs);
     if (this.stopped) return undefined;
-    if (isNews(server, said)) {
+    if (isNews(server, report)) {
       const message = 'The report of an engine was not recorded; the next probe repeats it';
-      this.inBackground(this.heeding, pool, server, () => this.heed(pool, server, said), message);
+      this.inBackground(this.recording, pool, server, () => this.recordReport(pool, server, report), message);
     }
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
   }
 
-  /** An engine has restarted, or names other weights than before. */
-  private async heed(pool: string, server: ServerStatus, said: EngineWord): Promise<void> {
+  /** Records that an engine has restarted, or that it reports another weight version than before. */
+  private async recordReport(pool: string, server: ServerStatus, report: EngineReport): Promise<void> {
     const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
-    const { weightVersion = NO_VERSION } = said;
+    const { weightVersion = NO_VERSION } = report;
     if (namesWeights(server, weightVersion) && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
-    const change = await this.changed(pool, { serverId, epoch, said: { ...said, knownWeightVersion } });
+    const change = await this.changed(pool, { serverId, epoch, report: { ...report, knownWeightVersion } });
     if (change === undefined) return;
     if (change.epoch !== epoch) {
-      this.logger.warn({ pool, serverId, ...said }, 'An engine has restarted: its leases have expired');
+      this.logger.warn({ pool, serverId, ...report }, 'An engine has restarted: its leases have expired');
       this.sweeper.soon(pool);
     } else {
-      this.logger.log({ pool, serverId, before, ...said }, 'An engine reports another weight version');
+      this.logger.log({ pool, serverId, before, ...report }, 'An engine reports another weight version');
     }
   }
 
@@ -147,16 +140,24 @@ export class ProbeService implements OnModuleDestroy {
     }
   }
 
-  private async reportAll(pool: string, loads: (LoadReport | undefined)[]): Promise<void> {
-    const drifts = { sum: 0, greatest: 0 };
-    const reports = loads.filter((load) => load !== undefined);
-    for (const page of pagesOf(reports)) await this.report(pool, page, drifts);
+  /** Stores load reports, counts their drift, and adapts limits in pools with adaptive concurrency. */
+  private async storeLoads(pool: string, loads: (LoadReport | undefined)[]): Promise<void> {
+    const drifts: number[] = [];
+    for (const reports of pagesOf(loads.filter((load) => load !== undefined))) {
+      const reply = await this.servers.reportLoads(pool, { reports });
+      drifts.push(...reply.drifts.map(({ drift }) => drift));
+      const limits = reply.due.flatMap((due: DueLimit) => {
+        const to = adaptiveLimit(due);
+        return to === due.limit ? [] : [{ serverId: due.serverId, epoch: due.epoch, from: due.limit, to }];
+      });
+      if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, { limits }));
+    }
     this.metrics.drift(pool, drifts);
   }
 
-  private async heard(pool: string, serverIds: ServerId[]): Promise<HeardServers | undefined> {
+  private async recordProbes(pool: string, serverIds: ServerId[]): Promise<HeartbeatResult | undefined> {
     if (this.stopped) return undefined;
-    const reply = await this.servers.heardFrom(pool, serverIds);
+    const reply = await this.servers.recordProbes(pool, serverIds);
     for (const serverId of reply.revived) {
       this.logger.log({ pool, serverId }, 'A failed server has come back with a new epoch');
     }
@@ -203,20 +204,6 @@ export class ProbeService implements OnModuleDestroy {
     await this.changed(pool, { serverId, epoch, capabilities, lacks: lackedFeatures(capabilities) });
   }
 
-  /** Stores load reports, counts their drift, and adapts limits in pools with adaptive concurrency. */
-  private async report(pool: string, reports: LoadReport[], drifts: Drifts): Promise<void> {
-    const reply = await this.servers.reportLoads(pool, { reports });
-    for (const { drift } of reply.drifts) {
-      drifts.sum += drift;
-      drifts.greatest = Math.max(drifts.greatest, Math.abs(drift));
-    }
-    const limits = reply.due.flatMap((due: DueLimit) => {
-      const to = adaptiveLimit(due);
-      return to === due.limit ? [] : [{ serverId: due.serverId, epoch: due.epoch, from: due.limit, to }];
-    });
-    if (limits.length > 0) this.waiters.sendAll(pool, await this.servers.limit(pool, { limits }));
-  }
-
   /** Two missed probes make a server suspect; a late answer makes it ready again. */
   private async review(pool: string): Promise<void> {
     const limits = {
@@ -242,21 +229,21 @@ export class ProbeService implements OnModuleDestroy {
 }
 
 /** Whether the report differs from what is stored of the server. */
-function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: EngineWord): boolean {
+function isNews(server: ServerStatus, { startedAtSeconds, weightVersion }: EngineReport): boolean {
   const { engineStartedAtSeconds, engineWeightVersion, unconfirmedWeightVersion } = server;
   const isOtherStart = startedAtSeconds !== undefined && startedAtSeconds > (engineStartedAtSeconds ?? 0);
   const isSameStart = startedAtSeconds !== undefined && startedAtSeconds === engineStartedAtSeconds;
   const isConfirmed =
     unconfirmedWeightVersion !== undefined && (isSameStart || weightVersion === unconfirmedWeightVersion);
-  const isOtherWord = weightVersion !== undefined && weightVersion !== engineWeightVersion;
-  return isOtherStart || isConfirmed || isOtherWord;
+  const isOtherVersion = weightVersion !== undefined && weightVersion !== engineWeightVersion;
+  return isOtherStart || isConfirmed || isOtherVersion;
 }
 
 /**
- * Whether the server is to count as one of these weights; the first report after they were named is only noted.
+ * Whether the report changes the weight version of the server; the first report after a trainer named it does not.
  */
-function namesWeights(server: ServerStatus, word: number): boolean {
+function namesWeights(server: ServerStatus, version: number): boolean {
   const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;
   const isNamed = weightVersion > 0 || unconfirmedWeightVersion !== undefined;
-  return word >= 0 && (known === undefined ? !isNamed : word !== known);
+  return version >= 0 && (known === undefined ? !isNamed : version !== known);
 }

@@ -149,7 +149,7 @@ export class RoutingCases {
     await epochs.expire(pool, { gapMs: 10_000 });
     await sessions.evict(pool, { idleMs: 1 });
     await epochs.heartbeat(pool, worker);
-    await servers.heardFrom(pool, serverIds);
+    await servers.recordProbes(pool, serverIds);
     await servers.review(pool, { suspectAfterMs: LONG_MS, failedAfterMs: LONG_MS });
     await servers.warm(pool);
     await servers.endDrains(pool);

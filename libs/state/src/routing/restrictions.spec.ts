@@ -57,7 +57,7 @@ describe('restrictions', () => {
     await test.redis.hdel(`${test.root}:servers:index-entries`, 'wanted');
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 4 });
     expect(await slowScans()).toBe(before + 1);
-    await test.servers.heardFrom(test.pool, ['wanted']);
+    await test.servers.recordProbes(test.pool, ['wanted']);
     expect(await acquire({ minWeightVersion: 7 })).toMatchObject({ serverId: 'wanted', key: 5 });
     expect(await slowScans()).toBe(before + 1);
     // Changed by such a version: it is not taken for what it was, and found as what it is from its next heartbeat on.
@@ -70,7 +70,7 @@ describe('restrictions', () => {
     await changeWithoutIndex(7, 9);
     expect(await acquire({ weightVersion: 7 })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
     await changeWithoutIndex(9, 8);
-    await test.servers.heardFrom(test.pool, ['wanted']);
+    await test.servers.recordProbes(test.pool, ['wanted']);
     expect(await acquire({ weightVersion: 8 })).toMatchObject({ serverId: 'wanted', key: 6 });
   });
 

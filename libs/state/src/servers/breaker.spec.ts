@@ -19,7 +19,7 @@ async function call(serverId: string, outcome?: 'finished' | 'failed') {
   expect(lease).toMatchObject({ serverId, branch: 'bound' });
   return (await test.release(lease.acquireId, lease.seq, outcome)).broken !== undefined;
 }
-const probe = async (serverId: string) => (await test.servers.heardFrom(test.pool, [serverId])).states[serverId];
+const probe = async (serverId: string) => (await test.servers.recordProbes(test.pool, [serverId])).states[serverId];
 
 it('makes a server suspect whose calls fail one after the other, for a while, though it answers probes', async () => {
   for (const id of ['a', 'b', 'c']) await test.server(id);

@@ -1,10 +1,10 @@
--- What an engine reports of itself, beside what it was registered with. A later start than it had is a restart: a new
--- epoch, whose weights are unknown until they are named. Its own report of its weights counts when it changes, and only
--- from the report that was known when it was asked, so a report that is read late undoes no later report. The first
--- report of a start whose weights a trainer has named is only noted. A failure does not change what is noted.
+-- The report of an engine, beside its registration. A later start than the known one is a restart: a new epoch, whose
+-- weights are unknown until they are named. A reported weight version counts if it has changed, and only if the stored
+-- version is still the one that was known at the probe, so a late report undoes no later one. The first report of a
+-- start whose weights a trainer has named is only stored. A failure does not change the stored report.
 local EngineReport = {}
 
--- The seconds of an instanceId `started-<seconds>`, which stands for an engine without an identity of its own.
+-- The seconds of an instanceId `started-<seconds>`, of an engine that reports no instance id.
 local function start_of(instance_id)
   return tonumber(instance_id and string.match(instance_id, '^started%-([%d.]+)$') or nil)
 end
@@ -32,19 +32,19 @@ local function restart_server(tx, server, new_epoch, now)
   Servers.begin_slow_start(tx, server)
 end
 
--- `said`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; a weightVersion below 0: it has no number for its
--- weights; knownWeightVersion: its report before, as it was read before the engine was asked. True for a restart.
-function EngineReport.heed(tx, server, said, new_epoch, now)
-  local started_at, word = said.startedAtSeconds, said.weightVersion
+-- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; weightVersion below 0: the engine has no number for
+-- its weights; knownWeightVersion: the previous report, read before the engine was probed. True for a restart.
+function EngineReport.apply(tx, server, report, new_epoch, now)
+  local started_at, version = report.startedAtSeconds, report.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
-  local noted, known_word = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
+  local noted, known_version = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
   local known = known_start(noted, ServerRecord.instance_of(server))
-  local is_late = known_word ~= said.knownWeightVersion
+  local is_late = known_version ~= report.knownWeightVersion
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
   if is_restart then
     restart_server(tx, server, new_epoch, now)
   elseif known and started_at == known then
-    -- It had failed, and has the weights that it had.
+    -- The server had failed; its engine has not restarted and has the same weights.
     local before = redis.call('HGET', tx.key:server(server.id), 'versionBefore')
     if before then Servers.set_version(tx, server, tonumber(before)) end
   end
@@ -52,17 +52,17 @@ function EngineReport.heed(tx, server, said, new_epoch, now)
   if latest and latest ~= noted then
     ServerHash.set(tx, server.id, 'engineStartedAt', string.format('%.3f', latest))
   end
-  if not word or is_late then return is_restart end
-  if is_restart then known_word = nil end
+  if not version or is_late then return is_restart end
+  if is_restart then known_version = nil end
   local before = tonumber(redis.call('HGET', tx.key:server(server.id), 'versionBefore') or nil)
-  if word == known_word then
-    -- Its start is not known: the same report as before it failed, and no other was named.
-    if word == before then Servers.set_version(tx, server, word) end
+  if version == known_version then
+    -- The start is unknown: the report is the one before the failure, and no other version was named.
+    if version == before then Servers.set_version(tx, server, version) end
     return is_restart
   end
-  ServerHash.set(tx, server.id, 'engineVersion', Format.integer(word))
-  local is_named = not known_word and (server.weightVersion > 0 or before)
-  if not is_named or word == before then Servers.set_version(tx, server, math.max(0, word)) end
+  ServerHash.set(tx, server.id, 'engineVersion', Format.integer(version))
+  local is_named = not known_version and (server.weightVersion > 0 or before)
+  if not is_named or version == before then Servers.set_version(tx, server, math.max(0, version)) end
   return is_restart
 end
 

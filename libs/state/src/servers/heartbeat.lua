@@ -1,8 +1,7 @@
---[[ Servers that live: they sent a heartbeat or their endpoint answered a probe. Makes pending
-and suspect ones ready, unless the breaker holds them; a failed one comes back under the epoch it was given when it
-failed, unless it is fenced.
+--[[ Records servers that sent a heartbeat or whose endpoint answered a probe. Pending and suspect ones become ready,
+unless the breaker holds them; a failed one becomes ready under the epoch of its failure, unless it is fenced.
 ARGV[1] JSON: {serverIds: at most 128; epoch, weightVersion: of a server's own heartbeat, then one serverId}
-Reply: HeardServers
+Reply: HeartbeatResult
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
 Flags: allow-oom ]]
 return function(tx, args)

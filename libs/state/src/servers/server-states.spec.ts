@@ -51,7 +51,7 @@ it('takes an earlier start at a listed address for another process of the engine
     expect(await discovered('a', start)).toMatchObject({ epoch });
   }
   for (const startedAtSeconds of [90, 100.25]) {
-    await servers.update(test.pool, { serverId: 'a', epoch, said: { startedAtSeconds } });
+    await servers.update(test.pool, { serverId: 'a', epoch, report: { startedAtSeconds } });
   }
   const { servers: list } = await test.servers.list(test.pool);
   expect(list).toMatchObject([{ epoch, inflight: 1, engineStartedAtSeconds: 100.25 }]);
@@ -59,12 +59,12 @@ it('takes an earlier start at a listed address for another process of the engine
   expect(second.epoch).not.toBe(epoch);
   expect(await discovered('a', 'started-100.25')).toMatchObject({ epoch: second.epoch });
   // A probe has seen the restart before the list does.
-  const said = { startedAtSeconds: 200 };
-  await servers.update(test.pool, { serverId: 'a', epoch: second.epoch, said });
+  const report = { startedAtSeconds: 200 };
+  await servers.update(test.pool, { serverId: 'a', epoch: second.epoch, report });
   const third = await servers.update(test.pool, {
     serverId: 'a',
     epoch: second.epoch,
-    said: { startedAtSeconds: 300 },
+    report: { startedAtSeconds: 300 },
   });
   expect(third.epoch).not.toBe(second.epoch);
   expect(await discovered('a', 'started-300')).toMatchObject({ epoch: third.epoch });
@@ -109,7 +109,7 @@ it('cordons: no new leases, also not for its sessions; those it has run on; a re
   });
   await servers.cordon(test.pool, { serverId: 'a', cordoned: true });
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'NO_SERVER_AVAILABLE' });
-  await test.servers.heardFrom(test.pool, ['a']);
+  await test.servers.recordProbes(test.pool, ['a']);
   expect((await test.release(held.acquireId)).results).toEqual([{ released: true, reason: 'released' }]);
   await test.acquire(worker, waiting('w1'));
   const again = await test.servers.register(test.pool, {
@@ -143,7 +143,7 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   expect(fenced).toMatchObject({ changed: true, state: 'failed' });
   expect(await fence()).toEqual({ ...fenced, changed: false });
   expect((await test.release(held.acquireId)).results).toEqual([{ released: false, reason: 'fenced' }]);
-  const answered = await test.servers.heardFrom(test.pool, ['a']);
+  const answered = await test.servers.recordProbes(test.pool, ['a']);
   expect(answered).toMatchObject({ states: { a: 'failed' }, revived: [] });
   expect(await test.server('a', 1)).toMatchObject({ epoch: fenced.epoch, state: 'failed', answers: [] });
   expect(await test.sweep()).toBe(1);
@@ -244,7 +244,7 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
   expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ watched: 1, silent: 0, held: false });
   await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
-  expect(await test.servers.heardFrom(test.pool, ['probed'])).toMatchObject({
+  expect(await test.servers.recordProbes(test.pool, ['probed'])).toMatchObject({
     states: { probed: 'ready' },
     answers: [{ acquireId: 'next', serverId: 'probed' }],
   });

@@ -40,25 +40,25 @@ export interface ServerUpdate extends UpdateServerRequest, Lacking {
   capabilities?: EngineCapabilities;
   /** Only while this is its epoch. */
   epoch?: Epoch;
-  /** What its engine reports, and the report of its weights that was known when it was asked. */
-  said?: EngineWord & { knownWeightVersion?: number };
+  /** Report of its engine, and the reported weight version that was known at the probe. */
+  report?: EngineReport & { knownWeightVersion?: number };
 }
 /** A later start than the known one is a restart: a new epoch with unknown weights. */
-export interface EngineWord {
-  /** The engine's own time, seconds. */
+export interface EngineReport {
+  /** Start of the engine by its own clock, seconds. */
   startedAtSeconds?: number;
   /**
-   * Of its weights; counts when it has changed, unless another one was noted meanwhile. -1: it has no number for them.
+   * Version of its weights; counts if it has changed, unless another one was stored meanwhile. -1: it has no number.
    */
   weightVersion?: number;
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
 
-export interface HeardServers extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
-  /** Of those that are registered. */
+export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
+  /** States of those that are registered. */
   states: Record<ServerId, ServerState>;
-  /** Failed servers that came back, under a new epoch. */
+  /** Failed servers that are ready again, under a new epoch. */
   revived: ServerId[];
 }
 /** All in milliseconds. */
@@ -118,7 +118,7 @@ const TRANSITIONS = {
   register: transition<WithTexts<ServerRegistration> & NewEpoch, RegisteredServer>('servers/register', {
     hasNewEpoch: true,
   }),
-  heartbeat: transition<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }, HeardServers>(
+  heartbeat: transition<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }, HeartbeatResult>(
     'servers/heartbeat',
   ),
   update: transition<WithTexts<ServerUpdate> & NewEpoch, ServerChange>('servers/update', { hasNewEpoch: true }),
@@ -158,12 +158,12 @@ export class ServerStore extends storeOf({
   }
 
   /** A server's own heartbeat. @throws BroomwagonError SERVER_NOT_FOUND or FENCED */
-  heartbeat(pool: string, { serverId, ...heard }: ServerHeartbeatRequest): Promise<HeardServers> {
-    return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...heard });
+  heartbeat(pool: string, { serverId, ...fields }: ServerHeartbeatRequest): Promise<HeartbeatResult> {
+    return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...fields });
   }
 
   /** At most 128 servers whose endpoints answered a probe. */
-  heardFrom(pool: string, serverIds: ServerId[]): Promise<HeardServers> {
+  recordProbes(pool: string, serverIds: ServerId[]): Promise<HeartbeatResult> {
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
   }
 

@@ -72,7 +72,7 @@ it('makes a silent server suspect, then failed; its leases are void; heard again
   expect((await test.release(onA.acquireId, onA.seq)).results[0]?.reason).toBe('fenced');
   expect(await test.sweep()).toBe(1);
 
-  expect((await test.servers.heardFrom(test.pool, ['a'])).revived).toEqual(['a']);
+  expect((await test.servers.recordProbes(test.pool, ['a'])).revived).toEqual(['a']);
   expect(await states()).toMatchObject({ a: 'ready' });
   const { servers } = await test.servers.list(test.pool);
   expect(servers.find(({ serverId }) => serverId === 'a')!.epoch).not.toBe(before.epoch);
@@ -89,7 +89,7 @@ it('keeps all servers in use when most are silent at once, also the last one', a
   for (let n = 0; n < 6; n++) used.add((await test.acquire(worker)).serverId);
   expect(used).toEqual(new Set(['a', 'b', 'c']));
   // One is heard again: the other is alone in its silence, and fails.
-  await test.servers.heardFrom(test.pool, ['a']);
+  await test.servers.recordProbes(test.pool, ['a']);
   expect(await review()).toMatchObject({ held: false, failed: ['b'] });
 });
 

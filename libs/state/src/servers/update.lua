@@ -1,7 +1,7 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
-ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, epoch, said, newEpoch,
-  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. The epoch newEpoch begins if `said` is of
+ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, epoch, report, newEpoch,
+  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. The epoch newEpoch begins if `report` is of
   a restart. Cordoned, the server gets no new leases; cordoned false also takes a drain back. With deadlineMs, from now
   on, it gets no new leases and is removed with its last lease, or then with all of them; a repeat can only bring the
   deadline forward
@@ -12,7 +12,7 @@ return function(tx, args)
   local server, refused = Servers.named(tx, args)
   if not server then return refused end
   local now = tx.now
-  if args.said then EngineReport.heed(tx, server, args.said, args.newEpoch, now) end
+  if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch, now) end
   if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
   for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned' }) do
     local value = args[field]
@@ -21,7 +21,7 @@ return function(tx, args)
       ServerHash.change(tx, server.id, { [field] = value })
     end
   end
-  -- A capacity set by hand is not to be lowered by what was learned under another one.
+  -- A capacity that a caller sets replaces the limit of adaptive concurrency.
   if args.maxInflight then
     server.limit = nil
     ServerHash.change(tx, server.id, { limit = false })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
-import type { EngineWord } from './server.store';
+import type { EngineReport } from './server.store';
 
 const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
 let test: TestStore;
@@ -13,9 +13,9 @@ async function listed(serverId = 'a') {
   const { servers } = await test.servers.list(test.pool);
   return servers.find((server) => server.serverId === serverId)!;
 }
-async function say(said: EngineWord) {
+async function say(report: EngineReport) {
   const { epoch, engineWeightVersion: knownWeightVersion } = await listed();
-  return test.servers.update(test.pool, { serverId: 'a', epoch, said: { ...said, knownWeightVersion } });
+  return test.servers.update(test.pool, { serverId: 'a', epoch, report: { ...report, knownWeightVersion } });
 }
 /** Silent until it has failed, then it answers a probe. */
 async function failAndAnswer() {
@@ -23,7 +23,7 @@ async function failAndAnswer() {
   await test.redis.zadd(`${test.root}:servers:watched`, Date.now() - 60_000, 'a');
   await test.servers.review(test.pool, LIMITS);
   expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0 });
-  await test.servers.heardFrom(test.pool, ['a']);
+  await test.servers.recordProbes(test.pool, ['a']);
   expect((await listed()).epoch).not.toBe(epoch);
 }
 
@@ -43,7 +43,7 @@ it('takes a later start of the engine for a restart: a new epoch without leases,
   expect(await test.sweep()).toBe(1);
   // Another replica has read the restart too.
   await expect(
-    test.servers.update(test.pool, { serverId: 'a', epoch, said: { startedAtSeconds: 200 } }),
+    test.servers.update(test.pool, { serverId: 'a', epoch, report: { startedAtSeconds: 200 } }),
   ).rejects.toMatchObject({ code: 'FENCED' });
 });
 
@@ -54,7 +54,7 @@ it('lets the restart of a fenced server bring it back', async () => {
   await say({ startedAtSeconds: 100 });
   expect((await listed()).state).toBe('failed');
   await say({ startedAtSeconds: 101 });
-  await test.servers.heardFrom(test.pool, ['a']);
+  await test.servers.recordProbes(test.pool, ['a']);
   expect((await listed()).state).toBe('ready');
 });
 
@@ -101,13 +101,13 @@ it('takes the word of a trainer that names the start again for what it was befor
 it('keeps the number of a trainer whose engine has another one, also over a failure', async () => {
   await test.server('keeper', 1);
   await test.server('a', 1, { weightVersion: 57 });
-  const said = { startedAtSeconds: 100, weightVersion: 3 };
-  await say(said);
+  const report = { startedAtSeconds: 100, weightVersion: 3 };
+  await say(report);
   expect(await listed()).toMatchObject({ weightVersion: 57, engineWeightVersion: 3 });
   await failAndAnswer();
-  await say(said);
+  await say(report);
   expect(await listed()).toMatchObject({ weightVersion: 57, engineWeightVersion: 3 });
-  await say({ ...said, weightVersion: 4 });
+  await say({ ...report, weightVersion: 4 });
   expect(await listed()).toMatchObject({ weightVersion: 4 });
   // A restart: whatever it says now is its own.
   await say({ startedAtSeconds: 200, weightVersion: 4 });
@@ -143,8 +143,8 @@ it('follows the word of the engine for its weights when it changes, so that a la
   // Another replica asked before that, and is heard only now.
   const { epoch } = await listed();
   const late = { weightVersion: 5, knownWeightVersion: 4 };
-  await test.servers.update(test.pool, { serverId: 'a', epoch, said: late });
-  await test.servers.update(test.pool, { serverId: 'a', epoch, said: { weightVersion: -1, knownWeightVersion: 4 } });
+  await test.servers.update(test.pool, { serverId: 'a', epoch, report: late });
+  await test.servers.update(test.pool, { serverId: 'a', epoch, report: { weightVersion: -1, knownWeightVersion: 4 } });
   expect(await listed()).toMatchObject({ weightVersion: 6, engineWeightVersion: 6 });
   // Started anew: it names none.
   await say({ weightVersion: -1 });
