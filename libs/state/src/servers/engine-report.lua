@@ -32,8 +32,8 @@ local function restart_server(tx, server, new_epoch, now)
   Servers.begin_slow_start(tx, server)
 end
 
--- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; weightVersion below 0: the engine has no number for
--- its weights; knownWeightVersion: the previous report, read before the engine was probed. True for a restart.
+-- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; weightVersion below 0: the engine has no number
+-- for its weights; knownWeightVersion: the previous report, read before the engine was probed. True for a restart.
 function EngineReport.apply(tx, server, report, new_epoch, now)
   local started_at, version = report.startedAtSeconds, report.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')

@@ -24,7 +24,7 @@ return function(tx, args)
       local probe
       if not server.probed then probe = false end
       local labels, address = Servers.labels_of(tx, server), ServerRecord.address_of(server)
-      local reported = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore',
+      local report = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore',
         'capabilities')
       table.insert(servers, Reply.object({
         serverId = server.id,
@@ -43,10 +43,10 @@ return function(tx, args)
         labels = next(labels) and labels or nil,
         probe = probe,
         load = Servers.load_report(tx, server),
-        engineStartedAtSeconds = tonumber(reported[1] or nil),
-        engineWeightVersion = tonumber(reported[2] or nil),
-        unconfirmedWeightVersion = tonumber(reported[3] or nil),
-      }, { capabilities = reported[4] or nil }))
+        engineStartedAtSeconds = tonumber(report[1] or nil),
+        engineWeightVersion = tonumber(report[2] or nil),
+        unconfirmedWeightVersion = tonumber(report[3] or nil),
+      }, { capabilities = report[4] or nil }))
     end
   end
   return Reply.object({ cursor = cursor }, { servers = Reply.joined(servers) })

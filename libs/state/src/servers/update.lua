@@ -1,10 +1,10 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, epoch, report, newEpoch,
-  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. The epoch newEpoch begins if `report` is of
-  a restart. Cordoned, the server gets no new leases; cordoned false also takes a drain back. With deadlineMs, from now
-  on, it gets no new leases and is removed with its last lease, or then with all of them; a repeat can only bring the
-  deadline forward
+  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. A restart by `report` begins the epoch
+  newEpoch. A cordoned server gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on, the
+  server gets no new leases and is removed with its last lease, or at the deadline with all of them; a repeat can only
+  make the deadline earlier
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
