@@ -37,6 +37,16 @@ export class GatewayConfig extends withLeases(ServiceConfig, 'gateway') {
 
   @Env('INCREMENTAL_STREAMS', 'chunks of /generate have only new tokens; default: all tokens so far, as SGLang')
   incrementalStreams: boolean = false;
+
+  @Env('LISTED_WORKERS', 'what /workers lists: the gateway itself, which clients then abort on, or its engines')
+  @IsIn(['gateway', 'engines'])
+  listedWorkers: 'gateway' | 'engines' = 'gateway';
+
+  @Env('ENGINE_MAX_INFLIGHT', 'maximum leases of an engine that is added by /workers or /add_worker', {
+    min: 1,
+    max: 1_000_000,
+  })
+  engineMaxInflight: number = 256;
 }
 
 /** Without keys anybody who reaches the address could use the engines. */

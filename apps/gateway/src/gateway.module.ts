@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { StateModule } from '@broomwagon/state';
+import { FleetRoutes } from './fleet/fleet-routes';
 import { GatewayConfig } from './gateway.config';
 import { GatewayLifecycle } from './gateway-lifecycle';
 import { GatewayMetrics } from './gateway-metrics';
@@ -35,6 +36,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     AbortBroadcast,
     ApiKeys,
     DataPlane,
+    FleetRoutes,
     GatewayLifecycle,
     GatewayMetrics,
     GenerationRegistry,

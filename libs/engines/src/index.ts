@@ -2,6 +2,7 @@ export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
 export { NO_VERSION } from './dialects/http-adapter';
 export * from './engine-adapter';
+export { registrationOf, serverIdOf } from './engine-server';
 export { engineRequestId } from './engine-request-id';
 export { withoutQuote } from './http/engine-http';
 export { callSignal, type CallSignal } from './http/deadline';

@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { BroomwagonError, httpStatusOf, isBroomwagonError } from '@broomwagon/contracts';
+import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys } from '../keys/api-keys';
@@ -14,6 +15,8 @@ import { errorBody, sendJson } from './send-json';
 
 /** `/sessions/{id}` before any path names the session. */
 const SESSION_PATH = /^\/sessions\/([^/]+)(\/.*)$/;
+/** The only path with a parameter. */
+const WORKER_PATH = /^\/workers\/(.+)$/;
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Sent with 429 and 503 if the error names no time, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
@@ -29,11 +32,12 @@ export class DataPlane {
     generate: SglangGenerate,
     control: SglangControl,
     vllm: VllmRoutes,
+    fleet: FleetRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes, ...vllm.routes }));
+    this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes, ...vllm.routes, ...fleet.routes }));
     this.paths = new Set([...this.routes.keys()].map((key) => key.slice(key.indexOf(' ') + 1)));
   }
 
@@ -41,11 +45,12 @@ export class DataPlane {
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const [pathname = ''] = (request.url ?? '').split('?', 1);
     const [, session, rest] = SESSION_PATH.exec(pathname) ?? [];
-    const path = rest ?? pathname;
+    const [, pathId] = WORKER_PATH.exec(rest ?? pathname) ?? [];
+    const path = pathId === undefined ? (rest ?? pathname) : '/workers/{id}';
     if (!this.paths.has(path)) return false;
     const key = `${request.method} ${path}`;
     response.once('close', () => this.metrics.requests.inc({ route: path, status: String(response.statusCode) }));
-    void this.answer(this.routes.get(key), { request, response, session }).catch((error: unknown) =>
+    void this.answer(this.routes.get(key), { request, response, session, pathId }).catch((error: unknown) =>
       this.refuse(error, request, response),
     );
     return true;
@@ -53,16 +58,17 @@ export class DataPlane {
 
   private async answer(
     route: Route | undefined,
-    exchange: Pick<Exchange, 'request' | 'response'> & { session?: string },
+    exchange: Pick<Exchange, 'request' | 'response' | 'pathId'> & { session?: string },
   ) {
     if (route === undefined) throw new BroomwagonError('METHOD_NOT_ALLOWED', 'The path has another method');
     const { request, session } = exchange;
+    const pathId = exchange.pathId && decodeURIComponent(exchange.pathId);
     const caller = route.isPublic
       ? { tokenId: '', isOperator: false }
       : await this.keys.identify(request.headers.authorization);
     if (session !== undefined) caller.sessionId = decodeURIComponent(session);
     const { object: body, digest } = await readObject(request, this.config.maxBodyBytes);
-    await route.answer({ ...exchange, caller, body, digest });
+    await route.answer({ ...exchange, pathId, caller, body, digest });
   }
 
   /** In the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */

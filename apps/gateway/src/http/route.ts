@@ -6,6 +6,8 @@ export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   caller: Caller;
+  /** The id in a path that ends with `{id}`. */
+  pathId?: string;
   /** The body; empty without one. */
   body: Record<string, unknown>;
   /** SHA-256 of the bytes of the body. */

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { isBroomwagonError, type ServerId } from '@broomwagon/contracts';
-import { detectEngine, EngineAccess } from '@broomwagon/engines';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { EngineAccess, registrationOf, serverIdOf } from '@broomwagon/engines';
 import { Periodically } from '@broomwagon/platform';
 import { pagesOf } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -9,9 +9,6 @@ import { ServersService } from './servers.service';
 
 /** Engines probed at once. */
 const ENGINES_AT_ONCE = 64;
-
-/** instanceId of an engine that reports none: registering it again then changes nothing. */
-const UNKNOWN_START = 'unknown';
 
 /**
  * Discovery: probes and registers every engine that a source lists (a static list, Kubernetes), again after a restart,
@@ -67,22 +64,13 @@ export class DiscoveryService {
 
   private async discover(url: string, signal: AbortSignal): Promise<void> {
     try {
-      const { adapter, model, instanceId, weightVersion, capabilities } = await detectEngine(url, {
+      const engine = await registrationOf(url, {
         signal,
         apiKey: this.config.engineKeyOf(this.config.enginePool),
         access: this.access,
       });
-      const engine = {
-        serverId: serverIdOf(url),
-        endpoint: adapter.url,
-        dialect: adapter.dialect,
-        model,
-        instanceId: instanceId ?? UNKNOWN_START,
-        maxInflight: this.config.engineMaxInflight,
-        weightVersion,
-        capabilities,
-      };
-      await this.servers.register(this.config.enginePool, engine, true);
+      const { engineMaxInflight: maxInflight } = this.config;
+      await this.servers.register(this.config.enginePool, { ...engine, maxInflight }, true);
       if (this.unreachable.delete(url)) this.logger.log({ url }, 'A listed engine answers again');
     } catch (error) {
       if (this.unreachable.has(url)) return;
@@ -90,10 +78,4 @@ export class DiscoveryService {
       this.logger.warn({ url, error }, 'A listed engine could not be registered; the call is repeated');
     }
   }
-}
-
-/** `http://host:8000` is server `host-8000`. */
-export function serverIdOf(url: string): ServerId {
-  const { host, pathname } = new URL(url);
-  return `${host}${pathname}`.replaceAll(/[^A-Za-z0-9.]+/g, '-').replaceAll(/^-+|-+$/g, '');
 }

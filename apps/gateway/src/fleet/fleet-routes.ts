@@ -1,0 +1,170 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, invalidField, type Labels, type ServerState, type ServerStatus } from '@broomwagon/contracts';
+import { EngineAccess, registrationOf } from '@broomwagon/engines';
+import { ControlPlane } from '@broomwagon/generation';
+import { GatewayConfig } from '../gateway.config';
+import type { Exchange, Routes } from '../http/route';
+import { sendJson } from '../http/send-json';
+
+/** Statuses of the router of SGLang; of all other states `not_ready`. */
+const STATUSES: Partial<Record<ServerState, string>> = {
+  pending: 'pending',
+  ready: 'ready',
+  failed: 'failed',
+  draining: 'draining',
+};
+
+/** Fields of a worker that are the same for all. */
+const REGULAR = { worker_type: 'regular', connection_mode: 'http', priority: 50, cost: 1 };
+
+interface Worker {
+  id: string;
+  url: string;
+  runtime_type: string;
+  model_id?: string;
+  labels: Labels;
+  is_healthy: boolean;
+  status: string;
+  load: number;
+}
+
+/** The routes by which trainers add engines to a router, and read its list of engines. */
+@Injectable()
+export class FleetRoutes {
+  readonly routes: Routes;
+  private readonly access: EngineAccess;
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly config: GatewayConfig,
+  ) {
+    this.access = new EngineAccess(config.engineAllowList);
+    this.routes = {
+      'GET /workers': { answer: (exchange) => this.list(exchange) },
+      'POST /workers': { answer: (exchange) => this.create(exchange) },
+      'DELETE /workers/{id}': { answer: (exchange) => this.delete(exchange) },
+      'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
+      'POST /add_worker': { answer: (exchange) => this.add(exchange) },
+      'POST /remove_worker': { answer: (exchange) => this.removeByUrl(exchange) },
+    };
+  }
+
+  private async list(exchange: Exchange): Promise<void> {
+    const workers = await this.workers(exchange);
+    const models = new Set(workers.map((worker) => worker.model_id));
+    const stats = {
+      total_workers: workers.length,
+      healthy_workers: workers.filter((worker) => worker.is_healthy).length,
+      total_models: models.size,
+      total_load: workers.reduce((sum, { load }) => sum + load, 0),
+      by_type: { regular: workers.length, prefill: 0, decode: 0 },
+    };
+    const described = workers.map((worker) => ({ ...REGULAR, ...worker }));
+    sendJson(exchange.response, 200, { workers: described, total: workers.length, stats });
+  }
+
+  private async listUrls(exchange: Exchange): Promise<void> {
+    const workers = await this.workers(exchange);
+    sendJson(exchange.response, 200, { urls: workers.map(({ url }) => url) });
+  }
+
+  private async create(exchange: Exchange): Promise<void> {
+    const { serverId, url } = await this.register(exchange);
+    const location = `/workers/${encodeURIComponent(serverId)}`;
+    sendJson(exchange.response, 202, { status: 'accepted', worker_id: serverId, url, location });
+  }
+
+  private async add(exchange: Exchange): Promise<void> {
+    await this.register(exchange);
+    const workers = (await this.servers()).map(({ endpoint, inflight }) => [endpoint, inflight]);
+    sendJson(exchange.response, 200, { status: 'success', worker_urls: Object.fromEntries(workers) });
+  }
+
+  /** @param exchange the id in its path is that of a worker, or its URL */
+  private async delete(exchange: Exchange): Promise<void> {
+    const id = await this.remove(exchange, exchange.pathId ?? '');
+    sendJson(exchange.response, 202, { status: 'accepted', worker_id: id });
+  }
+
+  private async removeByUrl(exchange: Exchange): Promise<void> {
+    await this.remove(exchange, urlOf(exchange));
+    sendJson(exchange.response, 200, { status: 'success' });
+  }
+
+  /** Registers the engine at the URL of a request. */
+  private async register(exchange: Exchange): Promise<{ serverId: string; url: string }> {
+    requireOperator(exchange);
+    const url = urlOf(exchange);
+    const { worker_type: type } = exchange.body;
+    if (type !== undefined && type !== null && type !== 'regular') throw invalidField('worker_type', 'must be regular');
+    const apiKey = this.config.engineKeyOf(this.config.pool);
+    const registration = await registrationOf(url, { apiKey, access: this.access });
+    const maxInflight = this.config.engineMaxInflight;
+    await this.controlPlane.call('server.register', { ...registration, maxInflight });
+    return { serverId: registration.serverId, url: registration.endpoint };
+  }
+
+  /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
+  private async remove(exchange: Exchange, idOrUrl: string): Promise<string> {
+    requireOperator(exchange);
+    const url = idOrUrl.replace(/\/+$/, '');
+    const server = (await this.servers()).find(({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url);
+    if (server === undefined) throw new BroomwagonError('SERVER_NOT_FOUND', 'The pool has no such worker');
+    await this.controlPlane.call('server.remove', { serverId: server.serverId });
+    return server.serverId;
+  }
+
+  private async workers(exchange: Exchange): Promise<Worker[]> {
+    if (this.config.listedWorkers === 'engines') {
+      return (await this.servers()).map((server) => ({
+        id: server.serverId,
+        url: server.endpoint,
+        runtime_type: server.dialect,
+        model_id: server.model,
+        labels: server.labels ?? {},
+        is_healthy: server.state === 'ready',
+        status: STATUSES[server.state] ?? 'not_ready',
+        load: server.inflight,
+      }));
+    }
+    const { leases, readyServers } = await this.controlPlane.call('lb.status', {});
+    const isHealthy = readyServers > 0;
+    return [
+      {
+        id: this.config.workerId,
+        url: `http://${exchange.request.headers.host}`,
+        runtime_type: 'sglang',
+        labels: {},
+        is_healthy: isHealthy,
+        status: isHealthy ? 'ready' : 'not_ready',
+        load: leases,
+      },
+    ];
+  }
+
+  private async servers(): Promise<ServerStatus[]> {
+    const all: ServerStatus[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await this.controlPlane.call('server.list', { cursor });
+      all.push(...page.servers);
+      ({ cursor } = page);
+    } while (cursor !== undefined);
+    return all;
+  }
+}
+
+/** Requests would be sent to any address that is added. @throws BroomwagonError FORBIDDEN */
+function requireOperator({ caller }: Exchange): void {
+  if (!caller.isOperator) throw new BroomwagonError('FORBIDDEN', 'Changing the workers needs the role operator');
+}
+
+/** `url` of the query or the body. @throws BroomwagonError VALIDATION_FAILED */
+function urlOf({ request, body }: Exchange): string {
+  const [, query = ''] = (request.url ?? '').split('?', 2);
+  const url = new URLSearchParams(query).get('url') ?? body.url;
+  if (typeof url !== 'string' || !/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw invalidField('url', 'must be a URL with http or https');
+  }
+  return url;
+}

@@ -1,0 +1,93 @@
+import { connectRedis, CredentialStore } from '@broomwagon/state';
+import { testRedisUrl } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { serverIdOf } from '@broomwagon/engines';
+import { Gateway } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+let bench: ServiceBench;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 10);
+});
+afterAll(() => bench?.close());
+beforeEach(async () => {
+  await bench.begin(() => 8_000, 20, 'sglang');
+  gateway = await Gateway.start(bench.prefix, bench.pool, { listedWorkers: 'engines' });
+});
+afterEach(async () => {
+  await gateway.close();
+  await bench.end();
+  expect(await bench.findings()).toEqual([]);
+});
+
+const servers = async () => (await bench.client.call(bench.pool, 'server.list', {})).servers;
+const send = async (method: string, path: string, headers: Record<string, string> = {}, on = gateway) => {
+  const response = await fetch(`${on.url}${path}`, { method, headers });
+  // oxlint-disable-next-line typescript/no-explicit-any
+  return { status: response.status, body: (await response.json()) as any };
+};
+
+it('adds, lists and removes an engine as the router of SGLang', async () => {
+  const { url } = bench.engine;
+  const created = await gateway.post('/workers', { url, worker_type: 'regular' });
+  expect([created.status, created.body]).toMatchObject([202, { status: 'accepted', worker_id: serverIdOf(url), url }]);
+  const [first] = await servers();
+  expect(first).toMatchObject({ endpoint: url, dialect: 'sglang', maxInflight: 256 });
+  expect((await gateway.post('/workers', { url: `${url}/` })).status).toBe(202);
+  expect((await servers()).map(({ epoch }) => epoch)).toEqual([first!.epoch]);
+  await expect.poll(async () => (await gateway.get('/workers')).body.stats.healthy_workers).toBe(1);
+  const { body } = await gateway.get('/workers');
+  expect(body).toMatchObject({
+    total: 1,
+    workers: [{ id: serverIdOf(url), url, worker_type: 'regular', status: 'ready', runtime_type: 'sglang', load: 0 }],
+    stats: { total_workers: 1, by_type: { regular: 1 } },
+  });
+  const answer = await gateway.post('/generate', { input_ids: [1], sampling_params: { max_new_tokens: 3 } });
+  expect(answer.body.output_ids).toHaveLength(3);
+  expect((await send('DELETE', `/workers/${body.workers[0].id}`)).status).toBe(202);
+  await expect.poll(servers).toEqual([]);
+  const again = await send('DELETE', `/workers/${encodeURIComponent(url)}`);
+  expect([again.status, again.body.error.type]).toEqual([404, 'SERVER_NOT_FOUND']);
+});
+
+it('adds, lists and removes an engine by the older routes, and removes it by its URL', async () => {
+  const { url } = bench.engine;
+  const added = await send('POST', `/add_worker?url=${encodeURIComponent(url)}`);
+  expect(added).toEqual({ status: 200, body: { status: 'success', worker_urls: { [url]: 0 } } });
+  expect((await gateway.get('/list_workers')).body).toEqual({ urls: [url] });
+  expect((await send('POST', `/remove_worker?url=${encodeURIComponent(url)}`)).body).toEqual({ status: 'success' });
+  expect(await servers()).toEqual([]);
+  expect((await gateway.post('/add_worker', { url })).status).toBe(200);
+  expect((await send('DELETE', `/workers/${encodeURIComponent(url)}`)).status).toBe(202);
+  expect(await servers()).toEqual([]);
+});
+
+it('lists itself by default, so that aborts reach it', async () => {
+  const other = await Gateway.start(bench.prefix, bench.pool);
+  expect((await other.get('/list_workers')).body).toEqual({ urls: [other.url] });
+  expect((await other.get('/workers')).body.workers).toMatchObject([{ url: other.url, is_healthy: false }]);
+  await bench.register({ dialect: 'sglang' });
+  await expect.poll(async () => (await other.get('/workers')).body.workers[0].status).toBe('ready');
+  await other.close();
+});
+
+it('refuses what is no engine, and changes by a client', async () => {
+  const codeOf = async (body: object) => (await gateway.post('/workers', body)).body.error.type;
+  expect(await codeOf({})).toBe('VALIDATION_FAILED');
+  expect(await codeOf({ url: 'ftp://a' })).toBe('VALIDATION_FAILED');
+  expect(await codeOf({ url: bench.engine.url, worker_type: 'prefill' })).toBe('VALIDATION_FAILED');
+  expect(await codeOf({ url: 'http://127.0.0.1:1' })).toBe('ENGINE_UNREACHABLE');
+  const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
+  const redis = connectRedis({ url: testRedisUrl() });
+  const { token } = await new CredentialStore(redis, bench.prefix).create({ name: 'a', role: 'client' });
+  const headers = { authorization: `Bearer ${token}` };
+  expect((await send('GET', '/workers', headers, guarded)).status).toBe(200);
+  expect((await send('POST', '/add_worker?url=http://a', headers, guarded)).body.error.type).toBe('FORBIDDEN');
+  expect((await send('DELETE', '/workers/s1', headers, guarded)).body.error.type).toBe('FORBIDDEN');
+  expect((await send('GET', '/workers', {}, guarded)).status).toBe(401);
+  expect(await servers()).toEqual([]);
+  await guarded.close();
+  redis.disconnect();
+});
