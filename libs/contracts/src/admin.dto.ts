@@ -51,15 +51,9 @@ export class CreateTokenRequest {
   @IsOptional() @IsWithin(1_000, 315_360_000_000) expiresInMs?: Integer;
 }
 /** A token without its secret, which is stored as a hash only. */
-export interface TokenStatus {
+export interface TokenStatus extends Pick<CreateTokenRequest, 'name' | 'role' | 'pools'> {
   /** Id of the token. */
   tokenId: string;
-  /** Who uses it. */
-  name: string;
-  /** What it allows. */
-  role: Role;
-  /** The pools it is for; absent: all pools. */
-  pools?: PoolName[];
   /** When it was made, milliseconds since 1970. */
   createdAtMs: Integer;
   /** When it expires, milliseconds since 1970; absent: never. */

@@ -1,5 +1,5 @@
 import type { CancelMode } from './round-cancel.dto';
-import type { AttemptRun } from './request.dto';
+import type { AttemptRun, CompleteRequest } from './request.dto';
 import type { JobSnapshotStatus } from './job-snapshot.dto';
 import type { LongtailGroup } from './longtail.dto';
 import type { CompletedReason, RoundPlan, RoundStatus } from './round.dto';
@@ -93,11 +93,9 @@ interface AttemptFields<Type extends string> extends RequestFields<Type> {
   run?: AttemptRun;
 }
 /** A sample was finished. */
-export interface RequestFinishedEvent extends AttemptFields<'request.finished'> {
+export interface RequestFinishedEvent extends AttemptFields<'request.finished'>, Pick<CompleteRequest, 'finishReason'> {
   /** Tokens of all attempts. */
   tokens: Integer;
-  /** Why generation ended. */
-  finishReason: 'stop' | 'length';
 }
 /**
  * An attempt ended without a sample. `cut`: its round was completed without its group, or the group was requeued.

@@ -1,3 +1,4 @@
+import type { RegisterWorkerReply } from './worker.dto';
 import { JobRequest, type NumberedPageReply, type PageReply, ScanRequest } from './common.dto';
 import { IsIn, IsOptional } from 'class-validator';
 import type { LongtailGroup } from './longtail.dto';
@@ -20,13 +21,11 @@ import type {
 /** `worker.list`: one page of the live worker epochs. */
 export class ListWorkersRequest extends ScanRequest {}
 /** One live worker epoch. */
-export interface WorkerStatus {
+export interface WorkerStatus extends Pick<RegisterWorkerReply, 'ttlMs'> {
   workerId: WorkerId;
   workerEpoch: Epoch;
   /** Time since the registration or the last heartbeat; above ttlMs the epoch expires. */
   heartbeatAgeMs: Integer;
-  /** Time without a heartbeat after which the epoch expires, milliseconds. */
-  ttlMs: Integer;
   /** Time since the registration. */
   ageMs: Integer;
   /** Leases of the worker. */

@@ -33,9 +33,8 @@ export class AcquireManyRequest extends WorkerRequest {
   @IsListOf(() => AcquireItem, LIMITS.acquiresPerCall, 1) acquires!: AcquireItem[];
 }
 /** A granted acquire; a refused one has `error`. */
-export interface GrantedItem extends Pick<LeaseGrant, 'leaseId' | 'serverId' | 'dpRank'> {
-  /** As in the request. */
-  acquireId: string;
+export interface GrantedItem
+  extends Pick<LeaseGrant, 'leaseId' | 'serverId' | 'dpRank'>, Pick<RefusedItem, 'acquireId'> {
   /** How the server was chosen; only with `explain`. */
   decision?: Decision;
 }

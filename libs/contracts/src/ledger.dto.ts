@@ -23,15 +23,6 @@ export interface MeanAndMax {
   /** The largest. */
   max: number;
 }
-/** Samples of one range of lengths. */
-export interface Acceptance {
-  /** Shortest length of the range. */
-  fromTokens: number;
-  /** End of the range, exclusive. */
-  toTokens: number;
-  /** Share of the trained samples / share of the started samples; weight a trained sample by the inverse. */
-  ratio: number;
-}
 /** Started samples of one range of lengths. */
 export interface LengthRange {
   /** Shortest length of the range. */
@@ -42,6 +33,11 @@ export interface LengthRange {
   finished: Integer;
   /** Samples that have not ended and have this length so far, and samples that were cut at it. */
   unfinished: Integer;
+}
+/** Samples of one range of lengths. */
+export interface Acceptance extends Pick<LengthRange, 'fromTokens' | 'toTokens'> {
+  /** Share of the trained samples / share of the started samples; weight a trained sample by the inverse. */
+  ratio: number;
 }
 /** Summary of a ledger. Shares are 0 to 1. */
 export interface LedgerSummary {

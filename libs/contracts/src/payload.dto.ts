@@ -44,15 +44,11 @@ export class GetPayloadRequest {
    */
   @IsOptional() @IsWithin(0, LIMITS.payloadChunks - 1) chunkIndex?: Integer;
 }
-export interface GetPayloadReply {
+export interface GetPayloadReply extends Pick<StatPayloadReply, 'bytes' | 'chunkCount'> {
   /** base64 */
   data: string;
   /** Index of this chunk, from 0. */
   chunkIndex: Integer;
-  /** Chunks of the whole payload. */
-  chunkCount: Integer;
-  /** Size of the whole payload, bytes. */
-  bytes: Integer;
 }
 
 /** `payload.stat` */

@@ -120,13 +120,9 @@ export class ConfigurePoolRequest extends PoolSettings {
 /** `pool.history`: the last 32 versions of the settings, latest first. */
 export class PoolHistoryRequest {}
 /** The settings of a pool from one change to the next. */
-export interface PoolVersion {
-  /** Version of the settings. */
-  version: Integer;
+export interface PoolVersion extends Pick<PoolSettingsReply, 'version' | 'settings'> {
   /** When it began, milliseconds since 1970. */
   sinceMs: Integer;
-  /** The settings that were set. */
-  settings: PoolSettings;
 }
 export interface PoolHistoryReply {
   /** Latest first; the first one is in force. */

@@ -1,3 +1,4 @@
+import type { LengthSummary } from './ledger.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
 import { LIMITS } from './limits';
 import { IsCorrelationId, IsList, IsListOf, IsWithin } from './rules';
@@ -29,17 +30,13 @@ export class PromptLengthsRequest {
   @IsList(LIMITS.page, 1) @IsCorrelationId({ each: true }) promptIds!: string[];
 }
 /** Expected response length of one prompt. */
-export interface PromptLengths {
-  /** Id of the prompt in the prompt memory. */
-  promptId: string;
+export interface PromptLengths extends Pick<KnownPrompt, 'promptId'>, Pick<LengthSummary, 'capShare'> {
   /** Number of known lengths, up to 64; above it older lengths count less. */
   samples: Integer;
   /** Median length of its responses, tokens. */
   medianTokens: number;
   /** Standard deviation of the natural logarithm of the lengths. */
   deviationLog: number;
-  /** Share that ended at the token budget. */
-  capShare: number;
 }
 export interface PromptLengthsReply {
   /** The prompts that are in the memory. */

@@ -1,3 +1,5 @@
+import type { LongtailGroup } from './longtail.dto';
+import type { Claim, CompleteRequest } from './request.dto';
 import { RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
 import type { LedgerSummary } from './ledger.dto';
@@ -5,7 +7,7 @@ import { LIMITS } from './limits';
 import type { RoundState } from './round.dto';
 import type { SegmentList } from './segment.dto';
 import { IsEpoch, IsId, IsListOf, IsResultsCursor, IsWithin } from './rules';
-import type { Epoch, GroupId, Integer, RequestId, RoundId } from './scalars';
+import type { Epoch, GroupId, Integer, RoundId } from './scalars';
 
 /** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
 export class RoundResultsRequest extends StampedJobRequest {
@@ -25,26 +27,17 @@ export class RoundResultsRequest extends StampedJobRequest {
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
 }
 /** One finished sample. */
-export interface SampleResult extends SegmentList {
-  requestId: RequestId;
-  /** Index of the sample in its group, from 0. */
-  sampleIndex: Integer;
-  /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
-  finishReason: 'stop' | 'length';
+export interface SampleResult
+  extends Pick<Claim, 'requestId' | 'sampleIndex'>, Pick<CompleteRequest, 'finishReason'>, SegmentList {
   /** Tokens of all segments. */
   tokenCount: Integer;
 }
 /** One accepted group. */
-export interface GroupResult {
-  groupId: GroupId;
+export interface GroupResult extends Pick<LongtailGroup, 'groupId' | 'cuts' | 'firstStep'> {
   /** Domain it was submitted with, if any. */
   domain?: string;
   /** Reference of its prompt. */
   promptRef: string;
-  /** How often the group was cut before. */
-  cuts: Integer;
-  /** Step in which it was first submitted. */
-  firstStep: Integer;
   /** Its samples. */
   samples: SampleResult[];
   /** The page ends within this group; its other samples are in the next page. */

@@ -99,11 +99,9 @@ export class TakeoverRoundRequest extends JobRequest {
   /** Id of the takeover, for idempotency: a repeat gets the same epoch. */
   @IsId() takeoverId!: string;
 }
-export interface TakeoverRoundReply extends JobPosition {
+export interface TakeoverRoundReply extends JobPosition, StampedReply {
   /** The round that is not closed, if any. */
   round?: RoundStatus;
-  /** Send this with the next call; it detects when Redis has lost later changes. */
-  stamp: Stamp;
 }
 
 /** One prompt with its samples. */

@@ -1,7 +1,8 @@
 import { IsOptional } from 'class-validator';
 import { JobRequest } from './common.dto';
 import type { PoolEvent } from './events';
-import type { RoundKind } from './round.dto';
+import type { LedgerSummary } from './ledger.dto';
+import type { RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
 import { IsCounter, IsId } from './rules';
 import type { Integer, RoundId } from './scalars';
@@ -34,26 +35,16 @@ export interface RoundTimelineReply {
  */
 export class JobFrontierRequest extends JobRequest {}
 /** Speed and cost. Shares are 0 to 1. */
-export interface FrontierCost {
+export interface FrontierCost extends Pick<LedgerSummary, 'offPolicyShare' | 'lengthBias'> {
   /** Seconds of a step, from the opening of its round to its completion. */
   stepSeconds: number;
   /** Trained tokens in each second. */
   tokensPerSecond: number;
-  /** Share of trained tokens from older weight versions. */
-  offPolicyShare: number;
-  /** Mean length of trained / of admitted samples: 1 = unbiased, below 1 = short samples are preferred. */
-  lengthBias: number;
   /** Share of generated tokens that were thrown away. */
   wasteShare: number;
 }
 /** One step of the job, from its ledger. `lengthBias` is that of all steps up to it. */
-export interface FrontierStep extends FrontierCost {
-  roundId: RoundId;
-  /** Training step, from 1. */
-  step: Integer;
-  /** New prompts, or groups of the long-tail queue. */
-  kind: RoundKind;
-}
+export interface FrontierStep extends FrontierCost, Pick<RoundStatus, 'roundId' | 'step' | 'kind'> {}
 /** One policy on the recorded samples: means over its steps. */
 export interface FrontierWhatIf extends FrontierCost {
   /** The policy. */

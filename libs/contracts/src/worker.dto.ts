@@ -45,11 +45,7 @@ export class WorkerHeartbeatRequest extends WorkerRequest {
   @IsCounter(0) attemptCount!: Integer;
 }
 /** Counts in Redis; on a lasting mismatch, page through `worker.sync`. */
-export interface WorkerHeartbeatReply {
-  /** Time of Redis, milliseconds since 1970. */
-  serverTimeMs: Integer;
-  /** Time without a heartbeat after which the epoch expires, milliseconds. */
-  ttlMs: Integer;
+export interface WorkerHeartbeatReply extends Pick<RegisterWorkerReply, 'ttlMs' | 'serverTimeMs'> {
   /** Leases of the worker in Redis. */
   leaseCount: Integer;
   /** Sum of the sequences of their leaseIds, modulo 2^40. */
