@@ -84,6 +84,21 @@ describe('a JWT of the issuer', () => {
     for (const token of wrong) expect(await statusOf(token), token).toBe(401);
   });
 
+  it('is answered 503 while the issuer does not return its keys', async () => {
+    const broken = createServer(({ url = '' }, response) => {
+      const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
+      if (!url.includes('openid')) response.statusCode = 500;
+      response.end(JSON.stringify({ issuer: address, jwks_uri: `${address}/keys` }));
+    });
+    await new Promise<void>((listening) => broken.listen(0, '127.0.0.1', listening));
+    const address = `http://127.0.0.1:${(broken.address() as AddressInfo).port}`;
+    const without = await AdminApi.start(prefix, { oidcIssuer: address });
+    const answer = await without.send('GET', '/pools', undefined, { token: await jwt({ issuer: address }) });
+    expect([answer.status, answer.body.code]).toEqual([503, 'UNAVAILABLE']);
+    await without.close();
+    broken.close();
+  });
+
   it('is answered 503 while the issuer does not answer, and tokens of our own are not affected', async () => {
     const away = await AdminApi.start(prefix, { oidcIssuer: 'http://127.0.0.1:1' });
     const answer = await away.send('GET', '/pools', undefined, { token: await jwt() });

@@ -105,6 +105,19 @@ it('replays what came after Last-Event-ID, and continues without a gap or a repe
   again.close();
 });
 
+it.each(['not json', 'null', '{}'])('leaves out the message %s, which is no event', async (text) => {
+  const live = await listen();
+  const from = await happen('round.opened');
+  await expect.poll(() => live.sequences()).toEqual([from]);
+  const { seq } = await connection.nats.jetstream().publish(eventSubject(pool, 'round.opened'), text);
+  const next = await happen('round.opened');
+  await expect.poll(() => live.sequences()).toEqual([from, next]);
+  const replayed = await listen('', seq - 1);
+  await expect.poll(() => replayed.sequences()).toEqual([next]);
+  live.close();
+  replayed.close();
+});
+
 it('names the place where a stream begins, so that a reader without an event can continue', async () => {
   const first = await listen('?type=none');
   await expect.poll(() => first.places).toHaveLength(1);

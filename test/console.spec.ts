@@ -33,6 +33,14 @@ describe('the console', () => {
     expect(asset.headers.get('Cache-Control')).toBe('public, max-age=31536000, immutable');
   });
 
+  it.each([
+    ['Range', 'bytes=999999999-'],
+    ['If-Match', '"x"'],
+  ])('refuses a wrong header %s of a request for a file', async (name, value) => {
+    const response = await fetch(`${api.url}/index.html`, { headers: { [name]: value } });
+    expect([response.status, (await response.json()).code]).toEqual([400, 'VALIDATION_FAILED']);
+  });
+
   it('hides no route of the API', async () => {
     expect((await fetch(`${api.url}/api/v1/pools`)).status).toBe(401);
     expect(await (await fetch(`${api.url}/health`)).json()).toEqual({ status: 'ok' });

@@ -7,6 +7,8 @@ import type { Identity } from './identity';
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** With public keys only: with a shared secret, a public key could be passed off as it. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
+/** Codes of errors of jose when the issuer does not return its keys: in time, with 200, as a JSON Web Key Set. */
+const WITHOUT_KEYS: ReadonlySet<string> = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID']);
 const FETCH_MS = 5_000;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
@@ -36,7 +38,7 @@ export class OidcIssuer {
       return this.identityOf(payload);
     } catch (error) {
       if (error instanceof BroomwagonError) throw error;
-      if (error instanceof errors.JOSEError && !(error instanceof errors.JWKSTimeout)) return undefined;
+      if (error instanceof errors.JOSEError && !WITHOUT_KEYS.has(error.code)) return undefined;
       this.keys = undefined;
       throw new BroomwagonError('UNAVAILABLE', 'The issuer of OIDC_ISSUER does not answer', { cause: error });
     }

@@ -99,7 +99,8 @@ export class EventFeed implements OnModuleDestroy {
     const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from };
     try {
       for await (const { sequence, text } of readStream(this.connection, position, REPLAY_BATCH)) {
-        if (!(await reader.replay(sequence, JSON.parse(text) as PoolEvent, text))) return;
+        const event = this.parse(sequence, text);
+        if (event !== undefined && !(await reader.replay(sequence, event, text))) return;
       }
     } catch (error) {
       this.logger.warn({ err: error, pool }, 'Events could not be replayed');
@@ -135,8 +136,21 @@ export class EventFeed implements OnModuleDestroy {
     this.lastSequence = sequence;
     const readers = this.readers.get(subject.split('.')[2]!);
     if (readers === undefined) return;
-    const event = JSON.parse(text) as PoolEvent;
+    const event = this.parse(sequence, text);
+    if (event === undefined) return;
     for (const reader of readers) reader.offer(sequence, event, text);
+  }
+
+  /** Undefined for a message that is no event: an exception would end the consumer, and with it the events of all. */
+  private parse(sequence: number, text: string): PoolEvent | undefined {
+    try {
+      const event = JSON.parse(text) as PoolEvent | null;
+      if (typeof event?.type === 'string') return event;
+    } catch {
+      // Reported below.
+    }
+    this.logger.warn({ sequence }, 'A message of the stream of events is no event and is left out');
+    return undefined;
   }
 
   private each(work: (reader: EventReader) => void): void {

@@ -69,14 +69,16 @@ function sendProblem(error: BroomwagonError, request: Request, response: Respons
 
 function typedError(cause: unknown, request: Request, response: Response): BroomwagonError {
   if (cause instanceof BroomwagonError) return cause;
-  // Errors of Nest and Express: an unknown path, or a path that cannot be decoded.
-  const status = cause instanceof HttpException ? cause.getStatus() : (cause as { status?: unknown }).status;
+  // Errors of Nest and Express: an unknown path, one that cannot be decoded, or a wrong header, for example Range.
+  const status = cause instanceof HttpException ? cause.getStatus() : Number((cause as { status?: unknown }).status);
   if (status === 404) {
     const found = [...PATHS.values()].find(({ pattern }) => pattern.test(request.path));
     if (!found) return new BroomwagonError('ROUTE_NOT_FOUND', 'There is no such path');
     response.set('Allow', found.methods.join(', '));
     return new BroomwagonError('METHOD_NOT_ALLOWED', `The path has the methods ${found.methods.join(', ')}`);
   }
-  if (status === 400) return new BroomwagonError('VALIDATION_FAILED', 'The path is not a valid URL');
+  if (status >= 400 && status < 500) {
+    return new BroomwagonError('VALIDATION_FAILED', 'The path or a header of the request is not valid');
+  }
   return new BroomwagonError('INTERNAL', 'Internal error; the log has it with the id of this request');
 }

@@ -27,13 +27,14 @@ export class RoutesController {
     const fields = await readFields(route, request);
     const identity = identityOf(request);
     const requestId = requestIdOf(request);
+    response.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
     if (route.isStream) return this.events.open(fields, request, response);
     if (route.isExport) return this.export(route, fields, identity, response);
     const { reply, isRepeat } =
       route.method === 'GET'
         ? { reply: await this.operations.call(route, fields.pool, fields.body, identity), isRepeat: false }
         : await this.changes.make({ route, fields, identity, requestId, address: request.ip ?? '' });
-    response.status(200).set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
+    response.status(200);
     if (isRepeat) response.set('Idempotency-Replayed', 'true');
     if (route.versionField) response.set('ETag', `"${(reply as { version: number }).version}"`);
     const { cursor } = reply as { cursor?: string | number };

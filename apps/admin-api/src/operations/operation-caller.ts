@@ -41,7 +41,8 @@ export class OperationCaller {
       return await this.client.call(pool!, operation, body as never, options);
     } catch (error) {
       // Services may serve some pools only: a pool without a service is no outage if the pool does not exist.
-      if (!isBroomwagonError(error, 'UNAVAILABLE') || (await this.directory.list()).includes(pool!)) throw error;
+      if (pool === undefined || !isBroomwagonError(error, 'UNAVAILABLE')) throw error;
+      if ((await this.directory.list()).includes(pool)) throw error;
       throw new BroomwagonError('POOL_NOT_FOUND', `There is no pool ${pool}`, { field: 'pool', cause: error });
     }
   }

@@ -33,7 +33,7 @@ export function ActionButton(props: ActionButtonProps) {
   const isAllowed = may('operator');
   const isEnabled = isAllowed && !isDisabled;
   const open = () => {
-    key.current = crypto.randomUUID();
+    key.current = randomKey();
     setError(undefined);
     setDone('');
     dialog.open();
@@ -91,4 +91,9 @@ export function ActionButton(props: ActionButtonProps) {
       </Modal>
     </>
   );
+}
+
+/** 128 random bits, hexadecimal. `crypto.randomUUID` is absent on a page that came over plain HTTP. */
+function randomKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

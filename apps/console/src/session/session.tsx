@@ -50,8 +50,10 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
       (found) => isCurrent && setIdentity(found),
       (error: unknown) => {
         if (!isCurrent) return;
-        storeToken(undefined);
-        setProblem(AdminApiError.ofFailure(error));
+        const failure = AdminApiError.ofFailure(error);
+        // While the server does not answer, a reload of the page tries the token again.
+        if (!failure.retryable) storeToken(undefined);
+        setProblem(failure);
         setToken(undefined);
       },
     );

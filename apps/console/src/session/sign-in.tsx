@@ -30,7 +30,8 @@ export function SignIn() {
             />
             <Button type="submit">Sign in</Button>
             <Text size="sm" c="dimmed">
-              <Code>npm start</Code> prints an address with a token. <Code>npm run tokens</Code> makes tokens.
+              <Code>npm start</Code> prints an address with a token. <Code>npx broomwagon tokens create</Code> makes
+              tokens.
             </Text>
           </Stack>
         </form>
