@@ -4,6 +4,7 @@ import {
   BroomwagonError,
   isBroomwagonError,
   type JobId,
+  LIMITS,
   OPERATIONS,
   type RestOperationName,
   type Route,
@@ -28,7 +29,7 @@ export class OperationCaller {
   async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
     const { operation, asTrainer } = route;
     const waitMs = Number(body.waitMs) || 0;
-    const options = { timeoutMs: this.config.callTimeoutMs + Math.max(0, waitMs) };
+    const options = { timeoutMs: this.config.callTimeoutMs + Math.min(Math.max(0, waitMs), LIMITS.waitMs) };
     try {
       if (isAdmin(operation)) {
         const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);
