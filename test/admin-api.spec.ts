@@ -1,5 +1,5 @@
 import { createConfig, lint } from '@redocly/openapi-core';
-import { includesRole, ROLES, type Epoch, type Route, ROUTES } from '@broomwagon/contracts';
+import { auditSubject, includesRole, ROLES, type Epoch, type Route, ROUTES } from '@broomwagon/contracts';
 import { CredentialStore, connectRedis, hashOfToken } from '@broomwagon/state';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import fc from 'fast-check';
@@ -566,6 +566,9 @@ describe('changes', () => {
     const headers = { 'X-Request-Id': 'request-1' };
     await patch({ slowStartMs: 1 });
     await api.send('PATCH', path, '{"slowStartMs":2}', { token, headers });
+    // An entry that is none is left out.
+    const jetstream = bench.client.messaging.connection.nats.jetstream();
+    await jetstream.publish(auditSubject(bench.pool, 'pool.configure'), 'not json');
     await api.send('PATCH', path, '{"slowStartMs":-2}', { token, headers });
     const log = async (query: string) => (await api.send('GET', `/audit-log?${query}`)).body;
     const actorId = token.split('_')[1];

@@ -1,4 +1,4 @@
-import { type Epoch, type PoolEvent, ROUTES, type RoundId, type TailPolicy } from '@broomwagon/contracts';
+import { type Epoch, eventSubject, type PoolEvent, ROUTES, type RoundId, type TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inEngine, startEngine } from '../lab/engine-simulator/src/test-engine';
 import type { SampleIdentity } from '../lab/engine-simulator/src/tokens/sample-identity';
@@ -119,6 +119,19 @@ describe('the timeline of a round', () => {
     // It ends after its next move, while the other request runs: that one is cut.
     shortTokens = 8;
     await move('second', serverId === 's1' ? 's2' : 's1');
+    // A message that is no event is left out.
+    const jetstream = client.messaging.connection.nats.jetstream();
+    for (const text of ['not json', '{}']) {
+      const publish = () => jetstream.publish(eventSubject(pool, 'round.opened'), text);
+      await expect
+        .poll(() =>
+          publish().then(
+            () => true,
+            () => false,
+          ),
+        )
+        .toBe(true);
+    }
     const trained = await close('r1', trainerEpoch);
 
     const events = await timelineUntil('r1', 'round.settled');

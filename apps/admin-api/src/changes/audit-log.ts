@@ -8,7 +8,7 @@ import {
   type ListAuditLogReply,
   type ListAuditLogRequest,
 } from '@broomwagon/contracts';
-import { ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
+import { bodyOf, ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
 import { Metrics } from '@broomwagon/platform';
 import { AdminApiConfig } from '../admin-api.config';
 
@@ -64,10 +64,11 @@ export class AuditLog {
     try {
       await this.ensure();
       const position = { stream: AUDIT_STREAM, subject, from: cursor, sinceMs };
-      for await (const { sequence, text } of readStream(this.connection, position, limit)) {
-        if (entries.length === limit || read === MOST_READ) return { entries, cursor: sequence };
+      for await (const message of readStream(this.connection, position, limit)) {
+        if (entries.length === limit || read === MOST_READ) return { entries, cursor: message.sequence };
         read += 1;
-        const entry = JSON.parse(text) as AuditEntry;
+        const entry = bodyOf<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
+        if (entry === undefined) continue;
         if (actorId === undefined || entry.actorId === actorId) entries.push(entry);
       }
     } catch (cause) {

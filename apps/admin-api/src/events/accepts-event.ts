@@ -1,4 +1,10 @@
 import { idPart, type PoolEvent, type StreamEventsRequest } from '@broomwagon/contracts';
+import { bodyOf, type StoredMessage } from '@broomwagon/messaging';
+
+/** The event in a message of the stream of events; undefined, with a warning, for a message that is no event. */
+export function eventOf(message: StoredMessage): PoolEvent | undefined {
+  return bodyOf<PoolEvent>(message, ({ type, sequence }) => typeof type === 'string' && typeof sequence === 'number');
+}
 
 /** Whether an event has all the fields that a filter names. Events of requests name their job in the request's id. */
 export function acceptsEvent({ type, job, roundId, serverId }: StreamEventsRequest): (event: PoolEvent) => boolean {

@@ -1,18 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
+import { BroomwagonError, EVENTS_STREAM, eventSubject, StreamEventsRequest } from '@broomwagon/contracts';
 import {
-  BroomwagonError,
-  EVENTS_STREAM,
-  eventSubject,
-  type PoolEvent,
-  StreamEventsRequest,
-} from '@broomwagon/contracts';
-import { followStream, MessagingConnection, readStream, type StoredMessage, validate } from '@broomwagon/messaging';
+  followStream,
+  isStreamMissing,
+  MessagingConnection,
+  readStream,
+  type StoredMessage,
+  streamState,
+  validate,
+} from '@broomwagon/messaging';
 import { Metrics } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import { AdminApiConfig } from '../admin-api.config';
 import type { RequestFields } from '../http/request-fields';
-import { acceptsEvent } from './accepts-event';
+import { acceptsEvent, eventOf } from './accepts-event';
 import { EventReader } from './event-reader';
 
 const HEARTBEAT_MS = 15_000;
@@ -34,10 +36,17 @@ export class EventFeed implements OnModuleDestroy {
   private readonly readers = new Map<string, Set<EventReader>>();
   private readonly gauge;
   private readonly cut;
-  private readonly heartbeat = setInterval(() => this.each((reader) => reader.beat()), HEARTBEAT_MS).unref();
+  private readonly heartbeat = setInterval(() => {
+    this.each((reader) => reader.beat());
+    void this.examine();
+  }, HEARTBEAT_MS).unref();
   private readonly stopping = new AbortController();
   private following?: Promise<void>;
+  /** Identifies the consumer whose messages are passed on. */
+  private attachment?: symbol;
   private count = 0;
+  /** When the stream that is followed was created; undefined while none is. */
+  private created?: string;
   /** Place in the stream of the last message; undefined while the stream is not followed. */
   private lastSequence?: number;
 
@@ -91,16 +100,17 @@ export class EventFeed implements OnModuleDestroy {
     });
     // A reader without an event can then continue after a broken connection as all others do.
     reader.begin(lastId === '' ? this.lastSequence : undefined);
-    if (lastId !== '') await this.replay(reader, pool, Number(lastId) + 1);
+    if (lastId !== '') await this.replay(reader, pool, Number(lastId));
     await reader.live();
   }
 
-  private async replay(reader: EventReader, pool: string, from: number): Promise<void> {
-    const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from };
+  private async replay(reader: EventReader, pool: string, lastId: number): Promise<void> {
     try {
-      for await (const { sequence, text } of readStream(this.connection, position, REPLAY_BATCH)) {
-        const event = this.parse(sequence, text);
-        if (event !== undefined && !(await reader.replay(sequence, event, text))) return;
+      const from = (await this.isOfFormerStream(lastId)) ? 1 : lastId + 1;
+      const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from };
+      for await (const message of readStream(this.connection, position, REPLAY_BATCH)) {
+        const event = eventOf(message);
+        if (event !== undefined && !(await reader.replay(message.sequence, event, message.text))) return;
       }
     } catch (error) {
       this.logger.warn({ err: error, pool }, 'Events could not be replayed');
@@ -108,49 +118,71 @@ export class EventFeed implements OnModuleDestroy {
     }
   }
 
-  /** Settles when the stream is followed, or was not found: then it is looked for until it is there. */
-  private follow(): Promise<void> {
-    return (this.following ??= this.attach().catch(() => void this.attachLater()));
+  /** Another replica may have passed on more events than this one: only the stream can tell. */
+  private async isOfFormerStream(id: number): Promise<boolean> {
+    if (id <= (this.lastSequence ?? 0)) return false;
+    const state = await streamState(this.connection, EVENTS_STREAM);
+    return state !== undefined && id > state.lastSequence;
   }
 
-  private async attach(): Promise<void> {
-    const position = { stream: EVENTS_STREAM, subject: eventSubject('*', '>') };
-    const { after, stop } = await followStream(this.connection, position, (message) => this.handOn(message));
-    this.lastSequence ??= after;
+  /** Settles when the stream is followed, or was not found: then it is looked for until it is there. */
+  private follow(): Promise<void> {
+    return (this.following ??= this.attach().catch((error: unknown) => void this.attachLater(error)));
+  }
+
+  /** @param from first sequence; default: the next one */
+  private async attach(from?: number): Promise<void> {
+    const position = { stream: EVENTS_STREAM, subject: eventSubject('*', '>'), from };
+    const attachment = (this.attachment = Symbol());
+    const { created, lastSequence, stop } = await followStream(this.connection, position, (message) => {
+      const isCurrent = this.attachment === attachment;
+      if (isCurrent) this.handOn(message);
+      return isCurrent;
+    });
+    this.created = created;
+    this.lastSequence ??= lastSequence;
     this.stopping.signal.addEventListener('abort', stop);
   }
 
-  private async attachLater(): Promise<void> {
+  /** Without JetStream, or before the first event, there is no stream. */
+  private async attachLater(error: unknown): Promise<void> {
+    this.logger.warn({ err: error }, 'The stream of events cannot be followed; this is repeated until it can');
+    let isNew = isStreamMissing(error);
     while (!this.stopping.signal.aborted) {
       await delay(RETRY_MS, undefined, { ref: false });
       try {
-        await this.attach();
+        // Readers wait for the first events of a stream that is created now.
+        await this.attach(isNew ? 1 : undefined);
+        this.logger.log('The stream of events is followed');
         return;
-      } catch {
-        // Without JetStream, or before the first event, there is no stream.
+      } catch (again) {
+        isNew ||= isStreamMissing(again);
       }
     }
   }
 
-  private handOn({ sequence, subject, text }: StoredMessage): void {
-    this.lastSequence = sequence;
-    const readers = this.readers.get(subject.split('.')[2]!);
-    if (readers === undefined) return;
-    const event = this.parse(sequence, text);
-    if (event === undefined) return;
-    for (const reader of readers) reader.offer(sequence, event, text);
+  /** A stream that was deleted, or created again, counts from 1: all readers are ended, and it is followed again. */
+  private async examine(): Promise<void> {
+    const { created, lastSequence = 0 } = this;
+    if (created === undefined) return;
+    // Without an answer nothing is known; the consumer continues when JetStream does.
+    const state = await streamState(this.connection, EVENTS_STREAM).catch(() => null);
+    if (state === null || this.created !== created || this.stopping.signal.aborted) return;
+    if (state?.created === created && state.lastSequence >= lastSequence) return;
+    this.logger.warn('The stream of events was deleted or created again: all readers are ended');
+    this.created = this.lastSequence = this.following = this.attachment = undefined;
+    this.each((reader) => reader.end());
+    await this.follow();
   }
 
-  /** Undefined for a message that is no event: an exception would end the consumer, and with it the events of all. */
-  private parse(sequence: number, text: string): PoolEvent | undefined {
-    try {
-      const event = JSON.parse(text) as PoolEvent | null;
-      if (typeof event?.type === 'string') return event;
-    } catch {
-      // Reported below.
-    }
-    this.logger.warn({ sequence }, 'A message of the stream of events is no event and is left out');
-    return undefined;
+  private handOn(message: StoredMessage): void {
+    const { sequence, subject, text } = message;
+    this.lastSequence = sequence;
+    const readers = this.readers.get(subject.split('.')[2]!);
+    // An exception would end the consumer, and with it the events of all.
+    const event = readers && eventOf(message);
+    if (event === undefined) return;
+    for (const reader of readers!) reader.offer(sequence, event, text);
   }
 
   private each(work: (reader: EventReader) => void): void {

@@ -14,7 +14,7 @@ import {
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
 import { roundTime, whatIf } from '@broomwagon/policies';
 import { AdminApiConfig } from '../admin-api.config';
-import { acceptsEvent } from '../events/accepts-event';
+import { acceptsEvent, eventOf } from '../events/accepts-event';
 import { RecordedSamples, type Recording } from './recorded-samples';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
@@ -86,9 +86,9 @@ export class JobFrontier {
         subject: eventSubject(pool, '>'),
         sinceMs: first.openedAtMs - CLOCK_MARGIN_MS,
       };
-      for await (const { text } of readStream(this.connection, position, BATCH)) {
-        const event = JSON.parse(text) as PoolEvent & { roundId?: string };
-        if (isOfJob(event) && isOfRounds.has(event.roundId ?? '')) samples.add(event);
+      for await (const message of readStream(this.connection, position, BATCH)) {
+        const event = eventOf(message) as (PoolEvent & { roundId?: string }) | undefined;
+        if (event && isOfJob(event) && isOfRounds.has(event.roundId ?? '')) samples.add(event);
         if ((read += 1) === MOST_READ) break;
       }
     } catch (error) {

@@ -9,7 +9,7 @@ import {
 } from '@broomwagon/contracts';
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
 import { AdminApiConfig } from '../admin-api.config';
-import { acceptsEvent } from '../events/accepts-event';
+import { acceptsEvent, eventOf } from '../events/accepts-event';
 
 /** Events of one page, and those that are looked at for it. */
 const MOST_EVENTS = 1_024;
@@ -48,9 +48,10 @@ export class RoundTimeline {
     const events: PoolEvent[] = [];
     let [read, missingEvents] = [0, 0];
     let last: number | undefined;
-    for await (const { sequence, text } of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
-      const event = JSON.parse(text) as PoolEvent;
+    for await (const message of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
+      const event = eventOf(message);
       read += 1;
+      if (event === undefined) continue;
       if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
       // A page begins with the last event of the page before it, so that no missing event is overlooked.
       const isNew = last !== undefined || cursor === undefined;
@@ -59,7 +60,8 @@ export class RoundTimeline {
       if (isNew && isMeanwhile && (isOfRound(event) || OF_WEIGHTS.has(event.type))) events.push(event);
       // After that, no attempt of the round is left.
       if (event.type === 'round.settled' && isOfRound(event)) break;
-      if (events.length === MOST_EVENTS || read === MOST_READ) return { events, missingEvents, cursor: sequence };
+      if (events.length === MOST_EVENTS || read >= MOST_READ)
+        return { events, missingEvents, cursor: message.sequence };
     }
     return { events, missingEvents };
   }

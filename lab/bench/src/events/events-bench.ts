@@ -65,7 +65,7 @@ export async function benchEvents(stage: Stage, isQuick: boolean): Promise<{ rep
 
   const measure = async (one: Case): Promise<void> => {
     progress.step(one.label);
-    const body = JSON.stringify({ type: 'round.progressed', pool: one.pool, text: 'x'.repeat(one.bytes) });
+    const body = JSON.stringify({ type: 'round.progressed', pool: one.pool, sequence: 1, text: 'x'.repeat(one.bytes) });
     const timer = setInterval(
       () => connection.nats.publish(eventSubject(one.pool, 'round.progressed'), body),
       1_000 / one.perSecond,

@@ -1,3 +1,5 @@
+import { Logger } from '@nestjs/common';
+import { BroomwagonError } from '@broomwagon/contracts';
 import type { NatsError } from 'nats';
 import type { MessagingConnection } from '../connection';
 
@@ -20,6 +22,7 @@ const NANOSECONDS_PER_MS = 1_000_000;
 const FETCH_MS = 5_000;
 /** `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
+const logger = new Logger('Streams');
 
 /** Makes the stream if there is none; an existing one is not changed. @throws Error without JetStream */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
@@ -44,6 +47,7 @@ export interface StreamPosition {
 /**
  * The messages that the stream has now from a position on, in order; ends with the last one. None before the stream is
  * made. @throws Error without JetStream
+ * @throws BroomwagonError UNAVAILABLE when five seconds bring none of the messages that are left
  */
 export async function* readStream(
   { nats }: MessagingConnection,
@@ -68,7 +72,10 @@ export async function* readStream(
         yield { sequence: message.seq, subject: message.subject, text: message.string() };
         if (left === 0) break;
       }
-      if (read === 0) return;
+      if (read > 0) continue;
+      // The rest may have been removed meanwhile.
+      left = (await consumer.info()).num_pending;
+      if (left > 0) throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its next ${left} messages`);
     }
   } finally {
     // Otherwise the server keeps it for minutes.
@@ -76,26 +83,62 @@ export async function* readStream(
   }
 }
 
-function unlessNoStream(error: NatsError): undefined {
-  if (error.api_error?.err_code !== STREAM_NOT_FOUND) throw error;
+/** Whether a call failed because there is no such stream. */
+export function isStreamMissing(error: unknown): boolean {
+  return (error as NatsError).api_error?.err_code === STREAM_NOT_FOUND;
+}
+
+function unlessNoStream(error: unknown): undefined {
+  if (!isStreamMissing(error)) throw error;
+}
+
+/** The JSON object in a stored message; undefined, with a warning, if the message has none that `isBody` accepts. */
+export function bodyOf<Body extends object>(
+  { sequence, subject, text }: StoredMessage,
+  isBody: (body: Partial<Body>) => boolean,
+): Body | undefined {
+  try {
+    const body = JSON.parse(text) as Body | null;
+    if (body !== null && isBody(body)) return body;
+  } catch {
+    // Reported below.
+  }
+  logger.warn({ sequence, subject }, 'A stored message does not have the form of its stream and is left out');
+  return undefined;
+}
+
+/** When a stream was created, and the sequence of its last message (0: none). */
+export interface StreamState {
+  created: string;
+  lastSequence: number;
+}
+
+/** @returns undefined without the stream @throws Error without JetStream */
+export async function streamState({ nats }: MessagingConnection, stream: string): Promise<StreamState | undefined> {
+  const info = await (await nats.jetstreamManager()).streams.info(stream).catch(unlessNoStream);
+  return info && { created: info.created, lastSequence: info.state.last_seq };
 }
 
 /**
- * Hands on every message that is stored from now on, in order. @returns the last sequence before, and what ends it
- * @throws Error without JetStream, or without the stream
+ * Passes on every message of a stream in order, from `from`, or from the next one. It ends with `stop`, or with a
+ * message for which `onMessage` returns false: `stop` alone does not end the client's search for a deleted stream.
+ * @returns the state of the stream before the first message @throws Error without JetStream, or without the stream
  */
 export async function followStream(
   { nats }: MessagingConnection,
-  { stream, subject }: StreamPosition,
-  onMessage: (message: StoredMessage) => void,
-): Promise<{ after: number; stop: () => void }> {
-  const { state } = await (await nats.jetstreamManager()).streams.info(stream);
+  { stream, subject, from }: StreamPosition,
+  onMessage: (message: StoredMessage) => boolean,
+): Promise<StreamState & { stop: () => void }> {
+  const { created, state } = await (await nats.jetstreamManager()).streams.info(stream);
+  const first = from ?? state.last_seq + 1;
   const consumer = await nats.jetstream().consumers.get(stream, {
     filterSubjects: subject,
-    opt_start_seq: state.last_seq + 1,
+    opt_start_seq: first,
   });
   const messages = await consumer.consume({
-    callback: (message) => onMessage({ sequence: message.seq, subject: message.subject, text: message.string() }),
+    callback: (message) => {
+      if (!onMessage({ sequence: message.seq, subject: message.subject, text: message.string() })) messages.stop();
+    },
   });
-  return { after: state.last_seq, stop: () => messages.stop() };
+  return { created, lastSequence: first - 1, stop: () => messages.stop() };
 }
