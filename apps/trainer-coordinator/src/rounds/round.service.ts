@@ -75,7 +75,7 @@ export class RoundService {
     const terms = await this.terms(pool, body);
     const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, traceparent, ...terms });
     if (opened.state !== 'opening') return opened;
-    const { state, takenGroups } = await this.sweeper.open(pool, body);
+    const { state, takenGroups } = await this.sweeper.open(pool, { ...body, stamp: opened.stamp });
     if (state === 'completed') this.sweeper.cutSoon(pool, body);
     return { ...opened, state, takenGroups };
   }

@@ -50,9 +50,9 @@ export class SweepService {
   ) {}
 
   /** Takes groups of the long-tail queue into a round until it is open. @throws BroomwagonError */
-  async open(pool: PoolName, { job, roundId }: RoundName): Promise<TakeAnswer> {
+  async open(pool: PoolName, { job, roundId, stamp }: RoundName & { stamp?: string }): Promise<TakeAnswer> {
     for (;;) {
-      const page = await this.rounds.take(pool, { job, roundId });
+      const page = await this.rounds.take(pool, { job, roundId, stamp });
       this.metrics.sweepPages.inc({ kind: 'take' });
       this.grants.soon(pool);
       if (page.state !== 'opening') return page;

@@ -155,6 +155,9 @@ describe('the stamp of a reply', () => {
     await expect(rounds.close(test.pool, { ...trainer, cursor })).rejects.toMatchObject(refusal);
     await expect(rounds.progress(test.pool, { job, stamp })).rejects.toMatchObject(refusal);
     await expect(rounds.submit(test.pool, trainer, [])).rejects.toMatchObject(refusal);
+    await expect(rounds.take(test.pool, { job, roundId: 'lost while it was opened', stamp })).rejects.toMatchObject(
+      refusal,
+    );
     const told = await rounds.status(test.pool, trainer).catch((error: { details: { stamp: string } }) => error);
     const { details } = told as { details: { stamp: string } };
     expect(await rounds.status(test.pool, { ...round, stamp: details.stamp })).toMatchObject({ state: 'open' });

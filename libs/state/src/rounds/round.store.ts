@@ -72,7 +72,7 @@ const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rou
 @Injectable()
 export class RoundStore extends storeOf({
   /** Takes one page of the long-tail queue into a round that is opening. */
-  take: transition<RoundName, TakeAnswer>('rounds/take'),
+  take: transition<RoundName & { stamp?: string }, TakeAnswer>('rounds/take'),
   status: transition<TrainerArgs & { roundId?: RoundId }, RoundStatus>('rounds/status'),
   /** What the plan of the next round is made from; zeros for an unknown job. `history`: see {@link JobProgress}. */
   progress: transition<TrainerArgs & { history?: boolean }, JobProgress>('rounds/progress'),

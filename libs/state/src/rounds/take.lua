@@ -3,12 +3,14 @@ groups come first and are accepted; then those that a bound pins to this step, e
 others, by the place of their first cut. Finished samples stay; the others are pending again, with their tokens unless
 the round may not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is
 trimmed to those it needs. A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {job, roundId}   strings
+ARGV[1] JSON: {job, roundId, stamp}: the stamp of the reply that opened the round, or absent
 Reply: TakeAnswer; takenGroups so far
-Errors: ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.
+Errors: GENERATION_CHANGED, ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
+  local refused = Generation.stamp_error(tx, args.stamp)
+  if refused then return refused end
   local round = Rounds.load(tx, args.job, args.roundId)
   if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
   local hash = tx.key:round(args.job, args.roundId)
