@@ -63,6 +63,7 @@ export class World {
   protected epoch: Epoch | undefined;
   private registrations = 0;
   protected takeovers = 0;
+  private claimIds = 0;
   protected plan: RoundPlan | undefined;
   protected refused: RoundPlan | undefined;
   protected roundId = '';
@@ -205,7 +206,7 @@ export class World {
     const workerId = this.pick([...this.workers.keys()]);
     const holder = { workerId, workerEpoch: this.workers.get(workerId)! };
     const parking = this.decide(2) === 0 ? { waitMs: 60_000, replyTo: JSON.stringify(holder) } : {};
-    const args = { claimId: `c${this.sent.length}`, ...holder, max: 1 + this.decide(4), ...parking };
+    const args = { claimId: `c${this.claimIds++}`, ...holder, max: 1 + this.decide(4), ...parking };
     const answer = await this.send(() => requests.claim(this.pool, args));
     if (isBroomwagonError(answer)) throw answer;
     this.hold(holder, answer.claims);
