@@ -118,3 +118,19 @@ it('logs once that the stream of events is missing, and once that it is followed
   await expect.poll(() => log.mock.calls).toEqual([['The stream of events is followed']]);
   expect(warn).toHaveBeenCalledTimes(1);
 });
+
+it('refuses a reader of stored events while 64 others read them', async () => {
+  await makeStream();
+  for (const sequence of [1, 2, 3]) await happen(sequence);
+  const readers = Array.from({ length: 64 }, () => open(1));
+  await expect(open(1).opened).rejects.toMatchObject({ code: 'OVERLOADED', retryable: true });
+  const live = open();
+  live.read();
+  await live.opened;
+  readers[0]!.read();
+  await readers[0]!.opened;
+  const next = open(1);
+  for (const reader of [next, ...readers]) reader.read();
+  await Promise.all([next, ...readers].map(({ opened }) => opened));
+  expect(next.sequences()).toEqual([2, 3]);
+});

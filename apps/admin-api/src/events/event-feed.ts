@@ -23,7 +23,9 @@ const MAX_STREAM_MS = 600_000;
 /** Pause before the stream is looked for again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
-/** A reader with more unread bytes than this is cut off, or with more than its share of EVENT_UNREAD_MAX_BYTES. */
+/** Readers that read stored events at the same time: each has a consumer of the stream. */
+const MOST_REPLAYING = 64;
+/** A reader with more unread or waiting bytes is cut off, or with more than its share of EVENT_UNREAD_MAX_BYTES. */
 const MOST_UNREAD_BYTES = 1_048_576;
 
 /**
@@ -45,6 +47,7 @@ export class EventFeed implements OnModuleDestroy {
   /** Identifies the consumer whose messages are passed on. */
   private attachment?: symbol;
   private count = 0;
+  private replaying = 0;
   /** When the stream that is followed was created; undefined while none is. */
   private created?: string;
   /** Place in the stream of the last message; undefined while the stream is not followed. */
@@ -82,6 +85,9 @@ export class EventFeed implements OnModuleDestroy {
     if (this.count >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.count} readers of events`);
     }
+    if (lastId !== '' && this.replaying >= MOST_REPLAYING) {
+      throw new BroomwagonError('OVERLOADED', `${this.replaying} readers read stored events; repeat later`);
+    }
     const reader = new EventReader(
       response,
       acceptsEvent(filter),
@@ -100,11 +106,12 @@ export class EventFeed implements OnModuleDestroy {
     });
     // A reader without an event can then continue after a broken connection as all others do.
     reader.begin(lastId === '' ? this.lastSequence : undefined);
-    if (lastId !== '') await this.replay(reader, pool, Number(lastId));
-    await reader.live();
+    if (lastId === '') await reader.live();
+    else await this.replay(reader, pool, Number(lastId));
   }
 
   private async replay(reader: EventReader, pool: string, lastId: number): Promise<void> {
+    this.replaying += 1;
     try {
       const from = (await this.isOfFormerStream(lastId)) ? 1 : lastId + 1;
       const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from };
@@ -112,9 +119,12 @@ export class EventFeed implements OnModuleDestroy {
         const event = eventOf(message);
         if (event !== undefined && !(await reader.replay(message.sequence, event, message.text))) return;
       }
+      await reader.live();
     } catch (error) {
       this.logger.warn({ err: error, pool }, 'Events could not be replayed');
       reader.end();
+    } finally {
+      this.replaying -= 1;
     }
   }
 

@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import type { PoolEvent } from '@broomwagon/contracts';
 import type { Response } from 'express';
 
-/** Events that may come while a reader catches up; with more it is cut off. */
-const MOST_WAITING = 16_384;
+/** What an event that waits takes besides its text, bytes. */
+const WAITING_EVENT_BYTES = 256;
 /** A reader that reads nothing for this long while it catches up is cut off, milliseconds. */
 const STALLED_MS = 10_000;
 
 /**
  * Why a reader was cut off: `unread`: too many unread bytes; `stalled`: it read nothing while it caught up; `behind`:
- * too many events came while it caught up.
+ * too many bytes of events came while it caught up.
  */
 export type CutReason = 'unread' | 'stalled' | 'behind';
 
@@ -23,6 +23,7 @@ interface Waiting {
 export class EventReader {
   /** Events that came while it catches up; undefined once it is live. */
   private waiting: Waiting[] | undefined = [];
+  private waitingBytes = 0;
   private lastSequence = 0;
 
   constructor(
@@ -65,6 +66,7 @@ export class EventReader {
   /** The stored events are read: those that came meanwhile follow, then the comment `live`, then new ones. */
   async live(): Promise<void> {
     for (let next = this.waiting?.shift(); next !== undefined; next = this.waiting?.shift()) {
+      this.waitingBytes -= next.text.length + WAITING_EVENT_BYTES;
       if (!(await this.replay(next.sequence, next.event, next.text))) return;
     }
     this.waiting = undefined;
@@ -73,8 +75,13 @@ export class EventReader {
 
   /** An event that has just happened. */
   offer(sequence: number, event: PoolEvent, text: string): void {
-    if (this.waiting === undefined) this.write(sequence, event, text);
-    else if (this.waiting.push({ sequence, event, text }) > MOST_WAITING) this.cut('behind');
+    if (this.waiting === undefined) {
+      this.write(sequence, event, text);
+      return;
+    }
+    this.waiting.push({ sequence, event, text });
+    this.waitingBytes += text.length + WAITING_EVENT_BYTES;
+    if (this.waitingBytes + this.response.writableLength > this.mostUnreadBytes()) this.cut('behind');
   }
 
   private get isGone(): boolean {
