@@ -82,7 +82,8 @@ export class AuditLog {
   private async ensure(): Promise<void> {
     if (this.hasStream) return;
     const { auditStreamMaxBytes: maxBytes, auditStreamMaxAgeMs: maxAgeMs } = this.config;
-    await ensureStream(this.connection, { name: AUDIT_STREAM, subjects: [auditSubject('*', '>')], maxBytes, maxAgeMs });
+    const bounds = { maxBytes, maxAgeMs, keepsMessages: true };
+    await ensureStream(this.connection, { name: AUDIT_STREAM, subjects: [auditSubject('*', '>')], ...bounds });
     this.hasStream = true;
   }
 }

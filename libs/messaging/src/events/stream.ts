@@ -9,6 +9,8 @@ export interface StreamDescription {
   subjects: string[];
   maxBytes: number;
   maxAgeMs: number;
+  /** No message can be deleted or purged; cannot be taken back. */
+  keepsMessages?: boolean;
 }
 /** One stored message. */
 export interface StoredMessage {
@@ -24,13 +26,31 @@ const FETCH_MS = 5_000;
 const STREAM_NOT_FOUND = 10_059;
 const logger = new Logger('Streams');
 
-/** Makes the stream if there is none; an existing one is not changed. @throws Error without JetStream */
+/**
+ * Makes the stream if there is none; one with other bounds is updated, and if it cannot be, it stays as it is, with a
+ * warning. @throws Error without JetStream
+ */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
-  const { name, subjects, maxBytes, maxAgeMs } = description;
+  const { name, subjects, maxBytes, maxAgeMs, keepsMessages } = description;
+  const bounds = {
+    max_bytes: maxBytes,
+    max_age: maxAgeMs * NANOSECONDS_PER_MS,
+    ...(keepsMessages ? { deny_delete: true, deny_purge: true } : {}),
+  };
   const manager = await nats.jetstreamManager();
   const known = await manager.streams.info(name).catch(() => undefined);
-  if (known !== undefined) return;
-  await manager.streams.add({ name, subjects, max_bytes: maxBytes, max_age: maxAgeMs * NANOSECONDS_PER_MS });
+  if (known === undefined) {
+    await manager.streams.add({ name, subjects, ...bounds });
+    return;
+  }
+  const { config } = known;
+  if (Object.entries(bounds).every(([bound, value]) => config[bound as keyof typeof bounds] === value)) return;
+  try {
+    await manager.streams.update(name, bounds);
+    logger.log({ stream: name, bounds }, 'The bounds of the stream were changed');
+  } catch (error) {
+    logger.warn({ stream: name, bounds, err: error }, 'The bounds of the stream could not be changed');
+  }
 }
 
 /** Where to read a stream. */
