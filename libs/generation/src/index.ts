@@ -5,6 +5,7 @@ export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
 export { Heartbeat } from './holder/heartbeat';
 export { HolderConfig, withLeases } from './holder/holder.config';
+export { HolderLifecycle } from './holder/holder-lifecycle';
 export { holderProviders } from './holder/holder-providers';
 export { isExpiredEpoch, WorkerSession } from './holder/worker-session';
 export { HeldLeases } from './leases/held-leases';

@@ -8,6 +8,7 @@ import { ControlPlane } from './control-plane';
 import { HeldAttempts } from './held-attempts';
 import { Heartbeat } from './heartbeat';
 import { HolderConfig } from './holder.config';
+import { HolderLifecycle } from './holder-lifecycle';
 import { HolderMetrics } from './holder-metrics';
 import { Reconciler } from './reconciler';
 import { WorkerSession } from './worker-session';
@@ -25,6 +26,7 @@ export function holderProviders(config: Type<HolderConfig>, attempts: Type<HeldA
     EngineAdapters,
     Heartbeat,
     HeldLeases,
+    HolderLifecycle,
     HolderMetrics,
     LeaseAcquirer,
     LeaseReleaser,

@@ -40,8 +40,8 @@ function Leases.save(tx)
   end
 end
 
--- The server gets one more lease, and stands behind its equals, since it was chosen last. Returns the sequence of this
--- choice, also as text.
+-- The server gets one more lease. It was chosen last, so it follows all servers with the same score. Returns the
+-- sequence of this choice, also as text.
 local function note_chosen(tx, server)
   local seq = tx.sequence + 1
   local text, chosen = Format.integer(seq), seq % Loads.LOAD_UNIT

@@ -13,7 +13,8 @@ local function move_session(tx, lease, from, target)
   Sessions.save(tx, lease.sessionId, binding)
 end
 
--- Takes a place in the sequence of choices, so that the target stands behind its equals; the lease keeps its own.
+-- Takes a place in the sequence of choices, so that the target follows the servers with the same score; the lease
+-- keeps its own.
 -- `choice`: the receipt. Returns the line of the ring of decisions.
 function MoveLease.move(tx, acquire_id, lease, target, choice)
   local from = Servers.get(tx, lease.serverId)

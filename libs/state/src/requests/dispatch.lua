@@ -21,7 +21,7 @@ function Dispatch.ahead(tx, round, group, launched)
   return ahead, probes
 end
 
--- A sample of a group of unknown length has finished: the longest one stands for those that are still pending.
+-- A sample of a group of unknown length has finished: pending samples are expected to be as long as the longest one.
 function Dispatch.follow_probe(tx, group)
   local made = Rounds.made(tx, group)
   if not made.isProbing then return end
