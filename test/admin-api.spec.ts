@@ -23,6 +23,7 @@ beforeAll(async () => {
   ({ workerEpoch, serverEpoch } = await fillPool(bench));
   tokens = [
     ['client', await api.createToken('client', [bench.pool])],
+    ['trainer', await api.createToken('trainer', [bench.pool])],
     ['viewer', await api.createToken('viewer', [bench.pool])],
     ['operator', await api.createToken('operator', [bench.pool])],
     ['admin of another pool', await api.createToken('admin', ['another'])],
@@ -117,6 +118,7 @@ describe('every route', () => {
         unknown: 401,
         garbage: 401,
         client: 403,
+        trainer: 403,
         viewer: allowed('viewer'),
         operator: allowed('operator'),
         'admin of another pool': hasPool || route.role !== 'viewer' ? 403 : 400,

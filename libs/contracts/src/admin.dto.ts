@@ -6,11 +6,11 @@ import { POOL_PATTERN } from './ids';
 import { IsCorrelationId, IsCounter, IsId, IsList, IsName, IsWithin } from './rules';
 import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
-export const ROLES = ['client', 'viewer', 'operator', 'admin'] as const;
+export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
 /**
- * What a caller may do; in admin-api each role may also do what the roles before it may. `client`: generate through the
- * gateway, nothing else. `viewer`: read in admin-api, nothing else. `operator`: change what runs: servers, requests,
- * rounds, queues, pauses; and generate. `admin`: change configuration and tokens, delete.
+ * What a caller may do. `client`: generate through the gateway, nothing else. `trainer`: also call the operations of
+ * trainers there. `viewer`: read in admin-api, nothing else. `operator`: do all this, and change what runs: servers,
+ * requests, rounds, queues, pauses. `admin`: also change configuration and tokens, delete.
  */
 export type Role = (typeof ROLES)[number];
 

@@ -40,7 +40,7 @@ export function addTokens(program: Command, act: Act): void {
     .requiredOption('--name <name>', 'who uses it')
     .addOption(
       new Option('--role <role>', 'what it allows')
-        .choices(['client', 'viewer', 'operator', 'admin'] satisfies Schemas['Role'][])
+        .choices(['client', 'trainer', 'viewer', 'operator', 'admin'] satisfies Schemas['Role'][])
         .makeOptionMandatory(),
     )
     .option('--pools <pools>', 'names of pools, separated by commas (default: all)')

@@ -18,7 +18,7 @@ interface SignedIn {
   may(role: Identity['role']): boolean;
 }
 
-const ROLES: readonly Identity['role'][] = ['client', 'viewer', 'operator', 'admin'];
+const ROLES: readonly Identity['role'][] = ['client', 'trainer', 'viewer', 'operator', 'admin'];
 const SignedOutContext = createContext<SignedOut | undefined>(undefined);
 const SignedInContext = createContext<SignedIn | undefined>(undefined);
 

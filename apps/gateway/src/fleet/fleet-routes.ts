@@ -28,7 +28,10 @@ interface Worker {
   load: number;
 }
 
-/** The routes by which trainers add engines to a router, and read its list of engines. */
+/**
+ * The routes by which trainers add engines to a router, and read its list of engines. Changes need the role operator:
+ * requests are sent to any address that is added.
+ */
 @Injectable()
 export class FleetRoutes {
   readonly routes: Routes;
@@ -41,11 +44,11 @@ export class FleetRoutes {
     this.access = new EngineAccess(config.engineAllowList);
     this.routes = {
       'GET /workers': { answer: (exchange) => this.list(exchange) },
-      'POST /workers': { answer: (exchange) => this.create(exchange) },
-      'DELETE /workers/{id}': { answer: (exchange) => this.delete(exchange) },
+      'POST /workers': { role: 'operator', answer: (exchange) => this.create(exchange) },
+      'DELETE /workers/{id}': { role: 'operator', answer: (exchange) => this.delete(exchange) },
       'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
-      'POST /add_worker': { answer: (exchange) => this.add(exchange) },
-      'POST /remove_worker': { answer: (exchange) => this.removeByUrl(exchange) },
+      'POST /add_worker': { role: 'operator', answer: (exchange) => this.add(exchange) },
+      'POST /remove_worker': { role: 'operator', answer: (exchange) => this.removeByUrl(exchange) },
     };
   }
 
@@ -82,18 +85,17 @@ export class FleetRoutes {
 
   /** @param exchange the id in its path is that of a worker, or its URL */
   private async delete(exchange: Exchange): Promise<void> {
-    const id = await this.remove(exchange, exchange.pathId ?? '');
+    const id = await this.remove(exchange.pathId ?? '');
     sendJson(exchange.response, 202, { status: 'accepted', worker_id: id });
   }
 
   private async removeByUrl(exchange: Exchange): Promise<void> {
-    await this.remove(exchange, urlOf(exchange));
+    await this.remove(urlOf(exchange));
     sendJson(exchange.response, 200, { status: 'success' });
   }
 
   /** Registers the engine at the URL of a request. */
   private async register(exchange: Exchange): Promise<{ serverId: string; url: string }> {
-    requireOperator(exchange);
     const url = urlOf(exchange);
     const { worker_type: type } = exchange.body;
     if (type !== undefined && type !== null && type !== 'regular') throw invalidField('worker_type', 'must be regular');
@@ -105,8 +107,7 @@ export class FleetRoutes {
   }
 
   /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
-  private async remove(exchange: Exchange, idOrUrl: string): Promise<string> {
-    requireOperator(exchange);
+  private async remove(idOrUrl: string): Promise<string> {
     const url = idOrUrl.replace(/\/+$/, '');
     const server = (await this.servers()).find(({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url);
     if (server === undefined) throw new BroomwagonError('SERVER_NOT_FOUND', 'The pool has no such worker');
@@ -152,11 +153,6 @@ export class FleetRoutes {
     } while (cursor !== undefined);
     return all;
   }
-}
-
-/** Requests would be sent to any address that is added. @throws BroomwagonError FORBIDDEN */
-function requireOperator({ caller }: Exchange): void {
-  if (!caller.isOperator) throw new BroomwagonError('FORBIDDEN', 'Changing the workers needs the role operator');
 }
 
 /** `url` of the query or the body. @throws BroomwagonError VALIDATION_FAILED */

@@ -1,11 +1,11 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { BroomwagonError, httpStatusOf, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, httpStatusOf, includesRole, isBroomwagonError } from '@broomwagon/contracts';
 import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { ApiKeys } from '../keys/api-keys';
+import { ApiKeys, type Caller } from '../keys/api-keys';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
 import { VllmRoutes } from '../vllm/vllm-routes';
@@ -15,8 +15,11 @@ import { errorBody, sendJson } from './send-json';
 
 /** `/sessions/{id}` before any path names the session. */
 const SESSION_PATH = /^\/sessions\/([^/]+)(\/.*)$/;
-/** The only path with a parameter. */
-const WORKER_PATH = /^\/workers\/(.+)$/;
+/** Paths with a parameter, and their names in the tables of routes. */
+const PARAMETER_PATHS: [RegExp, string][] = [
+  [/^\/workers\/(.+)$/, '/workers/{id}'],
+  [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
+];
 const HEADERS_TIMEOUT_MS = 10_000;
 /** Sent with 429 and 503 if the error names no time, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
@@ -26,7 +29,8 @@ const RETRY_AFTER_MS = 1_000;
 export class DataPlane {
   private readonly logger = new Logger(DataPlane.name);
   private readonly routes: Map<string, Route>;
-  private readonly paths: Set<string>;
+  /** One route of each path. */
+  private readonly paths: Map<string, Route>;
 
   constructor(
     generate: SglangGenerate,
@@ -38,20 +42,22 @@ export class DataPlane {
     private readonly config: GatewayConfig,
   ) {
     this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes, ...vllm.routes, ...fleet.routes }));
-    this.paths = new Set([...this.routes.keys()].map((key) => key.slice(key.indexOf(' ') + 1)));
+    this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }
 
   /** False for a path that is not of the data plane. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const [pathname = ''] = (request.url ?? '').split('?', 1);
-    const [, session, rest] = SESSION_PATH.exec(pathname) ?? [];
-    const [, pathId] = WORKER_PATH.exec(rest ?? pathname) ?? [];
-    const path = pathId === undefined ? (rest ?? pathname) : '/workers/{id}';
-    if (!this.paths.has(path)) return false;
-    const key = `${request.method} ${path}`;
+    const [, session, rest = pathname] = SESSION_PATH.exec(pathname) ?? [];
+    const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
+    const [, pathId] = pattern?.exec(rest) ?? [];
+    const path = pattern === undefined ? rest : rest.replace(pattern, name!);
+    const ofPath = this.paths.get(path);
+    if (ofPath === undefined) return false;
+    const route = this.routes.get(`${request.method} ${path}`);
     response.once('close', () => this.metrics.requests.inc({ route: path, status: String(response.statusCode) }));
-    void this.answer(this.routes.get(key), { request, response, session, pathId }).catch((error: unknown) =>
-      this.refuse(error, request, response),
+    void this.answer(route, { request, response, session, pathId }).catch((error: unknown) =>
+      this.refuse(error, request, response, ofPath.errorBody),
     );
     return true;
   }
@@ -63,16 +69,19 @@ export class DataPlane {
     if (route === undefined) throw new BroomwagonError('METHOD_NOT_ALLOWED', 'The path has another method');
     const { request, session } = exchange;
     const pathId = exchange.pathId && decodeURIComponent(exchange.pathId);
-    const caller = route.isPublic
-      ? { tokenId: '', isOperator: false }
+    const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
+    const caller: Caller = isPublic
+      ? { tokenId: '', role: 'client' }
       : await this.keys.identify(request.headers.authorization);
+    if (!includesRole(caller.role, role)) throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}`);
     if (session !== undefined) caller.sessionId = decodeURIComponent(session);
-    const { object: body, digest } = await readObject(request, this.config.maxBodyBytes);
+    const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes);
+    const { object: body = {}, digest = () => '' } = read ?? {};
     await route.answer({ ...exchange, pathId, caller, body, digest });
   }
 
-  /** In the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */
-  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse): void {
+  /** Answers with an error, in the form of its path. */
+  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, body = errorBody): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');
     if (response.headersSent || response.destroyed) {
@@ -86,7 +95,7 @@ export class DataPlane {
     if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');
     // What the client still sends of a body that was refused is not read.
     if (!request.complete) response.setHeader('Connection', 'close');
-    sendJson(response, status, { error: errorBody(error) });
+    sendJson(response, status, { error: body(error) });
   }
 }
 

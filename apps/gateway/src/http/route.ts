@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { BroomwagonError, Role } from '@broomwagon/contracts';
 import type { Caller } from '../keys/api-keys';
 
 /** One request and its response. */
@@ -6,7 +7,7 @@ export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   caller: Caller;
-  /** The id in a path that ends with `{id}`. */
+  /** The value of `{id}` or `{pool}` in the path. */
   pathId?: string;
   /** The body; empty without one. */
   body: Record<string, unknown>;
@@ -18,6 +19,12 @@ export interface Exchange {
 export interface Route {
   /** Needs no key. */
   isPublic?: boolean;
+  /** Lowest role of the key. Default: `client`. */
+  role?: Role;
+  /** Maximum size of the body, bytes; 0: the route reads the body itself. Default: MAX_BODY_BYTES. */
+  maxBodyBytes?: number;
+  /** The field `error` of an error; all routes of a path have the same. Default: that of OpenAI. */
+  errorBody?(error: BroomwagonError): object;
   answer(exchange: Exchange): void | Promise<void>;
 }
 

@@ -8,7 +8,7 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
 }
 
-/** An error in an answer or a stream. */
+/** An error in the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
   return { message, type: code, code: httpStatusOf(code), param: field ?? null, retryable };

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, includesRole, type Role } from '@broomwagon/contracts';
+import { BroomwagonError, type Role } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 
@@ -10,13 +10,13 @@ const BEARER = /^Bearer ([\w-]{1,128})(?:\.([\x21-\x7e]{1,128}))?$/i;
 export interface Caller {
   /** Id of its token; empty without keys. */
   tokenId: string;
-  /** It may abort the generations of other keys. */
-  isOperator: boolean;
+  /** `admin` without keys. */
+  role: Role;
   /** Session named in the place of the key. */
   sessionId?: string;
 }
 
-/** Checks the keys of clients: tokens of the credential store with the role `client`, `operator` or `admin`. */
+/** Checks the keys of clients: tokens of the credential store with any role except `viewer`. */
 @Injectable()
 export class ApiKeys {
   private readonly cache = new TokenCache<{ tokenId: string; role: Role; pools?: readonly string[] }>();
@@ -29,13 +29,13 @@ export class ApiKeys {
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
   async identify(authorization: string | undefined): Promise<Caller> {
     const [, token, sessionId] = BEARER.exec(authorization ?? '') ?? [];
-    if (this.config.apiKeys === 'off') return { tokenId: '', isOperator: true, sessionId };
+    if (this.config.apiKeys === 'off') return { tokenId: '', role: 'admin', sessionId };
     const key = token && (await this.cache.find(token, () => this.credentials.find(token)));
     if (!key) throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
     if (key.role === 'viewer') throw new BroomwagonError('FORBIDDEN', 'A token with the role viewer only reads');
     const { pool } = this.config;
     if (key.pools && !key.pools.includes(pool))
       throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
-    return { tokenId: key.tokenId, isOperator: includesRole(key.role, 'operator'), sessionId };
+    return { tokenId: key.tokenId, role: key.role, sessionId };
   }
 }

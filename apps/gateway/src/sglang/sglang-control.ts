@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, invalidField, type ServerStatus } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, invalidField, type ServerStatus } from '@broomwagon/contracts';
 import { ControlPlane, WorkerSession } from '@broomwagon/generation';
 import { VERSION } from '@broomwagon/platform';
 import { GatewayConfig } from '../gateway.config';
@@ -36,7 +36,7 @@ export class SglangControl {
   private abort({ response, caller, body }: Exchange): void {
     const { rid, abort_all: all, prefix } = body;
     if (rid !== undefined && rid !== null && typeof rid !== 'string') throw invalidField('rid', 'must be a text');
-    const tokenId = caller.isOperator ? undefined : caller.tokenId;
+    const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
     if (all === true) this.aborts.abort({ all: true, tokenId });
     else if (rid) this.aborts.abort({ id: rid, isPrefix: prefix === true, tokenId });
     response.writeHead(200).end();
