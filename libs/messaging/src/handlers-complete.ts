@@ -1,4 +1,4 @@
-import { OPERATIONS, patternOf, type AppName, type OperationName } from '@broomwagon/contracts';
+import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts';
 
 /**
  * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it
@@ -6,7 +6,7 @@ import { OPERATIONS, patternOf, type AppName, type OperationName } from '@broomw
  * Subjects outside the table (commands to one worker) are not looked at.
  * @throws Error naming all that is wrong
  */
-export function assertHandlersComplete(app: AppName, registeredPatterns: readonly string[]): void {
+export function assertHandlersComplete(app: string, registeredPatterns: readonly string[]): void {
   const problems: string[] = [];
   for (const name of Object.keys(OPERATIONS) as OperationName[]) {
     const pattern = patternOf(name);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, cutText, ERROR_CODES, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 
 /** Header with the message of an error; a success has none, so a client may branch without parsing. */
@@ -55,27 +55,6 @@ export function timeoutMsOf(given: MsgHdrs | undefined): number {
   return timeoutMs > 0 ? timeoutMs : Infinity;
 }
 
-/** An error as bytes and headers of a reply. */
-interface EncodedError {
-  body: string;
-  headers: MsgHdrs;
-}
-
-/** Encodes an error reply. What in `details` cannot be written as JSON is left out. */
-function encodeError(error: BroomwagonError): EncodedError {
-  const wire = error.toWire();
-  let body: string;
-  try {
-    body = wireText({ error: wire });
-  } catch {
-    body = wireText({ error: { ...wire, details: undefined } });
-  }
-  const made = headers();
-  made.set(ERROR_HEADER, headerSafe(wireMessage(wire.message)));
-  made.set(ERROR_CODE_HEADER, error.code);
-  return { body, headers: made };
-}
-
 /**
  * Publishes a reply: a body or an error. Never throws: a body that cannot be written or is over the server's limit
  * becomes an error reply; nothing is sent over a closed connection.
@@ -101,9 +80,11 @@ export function publishReply(
     }
   }
   try {
-    const encoded = encodeError(failure);
-    for (const name of own?.keys() ?? []) encoded.headers.set(name, own!.get(name));
-    nats.publish(inbox, encoded.body, { headers: encoded.headers });
+    const made = headers();
+    made.set(ERROR_HEADER, headerSafe(wireMessage(failure.message)));
+    made.set(ERROR_CODE_HEADER, failure.code);
+    for (const name of own?.keys() ?? []) made.set(name, own!.get(name));
+    nats.publish(inbox, errorText(failure.toWire()), { headers: made });
   } catch {
     // The connection is closed, or even the error is too large: the caller's deadline is what is left.
   }
@@ -127,10 +108,13 @@ export function wireErrorOf(reply: unknown): BroomwagonError | undefined {
   return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
 }
 
-/** True when something has the shape of an error of ours (as an RpcException may carry it). */
-export function isWireError(value: unknown): value is WireError {
-  const code = (value as { code?: unknown } | null)?.code;
-  return typeof code === 'string' && Object.hasOwn(ERROR_CODES, code);
+/** What in `details` cannot be written as JSON is left out. */
+function errorText(error: WireError): string {
+  try {
+    return wireText({ error });
+  } catch {
+    return wireText({ error: { ...error, details: undefined } });
+  }
 }
 
 function headerSafe(text: string): string {

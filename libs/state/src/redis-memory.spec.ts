@@ -2,7 +2,7 @@ import { startRedis, type ServerHandle } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { RedisPayloadStore } from './payload/redis-payload-store';
 import { connectRedis } from './redis';
-import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
+import { RedisMemory } from './redis-memory';
 import { TestPools } from './rounds/test-pools.fixture';
 
 let server: ServerHandle;
@@ -118,11 +118,4 @@ it('stores no payload above its share of maxmemory, whatever the quota, and tell
   await expect(put()).rejects.toMatchObject({ code: 'PAYLOAD_STORE_FULL' });
   await store.removeAll({ pool: 'p', job: 'j' });
   await store.close();
-});
-
-it('says what to do about a Redis that is too old', async () => {
-  const old = { info: async () => '# Server\r\nredis_version:6.2.14\r\n' };
-  await expect(checkRedisVersion(old as never)).rejects.toThrow(/Redis 6.2.14 is too old: .*7.0 or later, or Valkey/);
-  await expect(checkRedisVersion(old as never)).rejects.toThrow(RedisTooOldError);
-  await checkRedisVersion(test.redis);
 });

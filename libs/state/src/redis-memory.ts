@@ -12,8 +12,6 @@ const FULL_SHARE = 0.9;
 /** It is full until so much more is free, so that it does not change its mind at every request. */
 const MUST_COME_FREE_SHARE = 0.03;
 const LOOK_INTERVAL_MS = 1_000;
-/** Redis Functions, script flags: what our scripts are written for. */
-const OLDEST_MAJOR = 7;
 
 /** From `INFO memory`. */
 export interface MemoryUse {
@@ -24,8 +22,7 @@ export interface MemoryUse {
 
 /**
  * Watches the memory of one Redis, of a Cluster that of its fullest primary, and closes the gate for new work at 90 %
- * of
- * `maxmemory`, or another share. A Redis without a limit is never full; one that does not answer is as it was last.
+ * of `maxmemory`, or another share. A Redis without a limit is never full; one that does not answer is as it was last.
  */
 export class RedisMemory implements MemoryGate {
   private readonly logger = new Logger(RedisMemory.name);
@@ -95,23 +92,6 @@ async function useOf(primary: Redis): Promise<MemoryUse> {
 
 function shareOf({ usedBytes, maxBytes }: MemoryUse): number {
   return maxBytes > 0 ? usedBytes / maxBytes : 0;
-}
-
-/** @throws Error for a Redis that is too old for our scripts, or one that does not answer */
-export async function checkRedisVersion(redis: RedisClient): Promise<void> {
-  // Valkey names the version of Redis it is compatible with here.
-  const version = fieldsOf(await redis.info('server')).get('redis_version') ?? '';
-  if (Number.parseInt(version, 10) < OLDEST_MAJOR) {
-    throw new RedisTooOldError(
-      `Redis ${version} is too old: Redis ${OLDEST_MAJOR}.0 or later, or Valkey, is required. ` +
-        'Install a newer version, or change REDIS_URL',
-    );
-  }
-}
-
-/** Repeating does not help. */
-export class RedisTooOldError extends Error {
-  override readonly name = 'RedisTooOldError';
 }
 
 function fieldsOf(info: string): Map<string, string> {

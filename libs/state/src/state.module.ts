@@ -25,7 +25,7 @@ import { MoveStore } from './moves/move.store';
 import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
 import { primariesOf, type RedisClient } from './redis-cluster';
-import { checkRedisVersion, RedisMemory, RedisTooOldError } from './redis-memory';
+import { RedisMemory } from './redis-memory';
 import { RemovalStore } from './removals/removal.store';
 import { ReplyStore } from './replies/reply.store';
 import { ClaimBounds, RequestStore } from './requests/request.store';
@@ -186,8 +186,7 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
   }
 
   /**
-   * @throws BroomwagonError UNAVAILABLE when Redis refuses us, SCHEMA_UNSUPPORTED; RedisTooOldError. A Redis that is
-   *   unavailable may come
+   * @throws BroomwagonError UNAVAILABLE when Redis refuses us, SCHEMA_UNSUPPORTED. A Redis that is unavailable may come
    */
   async onModuleInit(): Promise<void> {
     const { keyPrefix, readiness } = this.options;
@@ -202,9 +201,6 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
     });
     this.memory.start();
     this.library.start();
-    await checkRedisVersion(this.redis).catch((error: unknown) => {
-      if (error instanceof RedisTooOldError) throw error;
-    });
   }
 
   /** Every pool can be used, and all live replicas can read what this replica writes. */

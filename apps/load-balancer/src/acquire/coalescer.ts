@@ -1,10 +1,5 @@
-/** How calls are put together. */
-export interface CoalescerOptions {
-  /** Items in one call at most. */
-  batchSize: number;
-  /** Calls under way at once at most. */
-  batchesInFlight: number;
-}
+/** Calls under way at once at most: two keep Redis busy while a reply is written. */
+const BATCHES_IN_FLIGHT = 2;
 
 interface Waiting<Item, Result> {
   item: Item;
@@ -21,10 +16,13 @@ export class Coalescer<Item, Result> {
   private inFlight = 0;
   private scheduled = false;
 
-  /** @param call gets the items in the order of arrival and answers in the same order */
+  /**
+   * @param call gets the items in the order of arrival and answers in the same order
+   * @param batchSize items in one call at most
+   */
   constructor(
     private readonly call: (items: Item[]) => Promise<readonly Result[]>,
-    private readonly options: CoalescerOptions,
+    private readonly batchSize: number,
   ) {}
 
   /** Nothing waits and nothing is under way. */
@@ -46,8 +44,8 @@ export class Coalescer<Item, Result> {
   }
 
   private flush(): void {
-    while (this.waiting.length > 0 && this.inFlight < this.options.batchesInFlight) {
-      const batch = this.waiting.splice(0, this.options.batchSize);
+    while (this.waiting.length > 0 && this.inFlight < BATCHES_IN_FLIGHT) {
+      const batch = this.waiting.splice(0, this.batchSize);
       this.inFlight++;
       void this.run(batch);
     }

@@ -1,20 +1,13 @@
+import { pagesOf } from '@broomwagon/state';
 import { Coalescer } from './coalescer';
 
 /**
  * Large enough to share the constant cost of a transition (the store makes two transitions of a batch, of about 1 and
- * 0.5 ms); two at once keep Redis busy while a reply is written.
+ * 0.5 ms).
  */
 const BATCH_SIZE = 96;
-const BATCHES_IN_FLIGHT = 2;
 /** Pools whose coalescers are kept; above it idle ones are removed. */
 const MOST_POOLS = 256;
-
-/** Pages of the size of one call. */
-export function pagesOf<Item>(items: readonly Item[]): Item[][] {
-  return Array.from({ length: Math.ceil(items.length / BATCH_SIZE) }, (_, page) =>
-    items.slice(page * BATCH_SIZE, (page + 1) * BATCH_SIZE),
-  );
-}
 
 interface PoolCalls<Item, Result> {
   single: Coalescer<Item, Result>;
@@ -36,17 +29,16 @@ export class PoolCoalescers<Item, Result> {
   /** The results in the order of the items. Single items are called between the pages. */
   async addAll(pool: string, items: readonly Item[]): Promise<Result[]> {
     const { pages } = this.of(pool);
-    return (await Promise.all(pagesOf(items).map((page) => pages.add(page)))).flat();
+    return (await Promise.all(pagesOf(items, BATCH_SIZE).map((page) => pages.add(page)))).flat();
   }
 
   private of(pool: string): PoolCalls<Item, Result> {
     let calls = this.byPool.get(pool);
     if (!calls) {
       if (this.byPool.size >= MOST_POOLS) this.removeIdle();
-      const batchesInFlight = BATCHES_IN_FLIGHT;
       calls = {
-        single: new Coalescer((items) => this.call(pool, items, false), { batchSize: BATCH_SIZE, batchesInFlight }),
-        pages: new Coalescer(async ([page]) => [await this.call(pool, page!, true)], { batchSize: 1, batchesInFlight }),
+        single: new Coalescer((items) => this.call(pool, items, false), BATCH_SIZE),
+        pages: new Coalescer(async ([page]) => [await this.call(pool, page!, true)], 1),
       };
       this.byPool.set(pool, calls);
     }

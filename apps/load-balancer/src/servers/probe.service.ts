@@ -4,6 +4,7 @@ import { NO_VERSION } from '@broomwagon/engines';
 import { Alarms, InEachPool } from '@broomwagon/platform';
 import { adaptiveLimit } from '@broomwagon/policies';
 import {
+  pagesOf,
   ServerStore,
   type DueLimit,
   type EngineReport,
@@ -12,7 +13,7 @@ import {
   type ServerChange,
   type ServerUpdate,
 } from '@broomwagon/state';
-import { pagesOf, PoolCoalescers } from '../acquire/pool-coalescers';
+import { PoolCoalescers } from '../acquire/pool-coalescers';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';

@@ -52,8 +52,8 @@ export function echoController(prefix: string): Type & { seen: MessageContext[];
       switch (body.how) {
         case 'ours':
           throw new BroomwagonError('FENCED', 'an old epoch', { details: { epoch: 'e2' } });
-        case 'rpc':
-          throw new RpcException({ code: 'QUEUE_FULL', message: 'full', retryAfterMs: 7 });
+        case 'retryable':
+          throw new BroomwagonError('QUEUE_FULL', 'full', { retryAfterMs: 7 });
         case 'rpc-text':
           throw new RpcException('secret text');
         case 'internal':

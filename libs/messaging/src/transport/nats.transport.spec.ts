@@ -74,7 +74,7 @@ describe('NatsTransport', () => {
 
   it.each([
     ['ours', { code: 'FENCED', message: 'an old epoch', retryable: false, details: { epoch: 'e2' } }],
-    ['rpc', { code: 'QUEUE_FULL', message: 'full', retryable: true, retryAfterMs: 7 }],
+    ['retryable', { code: 'QUEUE_FULL', message: 'full', retryable: true, retryAfterMs: 7 }],
   ])('passes on an error with a code: %s', async (how, expected) => {
     expect(errorOf(await raw('fail', JSON.stringify({ how })))).toEqual(expected);
   });

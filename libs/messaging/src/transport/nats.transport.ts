@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { BroomwagonError, LIMITS, replicaPattern } from '@broomwagon/contracts';
-import { RpcException, Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
+import { Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
 import {
   headers as makeHeaders,
   type Msg,
@@ -12,15 +12,7 @@ import {
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { MessagingConnection } from '../connection';
 import { inMessageSpan } from '../trace-context';
-import {
-  decodeBody,
-  internalError,
-  isWireError,
-  publishReply,
-  REPLICA_HEADER,
-  timeoutMsOf,
-  TIMEOUT_HEADER,
-} from '../wire';
+import { decodeBody, internalError, publishReply, REPLICA_HEADER, timeoutMsOf, TIMEOUT_HEADER } from '../wire';
 import { InFlight } from './in-flight';
 import { MessageContext, PARKED } from './message-context';
 import { NO_METRICS, type MessageMetrics, type MessageOutcome } from './message-metrics';
@@ -269,11 +261,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   }
 
   private mapError(route: Route, message: Msg, thrown: unknown): BroomwagonError {
-    const carried = thrown instanceof RpcException ? thrown.getError() : undefined;
-    const ours = isWireError(carried)
-      ? BroomwagonError.fromWire({ ...carried, message: carried.message ?? carried.code })
-      : thrown;
-    if (ours instanceof BroomwagonError && ours.code !== 'INTERNAL') return ours;
+    if (thrown instanceof BroomwagonError && thrown.code !== 'INTERNAL') return thrown;
     const { error, referenceId } = internalError(thrown);
     this.logDefect(route, message, { referenceId }, thrown);
     return error;

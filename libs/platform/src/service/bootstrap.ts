@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Logger, Module, type DynamicModule, type NestApplicationOptions, type Type } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { OPERATIONS, type AppName } from '@broomwagon/contracts';
+import { OPERATIONS } from '@broomwagon/contracts';
 import {
   assertHandlersComplete,
   attachTransport,
@@ -30,7 +30,7 @@ const PRINT_CONFIG = '--print-config';
 /** How an app is started. */
 export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> {
   /** Name of the app: queue group, log name, metric label. */
-  app: AppName | (string & {});
+  app: string;
   /** Class of the configuration; default ServiceConfig. */
   configType?: new () => Config;
   /** A ready configuration, in place of the environment. */
@@ -69,7 +69,8 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
 ): Promise<RunningService<Config>> {
   const config = options.config ?? loadConfig(options.configType ?? (ServiceConfig as new () => Config));
   const stopTracing = await startTracing(options.app, config.otlpEndpoint);
-  const connection = await connect(options.app, config);
+  const name = `broomwagon-${options.app}`;
+  const connection = await connectNats({ ...config.natsConfig(), name, startDeadlineMs: config.startDeadlineMs });
   try {
     return await start(appModule, options, config, connection, stopTracing);
   } catch (error) {
@@ -174,7 +175,7 @@ async function start<Config extends ServiceConfig>(
   application.useLogger(application.get(PinoLogger));
   const logger = new Logger(options.app);
   attachTransport(application, transport);
-  checkHandlers(options, transport);
+  assertHandlersComplete(options.app, transport.registeredPatterns());
   await application.init();
   await application.startAllMicroservices();
   await application.listen(config.httpPort, config.httpHost);
@@ -215,16 +216,6 @@ async function shutDown(
     logger.log('stopped');
   } finally {
     clearTimeout(deadline);
-  }
-}
-
-function connect(app: string, config: ServiceConfig): Promise<MessagingConnection> {
-  return connectNats({ ...config.natsConfig(), name: `broomwagon-${app}`, startDeadlineMs: config.startDeadlineMs });
-}
-
-function checkHandlers({ app }: Pick<BootstrapOptions, 'app'>, transport: NatsTransport): void {
-  if (ownsOperations(app)) {
-    assertHandlersComplete(app as AppName, transport.registeredPatterns());
   }
 }
 

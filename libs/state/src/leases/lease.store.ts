@@ -9,6 +9,7 @@ import type {
   TransferLeaseRequest,
 } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
+import { pagesOf } from '../library/lists';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 import { grantedOf, type Granted, type Refused, type ServerTable } from './grants';
@@ -114,7 +115,9 @@ export class LeaseStore extends storeOf({
     const { rememberMs } = this.bounds;
     const reply: ReleasedPage = { results: [], answers: [], servers: {}, more: false };
     const pages = await Promise.all(
-      releasePages(items).map((page) => this.runner.run(TRANSITIONS.release, pool, { items: page, rememberMs })),
+      pagesOf(items, RELEASES_PER_CALL).map((page) =>
+        this.runner.run(TRANSITIONS.release, pool, { items: page, rememberMs }),
+      ),
     );
     for (const page of pages) {
       reply.results.push(...page.results);
@@ -147,12 +150,6 @@ const WORK_OF_RESTRICTED = 16;
 const WORK_IN_GROUP = 4;
 /** Leases that one transition returns, in 2 ms. */
 const RELEASES_PER_CALL = 128;
-
-function releasePages(items: readonly ReleaseEntry[]): ReleaseEntry[][] {
-  return Array.from({ length: Math.ceil(items.length / RELEASES_PER_CALL) }, (_, page) =>
-    items.slice(page * RELEASES_PER_CALL, (page + 1) * RELEASES_PER_CALL),
-  );
-}
 
 function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
   const pages: AcquireEntry[][] = [];
