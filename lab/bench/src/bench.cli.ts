@@ -8,6 +8,7 @@ import { benchCoordinator } from './coordinator/coordinator-bench';
 import { benchPayload } from './payload/payload-bench';
 import { benchPlan } from './plan/plan-bench';
 import { benchEvents } from './events/events-bench';
+import { benchGateway } from './gateway/gateway-bench';
 import { benchHungReplica } from './hung/hung-bench';
 import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
@@ -49,6 +50,7 @@ const commands: [string, string, Bench][] = [
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
+  ['gateway', 'the gateway beside a bare pass-through and the engine itself', benchGateway],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {

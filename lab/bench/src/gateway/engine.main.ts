@@ -1,0 +1,113 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { answerParent } from '../child';
+
+/** What an engine has done so far. */
+export interface EngineCounts {
+  port: number;
+  /** Responses that are streaming. */
+  streams: number;
+  /** Tokens that all responses together were sent. */
+  tokens: number;
+}
+
+/** `/generate` of SGLang; `bench` is a field that routers pass through unread. */
+interface Body {
+  rid?: string;
+  stream?: boolean;
+  return_logprob?: boolean;
+  sampling_params: { max_new_tokens: number };
+  /** Absent: all tokens are sent at once. */
+  bench?: { chunksPerSecond: number; tokensPerChunk: number };
+}
+
+interface Stream {
+  body: Body;
+  response: ServerResponse;
+  made: number;
+  dueMs: number;
+}
+
+const INFO = {
+  model_path: 'bench',
+  context_length: 1_000_000,
+  instance_id: 'bench',
+  incremental_streaming_output: true,
+};
+const TICK_MS = 5;
+const streams = new Set<Stream>();
+let tokens = 0;
+
+function answerOf({ rid, return_logprob: hasLogprobs, sampling_params: { max_new_tokens: all } }: Body, from: number) {
+  return (to: number): string => {
+    const ids = Array.from({ length: to - from }, (_, index) => 1_000 + ((from + index) % 100_000));
+    tokens += ids.length;
+    return JSON.stringify({
+      text: ' word'.repeat(ids.length),
+      output_ids: ids,
+      meta_info: {
+        id: rid,
+        finish_reason: to < all ? null : { type: 'length', length: all },
+        prompt_tokens: 4,
+        completion_tokens: to,
+        cached_tokens: 0,
+        weight_version: '1',
+        ...(hasLogprobs && { output_token_logprobs: ids.map((id) => [-0.123_456_78, id, null]) }),
+      },
+    });
+  };
+}
+
+function generate(body: Body, response: ServerResponse): void {
+  const { stream, bench, sampling_params: sampling } = body;
+  if (!stream) {
+    response.writeHead(200, { 'content-type': 'application/json' }).end(answerOf(body, 0)(sampling.max_new_tokens));
+    return;
+  }
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  if (bench === undefined) {
+    response.end(`data: ${answerOf(body, 0)(sampling.max_new_tokens)}\n\ndata: [DONE]\n\n`);
+    return;
+  }
+  // Streams begin at different times, so that their chunks are not all sent together.
+  const dueMs = performance.now() + Math.random() * (1_000 / bench.chunksPerSecond);
+  const one: Stream = { body, response, made: 0, dueMs };
+  streams.add(one);
+  response.once('close', () => streams.delete(one));
+  response.flushHeaders();
+}
+
+setInterval(() => {
+  const now = performance.now();
+  for (const stream of streams) {
+    if (stream.dueMs > now) continue;
+    const { chunksPerSecond, tokensPerChunk } = stream.body.bench!;
+    stream.dueMs += 1_000 / chunksPerSecond;
+    const all = stream.body.sampling_params.max_new_tokens;
+    const to = Math.min(all, stream.made + tokensPerChunk);
+    stream.response.write(`data: ${answerOf(stream.body, stream.made)(to)}\n\n`);
+    stream.made = to;
+    if (to < all) continue;
+    streams.delete(stream);
+    stream.response.end('data: [DONE]\n\n');
+  }
+}, TICK_MS);
+
+async function bodyOf(request: IncomingMessage): Promise<Body> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return JSON.parse(Buffer.concat(chunks).toString()) as Body;
+}
+
+const server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
+  if (request.url === '/generate') void bodyOf(request).then((body) => generate(body, response));
+  else if (request.url === '/get_server_info') response.end(JSON.stringify(INFO));
+  else response.writeHead(request.url === '/abort_request' ? 200 : 404).end();
+});
+
+/** An engine that costs as little as possible: its tokens mean nothing. */
+answerParent<void, EngineCounts>(async () => {
+  if (!server.listening) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', 8_192, resolve));
+  const { port } = server.address() as AddressInfo;
+  return { port, streams: streams.size, tokens };
+});

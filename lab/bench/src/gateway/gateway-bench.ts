@@ -1,0 +1,289 @@
+import { readFileSync } from 'node:fs';
+import { loadavg } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { median, medianRatio, significant } from '../arithmetic';
+import type { Child } from '../child';
+import { cpuSecondsOf } from '../generator/cpu-time';
+import { Progress } from '../progress';
+import type { Stage } from '../stage';
+import { plainTable } from '../table';
+import type { ClientJob, ClientResult } from './client.main';
+import type { EngineCounts } from './engine.main';
+
+const POOL = 'gateway';
+const RATE = 200;
+const IN_FLIGHT = 32;
+/** Responses that stream at 50 tokens a second while CPU is measured. */
+const STREAMING = 100;
+const ROUNDS = 5;
+const QUICK_ROUNDS = 3;
+const MEASURE_MS = 5_000;
+const OPEN_STREAMS = 4_000;
+/** Responses of which the memory for each token is measured. */
+const LONG_RESPONSES = 200;
+const PAGE_BYTES = 4_096;
+const SHORT = JSON.stringify({ input_ids: [11, 12, 13, 14], sampling_params: { max_new_tokens: 16 } });
+const LONG_PROMPT = JSON.stringify({
+  input_ids: Array.from({ length: 120_000 }, (_, index) => 100_000 + (index % 50_000)),
+  sampling_params: { max_new_tokens: 16 },
+});
+
+/** One way to the engine. */
+interface Way {
+  name: string;
+  port: number;
+  processId: number;
+}
+
+interface WayResults extends Way {
+  p50Ms: number[];
+  p99Ms: number[];
+  perCoreSecond: number[];
+  longPromptMs: number[];
+  streamedMicroseconds: number[];
+  collectedMicroseconds: number[];
+}
+
+/** The processes of the benchmark, and what is measured of them. */
+class GatewayLoad {
+  constructor(
+    readonly engine: Child<void, EngineCounts>,
+    readonly client: Child<ClientJob, ClientResult>,
+  ) {}
+
+  async latency({ port }: Way): Promise<ClientResult> {
+    return whole(
+      await this.client.ask({ kind: 'rate', url: urlOf(port), body: SHORT, perSecond: RATE, ms: MEASURE_MS }),
+    );
+  }
+
+  /** CPU seconds of the way for each request. */
+  async cpuPerRequest({ port, processId }: Way, body: string, inFlight: number): Promise<number> {
+    const job = { kind: 'closed', url: urlOf(port), body, inFlight, ms: MEASURE_MS, processId } as const;
+    const { completed, cpuSeconds = Number.NaN } = whole(await this.client.ask(job));
+    return cpuSeconds / completed;
+  }
+
+  /** CPU microseconds of the way for each token. */
+  async cpuPerToken({ port, processId }: Way, isStreamed: boolean): Promise<number> {
+    await this.open(port, STREAMING, { stream: isStreamed, chunksPerSecond: 50, tokensPerChunk: 1 });
+    await delay(1_000);
+    const before = { cpu: cpuSecondsOf(processId), ...(await this.engine.ask()) };
+    await delay(MEASURE_MS);
+    const after = { cpu: cpuSecondsOf(processId), ...(await this.engine.ask()) };
+    await this.close();
+    return ((after.cpu - before.cpu) * 1e6) / (after.tokens - before.tokens);
+  }
+
+  /** Begins responses, and waits until the engine streams all of them. */
+  async open(
+    port: number,
+    count: number,
+    { stream, ...bench }: { stream: boolean; chunksPerSecond: number; tokensPerChunk: number },
+  ): Promise<void> {
+    const sampling = { max_new_tokens: 60_000 };
+    const prompt = { input_ids: [11, 12, 13, 14], return_logprob: true };
+    const body = JSON.stringify({ ...prompt, sampling_params: sampling, stream, bench });
+    await this.client.ask({ kind: 'open', port, body, count });
+    await this.until(count);
+  }
+
+  async close(): Promise<void> {
+    whole(await this.client.ask({ kind: 'close' }));
+    await this.until(0);
+  }
+
+  private async until(streams: number): Promise<void> {
+    const endsAtMs = performance.now() + 120_000;
+    for (let now = -1; now !== streams; now = (await this.engine.ask()).streams) {
+      if (performance.now() > endsAtMs) throw new Error(`The engine has ${now} streams instead of ${streams}`);
+      await delay(100);
+    }
+  }
+}
+
+/** `bench gateway`: the gateway, a bare pass-through and the engine itself, with the same requests in turn. */
+export async function benchGateway(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
+  await stage.start((line) => console.error(line));
+  const load = new GatewayLoad(stage.child('gateway/engine.main.js'), stage.child('gateway/client.main.js'));
+  const ways = await startWays(stage, load.engine);
+  const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
+  const progress = new Progress(rounds + 3);
+  progress.step('warming up');
+  for (const way of ways.slice(0, 2)) await load.cpuPerRequest(way, SHORT, IN_FLIGHT);
+  for (let round = 0; round < rounds; round++) {
+    progress.step(`round ${round + 1}`);
+    for (const way of ways) await measure(load, way);
+  }
+  const [gateway, passThrough, direct] = ways as [WayResults, WayResults, WayResults];
+  progress.step('memory of tokens');
+  const bytesPerToken = await memoryPerToken(load, gateway);
+  progress.step('open streams');
+  const memory = await memoryPerStream(load, gateway);
+  progress.end();
+
+  const over = (of: (way: WayResults) => number[]) => significant(medianRatio(of(gateway), of(passThrough)), 3);
+  const added = (of: (way: WayResults) => number[]) =>
+    significant(median(of(gateway).map((value, round) => value - of(direct)[round]!)), 3);
+  const report = {
+    loadAverage: loadavg()[0]!,
+    addedP50Ms: added(({ p50Ms }) => p50Ms),
+    addedP99Ms: added(({ p99Ms }) => p99Ms),
+    overPassThrough: over(({ perCoreSecond }) => perCoreSecond),
+    longPromptCpuOverPassThrough: over(({ longPromptMs }) => longPromptMs),
+    tokenCpuOverPassThrough: over(({ streamedMicroseconds }) => streamedMicroseconds),
+    // The pass-through cannot collect: its streamed token is the comparison.
+    collectedCpuOverPassThrough: significant(
+      medianRatio(gateway.collectedMicroseconds, passThrough.streamedMicroseconds),
+      3,
+    ),
+    streams: memory.streams,
+    bytesPerStream: memory.bytes,
+    residentBytesPerStream: memory.residentBytes,
+    bytesPerToken,
+    ways: ways.map(({ port: _port, processId: _id, ...results }) => results),
+  };
+  return { report, text: `${tableOf(ways)}\n\n${summaryOf(report)}` };
+}
+
+async function startWays(stage: Stage, engine: Child<void, EngineCounts>): Promise<WayResults[]> {
+  const { redis } = stage.services;
+  const { port: enginePort } = await engine.ask();
+  await stage.startApp('load-balancer', 'balancer', [POOL], redis);
+  const processId = await stage.startApp('gateway', 'gateway', [POOL], redis, {
+    POOL,
+    API_KEYS: 'off',
+    HTTP_HOST: '127.0.0.1',
+    INCREMENTAL_STREAMS: 'true',
+    ENGINE_MAX_INFLIGHT: '100000',
+    ENGINE_MAX_STREAMS: '8192',
+    // Without a limit of the young generation above the default: it would be counted as memory of streams.
+    NODE_OPTIONS: `--require ${join(__dirname, 'collect-garbage.js')}`,
+  });
+  const port = stage.port('gateway');
+  const added = await fetch(`${urlOf(port)}/add_worker?url=${urlOf(enginePort)}`, { method: 'POST' });
+  if (added.status !== 200) throw new Error(`The engine was not added: ${await added.text()}`);
+  const passThrough = stage.child<{ engine: string }, { port: number }>('gateway/pass-through.main.js');
+  const passThroughPort = (await passThrough.ask({ engine: urlOf(enginePort) })).port;
+  const way = (name: string, where: { port: number; processId: number }): WayResults => ({
+    name,
+    ...where,
+    p50Ms: [],
+    p99Ms: [],
+    perCoreSecond: [],
+    longPromptMs: [],
+    streamedMicroseconds: [],
+    collectedMicroseconds: [],
+  });
+  return [
+    way('gateway', { port, processId }),
+    way('pass-through', { port: passThroughPort, processId: passThrough.processId }),
+    way('engine itself', { port: enginePort, processId: engine.processId }),
+  ];
+}
+
+async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
+  const { p50Ms, p99Ms } = await load.latency(way);
+  way.p50Ms.push(p50Ms!);
+  way.p99Ms.push(p99Ms!);
+  // The CPU time of the engine is not of interest.
+  if (way.name === 'engine itself') return;
+  way.perCoreSecond.push(1 / (await load.cpuPerRequest(way, SHORT, IN_FLIGHT)));
+  way.longPromptMs.push(1_000 * (await load.cpuPerRequest(way, LONG_PROMPT, 2)));
+  way.streamedMicroseconds.push(await load.cpuPerToken(way, true));
+  if (way.name === 'gateway') way.collectedMicroseconds.push(await load.cpuPerToken(way, false));
+}
+
+/** Memory that grows with each token of responses that are collected: id, log probability and five characters. */
+async function memoryPerToken(load: GatewayLoad, gateway: Way): Promise<number> {
+  await load.open(gateway.port, LONG_RESPONSES, { stream: false, chunksPerSecond: 5, tokensPerChunk: 64 });
+  await delay(2_000);
+  const before = { ...(await memoryOf(gateway)), ...(await load.engine.ask()) };
+  await delay(20_000);
+  const after = { ...(await memoryOf(gateway)), ...(await load.engine.ask()) };
+  await load.close();
+  return significant((after.bytes - before.bytes) / (after.tokens - before.tokens), 3);
+}
+
+async function memoryPerStream(load: GatewayLoad, gateway: Way) {
+  const before = await memoryOf(gateway);
+  await load.open(gateway.port, OPEN_STREAMS, { stream: true, chunksPerSecond: 0.5, tokensPerChunk: 1 });
+  // Each has received a chunk.
+  await delay(6_000);
+  const { streams } = await load.engine.ask();
+  const after = await memoryOf(gateway);
+  await load.close();
+  return {
+    streams,
+    bytes: Math.round((after.bytes - before.bytes) / streams),
+    residentBytes: Math.round((after.residentBytes - before.residentBytes) / streams),
+  };
+}
+
+/** Memory of a process after a collection of garbage: of objects and buffers, and all of it. */
+async function memoryOf({ port, processId }: Way): Promise<{ bytes: number; residentBytes: number }> {
+  process.kill(processId, 'SIGUSR2');
+  await delay(1_000);
+  process.kill(processId, 'SIGUSR2');
+  await delay(500);
+  const page = await (await fetch(`${urlOf(port)}/metrics`)).text();
+  const value = (name: string): number => Number(new RegExp(`^\\w*${name}(?:{.*})? (\\S+)$`, 'm').exec(page)?.[1]);
+  const pages = Number(readFileSync(`/proc/${processId}/statm`, 'latin1').split(' ')[1]);
+  return {
+    bytes: value('nodejs_heap_size_used_bytes') + value('nodejs_external_memory_bytes'),
+    residentBytes: pages * PAGE_BYTES,
+  };
+}
+
+/** @throws Error if a request or a connection failed */
+function whole(result: ClientResult): ClientResult {
+  if (result.failed > 0) throw new Error(`${result.failed} requests failed`);
+  return result;
+}
+
+const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
+
+function tableOf(ways: WayResults[]): string {
+  const cell = (values: number[], digits: number) => (values.length === 0 ? '' : median(values).toFixed(digits));
+  const head = [
+    '',
+    'p50 ms',
+    'p99 ms',
+    'requests per core-second',
+    'CPU ms, 120,000 ids',
+    'CPU us per token, streamed',
+    'collected',
+  ];
+  return plainTable(
+    head,
+    ways.map((way) => [
+      way.name,
+      cell(way.p50Ms, 2),
+      cell(way.p99Ms, 2),
+      cell(way.perCoreSecond, 0),
+      cell(way.longPromptMs, 2),
+      cell(way.streamedMicroseconds, 1),
+      cell(way.collectedMicroseconds, 1),
+    ]),
+  );
+}
+
+function summaryOf(report: Record<string, unknown>): string {
+  const rows: [string, string, string][] = [
+    [`added p50 at ${RATE}/s, ms`, 'addedP50Ms', 'at most 2'],
+    ['added p99, ms', 'addedP99Ms', 'at most 10'],
+    ['requests per core-second over the pass-through', 'overPassThrough', 'at least 0.5'],
+    ['CPU of a prompt of 120,000 ids over it', 'longPromptCpuOverPassThrough', ''],
+    ['CPU per streamed token over it', 'tokenCpuOverPassThrough', 'at most 1.3'],
+    ['CPU per collected token over its streamed one', 'collectedCpuOverPassThrough', 'at most 0.65'],
+    ['open streams', 'streams', '4,000'],
+    ['bytes per stream', 'bytesPerStream', 'at most 40,000'],
+    ['the same, resident memory', 'residentBytesPerStream', ''],
+    ['bytes per token kept', 'bytesPerToken', 'at most 16'],
+  ];
+  return plainTable(
+    ['', 'measured', 'target'],
+    rows.map(([what, name, target]) => [what, String(report[name]), target]),
+  );
+}
