@@ -14,13 +14,21 @@ export class GatewayMetrics {
     ['outcome'],
   );
   readonly running = this.metrics.gauge('gateway_generations_running', 'Generations that run');
+  readonly unread = this.metrics.gauge(
+    'gateway_generations_unread',
+    'Generations whose client has disconnected and may repeat its request',
+  );
   readonly tokens = this.metrics.counter('tokens_generated_total', 'Tokens received from engines');
   readonly continued = this.metrics.counter(
     'gateway_continued_total',
     'Calls of engines that ended early and were continued, by cause',
     ['cause'],
   );
-  readonly joined = this.metrics.counter('gateway_joined_total', 'Requests that joined a live generation by its id');
+  readonly joined = this.metrics.counter(
+    'gateway_joined_total',
+    'Repeats that joined the generation of their first request, by what identified them: id, idempotency-key, session',
+    ['identity'],
+  );
 
   constructor(private readonly metrics: Metrics) {}
 }

@@ -6,6 +6,7 @@ import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { Generation, type GenerationInput } from './generation';
 import { GenerationRunner } from './generation-runner';
+import type { RepeatIdentity } from './repeat-identity';
 
 /** How long an abort of an id that no generation has is remembered, milliseconds. */
 const REMEMBERED_MS = 60_000;
@@ -27,24 +28,25 @@ export interface AbortTarget {
 /** What a client asks for, and under which id. */
 export interface OpenRequest {
   id: string;
-  isOwnId: boolean;
   tokenId: string;
-  /** Identifies the contents: a repeat has the same. Needed with an id of the client. */
-  digest?: string;
+  /** What identifies repeats of the request; absent: only its connection. */
+  repeat?: RepeatIdentity;
 }
 
 interface Entry {
   generation: Generation;
-  digest?: string;
   /** Responses that wait for it. */
   readers: number;
   /** A reader has got all of it. */
   isDelivered: boolean;
-  /** Ends a generation without readers. */
+  /** Ends a generation without readers; undefined while it has readers. */
   timer?: NodeJS.Timeout;
 }
 
-/** The generations of this replica by their ids, and the aborts that arrived before their generation. */
+/**
+ * The generations of this replica by what identifies their repeats, and the aborts that arrived before their
+ * generation.
+ */
 @Injectable()
 export class GenerationRegistry {
   private readonly entries = new Map<string, Entry>();
@@ -68,19 +70,20 @@ export class GenerationRegistry {
   }
 
   /**
-   * Begins a generation, or joins the one that has this id. Each call needs a call of {@link leave}.
+   * Begins a generation, or joins that of the request which this one repeats. Each call needs a call of {@link leave}.
    * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, IDEMPOTENCY_KEY_REUSED
    */
-  open({ id, isOwnId, tokenId, digest }: OpenRequest, input: GenerationInput): Generation {
-    const key = keyOf(tokenId, id);
-    const known = this.entries.get(key);
-    if (known !== undefined) return this.join(known, digest);
+  open({ id, tokenId, repeat: identity }: OpenRequest, input: GenerationInput): Generation {
+    const known = identity && this.entries.get(keyOf(tokenId, identity.key));
+    if (known !== undefined && isRepeated(known, identity!)) return this.join(known, identity!);
+    // A second sample of the same session: its repeats cannot be told from those of the first.
+    const repeat = known === undefined ? identity : undefined;
     if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
     if (this.running.size >= this.config.maxGenerations) {
       throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
     }
-    const generation = new Generation(id, isOwnId, tokenId, input);
-    this.entries.set(key, { generation, digest, readers: 1, isDelivered: false });
+    const generation = new Generation(id, tokenId, input, repeat);
+    this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
     this.metrics.running.set(this.running.size);
     const aborted = this.takeAbort(tokenId, id);
@@ -97,7 +100,7 @@ export class GenerationRegistry {
    * @param isDelivered the reader has got the whole response
    */
   leave(generation: Generation, isDelivered: boolean): void {
-    const key = keyOf(generation.tokenId, generation.id);
+    const key = entryKeyOf(generation);
     const entry = this.entries.get(key);
     if (entry?.generation !== generation) return;
     entry.readers -= 1;
@@ -105,10 +108,12 @@ export class GenerationRegistry {
     if (entry.readers > 0) return;
     const end = (): void => {
       this.entries.delete(key);
+      this.endWait(entry);
       generation.stop('abort');
     };
-    if (entry.isDelivered || !generation.isOwnId) end();
-    else entry.timer = setTimeout(end, this.config.rejoinMs).unref();
+    if (entry.isDelivered || generation.repeat === undefined) return end();
+    entry.timer = setTimeout(end, this.config.rejoinMs).unref();
+    this.metrics.unread.inc();
   }
 
   /** Stops the generations that are meant. @returns their number */
@@ -149,14 +154,21 @@ export class GenerationRegistry {
     while (this.running.size > 0) await once(this.ends, 'end');
   }
 
-  private join(entry: Entry, digest: string | undefined): Generation {
-    if (entry.digest !== digest) {
+  private join(entry: Entry, { kind, digest }: RepeatIdentity): Generation {
+    if (entry.generation.repeat!.digest !== digest) {
       throw new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'The id belongs to a running request with another body');
     }
-    clearTimeout(entry.timer);
+    this.endWait(entry);
     entry.readers += 1;
-    this.metrics.joined.inc();
+    this.metrics.joined.inc({ identity: kind });
     return entry.generation;
+  }
+
+  private endWait(entry: Entry): void {
+    if (entry.timer === undefined) return;
+    clearTimeout(entry.timer);
+    entry.timer = undefined;
+    this.metrics.unread.dec();
   }
 
   private onEnd(generation: Generation): void {
@@ -172,6 +184,19 @@ export class GenerationRegistry {
       return untilMs > Date.now();
     });
   }
+}
+
+/** Generations without an identity are found by none. */
+function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
+  return keyOf(tokenId, repeat?.key ?? uid);
+}
+
+/**
+ * Whether a request is a repeat of the one that has the same identity. A session may ask for several samples of one
+ * prompt at the same time: while the client reads the first, an equal request is another sample.
+ */
+function isRepeated({ readers }: Entry, { kind, isRepeat }: RepeatIdentity): boolean {
+  return kind !== 'session' || readers === 0 || isRepeat;
 }
 
 /** Without a key: an abort of every key. */

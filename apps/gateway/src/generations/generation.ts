@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
+import type { RepeatIdentity } from './repeat-identity';
 import { TokenLog } from './token-log';
 
 /** What a dialect has read from a request. */
@@ -62,13 +63,13 @@ export class Generation {
 
   /**
    * @param id of the client, else made here; `rid` of SGLang
-   * @param isOwnId the client has chosen the id, and may repeat the request with it
+   * @param repeat what identifies repeats of the request; absent: they cannot be recognized
    */
   constructor(
     readonly id: string,
-    readonly isOwnId: boolean,
     readonly tokenId: string,
     readonly input: GenerationInput,
+    readonly repeat?: RepeatIdentity,
   ) {
     const { sampling, keepsStop } = input;
     this.tokens = new TokenLog(sampling.stop ?? [], keepsStop);

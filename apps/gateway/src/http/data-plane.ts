@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
-import { BroomwagonError, httpStatusOf, includesRole, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
 import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
@@ -74,7 +74,11 @@ export class DataPlane {
       ? { tokenId: '', role: 'client' }
       : await this.keys.identify(request.headers.authorization);
     if (!includesRole(caller.role, role)) throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}`);
-    if (session !== undefined) caller.sessionId = decodeURIComponent(session);
+    if (session !== undefined) {
+      const id = decodeURIComponent(session);
+      if ((caller.sessionId ?? id) !== id) throw invalidField('session', 'of the path is not that of the key');
+      caller.sessionId = id;
+    }
     const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes);
     const { object: body = {}, digest = () => '' } = read ?? {};
     await route.answer({ ...exchange, pathId, caller, body, digest });

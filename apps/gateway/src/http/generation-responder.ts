@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Generation, GenerationInput } from '../generations/generation';
 import { GenerationRegistry } from '../generations/generation-registry';
+import { repeatIdentityOf } from '../generations/repeat-identity';
 import { BEGIN, type Format } from './format';
 import { setHeaders } from './generation-headers';
 import type { Exchange } from './route';
@@ -25,7 +26,7 @@ export class GenerationResponder {
 
   /** @throws BroomwagonError the error that ended a generation, if nothing was sent */
   async respond(
-    { response, caller, digest }: Exchange,
+    { request: { headers }, response, caller, digest }: Exchange,
     { id, isOwnId, stream, inputs }: GenerationRequest,
     format: Format,
   ): Promise<void> {
@@ -35,10 +36,12 @@ export class GenerationResponder {
     response.once('close', () => {
       for (const generation of generations) this.generations.leave(generation, response.writableFinished);
     });
-    const asked = { isOwnId, tokenId: caller.tokenId, digest: isOwnId ? digest() : undefined };
+    const { sessionId } = inputs[0]!.placement;
+    const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
     for (const [index, input] of inputs.entries()) {
-      const choiceId = inputs.length === 1 ? id : `${id}-${index}`;
-      generations.push(this.generations.open({ ...asked, id: choiceId }, input));
+      const end = inputs.length === 1 ? '' : `-${index}`;
+      const choice = { id: id + end, tokenId: caller.tokenId, repeat: repeat && { ...repeat, key: repeat.key + end } };
+      generations.push(this.generations.open(choice, input));
     }
     if (stream) return new StreamWriter(generations, response, format).run();
     await Promise.all(generations.map((generation) => succeeded(generation, response)));

@@ -1,23 +1,22 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { idPart, invalidField, type Integer } from '@broomwagon/contracts';
+import { idFault, idPart, invalidField, type Integer, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
 import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
+import { utf8Of } from './read-fields';
 
-/**
- * Session, group, priority and weight gates of a request, by its headers. The session is, in this order: of the path
- * or key (`caller`), a header, the field `session_id` of the body.
- * @throws BroomwagonError VALIDATION_FAILED
- */
+/** Headers that name the session. */
+const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
+
+/** Session, group, priority and weight gates of a request, by its headers. @throws BroomwagonError VALIDATION_FAILED */
 export function placementOf(
   headers: IncomingHttpHeaders,
   caller: Caller,
   bodySession: unknown,
 ): Omit<LeaseRequest, 'requestId'> {
-  const session = caller.sessionId ?? textOf(headers, 'x-session-id') ?? textOf(headers, 'x-smg-routing-key');
   const job = textOf(headers, 'x-broomwagon-job');
   const group = textOf(headers, 'x-broomwagon-group');
   return {
-    sessionId: session ?? (typeof bodySession === 'string' && bodySession !== '' ? bodySession : undefined),
+    sessionId: sessionOf(headers, caller, bodySession),
     // Groups of two jobs may have one name, and share a pool.
     groupId: group === undefined ? undefined : `${idPart(job ?? '')}/${idPart(group)}`,
     priority: integerOf(headers, 'x-broomwagon-priority'),
@@ -27,10 +26,37 @@ export function placementOf(
   };
 }
 
-/** The value of a header; undefined if it is absent or empty. */
+/**
+ * The session of a request: of its path or key (`caller`), of headers, of the field `session_id`. All that are given
+ * must be the same: a request with two of them would be a turn of the wrong session.
+ */
+function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
+  const given: [string, unknown][] = [
+    ['session', caller.sessionId],
+    ...SESSION_HEADERS.map((name): [string, unknown] => [name, textOf(headers, name)]),
+    ['session_id', bodySession],
+  ];
+  let session: string | undefined;
+  for (const [field, value] of given) {
+    if (value === undefined || value === '') continue;
+    session ??= checkedSession(value, field);
+    if (value !== session) throw invalidField(field, 'names another session than the rest of the request');
+  }
+  return session;
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED */
+export function checkedSession(value: unknown, field: string): string {
+  if (typeof value !== 'string') throw invalidField(field, 'must be a text');
+  const fault = idFault(value, MAX_COMPOSED_ID_BYTES, 'composed');
+  if (fault !== undefined) throw invalidField(field, fault);
+  return value;
+}
+
+/** The value of a header as UTF-8; undefined if it is absent or empty. */
 export function textOf(headers: IncomingHttpHeaders, name: string): string | undefined {
   const value = headers[name];
-  return typeof value === 'string' && value !== '' ? value : undefined;
+  return typeof value === 'string' && value !== '' ? utf8Of(value) : undefined;
 }
 
 function integerOf(headers: IncomingHttpHeaders, name: string): Integer | undefined {

@@ -71,3 +71,8 @@ export function isSet(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
   return Boolean(value);
 }
+
+/** Node reads each byte of a header as a character. */
+export function utf8Of(header: string): string {
+  return Buffer.from(header, 'latin1').toString('utf8');
+}

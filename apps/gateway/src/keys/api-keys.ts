@@ -2,9 +2,10 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Role } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
+import { utf8Of } from '../http/read-fields';
 
 /** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set nothing but their key. */
-const BEARER = /^Bearer ([\w-]{1,128})(?:\.([\x21-\x7e]{1,128}))?$/i;
+const BEARER = /^Bearer ([\w-]{1,128})(?:\.(.+))?$/i;
 
 /** Who calls, by its key. */
 export interface Caller {
@@ -28,7 +29,8 @@ export class ApiKeys {
 
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
   async identify(authorization: string | undefined): Promise<Caller> {
-    const [, token, sessionId] = BEARER.exec(authorization ?? '') ?? [];
+    const [, token, session] = BEARER.exec(authorization ?? '') ?? [];
+    const sessionId = session && utf8Of(session);
     if (this.config.apiKeys === 'off') return { tokenId: '', role: 'admin', sessionId };
     const key = token && (await this.cache.find(token, () => this.credentials.find(token)));
     if (!key) throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');

@@ -68,7 +68,7 @@ export function readGenerateRequest(
     !UNCONTINUED_FIELDS.some((name) => isSet(others[name])) &&
     !(typeof others.logprob_start_len === 'number' && others.logprob_start_len >= 0);
   return {
-    ...idOf(rid, 'rid'),
+    ...idOf(rid ?? textOf(headers, 'x-request-id'), 'rid'),
     stream: stream === true,
     inputs: [
       {
