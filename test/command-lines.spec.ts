@@ -13,15 +13,17 @@ const balancer = 'dist/apps/load-balancer/src/main.js';
 it.each<[string, string[], number, RegExp, Record<string, string>?]>([
   [
     'audit of a Redis that is away',
-    [audit, '--pool', 'p', '--redis', `redis://:secret@${NOWHERE}`],
+    [audit, '--pool', 'p'],
     2,
     /check that Redis runs at/,
+    { REDIS_URL: `redis://:secret@${NOWHERE}` },
   ],
   [
     'audit of a pool that is not there',
-    [audit, '--pool', `${testPool().pool}-typo`, '--redis', testRedisUrl()],
+    [audit, '--pool', `${testPool().pool}-typo`],
     2,
     /no pool .*-typo/,
+    { REDIS_URL: testRedisUrl() },
   ],
   ['a service with an argument', [worker, '--concurrency', '3'], 2, /unknown argument '--concurrency'.*environment/],
   ['a service without NATS', [worker], 1, /check that NATS runs at the address of NATS_URL/],

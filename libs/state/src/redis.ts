@@ -101,6 +101,12 @@ function connectCluster(options: RedisConnectionOptions, address: RedisAddress):
   });
 }
 
+/** The time of a Redis, milliseconds since 1970. @throws Error of Redis */
+export async function timeOf(redis: RedisClient): Promise<number> {
+  const [seconds, microseconds] = await redis.time();
+  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
+}
+
 /** The answer to a command that is no transition. @throws BroomwagonError UNAVAILABLE */
 export async function answerOf<T>(answer: Promise<T>, from = 'Redis'): Promise<T> {
   try {

@@ -1,20 +1,16 @@
 import { invalidField, type RebalanceSettings } from '@broomwagon/contracts';
-import { checkTiers, DEFAULT_TIERS } from '@broomwagon/policies';
+import { checkTiers, TIER_COST_DEFAULTS } from '@broomwagon/policies';
 
 /** Off by default; the engine is a 7B model on one device. */
 export const REBALANCE_DEFAULTS: RebalanceSettings = {
+  ...TIER_COST_DEFAULTS,
   version: 0,
   mode: 'off',
   policy: 'tier-cost',
-  tiers: [...DEFAULT_TIERS],
+  tiers: [...TIER_COST_DEFAULTS.tiers],
   stepBaseSeconds: 0.0085,
   stepPerSequenceSeconds: 0.00004,
   prefillTokensPerSecond: 20_000,
-  minGainRatio: 2,
-  pauseSeconds: 0,
-  maxMovesPerRequest: 2,
-  minMoveIntervalMs: 60_000,
-  minRemainingTokens: 256,
   movesDrained: true,
   minPlanIntervalMs: 5_000,
   planIntervalMs: 60_000,

@@ -1,3 +1,4 @@
+import type { RebalanceSettings } from '@broomwagon/contracts';
 import { kvTokensOf, moveCost, type MoveCostModel } from './move-cost';
 import type { Victim } from './place-victims';
 import type { PlannedServer } from './planned-server';
@@ -6,19 +7,10 @@ import type { StepModel } from './tier-gain';
 import { DEFAULT_TIERS } from './tiers';
 
 /** Parameters of {@link planTierCost}; README.md describes when to change them. */
-export interface TierCostOptions extends MoveCostModel, StepModel {
-  /** Descending. Default {@link DEFAULT_TIERS}. */
+export interface TierCostOptions
+  extends MoveCostModel, StepModel, Partial<Omit<Pick<RebalanceSettings, keyof typeof TIER_COST_DEFAULTS>, 'tiers'>> {
+  /** Descending. */
   tiers?: readonly number[];
-  /** The gain must be more than this many times the longest stall. Default 2. */
-  minGainRatio?: number;
-  /** Wall time that carrying out a plan costs all servers, whatever it moves, seconds. Default 0. */
-  pauseSeconds?: number;
-  /** Moves of one request at most; drains do not mind them. Default 2. */
-  maxMovesPerRequest?: number;
-  /** A request stays at least this long where it was moved to, milliseconds. Default 60,000. */
-  minMoveIntervalMs?: number;
-  /** A running request with less to make stays. Default 256 tokens. */
-  minRemainingTokens?: number;
 }
 export type TierCostSettings = Required<Omit<TierCostOptions, 'transfer'>> & MoveCostModel;
 

@@ -10,7 +10,7 @@ import {
   type TierCostSettings,
 } from './tier-cost.options';
 import { tierGain } from './tier-gain';
-import { checkSnapshot, checkTiers, highestTier } from './tiers';
+import { checkTiers, highestTier } from './tiers';
 
 /**
  * Plans moves by tier, cost and future: the lowest batch tier for all servers whose gain is worth its moves, all or
@@ -22,7 +22,6 @@ export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptio
   const settings: TierCostSettings = { ...TIER_COST_DEFAULTS, ...options };
   const { tiers } = settings;
   checkTiers(tiers);
-  checkSnapshot(snapshot);
   const servers = snapshot.servers.map((server) => new PlannedServer(server));
   const staying = servers.filter(({ server }) => !server.leaving);
   const tierBefore = highestTier(servers, tiers);

@@ -5,7 +5,7 @@ import type {
   RebalanceServer,
   RebalanceSnapshot,
 } from './rebalance.types';
-import { checkSnapshot, checkTiers, DEFAULT_TIERS, tierOf } from './tiers';
+import { checkTiers, DEFAULT_TIERS, tierOf } from './tiers';
 
 /** Input of the published algorithm for one server. */
 export interface RankState {
@@ -135,7 +135,6 @@ function placeRunning(allDonors: readonly Donor[], allReceivers: readonly Receiv
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOptions = {}): RebalancePlan {
-  checkSnapshot({ servers });
   const { tiers = DEFAULT_TIERS } = options;
   const queues = servers.map(victimQueue);
   const ranks = servers.map(({ requests, otherCalls = 0, kvUse = 0 }): RankState => {

@@ -1,5 +1,4 @@
 import { invalidField } from '@broomwagon/contracts';
-import type { RebalanceSnapshot } from './rebalance.types';
 
 /** Batch sizes for which engines have captured graphs, the largest first. */
 export const DEFAULT_TIERS: readonly number[] = [64, 32, 16, 8, 4];
@@ -15,18 +14,6 @@ export function checkTiers(tiers: readonly number[]): void {
           ? 'must be sorted, the largest first, each once'
           : undefined;
   if (problem !== undefined) throw invalidField('tiers', problem);
-}
-
-/** Counts and sizes from which no plan can be made. @throws BroomwagonError VALIDATION_FAILED */
-export function checkSnapshot({ servers }: RebalanceSnapshot): void {
-  for (const { serverId, capacity, kvCapacityTokens = 0, otherCalls = 0, otherKvTokens = 0, requests } of servers) {
-    const isPossible =
-      [capacity, kvCapacityTokens, otherCalls, otherKvTokens].every((size) => size >= 0) &&
-      requests.every((one) => one.promptTokens >= 0 && one.madeTokens >= 0 && one.remainingTokens >= 0);
-    if (!isPossible) {
-      throw invalidField('servers', `Server ${serverId} has a negative count or size`);
-    }
-  }
 }
 
 /** The smallest tier that holds the batch; above the largest the batch itself, since it runs without a graph. */

@@ -1,4 +1,5 @@
 import { Logger } from '@nestjs/common';
+import { timeOf } from '../redis';
 import { primariesOf, type RedisClient } from '../redis-cluster';
 import { theLibrary } from './function-runner';
 import type { ReplicaMarks } from './schema-version';
@@ -53,8 +54,7 @@ export class LibraryUpkeep {
   async review(): Promise<void> {
     await this.marks?.write();
     const { name } = theLibrary();
-    const [seconds] = await this.redis.time();
-    const nowMs = Number(seconds) * 1_000;
+    const nowMs = await timeOf(this.redis);
     await this.redis.zadd(LIBRARIES_KEY, nowMs, name);
     for (const unused of await this.redis.zrangebyscore(LIBRARIES_KEY, '-inf', nowMs - this.unusedAfterMs)) {
       for (const primary of primariesOf(this.redis)) {

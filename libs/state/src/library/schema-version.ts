@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
+import { timeOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
@@ -46,7 +47,7 @@ export class ReplicaMarks {
 
   /** Writes the mark of this replica, and forgets those of replicas that have stopped. @throws Error of Redis */
   async write(): Promise<void> {
-    const nowMs = await this.nowMs();
+    const nowMs = await timeOf(this.redis);
     await this.redis.zadd(this.key, nowMs, this.mark);
     await this.redis.zremrangebyscore(this.key, '-inf', nowMs - REPLICA_LIVES_MS);
   }
@@ -58,7 +59,7 @@ export class ReplicaMarks {
 
   /** @throws BroomwagonError SCHEMA_UNSUPPORTED: a live replica cannot read what this one writes; or Error of Redis */
   async checkOthers(): Promise<void> {
-    const marks = await this.redis.zrangebyscore(this.key, (await this.nowMs()) - REPLICA_LIVES_MS, '+inf');
+    const marks = await this.redis.zrangebyscore(this.key, (await timeOf(this.redis)) - REPLICA_LIVES_MS, '+inf');
     const readable = this.schemaVersion - 1;
     const older = marks.map((mark) => mark.split('|')).filter(([version]) => Number(version) < readable);
     if (older.length === 0) return;
@@ -67,9 +68,5 @@ export class ReplicaMarks {
       `Live replicas cannot read pools of schema ${this.schemaVersion}, which this replica writes: ${names}. ` +
       `Update them to a release of schema ${readable}, or stop them; a mark counts for ${REPLICA_LIVES_MS / 1_000} s`;
     throw new BroomwagonError('SCHEMA_UNSUPPORTED', message, { details: { own: this.schemaVersion, older: names } });
-  }
-
-  private async nowMs(): Promise<number> {
-    return Number((await this.redis.time())[0]) * 1_000;
   }
 }

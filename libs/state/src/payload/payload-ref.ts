@@ -1,7 +1,6 @@
 import { BroomwagonError, cutText, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwagon/contracts';
 
-export const PAYLOAD_DRIVERS = ['redis', 'file'] as const;
-export type PayloadDriver = (typeof PAYLOAD_DRIVERS)[number];
+export type PayloadDriver = 'redis' | 'file';
 
 /** The name of one payload, as a reference spells it. */
 export interface PayloadName {

@@ -1,7 +1,7 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
 import type { RedisMemory } from '../redis-memory';
-import { answerOf } from '../redis';
+import { answerOf, timeOf } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
 import { groupBy } from '../library/lists';
 import type { PayloadName } from './payload-ref';
@@ -93,9 +93,8 @@ export class RedisPayloadStore extends PayloadStore {
     };
   }
 
-  async nowMs(): Promise<number> {
-    const [seconds = 0, microseconds = 0] = (await available(this.redis.time())).map(Number);
-    return seconds * 1_000 + Math.floor(microseconds / 1_000);
+  nowMs(): Promise<number> {
+    return available(timeOf(this.redis));
   }
 
   protected async setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {

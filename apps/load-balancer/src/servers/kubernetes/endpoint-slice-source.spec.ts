@@ -46,8 +46,8 @@ beforeEach(() => {
 
 const source = (more: object = {}) =>
   new EndpointSliceSource(new KubernetesApi({ url, serviceAccountDir: dir }), {
-    labelSelector: 'app=vllm,role in (actor)',
-    drainMs: 20_000,
+    k8sLabelSelector: 'app=vllm,role in (actor)',
+    k8sDrainMs: 20_000,
     ...more,
   });
 
@@ -102,11 +102,11 @@ it('takes the port of the given name, and https where the port names it', async 
     { name: 'api', port: 8443, appProtocol: 'https' },
   ];
   answer = () => list([slice([['10.0.0.1']], ports)]);
-  expect(await source({ portName: 'api', namespace: 'other' }).engines(SIGNAL)).toEqual([
+  expect(await source({ k8sPortName: 'api', k8sNamespace: 'other' }).engines(SIGNAL)).toEqual([
     { url: 'https://10.0.0.1:8443' },
   ]);
   expect(asked[0]!.url).toContain('/namespaces/other/');
-  expect(await source({ portName: 'none' }).engines(SIGNAL)).toEqual([]);
+  expect(await source({ k8sPortName: 'none' }).engines(SIGNAL)).toEqual([]);
 });
 
 it('quotes the answer of an API server that refuses, and fails without a service account', async () => {
@@ -118,7 +118,7 @@ it('quotes the answer of an API server that refuses, and fails without a service
   answer = () => ({ status: 200, body: 'not json' });
   await expect(source().engines(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
   const api = new KubernetesApi({ url, serviceAccountDir: join(dir, 'nothing') });
-  const nobody = new EndpointSliceSource(api, { labelSelector: 'a', drainMs: 0 });
+  const nobody = new EndpointSliceSource(api, { k8sLabelSelector: 'a', k8sDrainMs: 0 });
   await expect(nobody.engines(SIGNAL)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
 });
 
@@ -129,7 +129,7 @@ it('asks over HTTPS and trusts nothing but the authority of the service account'
   await new Promise<void>((resolve) => secure.listen(0, '127.0.0.1', resolve));
   const access = { url: `https://127.0.0.1:${(secure.address() as AddressInfo).port}`, serviceAccountDir: dir };
   const engines = () =>
-    new EndpointSliceSource(new KubernetesApi(access), { labelSelector: 'a', drainMs: 0 }).engines(SIGNAL);
+    new EndpointSliceSource(new KubernetesApi(access), { k8sLabelSelector: 'a', k8sDrainMs: 0 }).engines(SIGNAL);
   writeFileSync(join(dir, 'ca.crt'), TEST_CERTIFICATE);
   expect(await engines()).toEqual([{ url: 'http://10.0.0.1:8000' }]);
   writeFileSync(join(dir, 'ca.crt'), '');

@@ -17,27 +17,18 @@ interface EndpointSliceList {
   items?: EndpointSlice[];
 }
 
-/** What to look for. */
-export interface EndpointSliceOptions {
-  labelSelector: string;
-  /** Default: the namespace of this pod. */
-  namespace?: string;
-  /** Default: the first port of each slice. */
-  portName?: string;
-  /** What a pod that ends has left for its calls, milliseconds. */
-  drainMs: number;
-}
-
 /**
  * Engines that are pods behind a Kubernetes service: the ready endpoints of the EndpointSlices with certain labels, and
- * those that end, to be drained. A
- * look at the list every time, no watch: it is as fresh as the probes, and nothing can be missed. Needs the right to
- * `list` `endpointslices` of `discovery.k8s.io` in the namespace.
+ * those that end, to be drained. The list is read every time, without a watch: it is as fresh as the probes, and no
+ * change can be missed. Needs the right to `list` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
 export class EndpointSliceSource implements EngineSource {
   constructor(
     private readonly api: KubernetesApi,
-    private readonly options: EndpointSliceOptions,
+    private readonly config: Pick<
+      LoadBalancerConfig,
+      'k8sLabelSelector' | 'k8sNamespace' | 'k8sPortName' | 'k8sDrainMs'
+    >,
   ) {}
 
   /** As configured by K8S_*; the API server is that of the cluster unless another one is named. */
@@ -46,20 +37,15 @@ export class EndpointSliceSource implements EngineSource {
     const port = process.env.KUBERNETES_SERVICE_PORT ?? '443';
     const url = config.k8sApiUrl ?? `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
     const api = new KubernetesApi({ url, serviceAccountDir: config.k8sServiceAccountDir });
-    return new EndpointSliceSource(api, {
-      labelSelector: config.k8sLabelSelector,
-      namespace: config.k8sNamespace,
-      portName: config.k8sPortName,
-      drainMs: config.k8sDrainMs,
-    });
+    return new EndpointSliceSource(api, config);
   }
 
   async engines(signal: AbortSignal): Promise<FoundEngine[]> {
-    const namespace = this.options.namespace ?? (await this.api.namespace());
+    const namespace = this.config.k8sNamespace ?? (await this.api.namespace());
     const found = new Map<string, FoundEngine>();
     let next = '';
     for (let page = 0; page < MOST_PAGES; page++) {
-      const query = new URLSearchParams({ labelSelector: this.options.labelSelector, limit: String(PAGE) });
+      const query = new URLSearchParams({ labelSelector: this.config.k8sLabelSelector, limit: String(PAGE) });
       if (next !== '') query.set('continue', next);
       const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices?${query}`;
       const list = (await this.api.get(path, signal)) as EndpointSliceList;
@@ -75,7 +61,7 @@ export class EndpointSliceSource implements EngineSource {
    * slices.
    */
   private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
-    const { portName } = this.options;
+    const { k8sPortName: portName } = this.config;
     const port = (slice.ports ?? []).find(({ name }) => portName === undefined || name === portName);
     if (!port?.port) return;
     const protocol = port.appProtocol === 'https' || port.name === 'https' ? 'https' : 'http';
@@ -84,7 +70,7 @@ export class EndpointSliceSource implements EngineSource {
       const ends = conditions?.terminating === true;
       if (address === undefined || (conditions?.ready === false && !ends)) continue;
       const url = `${protocol}://${address.includes(':') ? `[${address}]` : address}:${port.port}`;
-      if (ends) found.set(url, { url, drainMs: this.options.drainMs });
+      if (ends) found.set(url, { url, drainMs: this.config.k8sDrainMs });
       else if (!found.has(url)) found.set(url, { url });
     }
   }
