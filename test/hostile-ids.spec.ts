@@ -95,7 +95,7 @@ describe('ids that trainers use', () => {
     const message = expect.stringContaining(roundId) as string;
     await expect(next).rejects.toMatchObject({ code: 'ROUND_CONFLICT', details: { roundId }, message });
     // The ledgers of jobs with an open round are read for the metrics.
-    await expect.poll(() => system.metrics('trainer-coordinator-1')).toContain(`job="${job}"`);
+    await expect.poll(() => system.metrics('trainer-coordinator-1')).toContain(`training_job="${job}"`);
     await system.call('round.cancel', { job, roundId, trainerEpoch, mode: 'drop' });
   });
 

@@ -11,15 +11,15 @@ const alertNames = [...rules.matchAll(/- alert: (\w+)/g)].map(([, name]) => name
 const dashboards = readdirSync('deploy/grafana')
   .filter((file) => file.endsWith('.json'))
   .map((file) => readFileSync(join('deploy/grafana', file), 'utf8'));
-/** Words of which labels may consist: each has few values. `job` is bounded by METRICS_JOBS. */
+/** Labels that metrics may have: each has few values. `training_job` is bounded by METRICS_JOBS. */
 const LABELS = new Set(
   [
     'alarm',
     'app',
     'bound',
+    'check',
     'code',
     'commit',
-    'job',
     'kind',
     'method',
     'of',
@@ -32,6 +32,7 @@ const LABELS = new Set(
     'status',
     'subject',
     'task',
+    'training_job',
     'transition',
   ].concat(['trigger', 'le', 'quantile', 'version', 'major', 'minor', 'patch', 'space', 'type']),
 );
@@ -52,6 +53,10 @@ function namesIn(page: string): string[] {
   return [...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].flatMap(([, name, type]) =>
     type === 'histogram' ? [name!, ...['bucket', 'count', 'sum'].map((suffix) => `${name}_${suffix}`)] : [name!],
   );
+}
+
+function metricsIn(text: string): string[] {
+  return [...text.matchAll(/\b(?:broomwagon|nodejs|process)_\w+/g)].map(([name]) => name);
 }
 
 describe('metrics, dashboards and alerts', () => {
@@ -92,9 +97,34 @@ describe('metrics, dashboards and alerts', () => {
   it('uses in dashboards and alerts only metrics that a service exports', () => {
     const exported = new Set([...pages.values()].flatMap(namesIn));
     for (const text of [rules, ...dashboards]) {
-      const used = [...text.matchAll(/\b(?:broomwagon|nodejs|process)_\w+/g)].map(([name]) => name);
+      const used = metricsIn(text);
       expect(used.length).toBeGreaterThan(20);
       expect([...new Set(used)].filter((name) => !exported.has(name))).toEqual([]);
+    }
+  });
+
+  it('uses in dashboards and alerts only labels that their metrics have', () => {
+    const labelsOf = new Map<string, Set<string>>();
+    for (const [, name, labels] of [...pages.values()].flatMap((page) => [...page.matchAll(/^(\w+)\{(.*)\} /gm)])) {
+      const known = labelsOf.get(name!) ?? new Set<string>();
+      for (const [, label] of labels!.matchAll(/(\w+)="/g)) known.add(label!);
+      labelsOf.set(name!, known);
+    }
+    const expressions = [
+      ...rules.matchAll(/expr:([^]+?)\n +(?:for|labels):/g),
+      ...dashboards.flatMap((text) => [...text.replaceAll('\\"', '"').matchAll(/"expr": "(.+)",\n/g)]),
+    ].map(([, expression]) => expression!);
+    // A metric without a series at the start shows no labels.
+    const known = expressions.filter((text) => metricsIn(text).every((name) => labelsOf.has(name)));
+    expect(known.length).toBeGreaterThan(30);
+    for (const text of known) {
+      const labels = new Set(['job', 'instance', ...metricsIn(text).flatMap((name) => [...labelsOf.get(name)!])]);
+      const selected = [...text.matchAll(/[{,](\w+)[=!]/g)].map(([, label]) => label!);
+      const grouped = [...text.matchAll(/(?:by|on) \(([\w, ]*)\)/g)].flatMap(([, list]) => list!.match(/\w+/g) ?? []);
+      expect(
+        [...selected, ...grouped].filter((label) => !labels.has(label)),
+        text,
+      ).toEqual([]);
     }
   });
 
@@ -103,7 +133,9 @@ describe('metrics, dashboards and alerts', () => {
     expect(headings.map(([, name]) => name).toSorted()).toEqual(alertNames.toSorted());
     const anchors = [...rules.matchAll(/runbook_url: docs\/operations\/alerts\.md#(\w+)/g)].map(([, anchor]) => anchor);
     expect(anchors).toEqual(alertNames.map((name) => name.toLowerCase()));
-    const tested = [...readFileSync('deploy/prometheus/alerts.test.yaml', 'utf8').matchAll(/alertname: (\w+)/g)];
+    const tested = [
+      ...readFileSync('deploy/prometheus/alerts.test.yaml', 'utf8').matchAll(/alertname: (\w+)\s+exp_alerts:\n/g),
+    ];
     expect(tested.map(([, name]) => name).toSorted()).toEqual(alertNames.toSorted());
   });
 

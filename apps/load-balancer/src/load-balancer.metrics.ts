@@ -118,7 +118,7 @@ export class LoadBalancerMetrics {
   }
 
   drift(pool: string, drifts: readonly number[]): void {
-    const greatest = drifts.reduce((most, drift) => Math.max(most, Math.abs(drift)), 0);
+    const greatest = drifts.reduce((most, drift) => Math.max(most, drift), 0);
     this.drifts.set(
       { pool, of: 'sum' },
       drifts.reduce((sum, drift) => sum + drift, 0),

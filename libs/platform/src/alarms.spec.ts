@@ -26,6 +26,13 @@ it('logs and counts an alarm once, however often it is checked, and logs its end
   ]);
   const text = await metrics.text();
   expect(text).toMatch(/alarms_total\{alarm="workers-mass",app="test"\} 2/);
-  expect(text).toMatch(/alarms_active\{alarm="workers-mass",app="test"\} 1/);
-  expect(text).toMatch(/alarms_active\{alarm="workers-outage",app="test"\} 0/);
+  const active = (page: string) => [...page.matchAll(/alarms_active\{pool="(\w)",alarm="([\w-]+)",.*\} (\d)/g)];
+  const shown = async () => active(await metrics.text()).map(([, ...series]) => series.join(' '));
+  expect(await shown()).toEqual(['p workers-outage 0', 'p workers-mass 0', 'q workers-mass 1']);
+
+  // The pool is deleted, then served again with the same alarm.
+  await metrics.forget('pool', 'q');
+  expect(await shown()).not.toContain('q workers-mass 1');
+  look('q', 'workers-mass');
+  expect(await shown()).toContain('q workers-mass 1');
 });

@@ -15,7 +15,10 @@ export class Alarms {
     this.counter = metrics.counter('alarms_total', 'Alarms by name, counted when they begin; the log says what to do', [
       'alarm',
     ]);
-    this.active = metrics.gauge('alarms_active', 'Alarms that have not ended, in all pools', ['alarm']);
+    this.active = metrics.gauge('alarms_active', '1: the alarm has not ended; pool="*": of no single pool', [
+      'pool',
+      'alarm',
+    ]);
   }
 
   /**
@@ -26,8 +29,10 @@ export class Alarms {
   look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {
     const key = `${pool} ${subject}`;
     const before = this.raised.get(key);
+    // Also when nothing changed: the gauges of a pool that was not served for a while were removed.
+    if (name !== undefined) this.active.set({ pool, alarm: name }, 1);
     if (name === before) return;
-    if (before !== undefined) this.active.dec({ alarm: before });
+    if (before !== undefined) this.active.set({ pool, alarm: before }, 0);
     if (name === undefined) {
       this.raised.delete(key);
       this.logger.log({ pool, alarm: before }, 'The alarm has ended');
@@ -35,7 +40,6 @@ export class Alarms {
     }
     this.raised.set(key, name);
     this.counter.inc({ alarm: name });
-    this.active.inc({ alarm: name });
     this.logger.error({ pool, alarm: name, ...about }, says);
   }
 }

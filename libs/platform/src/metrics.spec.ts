@@ -11,6 +11,7 @@ it('gives the same metric twice, and refuses what promtool refuses', async () =>
   expect(() => metrics.counter('leases_granted', 'Leases')).toThrow('does not end in _total');
   expect(() => metrics.histogram('answers_sum', 'Answers')).toThrow('reserves');
   expect(() => metrics.gauge('leases', '')).toThrow('no help text');
+  expect(() => metrics.gauge('waste_ratio', 'Waste', ['pool', 'job'])).toThrow('a label that Prometheus sets');
   messageMetrics(metrics).handled('rollout.v1.*.lb.acquire', 'OVERLOADED', 0.002);
   expect(await metrics.text()).toContain(
     'broomwagon_messages_handled_total{subject="rollout.v1.*.lb.acquire",outcome="OVERLOADED",app="load-balancer"} 1',

@@ -7,16 +7,19 @@ const SUFFIXES = /_(total|count|sum|bucket)$/;
 const UNITS =
   /_(milliseconds|microseconds|nanoseconds|ms|minutes|hours|days|kilobytes|megabytes|gigabytes|percent)(_|$)/;
 const TYPES = /(^|_)(counter|gauge|histogram|summary)(_|$)/;
+/** Prometheus gives these labels the names of its scrape job and target, and renames ours to `exported_*`. */
+const LABELS_OF_PROMETHEUS = new Set(['job', 'instance']);
 
-/** The rules of `promtool check metrics`. @throws Error when a metric breaks one */
-function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: string): void {
+/** The rules of `promtool check metrics`, and of labels. @throws Error when a metric breaks one */
+function check(type: 'counter' | 'gauge' | 'histogram', name: string, help: string, labels: readonly string[]): void {
   const broken =
     (!NAME.test(name) && 'is not in lower-case words with _ between them') ||
     (UNITS.test(name) && 'has no base unit: seconds, bytes, ratio') ||
     (TYPES.test(name) && 'holds its type') ||
     (type === 'counter' && !name.endsWith('_total') && 'is a counter that does not end in _total') ||
     (type !== 'counter' && SUFFIXES.test(name) && `is a ${type} with a suffix that Prometheus reserves`) ||
-    (!help.trim() && 'has no help text');
+    (!help.trim() && 'has no help text') ||
+    (labels.some((label) => LABELS_OF_PROMETHEUS.has(label)) && 'has a label that Prometheus sets');
   if (broken) throw new Error(`Metric ${name} ${broken}`);
 }
 
@@ -43,13 +46,13 @@ export class Metrics {
 
   /** @param name without prefix, ends in `_total`, e.g. `leases_granted_total` */
   counter<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Counter<Label> {
-    check('counter', name, help);
+    check('counter', name, help, labelNames);
     return this.once(name, (full) => new Counter({ name: full, help, labelNames, registers: [this.registry] }));
   }
 
   /** @param name without prefix, e.g. `leases` */
   gauge<Label extends string = string>(name: string, help: string, labelNames: Label[] = []): Gauge<Label> {
-    check('gauge', name, help);
+    check('gauge', name, help, labelNames);
     return this.once(name, (full) => new Gauge({ name: full, help, labelNames, registers: [this.registry] }));
   }
 
@@ -60,7 +63,7 @@ export class Metrics {
     labelNames: Label[] = [],
     buckets: number[] = DURATION_BUCKETS_S,
   ): Histogram<Label> {
-    check('histogram', name, help);
+    check('histogram', name, help, labelNames);
     return this.once(
       name,
       (full) => new Histogram({ name: full, help, labelNames, buckets, registers: [this.registry] }),

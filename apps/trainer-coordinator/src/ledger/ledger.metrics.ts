@@ -24,7 +24,7 @@ export class LedgerMetrics {
     metrics: Metrics,
     private readonly config: CoordinatorConfig,
   ) {
-    const labels = ['pool', 'job'];
+    const labels = ['pool', 'training_job'];
     const gauge = (name: string, help: string) => metrics.gauge(`ledger_${name}`, help, labels);
     this.values = {
       lengthBias: gauge('length_bias_ratio', 'Mean length of trained samples / of all started samples; 1 = unbiased'),
@@ -36,12 +36,13 @@ export class LedgerMetrics {
     };
     this.waste = metrics.gauge(
       'ledger_wasted_tokens',
-      'Tokens thrown away, by reason; job="other": of the jobs beyond METRICS_JOBS',
+      'Tokens thrown away, by reason; training_job="other": of the jobs beyond METRICS_JOBS',
       [...labels, 'reason'],
     );
     this.alarms = metrics.gauge(
       'ledger_alarms',
-      'Bounds that are nearly reached (1) or exceeded (2), otherwise 0; job="other": of the jobs beyond METRICS_JOBS',
+      'Bounds that are nearly reached (1) or exceeded (2), otherwise 0; training_job="other": of the jobs beyond ' +
+        'METRICS_JOBS',
       [...labels, 'bound'],
     );
   }
@@ -62,7 +63,7 @@ export class LedgerMetrics {
     const { metricsJobs } = this.config;
     for (const { job, summary, alarms } of jobs.slice(0, metricsJobs)) {
       // With the job's name as its trainer chose it.
-      const labels = { pool, job: decodeId(job) };
+      const labels = { pool, training_job: decodeId(job) };
       set(this.values.lengthBias, labels, summary.lengthBias);
       set(this.values.offPolicy, labels, summary.offPolicyShare);
       set(this.values.waste, labels, summary.waste.share);
@@ -74,7 +75,7 @@ export class LedgerMetrics {
     }
     const others = jobs.slice(metricsJobs);
     if (others.length === 0) return;
-    const labels = { pool, job: OTHER_JOBS };
+    const labels = { pool, training_job: OTHER_JOBS };
     for (const reason of WASTE_REASONS) {
       const tokens = others.map(({ summary }) => summary.waste.byReason[reason] ?? 0);
       set(

@@ -74,13 +74,13 @@ it('takes the gauges of a job away when it is deleted, or idle for an hour', asy
   jobs.set('gone', 1).set('idle', 1).set('live', 1);
   open.add('live');
   await read(1_000_000_000);
-  for (const job of jobs.keys()) expect(await text()).toContain(`job="${job}"`);
+  for (const job of jobs.keys()) expect(await text()).toContain(`training_job="${job}"`);
   jobs.delete('gone');
   jobs.set('live', 2);
   await read(1_003_700_000);
-  expect(await text()).not.toContain('job="gone"');
-  expect(await text()).not.toContain('job="idle"');
-  expect(await text()).toContain('job="live"');
+  expect(await text()).not.toContain('training_job="gone"');
+  expect(await text()).not.toContain('training_job="idle"');
+  expect(await text()).toContain('training_job="live"');
 });
 
 it('gives labels of their own to the jobs that changed last, and sums the others', async () => {
@@ -93,10 +93,10 @@ it('gives labels of their own to the jobs that changed last, and sums the others
   for (const job of ['c', 'd']) jobs.set(job, 2);
   await read(1_000_005_000);
   const page = await text();
-  const labels = new Set([...page.matchAll(/ledger_\w+\{pool="p",job="(\w+)"/g)].map(([, job]) => job));
+  const labels = new Set([...page.matchAll(/ledger_\w+\{pool="p",training_job="(\w+)"/g)].map(([, job]) => job));
   expect(labels).toEqual(new Set(['c', 'd', 'other']));
-  expect(page).toMatch(/ledger_wasted_tokens\{pool="p",job="other",reason="cut",app="test"\} 10/);
-  expect(page).toMatch(/ledger_alarms\{pool="p",job="other",bound="offPolicyShare",app="test"\} 2/);
-  expect(page).toMatch(/ledger_alarms\{pool="p",job="other",bound="versionSpan",app="test"\} 0/);
-  expect(page).not.toMatch(/ledger_waste_ratio\{pool="p",job="other"/);
+  expect(page).toMatch(/ledger_wasted_tokens\{pool="p",training_job="other",reason="cut",app="test"\} 10/);
+  expect(page).toMatch(/ledger_alarms\{pool="p",training_job="other",bound="offPolicyShare",app="test"\} 2/);
+  expect(page).toMatch(/ledger_alarms\{pool="p",training_job="other",bound="versionSpan",app="test"\} 0/);
+  expect(page).not.toMatch(/ledger_waste_ratio\{pool="p",training_job="other"/);
 });

@@ -6,12 +6,16 @@ import { HealthRegistry, type HealthCheck } from './health-registry';
 /** `/livez`, `/readyz`, `/startupz` for probes (200 or 503, with reasons), `/metrics` for Prometheus. */
 @Controller()
 export class HealthController {
+  private readonly passing;
+
   constructor(
     private readonly health: HealthCheckService,
     private readonly indicators: HealthIndicatorService,
     private readonly registry: HealthRegistry,
     private readonly metrics: Metrics,
-  ) {}
+  ) {
+    this.passing = metrics.gauge('ready', 'Checks of /readyz: 1 when one passes, 0 when it fails', ['check']);
+  }
 
   @Get('livez')
   live(): Promise<HealthCheckResult> {
@@ -30,7 +34,15 @@ export class HealthController {
 
   @Get('metrics')
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
-  prometheus(): Promise<string> {
+  async prometheus(): Promise<string> {
+    const measured = [...this.registry.readyChecks()].map(async ([check, run]) => {
+      const isPassing = await run().then(
+        () => true,
+        () => false,
+      );
+      this.passing.set({ check }, Number(isPassing));
+    });
+    await Promise.all(measured);
     return this.metrics.text();
   }
 

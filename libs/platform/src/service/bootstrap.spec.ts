@@ -124,8 +124,12 @@ describe('bootstrapService', () => {
     expect(status).toBe(503);
     expect(JSON.parse(body)).toMatchObject({ error: { redis: { status: 'down', reason: 'no answer within 50 ms' } } });
     expect((await get('livez')).status).toBe(200);
+    const { body: page } = await get('metrics');
+    expect(page).toContain('broomwagon_ready{check="redis",app="counter"} 0');
+    expect(page).toContain('broomwagon_ready{check="nats",app="counter"} 1');
     counter.redisIsUp = true;
     expect((await get('readyz')).status).toBe(200);
+    expect((await get('metrics')).body).toContain('broomwagon_ready{check="redis",app="counter"} 1');
   });
 
   it('serves requests with its own configuration, checked bodies and typed errors', async () => {
