@@ -1,0 +1,186 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
+import { connectRedis, FunctionRunner, PoolAudit } from '@broomwagon/state';
+import { testRedisUrl } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { eventsOf, post, type Reply } from './system/gateway';
+import { TestSystem } from './system/test-system';
+
+/** `npm run test:faults` sets the factor. */
+const CLIENTS = process.env.TEST_RUNS_FACTOR === undefined ? 60 : 1_000;
+const ENGINES = 4;
+const GATEWAYS = ['gateway-1', 'gateway-2'];
+const TOKENS = 3_000;
+/** The responses take some minutes until the engines are started again with the second speed. */
+const SLOW = 0.1;
+const FAST = 50;
+/** A client gives up after so many tries. */
+const MAX_TRIES = 100;
+
+type Engine = Awaited<ReturnType<typeof startEngine>>;
+type Generated = Pick<Reply['body'], 'text' | 'output_ids'>;
+
+let system: TestSystem;
+const engines: Engine[] = [];
+/** Engines that are in the pool, by their index. */
+const serving = Array.from({ length: ENGINES }, (_, index) => index);
+let starts = 0;
+let version = 0;
+
+beforeAll(async () => {
+  system = await TestSystem.start({ workers: 0, engines: 0 });
+  for (const index of serving) await startAt(index, SLOW);
+  await Promise.all(
+    GATEWAYS.map((name) =>
+      system.startApp('gateway', name, {
+        API_KEYS: 'off',
+        INCREMENTAL_STREAMS: 'true',
+        // Beyond what a busy machine stands still.
+        WORKER_TTL_MS: '6000',
+      }),
+    ),
+  );
+});
+afterEach(() => system.expectNothingHeld());
+afterAll(async () => {
+  await system?.stop();
+  await Promise.all(engines.map((engine) => engine.close()));
+});
+
+/** Starts an engine, at its port if it ran before, and registers it. */
+async function startAt(index: number, speed: number): Promise<void> {
+  const port = Number(new URL(engines[index]?.url ?? 'http://host:0').port);
+  const lengths = { name: 'test', lengthOf: () => 8_000 };
+  const engine = await startEngine('sglang', { speed, lengths, ports: [port], tickMs: 20, streamMs: 100 });
+  engines[index] = engine;
+  starts += 1;
+  await system.call('server.register', {
+    serverId: `engine-${index}`,
+    endpoint: engine.url,
+    dialect: 'sglang',
+    instanceId: `start-${starts}`,
+    maxInflight: 512,
+    weightVersion: version,
+    capabilities: { pauseModes: [...PAUSE_MODES] },
+  });
+}
+
+/** Ends an engine with all its connections, and starts it again. */
+async function killEngine(index: number, speed: number): Promise<void> {
+  await engines[index]!.close();
+  await startAt(index, speed);
+}
+
+async function changeWeights(mode: PauseMode): Promise<void> {
+  version += 1;
+  const sync = { syncId: `sync-${version}`, version, mode };
+  await system.call('weights.begin', { ...sync, waitMs: 0 });
+  const isQuiet = async () => (await system.call('weights.status', { cursor: '0' })).sync!.running;
+  if (mode !== 'keep') await expect.poll(isQuiet, { timeout: 60_000 }).toBe(0);
+  for (const index of serving) {
+    await system.call('server.update', { serverId: `engine-${index}`, weightVersion: version });
+  }
+  await system.call('weights.commit', { syncId: sync.syncId });
+}
+
+const bodyOf = (index: number) => ({
+  rid: `client-${index}`,
+  input_ids: [1_000 + index, 7, 9],
+  sampling_params: { max_new_tokens: TOKENS, sampling_seed: index },
+  stream: index % 2 === 0,
+});
+
+/** What a client gets that repeats its request, at the next replica, as long as it is told that this may help. */
+async function answerOf(index: number): Promise<Generated> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const url = `http://127.0.0.1:${system.port(GATEWAYS[(index + tries) % GATEWAYS.length]!)}`;
+    const reply = await post(`${url}/generate`, bodyOf(index)).catch(() => undefined);
+    const { answer, error } = reply === undefined ? {} : contentsOf(reply);
+    if (answer !== undefined) return answer;
+    if (error !== undefined) expect(error, `the error of client ${index}`).toMatchObject({ retryable: true });
+    await delay(200);
+  }
+  throw new Error(`Client ${index} has no answer after ${MAX_TRIES} tries`);
+}
+
+/** A whole answer, the increments of a stream as one answer, or the error. */
+function contentsOf({ status, body }: Reply): { answer?: Generated; error?: object } {
+  if (status !== 200) return { error: body.error };
+  if (typeof body !== 'string') return { answer: body };
+  const events = eventsOf(body) as Reply['body'][];
+  expect(events.pop(), 'the end of a stream').toBeNull();
+  const error = events.at(-1)?.error;
+  if (error !== undefined) return { error };
+  return {
+    answer: {
+      text: events.map(({ text }) => text).join(''),
+      output_ids: events.flatMap(({ output_ids: ids }) => ids),
+    },
+  };
+}
+
+/** The tokens of a response that nothing cuts. */
+async function uncut(reference: Engine, index: number): Promise<Generated> {
+  return (await post(`${reference.url}/generate`, { ...bodyOf(index), stream: false })).body;
+}
+
+/** Waits until all requests of the clients have tokens of engines. */
+async function areRunning(): Promise<void> {
+  const running = async () => {
+    const states = await Promise.all(engines.map(({ url }) => stateOf(url)));
+    return states.flatMap(({ table }) => table).filter(({ state, made }) => state === 'running' && made > 0).length;
+  };
+  await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
+}
+
+async function findings(): Promise<object[]> {
+  const redis = connectRedis({ url: testRedisUrl() });
+  try {
+    return (await new PoolAudit(redis, new FunctionRunner(redis, system.keyPrefix)).run(system.pool)).findings;
+  } finally {
+    redis.disconnect();
+  }
+}
+
+describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
+  it('get the tokens of an uncut response, whatever is killed, drained or changed meanwhile', async () => {
+    const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => answerOf(index)));
+    clients.catch(() => undefined);
+    await areRunning();
+    for (const mode of ['abort', 'keep', 'abort', 'keep'] as const) {
+      await changeWeights(mode);
+      await areRunning();
+    }
+    for (const index of serving) {
+      await killEngine(index, SLOW);
+      await areRunning();
+    }
+    const replica = system.process('gateway-2');
+    replica.kill('SIGKILL');
+    await replica.exited;
+    await areRunning();
+    await replica.start();
+    const drained = serving.splice(0, ENGINES / 2);
+    for (const index of drained) await system.call('server.drain', { serverId: `engine-${index}`, deadlineMs: 100 });
+    await areRunning();
+    // From here on responses end by themselves.
+    for (const index of serving) await killEngine(index, FAST);
+    await changeWeights('wait');
+    await changeWeights('wait');
+    const answers = await clients;
+
+    const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    try {
+      for (const [index, { text, output_ids: ids }] of answers.entries()) {
+        const whole = await uncut(reference, index);
+        expect({ text, ids }, `client ${index}`).toEqual({ text: whole.text, ids: whole.output_ids });
+      }
+    } finally {
+      await reference.close();
+    }
+    for (const { url } of engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
+    await system.expectNothingHeld();
+    expect(await findings()).toEqual([]);
+  });
+});
