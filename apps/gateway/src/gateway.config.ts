@@ -35,6 +35,11 @@ export class GatewayConfig extends withLeases(ServiceConfig, 'gateway') {
   })
   maxEngineFailures: number = 10;
 
+  @Env('CONTROL_TIMEOUT_MS', 'maximum duration of a call that steers one engine: pause, new weights, adapters', {
+    min: 100,
+  })
+  controlTimeoutMs: number = 600_000;
+
   @Env('INCREMENTAL_STREAMS', 'chunks of /generate have only new tokens; default: all tokens so far, as SGLang')
   incrementalStreams: boolean = false;
 

@@ -2,6 +2,9 @@ import { Module } from '@nestjs/common';
 import { holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { StateModule } from '@broomwagon/state';
+import { ControlRoutes } from './control/control-routes';
+import { EngineFanOut } from './control/engine-fan-out';
+import { WeightChanges } from './control/weight-changes';
 import { FleetRoutes } from './fleet/fleet-routes';
 import { GatewayConfig } from './gateway.config';
 import { GatewayLifecycle } from './gateway-lifecycle';
@@ -35,7 +38,9 @@ import { VllmRoutes } from './vllm/vllm-routes';
     NoAttempts,
     AbortBroadcast,
     ApiKeys,
+    ControlRoutes,
     DataPlane,
+    EngineFanOut,
     FleetRoutes,
     GatewayLifecycle,
     GatewayMetrics,
@@ -45,6 +50,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     SglangControl,
     SglangGenerate,
     VllmRoutes,
+    WeightChanges,
   ],
 })
 export class GatewayModule {}

@@ -10,7 +10,7 @@ import {
   type RequestOf,
 } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
-import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
+import { ControlPlane, EngineAdapters, PoolPause } from '@broomwagon/generation';
 import { TypedClient, withRetry, type RetryOptions } from '@broomwagon/messaging';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { formatPayloadRef, parsePayloadRef, PayloadStore, type PayloadName } from '@broomwagon/state';
@@ -165,7 +165,7 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
   const config = Object.assign(new WorkerConfig(), { ...WORKER, pool: 'test', engineFailurePauseMs: 1 }, settings);
   const controlPlane = new ScriptedControlPlane();
   const payloads = new MemoryPayloadStore();
-  const engines = new ScriptedEngines(config);
+  const engines = new ScriptedEngines(config, new PoolPause(controlPlane));
   const platform = [
     { provide: WorkerConfig, useValue: config },
     { provide: TypedClient, useValue: {} },

@@ -28,6 +28,8 @@ export interface SimulatorOptions {
   cumulative: boolean;
   /** Tokens are the random numbers of their call alone; default false: those of prompt and sample. */
   noise?: boolean;
+  /** Processes of each engine, as it reports them; default 1. */
+  ranks?: number;
 }
 
 export interface RunningSimulator {

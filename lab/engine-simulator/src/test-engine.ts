@@ -35,6 +35,7 @@ export interface SimulatorState {
   busySeconds: number;
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
+  controls: { path: string; body: Record<string, unknown> }[];
 }
 
 export async function stateOf(url: string): Promise<SimulatorState> {

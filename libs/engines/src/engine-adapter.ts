@@ -90,6 +90,16 @@ export interface EngineReport {
   weightVersion?: number;
 }
 
+/** A call of an engine that is passed on unread. */
+export interface ForwardedCall {
+  method: 'GET' | 'POST';
+  /** With its query. */
+  path: string;
+  /** JSON. */
+  body?: Buffer;
+  timeoutMs: number;
+}
+
 /**
  * One engine behind one base URL. Stateless but for its connections, so one adapter serves any number of streams.
  *
@@ -119,6 +129,12 @@ export interface EngineAdapter {
   /** Ends a pause; harmless when there is none. ENGINE_REJECTED when the engine cannot be paused. */
   resume(): Promise<void>;
   /**
+   * Makes any other call of the engine, and returns its status and body, whatever they are. ENGINE_UNREACHABLE and
+   * ENGINE_ERROR when the engine did not answer within `timeoutMs`.
+   * @param path with its query
+   */
+  forward(call: ForwardedCall): Promise<{ status: number; text: string }>;
+  /**
    * Empties the prefix cache, so that nothing computed by older weights is used again. ENGINE_ERROR when the engine
    * refused, for one because requests hold it: end or pause them first. ENGINE_REJECTED when it has no such route.
    * @param timeoutMs default `callTimeoutMs`
@@ -134,6 +150,8 @@ export interface EngineAdapterOptions {
   apiKey?: string;
   /** Where engines may be. Default: anywhere but link-local and metadata addresses. */
   access?: EngineAccess;
+  /** Asked during a silence: true while the engine is paused. That time counts neither as silence nor as a failure. */
+  isPaused?: () => Promise<boolean>;
   /** Default 5,000. */
   connectTimeoutMs?: number;
   /** From the request to the first token, queueing in the engine included; default 30 minutes. */

@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, invalidField, type Labels, type ServerState, type ServerStatus } from '@broomwagon/contracts';
+import { BroomwagonError, invalidField, type Labels, type ServerState } from '@broomwagon/contracts';
 import { EngineAccess, registrationOf } from '@broomwagon/engines';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
+import { poolServers } from './pool-servers';
 
 /** Statuses of the router of SGLang; of all other states `not_ready`. */
 const STATUSES: Partial<Record<ServerState, string>> = {
@@ -79,7 +80,7 @@ export class FleetRoutes {
 
   private async add(exchange: Exchange): Promise<void> {
     await this.register(exchange);
-    const workers = (await this.servers()).map(({ endpoint, inflight }) => [endpoint, inflight]);
+    const workers = (await poolServers(this.controlPlane)).map(({ endpoint, inflight }) => [endpoint, inflight]);
     sendJson(exchange.response, 200, { status: 'success', worker_urls: Object.fromEntries(workers) });
   }
 
@@ -109,7 +110,9 @@ export class FleetRoutes {
   /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
   private async remove(idOrUrl: string): Promise<string> {
     const url = idOrUrl.replace(/\/+$/, '');
-    const server = (await this.servers()).find(({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url);
+    const server = (await poolServers(this.controlPlane)).find(
+      ({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url,
+    );
     if (server === undefined) throw new BroomwagonError('SERVER_NOT_FOUND', 'The pool has no such worker');
     await this.controlPlane.call('server.remove', { serverId: server.serverId });
     return server.serverId;
@@ -117,7 +120,7 @@ export class FleetRoutes {
 
   private async workers(exchange: Exchange): Promise<Worker[]> {
     if (this.config.listedWorkers === 'engines') {
-      return (await this.servers()).map((server) => ({
+      return (await poolServers(this.controlPlane)).map((server) => ({
         id: server.serverId,
         url: server.endpoint,
         runtime_type: server.dialect,
@@ -141,17 +144,6 @@ export class FleetRoutes {
         load: leases,
       },
     ];
-  }
-
-  private async servers(): Promise<ServerStatus[]> {
-    const all: ServerStatus[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await this.controlPlane.call('server.list', { cursor });
-      all.push(...page.servers);
-      ({ cursor } = page);
-    } while (cursor !== undefined);
-    return all;
   }
 }
 

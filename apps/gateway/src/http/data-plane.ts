@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
+import { ControlRoutes } from '../control/control-routes';
 import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
@@ -37,11 +38,13 @@ export class DataPlane {
     control: SglangControl,
     vllm: VllmRoutes,
     fleet: FleetRoutes,
+    steering: ControlRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    this.routes = new Map(Object.entries({ ...generate.routes, ...control.routes, ...vllm.routes, ...fleet.routes }));
+    const dialects = [generate, control, vllm, fleet, steering];
+    this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }
 
@@ -80,8 +83,8 @@ export class DataPlane {
       caller.sessionId = id;
     }
     const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes);
-    const { object: body = {}, digest = () => '' } = read ?? {};
-    await route.answer({ ...exchange, pathId, caller, body, digest });
+    const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
+    await route.answer({ ...exchange, pathId, caller, body, bytes, digest });
   }
 
   /** Answers with an error, in the form of its path. */

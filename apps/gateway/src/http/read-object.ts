@@ -5,7 +5,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 /** The body as a JSON object. @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON */
 export async function readObject(request: IncomingMessage, maxBytes: number) {
   const bytes = await readBytes(request, maxBytes);
-  return { object: parse(bytes), digest: () => createHash('sha256').update(bytes).digest('hex') };
+  return { object: parse(bytes), bytes, digest: () => createHash('sha256').update(bytes).digest('hex') };
 }
 
 function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {

@@ -11,6 +11,8 @@ export interface Exchange {
   pathId?: string;
   /** The body; empty without one. */
   body: Record<string, unknown>;
+  /** The body as it came. */
+  bytes: Buffer;
   /** SHA-256 of the bytes of the body. */
   digest: () => string;
 }

@@ -42,6 +42,8 @@ export interface SimulatedEngineOptions {
   /** Pause between two chunks of a stream; the last one comes at once. */
   streamMs: number;
   maxModelTokens: number;
+  /** Processes of the engine; default 1. */
+  ranks?: number;
   now: () => number;
 }
 
@@ -66,6 +68,10 @@ export interface RequestRow {
 export class SimulatedEngine {
   readonly faults = new FaultQueue();
   instanceId = randomUUID();
+  /** As a trainer has named it. */
+  weightVersion: string | undefined;
+  /** Calls about weights and memory, for tests. */
+  readonly controls: { path: string; body: Record<string, unknown> }[] = [];
   readonly startedAtSeconds = Date.now() / 1e3;
   private model: EngineModel;
   private clock: WallClock;

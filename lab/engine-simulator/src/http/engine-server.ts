@@ -12,6 +12,7 @@ import { sglangControls, vllmControls } from './control-routes';
 import { metricsPage } from './metrics-page';
 import { readObject, wholeNumber } from './request-body';
 import type { Route } from './route';
+import { sglangWeights, vllmWeights } from './weight-routes';
 
 export interface EngineServerOptions {
   engine: SimulatedEngine;
@@ -87,6 +88,7 @@ export class EngineServer {
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
         ...vllmControls(engine, identities),
+        ...vllmWeights(engine),
       },
       sglang: {
         ...openAi,
@@ -100,6 +102,7 @@ export class EngineServer {
           this.generate(readSglangCall(request, await readObject(request)), response),
         'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
         ...sglangControls(engine, identities),
+        ...sglangWeights(engine),
       },
       openai: openAi,
     };
@@ -120,6 +123,7 @@ export class EngineServer {
           ...engine.load,
           resumeMismatches: identities.resumeMismatches,
           table: engine.table,
+          controls: engine.controls,
         }),
       'POST /simulator/reset': async (request, response) => {
         await readObject(request);
@@ -227,6 +231,7 @@ export class EngineServer {
       context_length: engine.maxModelTokens,
       incremental_streaming_output: !cumulative,
       instance_id: engine.instanceId,
+      tp_size: engine.options.ranks ?? 1,
       internal_states: [],
     };
   }

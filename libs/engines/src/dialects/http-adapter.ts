@@ -12,6 +12,7 @@ import type {
   EngineAdapterOptions,
   EngineDescription,
   EngineReport,
+  ForwardedCall,
   GenerateOptions,
   GenerationRequest,
   GenerationResult,
@@ -66,6 +67,10 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);
+  }
+
+  forward({ method, path, body, timeoutMs }: ForwardedCall): Promise<{ status: number; text: string }> {
+    return this.http.call(method, path, body, undefined, timeoutMs);
   }
 
   async generate(request: GenerationRequest, options: GenerateOptions = {}): Promise<GenerationResult> {

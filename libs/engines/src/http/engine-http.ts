@@ -28,9 +28,8 @@ const agents = new Map<string, Agent>();
 const IDLE_MS = 2_000;
 
 /**
- * No deadline, since generations may last hours. Idle connections go before engines would close them; those
- * of
- * `repeats` are used once.
+ * Streams have no deadline, since generations may last hours; calls have one by their signal. Idle connections are
+ * closed before engines would close them, whatever an engine offers; those of `repeats` are used once.
  */
 function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: number, connections: number): Agent {
   const name = `${purpose} ${connectTimeoutMs} ${connections}`;
@@ -40,6 +39,7 @@ function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: nu
       connections,
       pipelining: purpose === 'repeats' ? 0 : 1,
       keepAliveTimeout: IDLE_MS,
+      keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
       connect: connectorOf(connectTimeoutMs),
@@ -89,7 +89,7 @@ export class EngineHttp {
     return text === undefined ? undefined : parseObject(text);
   }
 
-  /** Any short call: its status and whole body. */
+  /** Any call that is no stream: its status and whole body. A body of bytes is sent as it is. */
   async call(
     method: Method,
     path: string,
@@ -161,7 +161,7 @@ export class EngineHttp {
         ...(this.options.apiKey === undefined ? {} : { authorization: `Bearer ${this.options.apiKey}` }),
         ...headers,
       },
-      body: body === undefined ? undefined : JSON.stringify(body),
+      body: body === undefined || body instanceof Buffer ? body : JSON.stringify(body),
       signal,
     };
     const sentAt = performance.now();

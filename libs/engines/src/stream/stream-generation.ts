@@ -43,6 +43,7 @@ export async function streamGeneration(
     options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
     options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
     (error) => stop.abort(error),
+    options.isPaused,
   );
   let opened = false;
   try {

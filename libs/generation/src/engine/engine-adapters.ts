@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { LeaseGrant } from '@broomwagon/contracts';
 import { createEngineAdapter, EngineAccess, type EngineAdapter } from '@broomwagon/engines';
 import { HolderConfig } from '../holder/holder.config';
+import { PoolPause } from './pool-pause';
 
 /** Adapters that are kept; above it the least recently used one is removed. */
 const MAX_ADAPTERS = 4_096;
@@ -13,7 +14,10 @@ export class EngineAdapters {
 
   private readonly access: EngineAccess;
 
-  constructor(private readonly config: HolderConfig) {
+  constructor(
+    private readonly config: HolderConfig,
+    private readonly pause: PoolPause,
+  ) {
     this.access = new EngineAccess(config.engineAllowList);
   }
 
@@ -25,6 +29,7 @@ export class EngineAdapters {
         model,
         apiKey: this.config.engineKeyOf(this.config.pool),
         access: this.access,
+        isPaused: () => this.pause.isPaused(),
         stallTimeoutMs: this.config.engineStallTimeoutMs,
         firstTokenTimeoutMs: this.config.engineFirstTokenTimeoutMs,
         maxStreams: this.config.engineMaxStreams,

@@ -1,6 +1,7 @@
 import type { Provider, Type } from '@nestjs/common';
 import { TypedClient } from '@broomwagon/messaging';
 import { EngineAdapters } from '../engine/engine-adapters';
+import { PoolPause } from '../engine/pool-pause';
 import { HeldLeases } from '../leases/held-leases';
 import { LeaseAcquirer } from '../leases/lease-acquirer';
 import { LeaseReleaser } from '../leases/lease-releaser';
@@ -30,6 +31,7 @@ export function holderProviders(config: Type<HolderConfig>, attempts: Type<HeldA
     HolderMetrics,
     LeaseAcquirer,
     LeaseReleaser,
+    PoolPause,
     Reconciler,
     WorkerSession,
   ];

@@ -1,7 +1,8 @@
 --[[ Which paused engines are to resume: the change they were paused for has ended, or their server has left the pool or
 has another address. One page of them. An engine is listed again, less and less often, until weights/engine-told; after
 GIVE_UP_MS it is given up, and its entry stays for all replicas while its server is registered, and for as long again.
-When that server answers again after a time without an answer, the engine is listed again.
+When that server answers again after a time without an answer, the engine is listed again. An engine whose entry may
+only be lost is not listed while the pool is paused by hand: a trainer may have paused the engine with the pool.
 ARGV[1] JSON: {cursor}   string
 Reply: EngineResumesPage
 Flags: allow-oom ]]
@@ -19,6 +20,14 @@ return function(tx, args)
 
   local function is_held(name, entry)
     return sync ~= nil and sync.syncId == entry.syncId and server_of(name, entry) ~= nil
+  end
+
+  local function is_kept(entry) return entry.syncId == '' and Settings.get(tx, 'paused') == '1' end
+
+  local function keep(name, entry)
+    if not entry.resumeAtMs then return end
+    entry.resumeAtMs, entry.tries, entry.nextAtMs = nil, nil, nil
+    PausedEngines.save(tx, name, entry)
   end
 
   local function review_given_up(name, entry)
@@ -48,6 +57,8 @@ return function(tx, args)
     local step = { serverId = entry.serverId, endpoint = endpoint, dialect = dialect, syncId = entry.syncId }
     if entry.givenUpAtMs then
       review_given_up(name, entry)
+    elseif is_kept(entry) then
+      keep(name, entry)
     elseif entry.resumeAtMs or not is_held(name, entry) then
       entry.resumeAtMs = entry.resumeAtMs or now
       local age = now - entry.resumeAtMs

@@ -188,6 +188,21 @@ describe('engines that are paused while weights change', () => {
     expect([await steps(), await resumeAll()], 'once').toEqual([[], []]);
   });
 
+  it('does not resume an engine without a record while the pool is paused by hand: a trainer may have paused it', async () => {
+    await server('s1', 1, ['keep']);
+    await test.pools.pause(pool, { paused: true });
+    expect(await resumes()).toEqual([]);
+    await test.pools.pause(pool, { paused: false });
+    expect(await resumeAll()).toEqual(['s1']);
+    await server('s2', 1, ['keep']);
+    const told = [...(await resumes()), ...(await resumes())].map(({ serverId }) => serverId);
+    expect(told).toEqual(['s2']);
+    await test.pools.pause(pool, { paused: true });
+    expect([await resumes(), await resumes()], 'a call that was to be repeated').toEqual([[], []]);
+    await test.pools.pause(pool, { paused: false });
+    expect(await resumeAll()).toEqual(['s2']);
+  });
+
   it('resumes the engine of a new server once it can be paused, also while weights change, then pauses it', async () => {
     await begin('keep');
     // Redis has lost the server and the pause of its engine.

@@ -1,0 +1,68 @@
+import { Injectable } from '@nestjs/common';
+import { invalidField } from '@broomwagon/contracts';
+import { ControlPlane } from '@broomwagon/generation';
+import { textOf } from '../http/placement';
+import type { Exchange, Routes } from '../http/route';
+import { sendJson } from '../http/send-json';
+import { CONTROL_CALLS, type ControlCall } from './control-table';
+import { mergedAnswer } from './engine-answer';
+import { EngineFanOut } from './engine-fan-out';
+import { WeightChanges } from './weight-changes';
+
+/** How long a pause of the pool, or its end, is repeated, milliseconds. */
+const POOL_DEADLINE_MS = 30_000;
+const VERSION = /^\d{1,9}$/;
+
+/** The calls by which trainers steer engines, made at all engines of the pool. */
+@Injectable()
+export class ControlRoutes {
+  readonly routes: Routes;
+
+  constructor(
+    private readonly fanOut: EngineFanOut,
+    private readonly weights: WeightChanges,
+    private readonly controlPlane: ControlPlane,
+  ) {
+    this.routes = Object.fromEntries(
+      CONTROL_CALLS.map((call) => [
+        `${call.method} ${call.path}`,
+        { role: 'operator' as const, answer: (exchange: Exchange) => this.answer(call, exchange) },
+      ]),
+    );
+  }
+
+  private async answer(call: ControlCall, { request, response, body, bytes }: Exchange): Promise<void> {
+    const { search } = new URL(request.url!, 'http://gateway');
+    const sent = { path: `${call.path}${search}`, bytes, body };
+    const version = versionOf(call, body, textOf(request.headers, 'x-broomwagon-weight-version'));
+    const mode = modeOf(textOf(request.headers, 'x-broomwagon-weight-mode'));
+    if (call.pool === 'pause') await this.setPool('pool.pause');
+    if (call.pool === 'resume') await this.weights.commitOpen();
+    const update = () => this.fanOut.call(call, sent);
+    const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));
+    // Also if engines failed: the others take requests again.
+    if (call.pool === 'resume') await this.setPool('pool.resume');
+    const merged = mergedAnswer(answers);
+    sendJson(response, merged.status, merged.body);
+  }
+
+  private async setPool(operation: 'pool.pause' | 'pool.resume'): Promise<void> {
+    await this.controlPlane.callWithRetry(operation, {}, { deadlineMs: POOL_DEADLINE_MS });
+  }
+}
+
+/** A version that is no number is between trainer and engines: the pool has none for it. */
+function versionOf(call: ControlCall, body: Record<string, unknown>, header: string | undefined): number | undefined {
+  if (call.version === undefined) return undefined;
+  if (header !== undefined && !VERSION.test(header)) {
+    throw invalidField('x-broomwagon-weight-version', 'must be a whole number of at most 9 digits');
+  }
+  const text = header ?? String(body[call.version]);
+  return VERSION.test(text) ? Number(text) : undefined;
+}
+
+function modeOf(header: string | undefined): 'abort' | 'wait' {
+  if (header === undefined || header === 'abort') return 'abort';
+  if (header === 'wait') return 'wait';
+  throw invalidField('x-broomwagon-weight-mode', 'must be abort or wait; for keep, pause the engines first');
+}

@@ -1,0 +1,75 @@
+import type { ServerStatus, WireError } from '@broomwagon/contracts';
+
+/** What one engine answered. */
+export interface EngineAnswer {
+  server: ServerStatus;
+  /** HTTP status; absent: the engine did not answer, or was not called. */
+  status?: number;
+  /** Its body: JSON, or text that is not JSON. */
+  body?: unknown;
+  /** Why there is no answer. */
+  error?: Pick<WireError, 'code' | 'message' | 'retryable'>;
+  /** The engine was not called, because its server has failed. */
+  isSkipped?: boolean;
+}
+
+/** Whether an engine has done what was asked. */
+export function isDone({ status = 0, body }: EngineAnswer): boolean {
+  return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
+}
+
+/** How the values that engines have in one field become one. */
+const MERGES: Record<string, (values: unknown[]) => unknown> = {
+  success: (values) => values.every(Boolean),
+  is_paused: (values) => values.every(Boolean),
+  is_sleeping: (values) => values.every(Boolean),
+  world_size: (values) => values.reduce((sum: number, value) => sum + Number(value), 0),
+  results: (values) => values.flat(),
+  weight_version: oldest,
+};
+
+/**
+ * The answer of a single engine, made of those of all: with the fields of the first, and {@link MERGES} applied. Beside
+ * it `engines` has each answer.
+ */
+export function mergedAnswer(answers: EngineAnswer[]): { status: number; body: object } {
+  const engines = answers.map(({ server, status, body, error, isSkipped }) => ({
+    server_id: server.serverId,
+    url: server.endpoint,
+    ...(isSkipped ? { skipped: `the server is ${server.state}` } : { status: status ?? null, body, error }),
+  }));
+  const called = answers.filter(({ isSkipped }) => !isSkipped);
+  const failed = called.filter((answer) => !isDone(answer));
+  if (failed.length > 0) return { status: failureStatus(failed), body: { ...failureOf(failed, called), engines } };
+  const bodies = called.map(({ body }) => body).filter(isObject);
+  const merged: Record<string, unknown> = { ...bodies[0] };
+  for (const [name, merge] of Object.entries(MERGES)) {
+    if (name in merged) merged[name] = merge(bodies.map((body) => body[name]));
+  }
+  return { status: 200, body: { ...merged, engines } };
+}
+
+/** What engines refuse for good is a refusal; everything else may succeed later. */
+function failureStatus(failed: EngineAnswer[]): number {
+  const statuses = failed.map(({ status = 502 }) => (status < 400 ? 400 : status));
+  return statuses.find((status) => status >= 500) === undefined ? statuses[0]! : 502;
+}
+
+function failureOf(failed: EngineAnswer[], called: EngineAnswer[]): object {
+  const [{ server, status, error }] = failed as [EngineAnswer];
+  const reason = error?.message ?? `${server.endpoint} answered ${status}`;
+  const message = `${failed.length} of ${called.length} engines failed; ${server.serverId}: ${reason}`;
+  const code = failureStatus(failed);
+  const type = code < 500 ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
+  return { success: false, message, error: { message, type, param: null, code, retryable: code >= 500 } };
+}
+
+/** The version that all engines have at least: the lowest number, else the first. */
+function oldest(versions: unknown[]): unknown {
+  const isNumbered = versions.every((version) => /^\d+$/.test(String(version)));
+  return isNumbered ? [...versions].sort((a, b) => Number(a) - Number(b))[0] : versions[0];
+}
+
+function isObject(body: unknown): body is Record<string, unknown> {
+  return typeof body === 'object' && body !== null && !Array.isArray(body);
+}

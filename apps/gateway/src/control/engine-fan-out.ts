@@ -1,0 +1,91 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import type { ForwardedCall } from '@broomwagon/engines';
+import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
+import { pagesOf } from '@broomwagon/state';
+import { poolServers } from '../fleet/pool-servers';
+import { GatewayConfig } from '../gateway.config';
+import type { ControlCall } from './control-table';
+import type { EngineAnswer } from './engine-answer';
+import { bodiesWithRanks } from './rank-offsets';
+
+/** Engines called at the same time, unless they wait for each other. */
+const ENGINES_AT_ONCE = 64;
+
+/** What a client sent for all engines. */
+export interface SentCall {
+  /** With the query. */
+  path: string;
+  bytes: Buffer;
+  body: Record<string, unknown>;
+}
+
+/** Makes one call at all engines of the pool. An engine that fails does not end the calls of the others. */
+@Injectable()
+export class EngineFanOut {
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly engines: EngineAdapters,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /**
+   * @returns an answer for each engine, in the order of the server ids
+   * @throws BroomwagonError NO_SERVER_AVAILABLE, and VALIDATION_FAILED for ranks that the engines do not fit
+   */
+  async call(call: ControlCall, sent: SentCall): Promise<EngineAnswer[]> {
+    const servers = (await poolServers(this.controlPlane)).filter(({ dialect }) => call.dialects.includes(dialect));
+    const isAway = ({ state }: ServerStatus): boolean => state === 'failed' || state === 'removed';
+    const called = servers.filter((server) => !isAway(server));
+    if (called.length === 0) {
+      const message = `The pool has no ${call.dialects.join(' or ')} engine that could be called`;
+      throw new BroomwagonError('NO_SERVER_AVAILABLE', message);
+    }
+    called.sort((a, b) => (a.serverId < b.serverId ? -1 : 1));
+    const { method, ranks } = call;
+    const askWorldSize = (server: ServerStatus) => this.worldSizeOf(server);
+    const bodies = ranks && (await bodiesWithRanks(ranks, sent.body, called, askWorldSize));
+    const answers: EngineAnswer[] = [];
+    const size = call.isCollective ? called.length : ENGINES_AT_ONCE;
+    for (const page of pagesOf([...called.entries()], size)) {
+      const calls = page.map(([position, server]) => {
+        const bytes = bodies?.[position] ?? sent.bytes;
+        return this.callOne(server, { method, path: sent.path, body: bytes.length === 0 ? undefined : bytes });
+      });
+      answers.push(...(await Promise.all(calls)));
+    }
+    return [...answers, ...servers.filter(isAway).map((server) => ({ server, isSkipped: true }))];
+  }
+
+  /** Never throws. */
+  private async callOne(server: ServerStatus, call: Omit<ForwardedCall, 'timeoutMs'>): Promise<EngineAnswer> {
+    const timeoutMs = this.config.controlTimeoutMs;
+    try {
+      const { status, text } = await this.engines.of(server).forward({ ...call, timeoutMs });
+      return { server, status, body: parsed(text) };
+    } catch (error) {
+      const { code, message, retryable } = isBroomwagonError(error)
+        ? error
+        : new BroomwagonError('INTERNAL', 'The call failed; see the log');
+      return { server, error: { code, message, retryable } };
+    }
+  }
+
+  /** Processes of an engine; undefined if the engine does not tell, or has several ranks in one pipeline. */
+  private async worldSizeOf(server: ServerStatus): Promise<number | undefined> {
+    const path = server.dialect === 'vllm' ? '/get_world_size' : '/get_server_info';
+    const { status, body } = await this.callOne(server, { method: 'GET', path });
+    if (status !== 200) return undefined;
+    const info = body as { world_size?: unknown; tp_size?: unknown; pp_size?: unknown };
+    const size = server.dialect === 'vllm' ? info.world_size : (info.pp_size ?? 1) === 1 && info.tp_size;
+    return Number.isSafeInteger(size) && (size as number) > 0 ? (size as number) : undefined;
+  }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}

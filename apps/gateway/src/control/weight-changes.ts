@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, isBroomwagonError, LIMITS, type WeightSyncReply } from '@broomwagon/contracts';
+import { ControlPlane } from '@broomwagon/generation';
+import { pagesOf } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import { type EngineAnswer, isDone } from './engine-answer';
+
+/** Begins the id of a change that a gateway has begun, and that a gateway commits. */
+const OURS = 'gateway-';
+/** Time until a change whose trainer does not continue the pool is rolled back, milliseconds. */
+const DEADLINE_MS = 3_600_000;
+/** How long the end of a change, or of a pause, is repeated, milliseconds. */
+const END_DEADLINE_MS = 30_000;
+
+/** Ties updates of weights that name a version to `weights.begin` and `weights.commit` of the pool. */
+@Injectable()
+export class WeightChanges {
+  private readonly logger = new Logger(WeightChanges.name);
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /**
+   * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. In
+   * a paused pool the change is kept open for further calls, until {@link commitOpen}; otherwise it begins before the
+   * update, when nothing runs, and ends after it. A change to the same version that is under way is joined.
+   * @param mode what happens to requests that run in a pool that is not paused
+   * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; what `update` throws
+   */
+  async during(
+    version: number,
+    mode: 'abort' | 'wait',
+    update: () => Promise<EngineAnswer[]>,
+  ): Promise<EngineAnswer[]> {
+    const [{ paused }, { sync }] = await Promise.all([
+      this.controlPlane.call('lb.status', {}),
+      this.controlPlane.call('weights.status', {}),
+    ]);
+    if (sync?.version === version) return this.reported(version, update);
+    const syncId = `${OURS}${randomUUID()}`;
+    if (paused) {
+      await this.controlPlane.call('weights.begin', { syncId, version, mode: 'keep', deadlineMs: DEADLINE_MS });
+      return this.reported(version, update);
+    }
+    try {
+      await this.quiesce(syncId, version, mode);
+      const answers = await this.reported(version, update);
+      await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
+      return answers;
+    } catch (error) {
+      await this.end('weights.rollback', syncId).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Commits the change that updates in a paused pool have begun, if there is one. @throws BroomwagonError */
+  async commitOpen(): Promise<void> {
+    const { sync } = await this.controlPlane.call('weights.status', {});
+    if (sync?.syncId.startsWith(OURS)) await this.end('weights.commit', sync.syncId);
+  }
+
+  /** Begins a change and waits until no request runs. */
+  private async quiesce(syncId: string, version: number, mode: 'abort' | 'wait'): Promise<void> {
+    const endsAtMs = Date.now() + this.config.controlTimeoutMs;
+    const change = { syncId, version, mode, deadlineMs: DEADLINE_MS };
+    let sync: WeightSyncReply;
+    do {
+      const waitMs = Math.max(0, Math.min(LIMITS.waitMs, endsAtMs - Date.now()));
+      sync = await this.controlPlane.call('weights.begin', { ...change, waitMs }, { timeoutMs: waitMs + 5_000 });
+      if (sync.running === 0) return;
+    } while (sync.state === 'begun' && Date.now() < endsAtMs);
+    throw new BroomwagonError('WEIGHTS_NOT_QUIESCED', `${sync.running} requests still run`);
+  }
+
+  private async reported(version: number, update: () => Promise<EngineAnswer[]>): Promise<EngineAnswer[]> {
+    const answers = await update();
+    for (const page of pagesOf(answers.filter(isDone))) {
+      await Promise.all(page.map(({ server }) => this.report(server.serverId, version)));
+    }
+    return answers;
+  }
+
+  /** A server whose version is not known is quarantined by the commit until its engine reports the version. */
+  private async report(serverId: string, weightVersion: number): Promise<void> {
+    try {
+      await this.controlPlane.call('server.update', { serverId, weightVersion });
+    } catch (error) {
+      this.logger.warn({ serverId, weightVersion }, `A version was not reported: ${(error as Error).message}`);
+    }
+  }
+
+  /** A change that has ended meanwhile, by its deadline or an operator, stays as it is. */
+  private async end(operation: 'weights.commit' | 'weights.rollback', syncId: string): Promise<void> {
+    try {
+      await this.controlPlane.callWithRetry(operation, { syncId }, { deadlineMs: END_DEADLINE_MS });
+    } catch (error) {
+      if (!isBroomwagonError(error, 'WEIGHT_SYNC_ENDED') && !isBroomwagonError(error, 'WEIGHT_SYNC_NOT_FOUND')) {
+        throw error;
+      }
+    }
+  }
+}

@@ -1,0 +1,62 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { SimulatedEngine } from '../engine/simulated-engine';
+import { sendJson } from './answers';
+import { readObject } from './request-body';
+import type { Route } from './route';
+
+type Handler = (body: Record<string, unknown>, response: ServerResponse) => void;
+
+/** Weights, groups of processes, memory and adapters of vLLM. The engine keeps each call for tests to read. */
+export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
+  const done: Handler = (_, response) => sendJson(response, 200, { status: 'ok' });
+  const renamed: Handler = (body, response) => {
+    setVersion(engine, body.weight_version ?? body.new_version);
+    sendJson(response, 200, { message: 'Weight update finished' });
+  };
+  return {
+    ...recorded(engine, done, '/sleep', '/wake_up', '/init_weight_transfer_engine', '/start_weight_update'),
+    ...recorded(engine, done, '/update_weights', '/load_lora_adapter', '/skyrl/v1/load_lora_adapter'),
+    ...recorded(engine, done, '/init_broadcaster'),
+    ...recorded(engine, renamed, '/finish_weight_update', '/update_weight_version'),
+    ...recorded(engine, (_, response) => sendJson(response, 200, { results: [null] }), '/collective_rpc'),
+    'GET /get_world_size': (_, response) => sendJson(response, 200, { world_size: engine.options.ranks ?? 1 }),
+    'GET /weight_info': (_, response) => sendVersion(engine, response),
+  };
+}
+
+/** The same of SGLang. */
+export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
+  const done: Handler = (body, response) => {
+    setVersion(engine, body.weight_version ?? body.new_version);
+    sendJson(response, 200, { success: true, message: 'Succeeded.' });
+  };
+  const version: Route = (_, response) => sendVersion(engine, response);
+  return {
+    ...recorded(engine, done, '/update_weights_from_disk', '/update_weights_from_distributed', '/pull_weights'),
+    ...recorded(engine, done, '/update_weights_from_tensor', '/update_weight_version', '/post_process_weights'),
+    ...recorded(engine, done, '/init_weights_update_group', '/destroy_weights_update_group'),
+    ...recorded(engine, done, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter'),
+    'GET /get_weight_version': version,
+    'GET /get_model_info': version,
+    'GET /model_info': version,
+  };
+}
+
+function recorded(engine: SimulatedEngine, handle: Handler, ...paths: string[]): Record<string, Route> {
+  const routeOf = (path: string) => async (request: IncomingMessage, response: ServerResponse) => {
+    const body = await readObject(request);
+    engine.controls.push({ path, body });
+    handle(body, response);
+  };
+  return Object.fromEntries(paths.map((path) => [`POST ${path}`, routeOf(path)]));
+}
+
+function setVersion(engine: SimulatedEngine, version: unknown): void {
+  if (version !== undefined) engine.weightVersion = String(version);
+}
+
+/** As older versions, which have no such route, until a trainer has named the weights. */
+function sendVersion({ weightVersion }: SimulatedEngine, response: ServerResponse): void {
+  if (weightVersion === undefined) sendJson(response, 404, { detail: 'Not Found' });
+  else sendJson(response, 200, { weight_version: weightVersion });
+}

@@ -1,0 +1,238 @@
+import { connectRedis, CredentialStore } from '@broomwagon/state';
+import { testRedisUrl } from '@broomwagon/testing';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { Gateway, post, type Reply } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+/** Tokens of a response that takes seconds. */
+const LONG = 150;
+const generate = (maxNewTokens: number, more: object = {}) => ({
+  input_ids: [11, 12, 13],
+  sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
+  ...more,
+});
+
+let bench: ServiceBench;
+let gateway: Gateway;
+let second: Awaited<ReturnType<typeof startEngine>>;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 30);
+});
+afterAll(() => bench?.close());
+afterEach(async () => {
+  await gateway.close();
+  await second.close();
+  await bench.end();
+  // A commit moves servers to their new states in its own time.
+  await expect.poll(() => bench.findings()).toEqual([]);
+});
+
+/** Two engines of one dialect with the given numbers of processes; the first also in `bench`. */
+async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}): Promise<void> {
+  await bench.begin(() => 8_000, 2, dialect);
+  second = await startEngine(dialect, { speed: 2, ranks, lengths: { name: 'test', lengthOf: () => 8_000 } });
+  // Only the gateway pauses or resumes them.
+  const engine = { dialect, model: 'simulated', capabilities: { pauseModes: [] } };
+  await bench.register(engine);
+  await bench.register({ ...engine, serverId: 's2', instanceId: 'i2', endpoint: second.url });
+  gateway = await Gateway.start(bench.prefix, bench.pool, settings);
+}
+const urls = () => [bench.engine.url, second.url];
+const idsOf = (reply: Reply) => reply.body.engines.map((engine: { server_id: string }) => engine.server_id);
+const isPoolPaused = async () => (await bench.client.call(bench.pool, 'lb.status', {})).paused;
+const weights = () => bench.client.call(bench.pool, 'weights.status', {});
+const statesOf = async () => {
+  const { servers } = await bench.client.call(bench.pool, 'server.list', {});
+  return Object.fromEntries(servers.map(({ serverId, state, weightVersion }) => [serverId, [state, weightVersion]]));
+};
+const controlsOf = async (url: string) => (await stateOf(url)).controls;
+const madeOn = async (url: string) => Math.max(0, ...(await stateOf(url)).table.map(({ made }) => made));
+
+describe('a call for all engines of SGLang', () => {
+  beforeEach(() => startPool('sglang'));
+
+  it('is made at each of them with the body as it came, and answered as by one', async () => {
+    const body = '{"tags": ["kv_cache"], "large": 12345678901234567890}';
+    const reply = await gateway.post('/release_memory_occupation', body);
+    expect([reply.status, reply.body.success, idsOf(reply)]).toEqual([200, true, ['s1', 's2']]);
+    for (const url of urls()) {
+      expect(await controlsOf(url)).toEqual([{ path: '/release_memory_occupation', body: JSON.parse(body) }]);
+    }
+    for (const reply of [await gateway.get('/flush_cache'), await gateway.post('/flush_cache', '')]) {
+      expect([reply.status, reply.body.engines.map(({ body: text }: Reply) => text)]).toEqual([
+        200,
+        ['Cache flushed.', 'Cache flushed.'],
+      ]);
+    }
+  });
+
+  it('shows which engine failed, and that the others have done it', async () => {
+    await second.close();
+    const { status, body } = await gateway.post('/release_memory_occupation', {});
+    expect([status, body.success, body.error.type, body.error.retryable]).toEqual([502, false, 'ENGINE_ERROR', true]);
+    expect(body.engines).toMatchObject([
+      { server_id: 's1', status: 200, body: { success: true } },
+      { server_id: 's2', status: null, error: { code: 'ENGINE_UNREACHABLE' } },
+    ]);
+    expect(await controlsOf(bench.engine.url)).toHaveLength(1);
+    const refused = await gateway.post('/weights_checker', {});
+    expect([refused.status, refused.body.engines[0].status]).toEqual([502, 404]);
+  });
+
+  it('leaves out engines whose servers have failed', async () => {
+    const { epoch } = await bench.client.call(bench.pool, 'server.get', { serverId: 's2' });
+    await bench.client.call(bench.pool, 'server.fence', { serverId: 's2', epoch });
+    const { status, body } = await gateway.post('/pull_weights', { target_version: 1 });
+    expect([status, body.engines]).toMatchObject([200, [{ status: 200 }, { skipped: 'the server is failed' }]]);
+    expect(await controlsOf(second.url)).toEqual([]);
+  });
+
+  it('needs the role operator, and engines of the dialect', async () => {
+    const other = await gateway.post('/wake_up', {});
+    expect([other.status, other.body.error.type]).toEqual([503, 'NO_SERVER_AVAILABLE']);
+    const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
+    const redis = connectRedis({ url: testRedisUrl() });
+    const { token } = await new CredentialStore(redis, bench.prefix).create({ name: 'a', role: 'client' });
+    const reply = await guarded.post('/pause_generation', {}, { authorization: `Bearer ${token}` });
+    expect([reply.status, reply.body.error.type, await isPoolPaused()]).toEqual([403, 'FORBIDDEN', false]);
+    await guarded.close();
+    redis.disconnect();
+  });
+
+  it('gives each engine a first rank after those of the engine before', async () => {
+    const group = { master_address: 'a', master_port: 1, rank_offset: 1, world_size: 3, group_name: 'g' };
+    expect((await gateway.post('/init_weights_update_group', group)).status).toBe(200);
+    const ranks = await Promise.all(urls().map(async (url) => (await controlsOf(url))[0]!.body.rank_offset));
+    expect(ranks).toEqual([1, 2]);
+    for (const world_size of [2, 'a', undefined]) {
+      const reply = await gateway.post('/init_weights_update_group', { ...group, world_size });
+      expect([reply.status, reply.body.error.param]).toEqual([400, 'world_size']);
+    }
+    const wrong = await gateway.post('/init_weights_update_group', { ...group, rank_offset: -1 });
+    expect([wrong.status, wrong.body.error.param]).toEqual([400, 'rank_offset']);
+    expect(await controlsOf(second.url)).toHaveLength(1);
+  });
+});
+
+describe('a pause', () => {
+  it.each(['in_place', 'retract'])('%s: responses stand still for longer than a stall, and continue', async (mode) => {
+    await startPool('sglang', 1, { engineStallTimeoutMs: 400 });
+    const reply = gateway.post('/generate', generate(LONG));
+    await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
+    const paused = await gateway.post('/pause_generation', { mode });
+    expect([paused.status, paused.body.status, await isPoolPaused()]).toEqual([200, 'ok', true]);
+    const late = gateway.post('/generate', generate(3));
+    await expect.poll(async () => (await gateway.get('/v1/loads')).body.loads[0].num_waiting_reqs).toBe(1);
+    const made = () => gateway.metric('tokens_generated_total');
+    const before = await made();
+    // Three deadlines of silence.
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    expect([await made(), await gateway.metric('gateway_generations_running')]).toEqual([before, 2]);
+    expect((await gateway.post('/continue_generation', {})).status).toBe(200);
+    const { status, body, headers } = await reply;
+    expect([status, body.output_ids.length, headers['x-broomwagon-attempts']]).toEqual([200, LONG, '1']);
+    expect([(await late).status, await isPoolPaused()]).toEqual([200, false]);
+  });
+
+  it.each([
+    ['ends responses with their tokens', {}, 'abort'],
+    ['lets them continue afterwards if the client asks for it', { 'x-broomwagon-on-engine-abort': 'resume' }, 'length'],
+  ])('abort %s', async (_, headers: Record<string, string>, type) => {
+    await startPool('sglang');
+    const reply = gateway.post('/generate', generate(LONG), headers);
+    await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
+    await gateway.post('/pause_generation', {});
+    await Promise.all(urls().map((url) => expect.poll(() => inEngine(url)).toBe(0)));
+    await gateway.post('/continue_generation', {});
+    const { body } = await reply;
+    expect(body.meta_info.finish_reason.type).toBe(type);
+  });
+});
+
+describe('new weights with a version', () => {
+  it('in a paused pool: are committed when it continues, and every lease sees them', async () => {
+    await startPool('sglang');
+    const reply = gateway.post('/generate', generate(LONG));
+    await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
+    await gateway.post('/pause_generation', { mode: 'in_place' });
+    for (const names of [['a'], ['b']]) {
+      const bucket = await gateway.post('/update_weights_from_distributed', { names, weight_version: '3' });
+      expect([bucket.status, bucket.body.success]).toEqual([200, true]);
+      expect((await weights()).sync).toMatchObject({ version: 3, mode: 'keep', state: 'begun' });
+    }
+    const conflict = await gateway.post('/update_weights_from_distributed', { names: [], weight_version: '4' });
+    expect([conflict.status, conflict.body.error.type]).toEqual([409, 'WEIGHT_SYNC_CONFLICT']);
+    expect((await gateway.get('/get_weight_version')).body.weight_version).toBe('3');
+    await gateway.post('/continue_generation', {});
+    expect(await weights()).toMatchObject({ version: 3 });
+    expect((await weights()).sync).toBeUndefined();
+    expect(await statesOf()).toEqual({ s1: ['ready', 3], s2: ['ready', 3] });
+    expect((await reply).body.output_ids).toHaveLength(LONG);
+    const { headers } = await gateway.post('/generate', generate(3), { 'x-broomwagon-weight-version': '3' });
+    expect(headers['x-broomwagon-weight-versions']).toBe('3:0-3');
+  });
+
+  it.each(['abort', 'wait'])(
+    'in a pool that is not paused, mode %s: a change of the pool around the call',
+    async (mode) => {
+      await startPool('sglang');
+      const reply = gateway.post('/generate', generate(LONG));
+      await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
+      const body = { model_path: '/m', weight_version: '2' };
+      const update = await gateway.post('/update_weights_from_disk', body, { 'x-broomwagon-weight-mode': mode });
+      expect([update.status, update.body.success]).toEqual([200, true]);
+      expect(await weights()).toMatchObject({ version: 2 });
+      const versions = (await reply).body.meta_info.weight_versions.map(({ version }: { version: string }) => version);
+      expect(versions).toEqual(mode === 'abort' ? ['0', '2'] : ['0']);
+    },
+  );
+
+  it('keeps an engine that failed out of the pool', async () => {
+    await startPool('sglang');
+    await second.close();
+    const { status } = await gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: '2' });
+    expect([status, (await weights()).version]).toEqual([502, 2]);
+    const { s1, s2 } = await statesOf();
+    expect([s1, s2![0]]).toEqual([['ready', 2], expect.not.stringMatching('ready')]);
+    const stale = await gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: '1' });
+    expect([stale.status, stale.body.error.type]).toEqual([409, 'WEIGHT_VERSION_STALE']);
+  });
+
+  it('by the calls of vLLM: each step is made, and the version is that of the last', async () => {
+    await startPool('vllm', 2);
+    const { body: size } = await gateway.get('/get_world_size');
+    expect(size.world_size).toBe(3);
+    const init_info = { master_address: 'a', master_port: 1, rank_offset: 1, world_size: 4 };
+    expect((await gateway.post('/init_weight_transfer_engine', { init_info })).status).toBe(200);
+    expect((await gateway.post('/pause?mode=keep&clear_cache=false', '')).status).toBe(200);
+    expect((await gateway.get('/is_paused')).body.is_paused).toBe(true);
+    await gateway.post('/start_weight_update', {});
+    await gateway.post('/update_weights', { update_info: {} });
+    await gateway.post('/finish_weight_update', { weight_version: '7' });
+    expect((await gateway.post('/resume', '')).status).toBe(200);
+    expect([(await weights()).version, await isPoolPaused()]).toEqual([7, false]);
+    expect((await gateway.get('/weight_info')).body.weight_version).toBe('7');
+    expect((await gateway.post('/collective_rpc', { method: 'm' })).body.results).toEqual([null, null]);
+    const paths = ['/init_weight_transfer_engine', '/start_weight_update', '/update_weights', '/finish_weight_update'];
+    const calls = await Promise.all(urls().map(controlsOf));
+    for (const list of calls) expect(list.map(({ path }) => path)).toEqual([...paths, '/collective_rpc']);
+    const offsets = calls.map(([first]) => (first!.body.init_info as { rank_offset: number }).rank_offset);
+    expect(offsets).toEqual([1, 2]);
+    const named = await gateway.post('/update_weights', { weight_dir: '/w' }, { 'x-broomwagon-weight-version': '8' });
+    expect([named.status, (await weights()).version]).toEqual([200, 8]);
+  });
+
+  it('refuses a version or mode that is none, and passes on one that is no number', async () => {
+    await startPool('sglang');
+    const send = (headers: Record<string, string>, version?: string) =>
+      gateway.post('/update_weights_from_disk', { model_path: '/m', weight_version: version }, headers);
+    expect((await send({ 'x-broomwagon-weight-version': 'new' })).body.error.param).toBe('x-broomwagon-weight-version');
+    expect((await send({ 'x-broomwagon-weight-mode': 'keep' }, '1')).body.error.param).toBe('x-broomwagon-weight-mode');
+    expect(await controlsOf(second.url)).toEqual([]);
+    expect((await send({}, 'step-5')).status).toBe(200);
+    expect(await weights()).not.toHaveProperty('version');
+    expect((await post(`${gateway.url}/update_weights_from_disk`, '[]')).status).toBe(400);
+  });
+});
