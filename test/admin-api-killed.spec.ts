@@ -47,7 +47,7 @@ async function makeChange(slowStartMs: number): Promise<Change> {
     const response = await configure(change).catch(() => undefined);
     const reply = (await response?.json().catch(() => undefined)) as { code?: string } | undefined;
     if (response?.status === 200 && reply !== undefined) return { slowStartMs, reply };
-    if (reply?.code === 'REQUEST_IN_PROGRESS') return change;
+    if (['REQUEST_IN_PROGRESS', 'OUTCOME_UNKNOWN'].includes(reply?.code ?? '')) return change;
     await delay(PAUSE_MS);
   }
 }

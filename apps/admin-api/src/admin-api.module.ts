@@ -6,6 +6,7 @@ import { AdminApiConfig } from './admin-api.config';
 import { AccessGuard } from './auth/access.guard';
 import { Authenticator } from './auth/authenticator';
 import { OidcIssuer } from './auth/oidc-issuer';
+import { Refusals } from './auth/refusals';
 import { AuditLog } from './changes/audit-log';
 import { ChangesService } from './changes/changes.service';
 import { EventFeed } from './events/event-feed';
@@ -36,6 +37,7 @@ import { RoundTimeline } from './reports/round-timeline';
     AccessGuard,
     Authenticator,
     RateLimits,
+    Refusals,
     AdminHandlers,
     AuditLog,
     ChangesService,

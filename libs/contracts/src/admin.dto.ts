@@ -99,7 +99,7 @@ export class ListAuditLogRequest {
    */
   @IsOptional() @IsWithin(1, LIMITS.page) limit?: Integer;
 }
-/** One change made through admin-api. */
+/** One change made through admin-api, or refused. */
 export interface AuditEntry {
   /** When it ended, milliseconds since 1970. */
   atMs: Integer;
@@ -119,7 +119,10 @@ export interface AuditEntry {
   pool?: PoolName;
   /** Fields of the request; absent if they are larger than 16 kB. */
   request?: Record<string, unknown>;
-  /** `done`, or the code of the error: then nothing was changed, unless the code is retryable. */
+  /**
+   * `done`, or the code of the error: then nothing was changed, unless the code is retryable. `FORBIDDEN`: the token
+   * does not allow the change; at most 60 such entries of a token in an hour.
+   */
   result: 'done' | ErrorCode;
   /** The state before, for operations that have a read of it. */
   before?: unknown;

@@ -29,7 +29,7 @@ export const ERROR_CODES = {
   IDEMPOTENCY_KEY_REUSED: final('The Idempotency-Key was used for another request.', 422),
   REQUEST_IN_PROGRESS: retryable('A request with this Idempotency-Key is still being processed.'),
   OUTCOME_UNKNOWN: final(
-    'The replica that processed the first request with this Idempotency-Key has died. Read the state.',
+    'The first request with this Idempotency-Key may have taken effect: its replica died, or a service did not answer.',
   ),
   RATE_LIMITED: retryable('Too many requests of this token or address; repeat after retryAfterMs.', 429),
   // The service

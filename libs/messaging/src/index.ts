@@ -1,4 +1,5 @@
 export * from './client/messaging.client';
+export { UndeliveredError } from './client/request-multiplexer';
 export { retryDelayMs, withRetry, type RetryOptions } from './client/retry';
 export * from './client/typed.client';
 export * from './connection';

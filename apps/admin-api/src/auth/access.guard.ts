@@ -5,6 +5,7 @@ import type { Request } from 'express';
 import { RateLimits } from '../http/rate-limits';
 import { Authenticator } from './authenticator';
 import type { Identity } from './identity';
+import { Refusals } from './refusals';
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
 /** Names the {@link Route} of a handler. */
@@ -24,30 +25,43 @@ export class AccessGuard implements CanActivate {
     private readonly reflector: Reflector,
     private readonly authenticator: Authenticator,
     private readonly limits: RateLimits,
+    private readonly refusals: Refusals,
   ) {}
 
   /** @throws BroomwagonError RATE_LIMITED, UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
-    await this.limits.takeOfAddress(request.ip ?? '');
-    const [, token] = BEARER.exec(request.get('Authorization') ?? '') ?? [];
-    const identity = token === undefined ? undefined : await this.authenticator.identify(token);
-    if (identity === undefined) {
-      throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
-    }
-    await this.limits.takeOfToken(identity.id);
-    const { role } = this.reflector.get(RouteOf, context.getHandler());
-    const { pool } = request.params as { pool?: string };
-    if (!includesRole(identity.role, role)) {
-      throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);
-    }
-    if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool)) {
-      throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
-    }
-    if (pool === undefined && role !== 'viewer' && identity.pools !== undefined) {
-      throw new BroomwagonError('FORBIDDEN', 'This needs a token for all pools');
+    const route = this.reflector.get(RouteOf, context.getHandler());
+    let identity: Identity | undefined;
+    try {
+      identity = await this.identify(request);
+      await this.limits.takeOfToken(identity.id);
+      checkRights(identity, route, request);
+    } catch (error) {
+      await this.refusals.add({ route, request, error, identity });
+      throw error;
     }
     identities.set(request, identity);
     return true;
+  }
+
+  private async identify(request: Request): Promise<Identity> {
+    const [, token] = BEARER.exec(request.get('Authorization') ?? '') ?? [];
+    const identity = token === undefined ? undefined : await this.authenticator.identify(token);
+    if (identity !== undefined) return identity;
+    throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
+  }
+}
+
+function checkRights(identity: Identity, { role }: Route, request: Request): void {
+  const { pool } = request.params as { pool?: string };
+  if (!includesRole(identity.role, role)) {
+    throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);
+  }
+  if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool)) {
+    throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
+  }
+  if (pool === undefined && role !== 'viewer' && identity.pools !== undefined) {
+    throw new BroomwagonError('FORBIDDEN', 'This needs a token for all pools');
   }
 }

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { type AuditEntry, BroomwagonError, fieldsOfPath, type Route } from '@broomwagon/contracts';
+import { type AuditEntry, BroomwagonError, type ErrorCode, fieldsOfPath, type Route } from '@broomwagon/contracts';
+import { UndeliveredError } from '@broomwagon/messaging';
 import { ReplyStore } from '@broomwagon/state';
 import type { Identity } from '../auth/identity';
 import type { RequestFields } from '../http/request-fields';
@@ -31,14 +32,17 @@ export class ChangesService {
     if (fields.idempotencyKey === undefined || route.idField !== undefined) {
       return { reply: await this.makeAudited(change), isRepeat: false };
     }
-    const { pool, body, idempotencyKey } = fields;
-    const request = { method: route.method, path: route.path, pool, body };
-    return this.replies.once(identity.id, idempotencyKey, request, (isInterrupted) =>
-      this.makeAudited(change, isInterrupted),
-    );
+    const { pool, body, idempotencyKey: key } = fields;
+    return this.replies.once({
+      scope: identity.id,
+      key,
+      request: { method: route.method, path: route.path, pool, body },
+      process: (isInterrupted) => this.makeAudited(change, isInterrupted),
+      mayHaveEffect,
+    });
   }
 
-  /** @param isInterrupted a replica died while it made this change */
+  /** @param isInterrupted the first request with this key has no known outcome */
   private async makeAudited(change: Change, isInterrupted = false): Promise<object> {
     const { route, fields, identity, requestId, address } = change;
     const { pool, body } = fields;
@@ -49,7 +53,7 @@ export class ChangesService {
       if (isInterrupted && !isFenced(change)) {
         throw new BroomwagonError(
           'OUTCOME_UNKNOWN',
-          'A replica died while it made this change, which may be made: read the state, and use another key',
+          'The first request with this key has no known outcome: read the state, and use another key',
         );
       }
       reply = await this.operations.call(route, pool, body, identity);
@@ -74,6 +78,14 @@ export class ChangesService {
     const read: Route = { method: 'GET', path, operation: shows, role: 'viewer' };
     return this.operations.call(read, pool, target, identity).catch(() => undefined);
   }
+}
+
+/** Errors after which a change may be made all the same. */
+const UNKNOWN_OUTCOMES: ReadonlySet<ErrorCode> = new Set(['TIMEOUT', 'UNAVAILABLE', 'INTERNAL', 'OUTCOME_UNKNOWN']);
+
+function mayHaveEffect(error: unknown): boolean {
+  if (error instanceof UndeliveredError) return false;
+  return !(error instanceof BroomwagonError) || UNKNOWN_OUTCOMES.has(error.code);
 }
 
 /** A change that has no second effect when it is made again, because it ends what it names, or names a version. */

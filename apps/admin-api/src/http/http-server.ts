@@ -1,10 +1,12 @@
-import type { Server } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
 import { Metrics } from '@broomwagon/platform';
 import type { NestExpressApplication } from '@nestjs/platform-express';
+import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
 import type { AdminApiConfig } from '../admin-api.config';
 import { serveConsole } from './console-files';
 import { measureRequests } from './measure-requests';
+import { RateLimits } from './rate-limits';
 
 /** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
 const REQUEST_MS = 30_000;
@@ -28,6 +30,9 @@ const CONTENT_SECURITY_POLICY = {
   },
 };
 
+/** Not limited: a flood from the address of the caller, for example a node of Kubernetes, must not fail its probes. */
+const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz', '/startupz']);
+
 /** The HTTP server of admin-api; the body of a request is read after its token was checked. */
 export function httpServer(config: AdminApiConfig) {
   return {
@@ -37,11 +42,29 @@ export function httpServer(config: AdminApiConfig) {
       application.disable('etag');
       application.use(measureRequests(application.get(Metrics)));
       application.use(helmet({ contentSecurityPolicy: CONTENT_SECURITY_POLICY }));
+      application.use(limitAddresses(application.get(RateLimits)));
       serveConsole(application);
       const server = application.getHttpServer() as Server;
+      server.prependListener('request', useValidTarget);
       server.requestTimeout = REQUEST_MS;
       server.headersTimeout = HEADERS_MS;
       server.keepAliveTimeout = KEEP_ALIVE_MS;
     },
   };
+}
+
+/** Bounds the requests from each address: routes, files of the console, documents and metrics. */
+function limitAddresses(limits: RateLimits) {
+  return (request: Request, _: Response, next: NextFunction): void => {
+    if (PROBES.has(request.path)) next();
+    else void limits.takeOfAddress(request.ip ?? '').then(() => next(), next);
+  };
+}
+
+/** A request target that is no path, such as `http://[/`, ends Express before any handler: it becomes a path. */
+function useValidTarget(request: IncomingMessage): void {
+  const { url = '' } = request;
+  if (url.startsWith('/')) return;
+  const target = URL.canParse(url) ? new URL(url) : undefined;
+  request.url = target ? target.pathname + target.search : '/invalid-request-target';
 }

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { API_ROOT, BroomwagonError, fieldsOfPath, POOL_PATTERN, type Route } from '@broomwagon/contracts';
 import type { JsonObject } from '@broomwagon/messaging';
 import type { Request } from 'express';
@@ -14,8 +14,11 @@ export interface RequestFields {
   idempotencyKey?: string;
 }
 
-/** @throws BroomwagonError VALIDATION_FAILED, and those of {@link readBody} */
-export async function readFields(route: Route, request: Request): Promise<RequestFields> {
+/**
+ * @param callerId part of an id that is made of an `Idempotency-Key`, so that two callers with one key have two ids
+ * @throws BroomwagonError VALIDATION_FAILED, and those of {@link readBody}
+ */
+export async function readFields(route: Route, request: Request, callerId: string): Promise<RequestFields> {
   const { method, path, values = {}, fields, idField, isSecret, versionField } = route;
   const { pool, ...inPath } = request.params as Record<string, string>;
   if (pool !== undefined && !POOL_PATTERN.test(pool)) {
@@ -41,7 +44,7 @@ export async function readFields(route: Route, request: Request): Promise<Reques
     if (implied.has(field) || (fields !== undefined && !fields.includes(field))) throw unknownField(field);
   }
   const body: JsonObject = { ...given, ...inPath, ...values };
-  if (idField !== undefined) body[idField] ??= idempotencyKey ?? randomUUID();
+  if (idField !== undefined) body[idField] ??= idempotencyKey ? idOf(callerId, idempotencyKey) : randomUUID();
   const ifMatch = method === 'GET' ? undefined : request.get('If-Match');
   if (ifMatch !== undefined && ifMatch !== '*') {
     const [, version] = /^"(\d{1,14})"$/.exec(ifMatch) ?? [];
@@ -53,6 +56,10 @@ export async function readFields(route: Route, request: Request): Promise<Reques
     body[versionField] = Number(version);
   }
   return { pool, body, idempotencyKey };
+}
+
+function idOf(...parts: string[]): string {
+  return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
 }
 
 /** Query parameters with the types of docs/protocol/openapi.json; the service refuses a value of another type. */

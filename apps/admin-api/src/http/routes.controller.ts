@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '@nestjs/common';
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
 import type { Request, Response } from 'express';
@@ -7,11 +6,9 @@ import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
+import { drained } from './drained';
 import { type RequestFields, readFields } from './request-fields';
 import { requestIdOf } from './request-id';
-
-/** A caller of an export that reads nothing for this long is cut off, milliseconds. */
-const STALLED_MS = 30_000;
 
 /** All routes of the table ROUTES; each gets a method of this class below. */
 @Controller(API_ROOT.slice(1))
@@ -24,8 +21,8 @@ export class RoutesController {
   ) {}
 
   async answer(route: Route, request: Request, response: Response): Promise<void> {
-    const fields = await readFields(route, request);
     const identity = identityOf(request);
+    const fields = await readFields(route, request, identity.id);
     const requestId = requestIdOf(request);
     response.set({ 'X-Request-Id': requestId, 'Cache-Control': 'no-store' });
     if (route.isStream) return this.events.open(fields, request, response);
@@ -53,9 +50,10 @@ export class RoutesController {
       const asked = cursor === undefined ? body : { ...body, cursor };
       const page = await this.operations.call(route, pool, asked, identity);
       const entries = Object.values(page).find((value) => Array.isArray(value)) as object[];
+      if (response.destroyed) return;
       if (!response.headersSent) response.status(200).type('application/x-ndjson');
       const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-      if (!response.write(lines)) await once(response, 'drain', { signal: AbortSignal.timeout(STALLED_MS) });
+      if (!response.write(lines)) await drained(response);
       ({ cursor } = page as { cursor?: unknown });
     } while (cursor !== undefined && !response.destroyed);
     response.end();

@@ -3,6 +3,9 @@ import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from 'nats';
 import { REPLICA_HEADER } from '../wire';
 import { LiveReplicas } from './live-replicas';
 
+/** No service has received the request: it has no effect. */
+export class UndeliveredError extends BroomwagonError {}
+
 /** What is sent, and how long its answer is waited for. */
 export interface Sending {
   subject: string;
@@ -137,7 +140,7 @@ export class RequestMultiplexer {
     if (pending === undefined || (isUnserved && isRepeat)) return;
     this.forget(token, pending);
     if (isUnserved) {
-      pending.reject(new BroomwagonError('UNAVAILABLE', `No service handles ${pending.subject}`));
+      pending.reject(new UndeliveredError('UNAVAILABLE', `No service handles ${pending.subject}`));
       return;
     }
     this.seenAtMs = performance.now();
@@ -196,8 +199,8 @@ function kindOf({ mayPark }: Pending): keyof typeof MOST_REPEATED {
 /** A failure of nats.js to send, as an error of ours. */
 export function sendFailure(subject: string, error: unknown): BroomwagonError {
   if ((error as { code?: string }).code === 'MAX_PAYLOAD_EXCEEDED') {
-    return new BroomwagonError('PAYLOAD_TOO_LARGE', `The body for ${subject} is over the limit of the NATS server`);
+    return new UndeliveredError('PAYLOAD_TOO_LARGE', `The body for ${subject} is over the limit of the NATS server`);
   }
   const why = error instanceof Error ? error.message : String(error);
-  return new BroomwagonError('UNAVAILABLE', `Cannot send to ${subject}: ${why}`, { cause: error });
+  return new UndeliveredError('UNAVAILABLE', `Cannot send to ${subject}: ${why}`, { cause: error });
 }

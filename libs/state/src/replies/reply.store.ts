@@ -1,79 +1,120 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError } from '@broomwagon/contracts';
 import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
-/** A reply is stored for a repeat for this long, milliseconds. */
+/** A record is kept for a repeat for this long, milliseconds. */
 const KEPT_MS = 86_400_000;
 /** A replica that dies while it processes a request leaves the key taken for this long, milliseconds. */
 const RUNNING_MS = 15_000;
-/** A longer reply is not stored: a repeat is processed again. */
-const MOST_BYTES = 65_536;
+/** A longer reply is not stored: its outcome counts as not known. */
+const MOST_BYTES = 16_384;
+/** Keys of one scope within {@link KEPT_MS}. With {@link MOST_BYTES}, this bounds what one token stores in Redis. */
+const MOST_KEYS = 10_000;
+
+/** Both scripts do nothing when the mark has another value: another replica processes the request. */
+const RENEW = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
+const WRITE = `
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[2]) else redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3]) end
+return 1`;
 
 interface StoredReply {
   fingerprint: string;
-  /** Absent while the request is processed, and when its replica died before its end. */
+  /** Absent while the request is processed, and when its outcome is not known. */
   reply?: object;
+}
+
+/** One replica that processes the request of a record, with its mark. */
+interface Run {
+  name: string;
+  mark: string;
+  value: string;
+}
+
+/** A request with an `Idempotency-Key`. */
+export interface KeyedRequest {
+  /** Whose keys these are, for example the id of a token. */
+  scope: string;
+  /** Unique within the scope. */
+  key: string;
+  /** The whole request. */
+  request: object;
+  /** @param isInterrupted an earlier request with the key has no known outcome: its effect may be there */
+  process(isInterrupted: boolean): Promise<object>;
+  /** True for an error after which the request may have taken effect all the same. */
+  mayHaveEffect(error: unknown): boolean;
 }
 
 /**
  * Replies to requests with an `Idempotency-Key`: one string in Redis for each, with a time to live. While a request is
- * processed, a second key records this, with a short time to live that its replica renews.
+ * processed, a second key marks this, with the id of the run and a short time to live that the replica renews.
  */
 export class ReplyStore {
   constructor(
     private readonly redis: RedisClient,
     private readonly keyPrefix: string,
+    private readonly mostKeys = MOST_KEYS,
   ) {}
 
   /**
    * Processes a request once: a repeat with the same key and the same request gets the first reply. After an error
-   * other than OUTCOME_UNKNOWN the key is free again.
-   * @param key of the caller, unique with `scope`
-   * @param request the whole request
-   * @param process gets true if a replica died while it processed the request: then its effect may be there
-   * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, UNAVAILABLE, and those of `process`
+   * without an effect the key is free again.
+   * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, RATE_LIMITED, UNAVAILABLE, and those of
+   *   `process`
    */
-  async once(
-    scope: string,
-    key: string,
-    request: object,
-    process: (isInterrupted: boolean) => Promise<object>,
-  ): Promise<{ reply: object; isRepeat: boolean }> {
-    const name = `${this.keyPrefix}:replies:${digestOf([scope, key])}`;
-    const fingerprint = digestOf(request);
-    const running = `${name}:running`;
-    if ((await answerOf(this.redis.set(running, randomUUID(), 'PX', RUNNING_MS, 'NX'))) === null) {
+  async once(keyed: KeyedRequest): Promise<{ reply: object; isRepeat: boolean }> {
+    const name = `${this.keyPrefix}:replies:{${digestOf([keyed.scope, keyed.key])}}`;
+    const fingerprint = digestOf(keyed.request);
+    const run: Run = { name, mark: `${name}:running`, value: randomUUID() };
+    if ((await answerOf(this.redis.set(run.mark, run.value, 'PX', RUNNING_MS, 'NX'))) === null) {
       const reply = (await this.read(name, fingerprint))?.reply;
       if (reply !== undefined) return { reply, isRepeat: true };
-      const message = 'The first request with this Idempotency-Key has no reply yet';
-      throw new BroomwagonError('REQUEST_IN_PROGRESS', message, { retryAfterMs: 1_000 });
+      throw inProgress();
     }
-    const renewal = setInterval(
-      () => void this.redis.pexpire(running, RUNNING_MS).catch(() => undefined),
-      RUNNING_MS / 3,
-    );
+    const keepMark = (ms: number) => this.redis.eval(RENEW, 1, run.mark, run.value, ms).catch(() => undefined);
+    const renewal = setInterval(() => void keepMark(RUNNING_MS), RUNNING_MS / 3);
     try {
       const stored = await this.read(name, fingerprint);
       if (stored?.reply !== undefined) return { reply: stored.reply, isRepeat: true };
-      if (stored === undefined) await this.write(name, { fingerprint });
-      return { reply: await this.process(name, fingerprint, () => process(stored !== undefined)), isRepeat: false };
+      if (stored === undefined) await this.begin(run, keyed.scope, fingerprint);
+      return { reply: await this.process(run, keyed, fingerprint, stored !== undefined), isRepeat: false };
     } finally {
       clearInterval(renewal);
-      await this.redis.del(running).catch(() => undefined);
+      await keepMark(0);
     }
   }
 
-  private async process(name: string, fingerprint: string, process: () => Promise<object>): Promise<object> {
+  /** Writes the record without a reply, within the bound of the scope. */
+  private async begin(run: Run, scope: string, fingerprint: string): Promise<void> {
+    const counter = this.counterOf(scope);
+    const keys = await answerOf(this.redis.incr(counter));
+    await answerOf(this.redis.pexpire(counter, KEPT_MS, 'NX'));
+    if (keys > this.mostKeys) {
+      const retryAfterMs = Math.max(1, await answerOf(this.redis.pttl(counter)));
+      const message = `This token has used ${this.mostKeys} Idempotency-Keys within a day; send changes without one`;
+      throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs });
+    }
+    if (!(await this.write(run, { fingerprint }))) throw inProgress();
+  }
+
+  private async process(run: Run, keyed: KeyedRequest, fingerprint: string, isInterrupted: boolean): Promise<object> {
     let reply: object;
     try {
-      reply = await process();
+      reply = await keyed.process(isInterrupted);
     } catch (error) {
-      if (!isBroomwagonError(error, 'OUTCOME_UNKNOWN')) await this.redis.del(name).catch(() => undefined);
+      if (!keyed.mayHaveEffect(error)) {
+        await this.write(run, undefined).catch(() => undefined);
+        await this.redis.decr(this.counterOf(keyed.scope)).catch(() => undefined);
+      }
       throw error;
     }
-    await this.write(name, { fingerprint, reply });
+    if (JSON.stringify(reply).length <= MOST_BYTES) await this.write(run, { fingerprint, reply });
     return reply;
+  }
+
+  private counterOf(scope: string): string {
+    return `${this.keyPrefix}:reply-keys:${digestOf(scope)}`;
   }
 
   private async read(name: string, fingerprint: string): Promise<StoredReply | undefined> {
@@ -87,11 +128,16 @@ export class ReplyStore {
     return stored;
   }
 
-  private async write(name: string, reply: StoredReply): Promise<void> {
-    const text = JSON.stringify(reply);
-    if (text.length > MOST_BYTES) await answerOf(this.redis.del(name));
-    else await answerOf(this.redis.set(name, text, 'PX', KEPT_MS));
+  /** Writes or, without a record, deletes it. @returns false if another replica has the mark */
+  private async write({ name, mark, value }: Run, record: StoredReply | undefined): Promise<boolean> {
+    const text = record === undefined ? '' : JSON.stringify(record);
+    return (await answerOf(this.redis.eval(WRITE, 2, mark, name, value, text, KEPT_MS))) === 1;
   }
+}
+
+function inProgress(): BroomwagonError {
+  const message = 'The first request with this Idempotency-Key has no reply yet';
+  return new BroomwagonError('REQUEST_IN_PROGRESS', message, { retryAfterMs: 1_000 });
 }
 
 function digestOf(value: unknown): string {

@@ -1,0 +1,76 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, POOL_PATTERN, type Route } from '@broomwagon/contracts';
+import { Metrics } from '@broomwagon/platform';
+import type { Request } from 'express';
+import { RateLimiterMemory } from 'rate-limiter-flexible';
+import { AuditLog } from '../changes/audit-log';
+import { requestIdOf } from '../http/request-id';
+import type { Identity } from './identity';
+
+/** Records in an hour of one caller; all callers without a valid token count as one. More are only counted. */
+const MOST_RECORDS = 60;
+const HOUR_SECONDS = 3_600;
+/** Longer ids of a path are left out, characters of their JSON. */
+const MOST_CHARACTERS = 1_024;
+
+/** A request that its token does not allow. */
+export interface Refusal {
+  route: Route;
+  request: Request;
+  error: unknown;
+  /** Undefined without a valid token. */
+  identity?: Identity;
+}
+
+/** Makes refused requests visible: all in a metric, changes by a known caller in the audit log, others in the log. */
+@Injectable()
+export class Refusals {
+  private readonly logger = new Logger(Refusals.name);
+  private readonly recorded = new RateLimiterMemory({ points: MOST_RECORDS, duration: HOUR_SECONDS });
+  private readonly refused;
+
+  constructor(
+    private readonly audit: AuditLog,
+    metrics: Metrics,
+  ) {
+    this.refused = metrics.counter('http_refused_total', 'Requests that were refused before their body was read', [
+      'code',
+    ]);
+  }
+
+  /** Never throws. */
+  async add({ route, request, error, identity }: Refusal): Promise<void> {
+    if (!(error instanceof BroomwagonError)) return;
+    const { code } = error;
+    this.refused.inc({ code });
+    const isOfToken = code === 'UNAUTHENTICATED' || code === 'FORBIDDEN';
+    const isRead = identity !== undefined && route.method === 'GET';
+    if (!isOfToken || isRead || !(await this.hasRoom(identity?.id ?? ''))) return;
+    const [requestId, address] = [requestIdOf(request), request.ip ?? ''];
+    if (identity === undefined) {
+      const { method, path } = route;
+      this.logger.warn({ code, method, path, address, requestId }, 'request without a valid token');
+      return;
+    }
+    const { pool = '', ...ids } = request.params as Record<string, string>;
+    await this.audit.add({
+      atMs: Date.now(),
+      requestId,
+      actorId: identity.id,
+      actor: identity.name,
+      role: identity.role,
+      address,
+      operation: route.operation,
+      ...(POOL_PATTERN.test(pool) ? { pool } : {}),
+      ...(JSON.stringify(ids).length <= MOST_CHARACTERS ? { request: ids } : {}),
+      result: code,
+    });
+  }
+
+  private hasRoom(caller: string): Promise<boolean> {
+    return this.recorded.consume(caller).then(
+      () => true,
+      () => false,
+    );
+  }
+}

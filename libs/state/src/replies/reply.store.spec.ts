@@ -1,0 +1,76 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { afterAll, describe, expect, it } from 'vitest';
+import { connectRedis } from '../redis';
+import { type KeyedRequest, ReplyStore } from './reply.store';
+
+const { pool: prefix } = testPool();
+const redis = connectRedis({ url: testRedisUrl() });
+const store = new ReplyStore(redis, prefix);
+afterAll(async () => {
+  redis.disconnect();
+  await flushPrefix(testRedisUrl(), `${prefix}:`);
+});
+
+const lost = new BroomwagonError('TIMEOUT', 'no reply');
+/** Requests of one key of a test; the reply is `isInterrupted` as the request was told. */
+const keyed = (key: string, changes: Partial<KeyedRequest> = {}): KeyedRequest => ({
+  scope: 'token',
+  key,
+  request: { body: 1 },
+  process: (isInterrupted) => Promise.resolve({ isInterrupted }),
+  mayHaveEffect: (error) => error === lost,
+  ...changes,
+});
+const failing = (error: Error) => ({ process: () => Promise.reject(error) });
+const codeOf = (call: Promise<unknown>) => call.catch(({ code }: BroomwagonError) => code);
+
+describe('a repeat', () => {
+  it('gets the first reply, in its scope only', async () => {
+    const reply = { isInterrupted: false };
+    expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: false });
+    expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: true });
+    expect(await store.once(keyed('first', { scope: 'another' }))).toEqual({ reply, isRepeat: false });
+    expect(await codeOf(store.once(keyed('first', { request: { body: 2 } })))).toBe('IDEMPOTENCY_KEY_REUSED');
+    expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: true });
+  });
+
+  it('is told after an error that leaves the outcome open, and after no other error', async () => {
+    expect(await codeOf(store.once(keyed('lost', failing(lost))))).toBe('TIMEOUT');
+    expect((await store.once(keyed('lost'))).reply).toEqual({ isInterrupted: true });
+    expect(await codeOf(store.once(keyed('refused', failing(new BroomwagonError('FENCED', 'no')))))).toBe('FENCED');
+    expect((await store.once(keyed('refused'))).reply).toEqual({ isInterrupted: false });
+  });
+
+  it('is told when the reply was too large to be stored', async () => {
+    await store.once(keyed('large', { process: () => Promise.resolve({ text: 'x'.repeat(20_000) }) }));
+    expect((await store.once(keyed('large'))).reply).toEqual({ isInterrupted: true });
+  });
+});
+
+it('leaves mark and record to the replica that has taken over from a stalled one', async () => {
+  let mark = '';
+  const process = async () => {
+    [mark = ''] = await redis.keys(`${prefix}:replies:*:running`);
+    await redis.set(mark, 'another replica');
+    return { from: 'the stalled replica' };
+  };
+  await store.once(keyed('stall', { process }));
+  expect(await redis.get(mark)).toBe('another replica');
+  expect(await codeOf(store.once(keyed('stall')))).toBe('REQUEST_IN_PROGRESS');
+  await redis.del(mark);
+  expect((await store.once(keyed('stall'))).reply).toEqual({ isInterrupted: true });
+});
+
+it('bounds the keys of a scope; those that are free again do not count', async () => {
+  const small = new ReplyStore(redis, prefix, 2);
+  const use = (key: string, changes: Partial<KeyedRequest> = {}) => small.once(keyed(key, { scope: 'busy', ...changes }));
+  await use('1');
+  for (const key of ['a', 'b', 'c']) await codeOf(use(key, failing(new BroomwagonError('FENCED', 'no'))));
+  await use('2');
+  const refusal = await use('3').catch((error: BroomwagonError) => error);
+  expect(refusal).toMatchObject({ code: 'RATE_LIMITED' });
+  expect((refusal as BroomwagonError).retryAfterMs).toBeGreaterThan(80_000_000);
+  expect((await use('1')).isRepeat).toBe(true);
+  expect((await small.once(keyed('3', { scope: 'another' }))).isRepeat).toBe(false);
+});
