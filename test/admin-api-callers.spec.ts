@@ -85,7 +85,8 @@ describe('a refused request', () => {
     const token = await api.createToken('viewer');
     const [before, earlier] = [await counted('FORBIDDEN'), received['server.drain']];
     expect((await api.send('GET', '/tokens', undefined, { token })).status).toBe(403);
-    for (let repeat = 0; repeat < 70; repeat++) expect((await post(`${PATH}/servers/s1/drain`, token)).status).toBe(403);
+    for (let repeat = 0; repeat < 70; repeat++)
+      expect((await post(`${PATH}/servers/s1/drain`, token)).status).toBe(403);
     expect(await counted('FORBIDDEN')).toBe(before + 71);
     expect(received['server.drain']).toEqual(earlier);
     const entries = await changesOf('server.drain');

@@ -1,4 +1,6 @@
 import { spawnSync } from 'node:child_process';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import type { Epoch } from '@broomwagon/contracts';
 import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -305,6 +307,45 @@ describe('a wrong call', () => {
       stderr: expect.not.stringMatching(/^ +at /m),
     });
     expect(call('pause', '--pool', 'p', '--token', 'x').status).toBe(2);
+  });
+});
+
+describe('a reply of another caller', () => {
+  const EVENT = { type: 'round.opened', pool: 'p', sequence: 1, atMs: 1, roundId: 'r\u009b31m\u001b[31m' };
+  const server = createServer(({ url = '' }, response) => {
+    if (url.includes('/events')) {
+      response.setHeader('Content-Type', 'text/event-stream');
+      response.end(`id: 1\ndata: ${JSON.stringify(EVENT)}\n\n:live\n\n`);
+    } else if (url.includes('/abort')) {
+      setTimeout(() => response.end(JSON.stringify({ abortId: 'a', results: [] })), 400);
+    } else {
+      response.writeHead(404, { 'Content-Type': 'application/problem+json' });
+      response.end(JSON.stringify({ code: 'JOB_NOT_FOUND', detail: 'no job \u009b31m\u001b[31m', retryable: false }));
+    }
+  });
+  let other: CommandLine;
+  beforeAll(async () => {
+    await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+    const { port } = server.address() as AddressInfo;
+    other = new CommandLine(['--url', `http://127.0.0.1:${port}`, '--token', 'x', '--pool', 'p']);
+  });
+  afterAll(() => void server.close());
+
+  it('cannot control the terminal', async () => {
+    const line = await other.run('events');
+    expect(line.stdout).toContain('roundId="r\\u009b31m\\u001b[31m"');
+    const json = await other.run('events --json');
+    const failure = await other.run('tail --job j');
+    expect(failure.stderr).toContain('no job \\u009b31m\\u001b[31m');
+    for (const text of [line.stdout, json.stdout, failure.stderr]) expect(text).not.toMatch(/[^\P{Cc}\n]/u);
+    expect(JSON.parse(json.stdout).event).toEqual(EVENT);
+  });
+
+  it('may take as long as --wait in addition to --timeout', async () => {
+    expect(await other.run('abort --all --wait 20s --timeout 200ms --yes')).toMatchObject({
+      exitCode: 0,
+      stdout: '(none)\n',
+    });
   });
 });
 

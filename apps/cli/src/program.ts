@@ -14,6 +14,7 @@ import { addTail } from './commands/tail';
 import { addTokens } from './commands/tokens';
 import { describeFailure, EXIT } from './failures';
 import { actOn, type GlobalOptions, type Terminal } from './session';
+import { printable } from './tables';
 
 const EXIT_CODES = `
 Exit codes: 0 done; 1 refused, or a check that failed; 2 wrong usage; 3 no reply of admin-api.
@@ -59,7 +60,7 @@ export async function run(argv: readonly string[], terminal: Terminal): Promise<
     return EXIT.done;
   } catch (failure) {
     const { exitCode, text } = describeFailure(failure, program.opts<GlobalOptions>().json === true);
-    terminal.stderr.write(text);
+    terminal.stderr.write(printable(text));
     return exitCode;
   }
 }

@@ -4,6 +4,7 @@ import type { Readable, Writable } from 'node:stream';
 import { type AdminClient, createAdminClient, dataOf, pagesOf } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { CommandFailure, UsageError } from './failures';
+import { printable } from './tables';
 
 /** Where a command reads and writes. */
 export interface Terminal {
@@ -32,9 +33,17 @@ export class Session {
 
   /** @throws UsageError without a token */
   get client(): AdminClient {
+    return this.clientFor(0);
+  }
+
+  /**
+   * A client for calls that wait on purpose, in addition to `--timeout`.
+   * @throws UsageError without a token
+   */
+  clientFor(waitMs: number): AdminClient {
     const { url, token, timeout } = this.options;
     if (!token) throw new UsageError('there is no token: set BROOMWAGON_TOKEN, or use --token');
-    return createAdminClient({ url, token, timeoutMs: timeout });
+    return createAdminClient({ url, token, timeoutMs: timeout + waitMs });
   }
 
   /** The pool of `--pool`, or the only one. @throws UsageError */
@@ -75,9 +84,9 @@ export class Session {
     return this.write(`${this.options.json ? JSON.stringify(result, null, 2) : text(result)}\n`);
   }
 
-  /** Writes to the standard output as fast as its reader reads. */
+  /** Writes to the standard output as fast as its reader reads, without characters that control a terminal. */
   async write(text: string): Promise<void> {
-    if (!this.terminal.stdout.write(text)) await once(this.terminal.stdout, 'drain');
+    if (!this.terminal.stdout.write(printable(text))) await once(this.terminal.stdout, 'drain');
   }
 
   /**
@@ -91,7 +100,10 @@ export class Session {
     const prompt = createInterface({ input: stdin, output: stderr });
     try {
       // Ctrl-D and Ctrl-C close the prompt without an answer.
-      const answer = await Promise.race([prompt.question(`${question} [y/N] `), once(prompt, 'close').then(() => '')]);
+      const answer = await Promise.race([
+        prompt.question(printable(`${question} [y/N] `)),
+        once(prompt, 'close').then(() => ''),
+      ]);
       if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailure('not confirmed; nothing was changed');
     } finally {
       prompt.close();

@@ -51,9 +51,14 @@ export function timeOf(ms: number | undefined): string {
   return ms === undefined ? '-' : new Date(ms).toISOString();
 }
 
+/** A text of a caller must not control the terminal: control characters as JSON writes them, so JSON stays the same. */
+export function printable(text: string): string {
+  return text.replaceAll(/[^\P{Cc}\n]/gu, (control) => `\\u${control.codePointAt(0)!.toString(16).padStart(4, '0')}`);
+}
+
 function textOf(value: Cell): string {
   if (value === undefined || value === null || value === '') return '-';
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  // A text of a caller must not control the terminal.
-  return text.replaceAll(/\p{Cc}/gu, '?');
+  // A line end would begin another row.
+  return printable(text).replaceAll('\n', '\\n');
 }

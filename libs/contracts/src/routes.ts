@@ -22,7 +22,7 @@ export interface Route {
   readonly values?: Readonly<Record<string, unknown>>;
   /** The only other fields that a caller may give; default: all. */
   readonly fields?: readonly string[];
-  /** The field that makes a repeat harmless; absent from the body, it is made of caller and `Idempotency-Key`, or random. */
+  /** The field that makes a repeat harmless; if absent, it is made of caller and `Idempotency-Key`, or random. */
   readonly idField?: string;
   /** The request names what only it can end (an epoch, a lease, an attempt, a plan): a repeat has no second effect. */
   readonly isFenced?: true;

@@ -55,9 +55,9 @@ export function httpServer(config: AdminApiConfig) {
 
 /** Bounds the requests from each address: routes, files of the console, documents and metrics. */
 function limitAddresses(limits: RateLimits) {
-  return (request: Request, _: Response, next: NextFunction): void => {
-    if (PROBES.has(request.path)) next();
-    else void limits.takeOfAddress(request.ip ?? '').then(() => next(), next);
+  return async (request: Request, _: Response, next: NextFunction): Promise<void> => {
+    if (!PROBES.has(request.path)) await limits.takeOfAddress(request.ip ?? '');
+    next();
   };
 }
 

@@ -84,9 +84,10 @@ export function addRequests(program: Command, act: Act): void {
           `Stop ${JSON.stringify(what)} of pool ${path.pool}? What they have generated is dropped.`,
         );
         const abortId = randomUUID();
+        const client = session.clientFor(waitMs);
         const read = (cursor?: number) => {
           const body = { abortId, ...what, waitMs, reason, cursor };
-          return dataOf(session.client.POST('/api/v1/pools/{pool}/requests/abort', { params: { path }, body }));
+          return dataOf(client.POST('/api/v1/pools/{pool}/requests/abort', { params: { path }, body }));
         };
         const results = await session.all(read, (page) => page.results);
         await session.show({ abortId, results }, () => tableOf(results.map(abortRow)));

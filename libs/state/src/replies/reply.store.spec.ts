@@ -23,7 +23,7 @@ const keyed = (key: string, changes: Partial<KeyedRequest> = {}): KeyedRequest =
   ...changes,
 });
 const failing = (error: Error) => ({ process: () => Promise.reject(error) });
-const codeOf = (call: Promise<unknown>) => call.catch(({ code }: BroomwagonError) => code);
+const codeOf = (call: Promise<unknown>) => call.catch((error: BroomwagonError) => error.code);
 
 describe('a repeat', () => {
   it('gets the first reply, in its scope only', async () => {
@@ -64,7 +64,8 @@ it('leaves mark and record to the replica that has taken over from a stalled one
 
 it('bounds the keys of a scope; those that are free again do not count', async () => {
   const small = new ReplyStore(redis, prefix, 2);
-  const use = (key: string, changes: Partial<KeyedRequest> = {}) => small.once(keyed(key, { scope: 'busy', ...changes }));
+  const use = (key: string, changes: Partial<KeyedRequest> = {}) =>
+    small.once(keyed(key, { scope: 'busy', ...changes }));
   await use('1');
   for (const key of ['a', 'b', 'c']) await codeOf(use(key, failing(new BroomwagonError('FENCED', 'no'))));
   await use('2');
