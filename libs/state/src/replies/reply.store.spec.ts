@@ -22,7 +22,7 @@ const keyed = (key: string, changes: Partial<KeyedRequest> = {}): KeyedRequest =
   mayHaveEffect: (error) => error === lost,
   ...changes,
 });
-const failing = (error: Error) => ({ process: () => Promise.reject(error) });
+const failing = (failure: Error) => ({ process: () => Promise.reject(failure) });
 const codeOf = (call: Promise<unknown>) => call.catch((error: BroomwagonError) => error.code);
 
 describe('a repeat', () => {
