@@ -1,12 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import {
-  LIMITS,
-  type AbortRequestsReply,
-  type AbortRequestsRequest,
-  type PoolName,
-  type RequestId,
-} from '@broomwagon/contracts';
+import { LIMITS, type AbortRequestsReply, type AbortRequestsRequest, type PoolName } from '@broomwagon/contracts';
 import { MessagingClient } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import {
@@ -99,11 +93,10 @@ export class AbortService {
    * Holders that live and do not confirm: what they run is expired with the epoch of its server, so the answer is
    * final.
    */
-  private async endOverdue(pool: PoolName, { overdue, overdueLeases }: RepeatPage): Promise<void> {
+  private async endOverdue(pool: PoolName, { overdue, overdueServers, overdueLeases }: RepeatPage): Promise<void> {
     if (overdue.length + overdueLeases.length === 0) return;
-    const leases = overdue.length === 0 ? [] : await this.aborts.leasesOf(pool, idsOf(overdue));
-    await this.fences.fence(pool, [...leases, ...overdueLeases], 'abort');
-    const fenced = new Set(idsOf(leases));
+    await this.fences.fence(pool, [...overdueServers, ...overdueLeases], 'abort');
+    const fenced = new Set(overdueServers.map(({ requestId }) => requestId));
     const { ended } = await this.aborts.endOverdue(pool, {
       attempts: overdue.map((one) => ({ ...one, fenced: fenced.has(one.requestId) })),
       leaseIds: overdueLeases.map(({ leaseId }) => leaseId),
@@ -122,8 +115,4 @@ export class AbortService {
     this.commands.abort(pool, 'abort', aborts);
     this.commands.abortLeases(pool, 'abort', leases);
   }
-}
-
-function idsOf(items: readonly { requestId: RequestId }[]): RequestId[] {
-  return items.map(({ requestId }) => requestId);
 }

@@ -1,6 +1,5 @@
 import { LIMITS, MAX_LABELS } from '@broomwagon/contracts';
 import {
-  AbortStore,
   InspectionStore,
   LeaseBounds,
   LeaseStore,
@@ -43,7 +42,6 @@ export class RoutingCases {
   private readonly epochs;
   private readonly weights;
   private readonly inspections;
-  private readonly aborts;
   private workers: BenchWorker[] = [];
   private acquires = 0;
   private repeat = 0;
@@ -61,7 +59,6 @@ export class RoutingCases {
     this.epochs = new WorkerStore(runner);
     this.weights = new WeightStore(runner);
     this.inspections = new InspectionStore(runner);
-    this.aborts = new AbortStore(runner);
   }
 
   async fill(servers: number, leases: number): Promise<void> {
@@ -175,10 +172,6 @@ export class RoutingCases {
     }
     for (const kind of ['leases', 'attempts'] as const) await epochs.sync(pool, { ...worker, kind });
     for (const full of [false, true]) await inspections.decisions(pool, { full });
-    await this.aborts.leasesOf(
-      pool,
-      range(256).map((index) => `job/group-${index}/0`),
-    );
   }
 
   private async changeServers(): Promise<void> {

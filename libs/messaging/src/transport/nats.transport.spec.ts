@@ -141,14 +141,6 @@ describe('NatsTransport', () => {
     expect(controller.events).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
-  it('passes the headers of the caller to the handler', async () => {
-    controller.seen.length = 0;
-    await app.client.request(subject('echo'), { value: 1 }, { headers: { a: 'b' } });
-    const [context] = controller.seen;
-    expect(context?.headers.get('a')).toBe('b');
-    expect(context?.headers.get('Broomwagon-Timeout-Ms')).toBe('5000');
-  });
-
   it('refuses what was read after the deadline of its caller, as this process stood still', async () => {
     // Nothing looks at the time before the message is read.
     vi.useFakeTimers({ toFake: ['setInterval'] });

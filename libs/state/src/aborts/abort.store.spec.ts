@@ -32,6 +32,19 @@ async function selectAll(abortId = 'a') {
 const resultsOf = async (abortId = 'a', cursor = 0, limit = 128) => aborts.results(pool, { abortId, cursor, limit });
 const counts = () => test.states();
 
+const registerServer = () =>
+  servers.register(pool, {
+    serverId: 'server',
+    endpoint: 'http://10.0.0.1:8000',
+    dialect: 'vllm',
+    probe: false,
+    instanceId: 'i',
+    model: 'm',
+    maxInflight: 1_000,
+    weight: 1,
+    weightVersion: 0,
+  });
+
 describe('AbortStore', () => {
   it('aborts a whole job by one number, before any page has come to it', async () => {
     await open(300, 300);
@@ -80,6 +93,8 @@ describe('AbortStore', () => {
     await open(1, 1, 1);
     const [held] = (await test.claim(1)) as [Claim];
     await test.save(held, 5);
+    const { serverId, epoch } = await registerServer();
+    await leases.acquire(pool, [{ acquireId: 'a', requestId: held.requestId, ...test.holder }]);
     await begin({ requestIds: [held.requestId] });
     const command = { requestId: held.requestId, attempt: held.attempt, ...test.holder };
     expect((await selectAll()).flatMap((page) => page.aborts)).toEqual([command]);
@@ -92,8 +107,11 @@ describe('AbortStore', () => {
     }
     expect((await resultsOf()).results).toEqual([{ requestId: held.requestId, outcome: 'aborting' }]);
     const overdue = [{ requestId: held.requestId, attempt: held.attempt }];
-    expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({ overdue, overdueLeases: [] });
-    expect(await aborts.leasesOf(pool, [held.requestId])).toEqual([]);
+    expect(await aborts.repeat(pool, { ...page, deadlineMs: -1 })).toMatchObject({
+      overdue,
+      overdueServers: [{ requestId: held.requestId, serverId, epoch }],
+      overdueLeases: [],
+    });
     const unfenced = (attempt: AttemptId) => [{ requestId: held.requestId, attempt, fenced: false }];
     expect(await aborts.endOverdue(pool, { attempts: unfenced('2-a'), leaseIds: [] })).toMatchObject({ ended: 0 });
     expect(await aborts.endOverdue(pool, { attempts: unfenced(held.attempt), leaseIds: [] })).toMatchObject({
@@ -120,17 +138,7 @@ describe('AbortStore', () => {
 
   it('finds every lease of a request that no round knows, and no other', async () => {
     const { holder } = test;
-    await servers.register(pool, {
-      serverId: 'server',
-      endpoint: 'http://10.0.0.1:8000',
-      dialect: 'vllm',
-      probe: false,
-      instanceId: 'i',
-      model: 'm',
-      maxInflight: 1_000,
-      weight: 1,
-      weightVersion: 0,
-    });
+    await registerServer();
     const take = async (requestId: string, count: number) => {
       const items = Array.from({ length: count }, (_, n) => ({ acquireId: `${requestId}.${n}`, requestId, ...holder }));
       const { results } = await leases.acquire(pool, items);

@@ -69,6 +69,8 @@ type AbortCursor = { groups: number; leases: number };
 export interface RepeatPage extends AbortCommands {
   /** Attempts whose holders live and have not confirmed within the deadline. */
   overdue: Pick<AttemptFence, 'requestId' | 'attempt'>[];
+  /** The servers of the leases of these requests. */
+  overdueServers: RunningLease[];
   overdueLeases: ({ leaseId: LeaseId } & ServerFence)[];
   cursor?: AbortCursor;
 }
@@ -104,9 +106,6 @@ export class AbortStore extends storeOf({
   results: transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results'),
   /** One page of what is not confirmed, to be told again. */
   repeat: transition<{ cursor?: AbortCursor; deadlineMs: number }, RepeatPage>('aborts/repeat'),
-  leasePage: transition<{ requestIds: string[]; cursor?: string }, { leases: RunningLease[]; cursor?: string }>(
-    'aborts/leases-of',
-  ),
   /** Deletes one page of dropped groups whose life is over. */
   forget: transition<object, { more: boolean }>('aborts/forget'),
 }) {
@@ -122,13 +121,6 @@ export class AbortStore extends storeOf({
       keptMs,
       selector: JSON.stringify(selector, (_, value: unknown) => (Array.isArray(value) ? [...value].sort() : value)),
     });
-  }
-
-  /** The leases under which these requests run; looks at all leases of the pool, in pages. */
-  async leasesOf(pool: PoolName, requestIds: string[]): Promise<RunningLease[]> {
-    const found: RunningLease[] = [];
-    for await (const { leases } of this.pages('leasePage', pool, { requestIds })) found.push(...leases);
-    return found;
   }
 
   /** Ends what is overdue without its holders, page by page. @returns requests that have ended */

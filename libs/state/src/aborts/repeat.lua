@@ -9,8 +9,18 @@ Flags: allow-oom ]]
 return function(tx, args)
   local END = 2 ^ 40 -- beyond every position: a list that is at its end is not looked at from its start again
   local cursor = args.cursor or {}
-  local aborts, leases, overdue, overdue_leases = {}, {}, {}, {}
+  local aborts, leases, overdue, overdue_servers, overdue_leases = {}, {}, {}, {}, {}
   local function is_overdue(started_at) return tx.now - started_at > args.deadlineMs end
+
+  local function add_servers(request_id)
+    for _, acquire_id in ipairs(RequestLeases.some(tx, request_id)) do
+      local packed = LeaseTable.packed(tx, acquire_id)
+      local lease = packed and LeaseRecord.unpack(packed)
+      if lease then
+        table.insert(overdue_servers, { requestId = request_id, serverId = lease.serverId, epoch = lease.serverEpoch })
+      end
+    end
+  end
 
   local function repeat_group(name, started_at)
     local job, group_id = Rounds.of_name(name)
@@ -36,6 +46,7 @@ return function(tx, args)
       local one = aborts[index]
       if is_aborting or stopped[one.requestId] then
         table.insert(overdue, { requestId = one.requestId, attempt = one.attempt })
+        add_servers(one.requestId)
       end
     end
     -- Confirmed, settled or folded meanwhile.
@@ -58,6 +69,7 @@ return function(tx, args)
 
   local group_cursor = Pages.walk(tx.key.abortingGroups, cursor.groups, repeat_group)
   local lease_cursor = Pages.walk(tx.key.abortingLeases, cursor.leases, repeat_lease)
-  return Reply.object({ aborts = aborts, leases = leases, overdue = overdue, overdueLeases = overdue_leases,
+  return Reply.object({ aborts = aborts, leases = leases, overdue = overdue,
+    overdueServers = overdue_servers, overdueLeases = overdue_leases,
     cursor = (group_cursor or lease_cursor) and { groups = group_cursor or END, leases = lease_cursor or END } or nil })
 end

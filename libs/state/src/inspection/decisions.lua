@@ -1,8 +1,5 @@
 --[[ One page of recent decisions, the latest first. It ends before `limit` when it is half a message long.
-ARGV[1] JSON:
-  cursor           string or absent: only decisions of leases before this sequence
-  limit            number, at most 128
-  full             boolean or absent: from the ring of those with snapshots
+ARGV[1] JSON: {cursor: sequence; limit: at most 128; full: from the ring of those with snapshots}: DecisionsRequest
 Reply: DecisionsReply
 Flags: allow-oom ]]
 return function(tx, args)

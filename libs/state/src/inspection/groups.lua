@@ -1,9 +1,5 @@
 --[[ One page of the groups of a round that is not folded, in the order of their arrival or acceptance.
-ARGV[1] JSON:
-  job        string
-  roundId    string or absent: the round that is not closed, or the last one
-  set        'live' or absent, 'accepted' or 'failed'
-  cursor     number
+ARGV[1] JSON: {job, roundId, set, cursor}: ListGroupsRequest
 Reply: ListGroupsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
 Flags: no-writes ]]

@@ -1,9 +1,6 @@
 --[[ One page of leases, the oldest of the page first, or one lease; a scan (Pages.scan).
-ARGV[1] JSON:
-  serverId   string or absent: those on its current epoch
-  workerId   string or absent: those of its live epoch
-  leaseId    string or absent: this lease only; without the three, those of the pool
-  cursor     string
+ARGV[1] JSON: {serverId, workerId, cursor; leaseId: this lease only}: ListLeasesRequest. Without the three ids: all
+  leases of the pool
 Reply: ListLeasesReply
 Errors: SERVER_NOT_FOUND, WORKER_NOT_FOUND, LEASE_NOT_FOUND.
 Flags: allow-oom ]]

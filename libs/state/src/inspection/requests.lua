@@ -1,13 +1,7 @@
 --[[ One page of requests that have not ended: of the groups of a round that are not accepted, in the order of their
 arrival, or what a worker has (a scan). A page of a round ends with the group that makes it 128 requests. Writes nothing
 but the clock.
-ARGV[1] JSON:
-  job        string, or absent with workerId
-  roundId    string or absent: the round that is not closed, or the last one
-  workerId   string or absent: what its live epoch has
-  state      string or absent: only requests in this state
-  minAgeMs   number or absent: only attempts of this age
-  cursor     string
+ARGV[1] JSON: {job, roundId, workerId, state, minAgeMs, cursor}: ListRequestsRequest, with job or workerId
 Reply: ListRequestsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.
 Flags: allow-oom ]]

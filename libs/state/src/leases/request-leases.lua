@@ -5,6 +5,7 @@ local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
 local LONGEST = 256
+local MOST_AT_ONCE = 16
 local NONE = {} -- read, never written
 
 function Tx.fields.request_leases() return {} end -- requestId -> its text, or false
@@ -14,6 +15,13 @@ function RequestLeases.split(acquire_ids)
   local ids = {}
   for id in string.gmatch(acquire_ids, '[^|]+') do ids[#ids + 1] = id end
   return ids
+end
+
+-- The acquireIds of a request; of those in a set some.
+function RequestLeases.some(tx, request_id)
+  local held = redis.call('HGET', tx.key.requestLeases, request_id)
+  if held ~= RequestLeases.IN_SET then return RequestLeases.split(held or '') end
+  return redis.call('SRANDMEMBER', tx.key:leasesOfRequest(request_id), MOST_AT_ONCE)
 end
 
 -- Reads many with one call. One alone is read when it is needed.

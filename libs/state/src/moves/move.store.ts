@@ -98,7 +98,7 @@ export interface CallsPage {
 
 const save = transition<
   { planId: string; offset: number; moves: string[]; summary?: string; digest: string; keptMs: number },
-  { summary?: string; known?: boolean }
+  { whole: boolean }
 >('moves/save-plan');
 
 interface SettingsChange {
@@ -125,20 +125,19 @@ export class MoveStore extends storeOf({
   settings: transition<SettingsChange, { settings?: string; turn?: true }>('moves/settings'),
 }) {
   /**
-   * Keeps a plan; one that is there stays. Returns the summary that is kept.
+   * Keeps a plan; one that is there stays.
    * @param digest of what was asked for @throws BroomwagonError VALIDATION_FAILED: the planId meant something else
    */
   async save(
     pool: string,
     plan: { planId: string; moves: readonly KeptMove[]; summary: string; digest: string; keptMs: number },
-  ): Promise<{ summary: string; known: boolean }> {
+  ): Promise<void> {
     const { planId, digest, keptMs } = plan;
     const moves = plan.moves.map((move) => JSON.stringify(move));
     for (let offset = 0; ; offset += LIMITS.page) {
       const isLast = offset + LIMITS.page >= moves.length;
       const page = { planId, offset, moves: moves.slice(offset, offset + LIMITS.page), digest, keptMs };
-      const kept = await this.runner.run(save, pool, isLast ? { ...page, summary: plan.summary } : page);
-      if (kept.summary !== undefined) return { summary: kept.summary, known: kept.known ?? false };
+      if ((await this.runner.run(save, pool, isLast ? { ...page, summary: plan.summary } : page)).whole) return;
     }
   }
 

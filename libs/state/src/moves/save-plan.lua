@@ -1,8 +1,7 @@
 --[[ Keeps one page of the moves of a plan. A plan that is there whole stays as it is.
 ARGV[1] JSON: {planId; offset: moves in the pages before; moves: list of KeptMove as JSON texts, at most 128; summary:
   text, with the last page only: then the plan is whole; digest: of the request, another one is refused; keptMs}
-Reply: summary   string, absent before the plan is whole
-       known     true when the plan was whole before this call
+Reply: whole   boolean: all of the plan is kept
 Errors: VALIDATION_FAILED. ]]
 return function(tx, args)
   local hash, moves = tx.key:plan(args.planId), tx.key:planMoves(args.planId)
@@ -10,7 +9,7 @@ return function(tx, args)
   if known[1] and known[1] ~= args.digest then
     return Reply.fail('VALIDATION_FAILED', 'The planId was used for another plan', 'planId')
   end
-  if known[2] then return Reply.object({ summary = known[2], known = true }) end
+  if known[2] then return Reply.object({ whole = true }) end
   redis.call('HSET', hash, 'digest', args.digest)
   if #args.moves > 0 and redis.call('LLEN', moves) == args.offset then
     redis.call('RPUSH', moves, unpack(args.moves))
@@ -18,5 +17,5 @@ return function(tx, args)
   if args.summary then redis.call('HSET', hash, 'summary', args.summary, 'plannedAtMs', tx.now, 'sentMoves', 0) end
   redis.call('PEXPIRE', hash, args.keptMs)
   redis.call('PEXPIRE', moves, args.keptMs)
-  return Reply.object({ summary = args.summary })
+  return Reply.object({ whole = args.summary ~= nil })
 end

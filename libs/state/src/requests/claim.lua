@@ -1,14 +1,8 @@
 --[[ Gives pending requests to a worker epoch, or parks the call until there are some.
-ARGV[1] JSON:
-  claimId                 string: a repeat gets the first answer for `keptMs`, or replaces the inbox of the parked call
-  workerId, workerEpoch   string
-  newAttempt              string: tells the attempts that are given now from all others of the same number
-  max                     number, at most 128
-  job                     string or absent: only requests of this job
-  waitMs, replyTo         number, string or absent; without both the call is never parked
-  keptMs, maxWaiters      numbers
-Reply: claims   list of Claim
-       parked   true when the answer will go to replyTo
+ARGV[1] JSON: {claimId, workerId, workerEpoch, max, job, waitMs, replyTo, keptMs, maxWaiters; newAttempt: tells the
+  attempts that are given now from all others of the same number}: ClaimArgs, ClaimBounds. A repeat gets the first
+  answer for `keptMs`, or replaces the inbox of the parked call; without waitMs and replyTo the call is never parked
+Reply: ClaimAnswer
        again    true when only requests of completed rounds were found and there may be more: call again
 Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Events: longtail.requeued,
 round.settled. ]]

@@ -2,19 +2,10 @@
 Wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away what comes after the
 completion.
 The first samples a group needs count; its others are surplus.
-ARGV[1] JSON:
-  requestId, attempt, workerId, workerEpoch
-  finishReason   'stop' | 'length'
-  segment        JSON of the last segment as a string, or absent
-  tokens         number of tokens of the segment
-  isMissing      boolean or absent: the payload store does not have the segment; no sample finishes with it
-  run            AttemptRun or absent: server and times of the attempt, for the event
-Reply: state            'finished' | 'unfinished' | 'dropped'; a repeat of the attempt gets the same
-       groupAccepted    boolean
-       roundCompleted   boolean: what is left of the round is to be cut
-       job, roundId     of the request; absent when nothing was changed
-       madeRoom         boolean: a job that could give no more has room again
-       aborts           list of {requestId, attempt, workerId, workerEpoch}: surplus samples of the group
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, segment, tokens, isMissing, run}: CompleteArgs.
+  No sample finishes with a segment that the payload store does not have
+Reply: CompleteAnswer; a repeat of the attempt gets the same state. roundCompleted: what is left of the round is to be
+  cut
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, PAYLOAD_NOT_FOUND.
 Events: request.finished, attempt.ended, round.progressed, round.completed, round.settled, longtail.requeued,
