@@ -18,6 +18,11 @@ export function identityOf(request: Request): Identity {
   return identities.get(request)!;
 }
 
+/** The bearer token of a request; undefined if it has none. */
+export function tokenOf(request: Request): string | undefined {
+  return BEARER.exec(request.get('Authorization') ?? '')?.[1];
+}
+
 /** Lets a request pass whose token has the role of its route and its pool; before any of its body is read. */
 @Injectable()
 export class AccessGuard implements CanActivate {
@@ -46,7 +51,7 @@ export class AccessGuard implements CanActivate {
   }
 
   private async identify(request: Request): Promise<Identity> {
-    const [, token] = BEARER.exec(request.get('Authorization') ?? '') ?? [];
+    const token = tokenOf(request);
     const identity = token === undefined ? undefined : await this.authenticator.identify(token);
     if (identity !== undefined) return identity;
     throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');

@@ -16,6 +16,7 @@ let server: ServerHandle;
 let connection: MessagingConnection;
 let feed: EventFeed;
 let beat: () => void;
+const identify = vi.fn<(token: string) => Promise<unknown>>();
 
 beforeAll(async () => {
   server = await startNats();
@@ -27,7 +28,8 @@ afterAll(async () => {
 });
 beforeEach(() => {
   const intervals = vi.spyOn(globalThis, 'setInterval');
-  feed = new EventFeed(connection, new AdminApiConfig(), new Metrics('admin-api'));
+  identify.mockReset().mockResolvedValue({ id: 'someone' });
+  feed = new EventFeed(connection, new AdminApiConfig(), { identify } as never, new Metrics('admin-api'));
   [beat] = intervals.mock.calls[0]! as [() => void];
   intervals.mockRestore();
 });
@@ -50,14 +52,18 @@ async function happen(sequence: number): Promise<void> {
 }
 
 /** Opens a stream of events that stays unread until `read`. */
-function open(lastId?: number) {
+function open(lastId?: number, token = 'token') {
   const response = Object.assign(new PassThrough({ highWaterMark: 1 }), {
     status: () => response,
     set: () => response,
     flushHeaders: () => undefined,
   });
   let text = '';
-  const request = { get: () => lastId?.toString() } as unknown as Request;
+  const headers: Record<string, string | undefined> = {
+    Authorization: `Bearer ${token}`,
+    'Last-Event-ID': lastId?.toString(),
+  };
+  const request = { get: (name: string) => headers[name] } as unknown as Request;
   return {
     opened: feed.open({ pool: POOL, body: {} } as never, request, response as unknown as Response),
     read: () => void response.on('data', (chunk: Buffer) => (text += chunk.toString())),
@@ -117,6 +123,21 @@ it('logs once that the stream of events is missing, and once that it is followed
   await expect.poll(reader.sequences).toEqual([1]);
   await expect.poll(() => log.mock.calls).toEqual([['The stream of events is followed']]);
   expect(warn).toHaveBeenCalledTimes(1);
+});
+
+it('ends the streams of a revoked token, and no stream while tokens cannot be checked', async () => {
+  await makeStream();
+  const [first, second, other] = [open(undefined, 'revoked'), open(undefined, 'revoked'), open()];
+  for (const reader of [first, second, other]) reader.read();
+  await Promise.all([first, second, other].map(({ opened }) => opened));
+  identify.mockRejectedValue(new Error('Redis does not answer'));
+  beat();
+  await expect.poll(() => identify.mock.calls).toEqual([['revoked'], ['token']]);
+  expect([first, second, other].map((reader) => reader.isOpen())).toEqual([true, true, true]);
+  identify.mockImplementation(async (token) => (token === 'revoked' ? undefined : { id: 'someone' }));
+  beat();
+  await expect.poll(() => identify.mock.calls.length).toBe(4);
+  expect([first, second, other].map((reader) => reader.isOpen())).toEqual([false, false, true]);
 });
 
 it('refuses a reader of stored events while 64 others read them', async () => {

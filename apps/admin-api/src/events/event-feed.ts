@@ -13,13 +13,13 @@ import {
 import { Metrics } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import { AdminApiConfig } from '../admin-api.config';
+import { tokenOf } from '../auth/access.guard';
+import { Authenticator } from '../auth/authenticator';
 import type { RequestFields } from '../http/request-fields';
 import { acceptsEvent, eventOf } from './accepts-event';
 import { EventReader } from './event-reader';
 
 const HEARTBEAT_MS = 15_000;
-/** A revoked token reads for this long at most, milliseconds. */
-const MAX_STREAM_MS = 600_000;
 /** Pause before the stream is looked for again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
@@ -36,17 +36,18 @@ const MOST_UNREAD_BYTES = 1_048_576;
 export class EventFeed implements OnModuleDestroy {
   private readonly logger = new Logger(EventFeed.name);
   private readonly readers = new Map<string, Set<EventReader>>();
+  private readonly tokens = new Map<EventReader, string>();
   private readonly gauge;
   private readonly cut;
   private readonly heartbeat = setInterval(() => {
     this.each((reader) => reader.beat());
     void this.examine();
+    void this.endRevoked();
   }, HEARTBEAT_MS).unref();
   private readonly stopping = new AbortController();
   private following?: Promise<void>;
   /** Identifies the consumer whose messages are passed on. */
   private attachment?: symbol;
-  private count = 0;
   private replaying = 0;
   /** When the stream that is followed was created; undefined while none is. */
   private created?: string;
@@ -56,6 +57,7 @@ export class EventFeed implements OnModuleDestroy {
   constructor(
     private readonly connection: MessagingConnection,
     private readonly config: AdminApiConfig,
+    private readonly authenticator: Authenticator,
     metrics: Metrics,
   ) {
     this.gauge = metrics.gauge('event_readers', 'Streams of events that are open');
@@ -82,8 +84,8 @@ export class EventFeed implements OnModuleDestroy {
     await this.follow();
     // The caller may be gone: then no `close` would remove its reader.
     if (response.destroyed) return;
-    if (this.count >= this.config.maxEventReaders) {
-      throw new BroomwagonError('OVERLOADED', `This replica has ${this.count} readers of events`);
+    if (this.tokens.size >= this.config.maxEventReaders) {
+      throw new BroomwagonError('OVERLOADED', `This replica has ${this.tokens.size} readers of events`);
     }
     if (lastId !== '' && this.replaying >= MOST_REPLAYING) {
       throw new BroomwagonError('OVERLOADED', `${this.replaying} readers read stored events; repeat later`);
@@ -91,18 +93,18 @@ export class EventFeed implements OnModuleDestroy {
     const reader = new EventReader(
       response,
       acceptsEvent(filter),
-      () => Math.min(MOST_UNREAD_BYTES, this.config.eventUnreadMaxBytes / this.count),
+      () => Math.min(MOST_UNREAD_BYTES, this.config.eventUnreadMaxBytes / this.tokens.size),
       (reason) => this.cut.inc({ reason }),
     );
     const ofPool = this.readers.get(pool) ?? new Set();
     this.readers.set(pool, ofPool.add(reader));
-    this.gauge.set((this.count += 1));
-    const timer = setTimeout(() => reader.end(), MAX_STREAM_MS).unref();
+    this.tokens.set(reader, tokenOf(request)!);
+    this.gauge.set(this.tokens.size);
     response.once('close', () => {
-      clearTimeout(timer);
       ofPool.delete(reader);
       if (ofPool.size === 0 && this.readers.get(pool) === ofPool) this.readers.delete(pool);
-      this.gauge.set((this.count -= 1));
+      this.tokens.delete(reader);
+      this.gauge.set(this.tokens.size);
     });
     // A reader without an event can then continue after a broken connection as all others do.
     reader.begin(lastId === '' ? this.lastSequence : undefined);
@@ -183,6 +185,16 @@ export class EventFeed implements OnModuleDestroy {
     this.created = this.lastSequence = this.following = this.attachment = undefined;
     this.each((reader) => reader.end());
     await this.follow();
+  }
+
+  /** Ends the streams whose tokens were revoked or have expired. */
+  private async endRevoked(): Promise<void> {
+    for (const token of new Set(this.tokens.values())) {
+      // While the stored tokens or the keys of the issuer cannot be read, nothing is known.
+      const identity = await this.authenticator.identify(token).catch(() => null);
+      if (identity !== undefined) continue;
+      for (const [reader, one] of this.tokens) if (one === token) reader.end();
+    }
   }
 
   private handOn(message: StoredMessage): void {

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import type { PoolEvent } from '@broomwagon/contracts';
 import type { Response } from 'express';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type CutReason, EventReader } from './event-reader';
 
 const TEXT = 'x'.repeat(1_000);
@@ -41,6 +41,24 @@ it('sends what came while a reader caught up at the speed of the reader', async 
     Array.from({ length: 102 }, (_, index) => index + 1),
   );
   expect(cuts).toEqual([]);
+});
+
+it('ends a reader that reads nothing without an error, and cuts its connection off', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout'] });
+  const { response, reader } = open(10_000);
+  const errors: Error[] = [];
+  response.on('error', (error) => errors.push(error));
+  await reader.live();
+  reader.offer(1, event, TEXT);
+  reader.end();
+  // The heartbeat of all readers may come before the caller has read the rest.
+  reader.beat();
+  await new Promise((settle) => setImmediate(settle));
+  expect(errors).toEqual([]);
+  expect(response.destroyed).toBe(false);
+  vi.runAllTimers();
+  expect(response.destroyed).toBe(true);
+  vi.useRealTimers();
 });
 
 it('cuts off a reader that catches up too slowly', () => {

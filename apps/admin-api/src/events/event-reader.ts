@@ -4,7 +4,7 @@ import type { Response } from 'express';
 
 /** What an event that waits takes besides its text, bytes. */
 const WAITING_EVENT_BYTES = 256;
-/** A reader that reads nothing for this long while it catches up is cut off, milliseconds. */
+/** A reader that reads nothing for this long while it catches up, or at its end, is cut off, milliseconds. */
 const STALLED_MS = 10_000;
 
 /**
@@ -47,11 +47,13 @@ export class EventReader {
 
   /** A comment, so that neither side takes a quiet connection for a dead one. */
   beat(): void {
-    this.response.write(':\n\n');
+    if (!this.isGone) this.response.write(':\n\n');
   }
 
   end(): void {
     this.response.end();
+    // A caller that reads nothing would keep its connection.
+    setTimeout(() => this.response.destroy(), STALLED_MS).unref();
   }
 
   /** An event of the past. @returns false if the reader is gone */
