@@ -13,7 +13,7 @@ const GROUPS = 4;
 const SAMPLES = 2;
 const STEPS = PROMPTS / GROUPS;
 
-describe('a trainer with a plain NATS client', () => {
+describe('a trainer with a plain client of NATS or HTTP', () => {
   let system: TestSystem;
   let out: string;
   let watch: ProtocolWatch;
@@ -43,9 +43,9 @@ describe('a trainer with a plain NATS client', () => {
     expect(compared).toBeGreaterThan(1_000);
   });
 
-  async function startTrainer(job: string): Promise<ManagedProcess> {
+  async function startTrainer(job: string, environment?: Record<string, string>): Promise<ManagedProcess> {
     const settings = { job, prompts: PROMPTS, groups: GROUPS, samples: SAMPLES, 'max-version-span': 1 };
-    const trainer = await startExampleTrainer(system, out, settings);
+    const trainer = await startExampleTrainer(system, out, settings, environment);
     trainers.push(trainer);
     return trainer;
   }
@@ -85,6 +85,22 @@ describe('a trainer with a plain NATS client', () => {
     expect(await second.exited).toEqual({ code: 0, signal: null });
     expectWholeDataSet();
     await expectNoneTooOld('killed');
+  });
+
+  it('that has only HTTP trains each sample once, also when its gateway is killed', async () => {
+    const names = ['gateway-1', 'gateway-2'];
+    await Promise.all(names.map((name) => system.startApp('gateway', name, { API_KEYS: 'off' })));
+    const urls = names.map((name) => `http://127.0.0.1:${system.port(name)}`);
+    // Over NATS it would reach nothing.
+    const trainer = await startTrainer('http', { GATEWAY_URL: urls.join(','), NATS_URL: 'nats://127.0.0.1:1' });
+    await trainedSteps(1);
+    system.process('gateway-1').kill('SIGKILL');
+    expect(await trainer.exited).toEqual({ code: 0, signal: null });
+    expectWholeDataSet();
+    await expectNoneTooOld('http');
+    const { requests, stepsTrained } = await system.call('job.status', { job: 'http' });
+    expect([requests.trained, requests.unfinished, stepsTrained]).toEqual([PROMPTS * SAMPLES, 0, STEPS]);
+    await system.process('gateway-2').stop(3_000);
   });
 
   it('that wakes up after another took over is fenced', async () => {

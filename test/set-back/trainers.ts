@@ -112,6 +112,7 @@ export async function startExampleTrainer(
   system: TestSystem,
   out: string,
   settings: Record<string, string | number>,
+  environment: Record<string, string> = { NATS_URL: system.natsUrl },
 ): Promise<ManagedProcess> {
   const trainer = new ManagedProcess({
     name: 'example-trainer',
@@ -120,7 +121,7 @@ export async function startExampleTrainer(
       join('docs', 'protocol', 'examples', 'trainer.mjs'),
       ...optionsOf({ pool: system.pool, out, ...settings }),
     ],
-    environment: { NATS_URL: system.natsUrl },
+    environment,
     logFile: join(out, `trainer-${randomUUID()}.log`),
   });
   await trainer.start();

@@ -16,6 +16,9 @@ import { WorkerCommandsController } from './generations/worker-commands.controll
 import { DataPlane } from './http/data-plane';
 import { GenerationResponder } from './http/generation-responder';
 import { ApiKeys } from './keys/api-keys';
+import { PayloadBytes } from './rounds/payload-bytes';
+import { ResultsStream } from './rounds/results-stream';
+import { RoundsRoutes } from './rounds/rounds-routes';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
 import { VllmRoutes } from './vllm/vllm-routes';
@@ -47,6 +50,9 @@ import { VllmRoutes } from './vllm/vllm-routes';
     GenerationRegistry,
     GenerationResponder,
     GenerationRunner,
+    PayloadBytes,
+    ResultsStream,
+    RoundsRoutes,
     SglangControl,
     SglangGenerate,
     VllmRoutes,

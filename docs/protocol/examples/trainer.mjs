@@ -1,6 +1,9 @@
-// A complete trainer that uses only a NATS client and JSON: no code of Broomwagon, no Redis.
+// A complete trainer that uses only JSON and a NATS client, or HTTP: no code of Broomwagon, no Redis.
 //
 //   NATS_URL=nats://127.0.0.1:4222 node docs/protocol/examples/trainer.mjs --job demo --prompts 20 --out results/
+//   GATEWAY_URL=http://127.0.0.1:30000 GATEWAY_KEY=... node docs/protocol/examples/trainer.mjs ...
+//
+// GATEWAY_URL may name several replicas of a gateway, separated by commas. Only a call over NATS needs the package nats.
 //
 // It rolls out its data step by step and writes one file for each step. Kill it at any moment and start it again
 // (here or elsewhere): it takes the job over, fences the previous trainer, and continues after the last trained step.
@@ -9,7 +12,6 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from '
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { connect } from 'nats';
 
 const { values: options } = parseArgs({
   options: {
@@ -43,16 +45,45 @@ const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
   sampling: { temperature: 1, ...(options.seed && { seed: Number(options.seed) }) },
 }));
 
-const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
-// nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
-const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
-const connection = await connect({
-  servers,
-  tls,
-  user: process.env.NATS_USER,
-  pass: process.env.NATS_PASSWORD,
-  name: 'example-trainer',
-});
+const TIMEOUT_MS = 5_000;
+
+async function connectNats() {
+  const { connect } = await import('nats');
+  const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
+  // nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
+  const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
+  const { NATS_USER: user, NATS_PASSWORD: pass } = process.env;
+  const connection = await connect({ servers, tls, user, pass, name: 'example-trainer' });
+  return {
+    async send(operation, body) {
+      const message = await connection.request(`rollout.v1.${pool}.${operation}`, body, { timeout: TIMEOUT_MS });
+      return message.json();
+    },
+    close: () => connection.drain(),
+  };
+}
+
+/** After a call that got no answer, the next one goes to the next replica. */
+function useGateway(urls, key) {
+  const headers = { 'Content-Type': 'application/json', ...(key && { Authorization: `Bearer ${key}` }) };
+  let failures = 0;
+  return {
+    async send(operation, body) {
+      const url = `${urls[failures % urls.length]}/rounds/v1/${pool}/${operation}`;
+      try {
+        const answer = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(TIMEOUT_MS) });
+        return await answer.json();
+      } catch (error) {
+        failures += 1;
+        throw error;
+      }
+    },
+    async close() {},
+  };
+}
+
+const { GATEWAY_URL, GATEWAY_KEY } = process.env;
+const connection = GATEWAY_URL ? useGateway(GATEWAY_URL.split(','), GATEWAY_KEY) : await connectNats();
 
 /** Stamp of the last reply. With it, a call is answered GENERATION_CHANGED if Redis has lost later changes. */
 let stamp;
@@ -65,10 +96,7 @@ async function call(operation, about, deadlineMs = 60_000) {
   for (let attempt = 0; ; attempt += 1) {
     let error;
     try {
-      const message = await connection.request(`rollout.v1.${pool}.${operation}`, JSON.stringify(body), {
-        timeout: 5_000,
-      });
-      const reply = message.json();
+      const reply = await connection.send(operation, JSON.stringify(body));
       if (!reply.error) {
         stamp = reply.stamp ?? stamp;
         return reply;
@@ -258,4 +286,4 @@ for (let goesOn = true, isKnown = false; goesOn;) {
   }
 }
 sayMissing();
-await connection.drain();
+await connection.close();

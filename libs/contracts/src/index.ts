@@ -40,6 +40,7 @@ export * from './stored-ids';
 export * from './tail-policy.dto';
 export * from './text';
 export * from './timeline.dto';
+export * from './trainer-operations';
 export * from './tls';
 export * from './weights.dto';
 export * from './worker.dto';

@@ -13,6 +13,7 @@ export * from './transport/reply-subjects';
 export * from './transport/rethrow.filter';
 export type { Pools } from './transport/subjects';
 export * from './validation/contract.pipe';
+export { fieldsOfQuery } from './validation/fields-of-query';
 export { schemaOf, type ContractClass } from './validation/json-schema';
 export { validate, type FieldError } from './validation/validator';
 export { decodeBody, ERROR_CODE_HEADER, ERROR_HEADER, TIMEOUT_HEADER, type JsonObject } from './wire';

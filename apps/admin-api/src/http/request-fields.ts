@@ -1,8 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { API_ROOT, BroomwagonError, fieldsOfPath, POOL_PATTERN, type Route } from '@broomwagon/contracts';
-import type { JsonObject } from '@broomwagon/messaging';
+import { BroomwagonError, fieldsOfPath, POOL_PATTERN, REST_OPERATIONS, type Route } from '@broomwagon/contracts';
+import { fieldsOfQuery, type JsonObject } from '@broomwagon/messaging';
 import type { Request } from 'express';
-import { OPENAPI, type ParameterSchema } from './openapi-file';
 import { readBody } from './read-body';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
@@ -19,7 +18,7 @@ export interface RequestFields {
  * @throws BroomwagonError VALIDATION_FAILED, and those of {@link readBody}
  */
 export async function readFields(route: Route, request: Request, callerId: string): Promise<RequestFields> {
-  const { method, path, values = {}, fields, idField, isSecret, versionField } = route;
+  const { method, path, operation, values = {}, fields, idField, isSecret, versionField } = route;
   const { pool, ...inPath } = request.params as Record<string, string>;
   if (pool !== undefined && !POOL_PATTERN.test(pool)) {
     throw new BroomwagonError('VALIDATION_FAILED', `pool: must match ${POOL_PATTERN.source}`, { field: 'pool' });
@@ -27,7 +26,7 @@ export async function readFields(route: Route, request: Request, callerId: strin
   const inQuery = method === 'GET' || method === 'DELETE';
   const query = new URL(request.originalUrl, 'http://localhost').searchParams;
   if (!inQuery && query.size > 0) throw unknownField([...query.keys()][0]!);
-  const given = inQuery ? typedQuery(route, query) : await readBody(request);
+  const given = inQuery ? fieldsOfQuery(REST_OPERATIONS[operation].request, query) : await readBody(request);
   const idempotencyKey = method === 'GET' ? undefined : request.get('Idempotency-Key');
   if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey)) {
     throw new BroomwagonError('VALIDATION_FAILED', 'Idempotency-Key must be 1 to 128 printable characters', {
@@ -60,26 +59,6 @@ export async function readFields(route: Route, request: Request, callerId: strin
 
 function idOf(...parts: string[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');
-}
-
-/** Query parameters with the types of docs/protocol/openapi.json; the service refuses a value of another type. */
-function typedQuery({ method, path }: Route, query: URLSearchParams): JsonObject {
-  const { parameters } = OPENAPI.paths[API_ROOT + path]![method.toLowerCase()]!;
-  const fields = [...new Set(query.keys())].map((name) => {
-    const schema = parameters.find((parameter) => parameter.in === 'query' && parameter.name === name)?.schema ?? {};
-    const texts = query.getAll(name);
-    if (schema.type === 'array') return [name, texts.map((text) => typedText(schema.items ?? {}, text))] as const;
-    if (texts.length > 1) throw new BroomwagonError('VALIDATION_FAILED', `${name} is given twice`, { field: name });
-    return [name, typedText(schema, texts[0]!)] as const;
-  });
-  return Object.fromEntries(fields);
-}
-
-function typedText({ type, const: only }: ParameterSchema, text: string): unknown {
-  const isBoolean = type === 'boolean' || typeof only === 'boolean';
-  if (isBoolean && (text === 'true' || text === 'false')) return text === 'true';
-  const isNumber = (type === 'integer' || type === 'number') && text.trim() !== '' && Number.isFinite(Number(text));
-  return isNumber ? Number(text) : text;
 }
 
 function unknownField(field: string): BroomwagonError {

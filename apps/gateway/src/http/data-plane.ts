@@ -7,6 +7,7 @@ import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
+import { RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
 import { VllmRoutes } from '../vllm/vllm-routes';
@@ -39,11 +40,12 @@ export class DataPlane {
     vllm: VllmRoutes,
     fleet: FleetRoutes,
     steering: ControlRoutes,
+    rounds: RoundsRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, fleet, steering];
+    const dialects = [generate, control, vllm, fleet, steering, rounds];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }

@@ -1,0 +1,47 @@
+import { Injectable } from '@nestjs/common';
+import { isBroomwagonError, RoundResultsRequest, type RoundResultsReply } from '@broomwagon/contracts';
+import { ControlPlane } from '@broomwagon/generation';
+import { fieldsOfQuery, validate } from '@broomwagon/messaging';
+import type { Exchange } from '../http/route';
+import { writePart } from '../http/write-part';
+import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
+
+const DEFAULT_WAIT_MS = 15_000;
+
+/** `round.results` as a stream of JSON lines, from a cursor until the round is completed. */
+@Injectable()
+export class ResultsStream {
+  constructor(private readonly controlPlane: ControlPlane) {}
+
+  /**
+   * Each group is a line. After the groups of a page, and each time that `waitMs` passes without a group, a line has the
+   * other fields of the reply: the cursor that continues the stream, and `complete`. An error is the last line.
+   * @throws BroomwagonError of `round.results`, if nothing was sent
+   */
+  async answer({ request, response }: Exchange): Promise<void> {
+    const given = validate(RoundResultsRequest, fieldsOfQuery(RoundResultsRequest, queryOf(request)));
+    const asked = { waitMs: DEFAULT_WAIT_MS, ...given };
+    let page = await this.controlPlane.call('round.results', { ...asked, waitMs: 0 }, { timeoutMs: CALL_TIMEOUT_MS });
+    response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
+    try {
+      while ((await writePart(response, linesOf(page))) && !page.complete) {
+        const { cursor, stamp } = page;
+        page = await this.next({ ...asked, cursor, stamp });
+      }
+    } catch (error) {
+      if (!isBroomwagonError(error)) throw error;
+      response.write(`${JSON.stringify({ error: error.toWire() })}\n`);
+    }
+    response.end();
+  }
+
+  private next(body: RoundResultsRequest & { waitMs: number }): Promise<RoundResultsReply> {
+    const attemptTimeoutMs = CALL_TIMEOUT_MS + body.waitMs;
+    const deadlineMs = REPEAT_MS + attemptTimeoutMs;
+    return this.controlPlane.callWithRetry('round.results', body, { attemptTimeoutMs, deadlineMs });
+  }
+}
+
+function linesOf({ groups, ...rest }: RoundResultsReply): string {
+  return [...groups, rest].map((line) => `${JSON.stringify(line)}\n`).join('');
+}

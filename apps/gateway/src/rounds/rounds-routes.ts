@@ -1,0 +1,53 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, LIMITS, type OperationName, OPERATIONS, TRAINER_OPERATIONS } from '@broomwagon/contracts';
+import { ControlPlane } from '@broomwagon/generation';
+import { validate } from '@broomwagon/messaging';
+import type { Exchange, Route, Routes } from '../http/route';
+import { sendJson } from '../http/send-json';
+import { CALL_TIMEOUT_MS } from './calls';
+import { PayloadBytes } from './payload-bytes';
+import { ResultsStream } from './results-stream';
+
+/** The operations of trainers over HTTP, with the requests, replies and errors that they have on NATS. */
+@Injectable()
+export class RoundsRoutes {
+  readonly routes: Routes = {};
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    results: ResultsStream,
+    payloads: PayloadBytes,
+  ) {
+    for (const operation of TRAINER_OPERATIONS.keys()) {
+      this.add('POST', operation, LIMITS.bodyBytes, (exchange) => this.call(operation, exchange));
+    }
+    this.add('GET', 'round.results', 0, (exchange) => results.answer(exchange));
+    this.add('PUT', 'payload.put', 0, (exchange) => payloads.put(exchange));
+    this.add('GET', 'payload.get', 0, (exchange) => payloads.get(exchange));
+  }
+
+  private add(method: string, operation: OperationName, maxBodyBytes: number, answer: Route['answer']): void {
+    this.routes[`${method} /rounds/v1/{pool}/${operation}`] = {
+      role: TRAINER_OPERATIONS.get(operation),
+      maxBodyBytes,
+      errorBody: (error) => error.toWire(),
+      answer: (exchange) => {
+        this.requirePool(exchange);
+        return answer(exchange);
+      },
+    };
+  }
+
+  private async call(operation: OperationName, { response, body }: Exchange): Promise<void> {
+    // As on NATS, where the service does it; a value that is nested too deeply cannot be sent.
+    validate(OPERATIONS[operation].request as new () => object, body);
+    const timeoutMs = CALL_TIMEOUT_MS + (Number(body.waitMs) || 0);
+    sendJson(response, 200, await this.controlPlane.call(operation, body as never, { timeoutMs }));
+  }
+
+  private requirePool({ pathId }: Exchange): void {
+    const { pool } = this.controlPlane;
+    if (pathId === pool) return;
+    throw new BroomwagonError('POOL_NOT_FOUND', `This gateway serves the pool ${pool}`, { field: 'pool' });
+  }
+}
