@@ -1,4 +1,4 @@
-import { API_ROOT, LOG_LEVELS, type LogLevel, type Route, ROUTES } from '@broomwagon/contracts';
+import { API_ROOT, fieldsOfPath, LOG_LEVELS, type LogLevel, type Route, ROUTES } from '@broomwagon/contracts';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { AdminApi, type Fields, OPENAPI } from './system/admin-api';
@@ -10,6 +10,8 @@ import { ServiceBench } from './system/service-bench';
 const REQUESTS = 700 * inject('runsFactor');
 /** Background work may change the pool while a request is refused; it does not do so this often in a row. */
 const TRIES = 12;
+/** Segments that a client removes from a path, or that make it the path of a list. */
+const ELSEWHERE = new Set<unknown>(['', '.', '..']);
 
 interface Operation {
   parameters: { name: string; in: string; required?: boolean; schema: Schema }[];
@@ -79,8 +81,8 @@ it(`answers ${REQUESTS} requests made of the schemas, right and wrong, and chang
     if (sent % 16 !== 0) fields.pool = bench.pool;
     // Other levels would fill the output of the test with the logs of the services.
     if (LOG_LEVELS.includes(fields.level as LogLevel)) fields.level = 'silent';
-    // A client removes these segments from the path: another route would get the request.
-    for (const [name, value] of Object.entries(fields)) if (value === '.' || value === '..') fields[name] = 'dots';
+    // With one of these segments in the path, another route would get the request.
+    for (const name of fieldsOfPath(route.path)) if (ELSEWHERE.has(fields[name])) fields[name] = 'dots';
     const isChange = route.method !== 'GET';
     const before = isChange ? await poolState() : undefined;
     const answer = await api.call(route, fields);
