@@ -110,6 +110,8 @@ describe('the timeline of a round', () => {
     await bench.register({ weightVersion: 2 });
     await registerOther(2);
     await client.call(pool, 'weights.commit', { syncId: 'sync' });
+    await timelineUntil('r1', 'weights.committed');
+    const { body: early } = await read('round.timeline', { roundId: 'r1' });
     await expect.poll(pausedServers).toBe(0);
     await bothRun();
     const short = () => client.call(pool, 'request.get', { requestId: 'job/short/0' });
@@ -171,6 +173,10 @@ describe('the timeline of a round', () => {
       expect(events.filter((event) => event.type === type)).toMatchObject([{ syncId: 'sync' }, { syncId: 'sync' }]);
     }
 
+    // A later call reads on after the last event of an earlier one.
+    const { body: later } = await read('round.timeline', { roundId: 'r1', cursor: early.position });
+    expect([...early.events, ...later.events]).toEqual(events);
+    expect(later.missingEvents).toBe(0);
     const exported = await read('timelineExport', { roundId: 'r1' });
     const lines = (exported.body as string).trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line) as PoolEvent)).toEqual(events);

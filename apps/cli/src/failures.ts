@@ -27,6 +27,7 @@ const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   JOB_NOT_FOUND: '`broomwagon rounds` lists the jobs of the pool.',
   ROUND_NOT_FOUND: '`broomwagon rounds` lists the rounds of the job.',
   REQUEST_NOT_FOUND: '`broomwagon requests --job JOB` lists the requests that are not finished.',
+  TIMEOUT: 'The change may have been made. Look at it before you repeat the command.',
   VERSION_MISMATCH: '`broomwagon config get` shows the present version.',
   VERSION_NOT_FOUND: '`broomwagon config history` lists the versions.',
 };

@@ -15,6 +15,8 @@ export interface EventsOptions {
   lastId?: string;
   /** Ends after the events that are stored now; without it, the stream continues with those that come. */
   once?: boolean;
+  /** Called when a connection is open: after the first time, or after failures, events come again. */
+  onOpen?(): void;
   /** Ends the stream. */
   signal?: AbortSignal;
 }
@@ -34,7 +36,7 @@ const LONGEST_PAUSE_MS = 10_000;
 export async function* eventsOf(
   client: AdminClient,
   pool: string,
-  { query, lastId, once, signal }: EventsOptions = {},
+  { query, lastId, once, onOpen, signal }: EventsOptions = {},
 ): AsyncGenerator<StreamedEvent, void> {
   for (let failures = 0; ;) {
     if (signal?.aborted) return;
@@ -42,6 +44,7 @@ export async function* eventsOf(
       const header = lastId === undefined ? undefined : { 'Last-Event-ID': lastId };
       const params = { path: { pool }, query, header };
       const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
+      onOpen?.();
       for await (const { id, event, isLive } of parse(textOf(body!))) {
         if (isLive && once) return;
         if (isLive || event !== undefined) failures = 0;

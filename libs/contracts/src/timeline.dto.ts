@@ -17,7 +17,7 @@ import type { Integer, RoundId } from './scalars';
 export class RoundTimelineRequest extends JobRequest {
   /** A round of `round.list`. */
   @IsId() roundId!: RoundId;
-  /** Cursor of the previous page. */
+  /** Cursor of the previous page, or `position` of the last page. */
   @IsOptional() @IsCounter(1) cursor?: Integer;
 }
 export interface RoundTimelineReply {
@@ -27,6 +27,8 @@ export interface RoundTimelineReply {
   missingEvents: Integer;
   /** Send this for the next page; absent on the last page. */
   cursor?: Integer;
+  /** On the last page: the cursor of a later call that returns only newer events; absent if there is no event yet. */
+  position?: Integer;
 }
 
 /**

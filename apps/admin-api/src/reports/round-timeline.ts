@@ -48,13 +48,15 @@ export class RoundTimeline {
     const events: PoolEvent[] = [];
     let [read, missingEvents] = [0, 0];
     let last: number | undefined;
+    let position = cursor;
     for await (const message of this.events(pool, cursor, round.openedAtMs - CLOCK_MARGIN_MS)) {
       const event = eventOf(message);
       read += 1;
+      position = message.sequence;
       if (event === undefined) continue;
       if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
       // A page begins with the last event of the page before it, so that no missing event is overlooked.
-      const isNew = last !== undefined || cursor === undefined;
+      const isNew = cursor === undefined || message.sequence > cursor;
       last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
       if (isNew && isMeanwhile && (isOfRound(event) || OF_WEIGHTS.has(event.type))) events.push(event);
@@ -63,7 +65,7 @@ export class RoundTimeline {
       if (events.length === MOST_EVENTS || read >= MOST_READ)
         return { events, missingEvents, cursor: message.sequence };
     }
-    return { events, missingEvents };
+    return { events, missingEvents, position };
   }
 
   private async *events(pool: string, from: number | undefined, sinceMs: number) {

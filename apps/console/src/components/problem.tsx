@@ -28,6 +28,7 @@ export function Problem({ error }: { error?: AdminApiError }) {
 function adviceOf({ code, retryable, field }: AdminApiError): string {
   if (code === 'UNAUTHENTICATED') return 'Sign out and sign in with a valid token.';
   if (code === 'FORBIDDEN') return 'Sign in with a token of a higher role or for this pool.';
+  if (code === 'OUTCOME_UNKNOWN') return 'Read the state before you try again: the change may have been made.';
   if (retryable) return 'Nothing is wrong with the request: try again in a moment.';
   if (field !== undefined) return 'Change this field: the same request will fail again.';
   return 'Nothing was changed. The same request will fail again until the state of the system is another.';

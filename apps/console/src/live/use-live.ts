@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { AdminApiError } from '@broomwagon/admin-client';
-import { useEvents } from './event-store';
+import type { AdminApiError } from '@broomwagon/admin-client';
+import { useEvents } from './events';
 import type { PoolEventType } from './event-types';
+import { readAgain } from './read-again';
 
 /** A value that is read again and again. */
 export interface Live<Value> {
@@ -19,10 +20,6 @@ export interface LiveOptions {
   /** Events after which it is read earlier. */
   after?: readonly PoolEventType[];
 }
-
-/** Events and actions cause at most one read in this time, milliseconds. */
-const SHORTEST_GAP_MS = 1_000;
-const LONGEST_GAP_MS = 30_000;
 
 /**
  * Reads a value now and periodically, earlier after some events, and not while the tab is hidden.
@@ -46,46 +43,19 @@ export function useLive<Value>(
     if (key === undefined) return undefined;
     const control = new AbortController();
     const { signal } = control;
-    const follow = async () => {
-      for (let failures = 0; !signal.aborted;) {
-        const startedMs = performance.now();
-        try {
-          const value = await latest.current(signal);
-          if (signal.aborted) return;
-          setState({ key, value });
-          failures = 0;
-        } catch (cause) {
-          if (signal.aborted) return;
-          failures += 1;
-          const error = AdminApiError.ofFailure(cause);
-          setState((before) => ({ key, value: before.key === key ? before.value : undefined, error }));
-        }
-        const gapMs = Math.min(everyMs * 2 ** failures, Math.max(everyMs, LONGEST_GAP_MS));
-        await gap(startedMs, gapMs, signal, wake);
-        await visible(signal);
-      }
+    const readNow = async () => {
+      await visible(signal);
+      return latest.current(signal);
     };
-    void follow();
+    const onValue = (value: Value) => setState({ key, value });
+    const onError = (error: AdminApiError) =>
+      setState((before) => ({ key, value: before.key === key ? before.value : undefined, error }));
+    void readAgain({ read: readNow, everyMs, signal, wake, onValue, onError });
     return () => control.abort();
   }, [key, everyMs]);
 
   const isCurrent = state.key === key;
   return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, refresh };
-}
-
-/** Settles after a time, or when it is woken, but not before the shortest gap. */
-function gap(startedMs: number, gapMs: number, signal: AbortSignal, wake: { current: () => void }): Promise<void> {
-  return new Promise((settle) => {
-    let timer = setTimeout(settle, gapMs);
-    wake.current = () => {
-      clearTimeout(timer);
-      timer = setTimeout(settle, Math.max(0, startedMs + SHORTEST_GAP_MS - performance.now()));
-    };
-    signal.addEventListener('abort', () => {
-      clearTimeout(timer);
-      settle();
-    });
-  });
 }
 
 /** Settles when the tab is visible. */

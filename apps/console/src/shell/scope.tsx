@@ -1,6 +1,6 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { createContext, type ReactNode, useContext, useMemo } from 'react';
-import { EventsProvider } from '../live/event-store';
+import { EventsProvider } from '../live/events';
 import { type Live, useLive } from '../live/use-live';
 import { useSession } from '../session/session';
 import { useRoute } from './route';

@@ -4,7 +4,7 @@ import type { StreamedEvent } from '@broomwagon/admin-client';
 import { type Column, DataTable } from '../../components/data-table';
 import { clock, count } from '../../components/format';
 import { Problem } from '../../components/problem';
-import { useEventList } from '../../live/event-store';
+import { useEventList } from '../../live/events';
 import type { PoolEvent } from '../../live/event-types';
 import { ALL_SELDOM, EventFilter, typesOf } from './event-filter';
 

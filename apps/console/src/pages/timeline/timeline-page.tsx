@@ -1,4 +1,3 @@
-import { dataOf, pagesOf, type AdminClient, type Schemas } from '@broomwagon/admin-client';
 import {
   Alert,
   Box,
@@ -17,15 +16,16 @@ import { Problem } from '../../components/problem';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
-import { type Round, useRounds } from '../../live/use-rounds';
+import { useRounds } from '../../live/use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
 import { useJob } from '../../shell/scope';
-import { historyOf, type Phase, PHASES, type RoundHistory } from './bars';
+import { type Phase, PHASES, type RoundHistory } from './bars';
 import { HEIGHTS, type Inks, INKS, paint, type Scene } from './draw';
 import { explain, lineOf } from './explain';
 import { layOut, type Order, type View, wholeView } from './layout';
 import { canvasPainter, svgPainter } from './painters';
+import { readRound, type RoundReading } from './read-round';
 import { TimelineCanvas } from './timeline-canvas';
 
 const PHASE_NAMES: Record<Phase, string> = {
@@ -48,15 +48,12 @@ export default function TimelinePage() {
   const rounds = useRounds();
   const list = rounds.value ?? [];
   const round = list.find(({ roundId }) => roundId === parameters.get('round')) ?? list[0];
-  const done = useRef<{ key: string; history: RoundHistory }>(undefined);
-  const key = round && `${pool}/${job}/${round.roundId}`;
+  const last = useRef<RoundReading>(undefined);
   const history = useLive(
-    key,
+    round && `${pool}/${job}/${round.roundId}`,
     async (signal) => {
-      if (done.current?.key === key) return done.current!.history;
-      const { isSettled, history } = await readHistory(client, path, round!, signal);
-      if (isSettled) done.current = { key: key!, history };
-      return history;
+      last.current = await readRound(client, path, round!, last.current, signal);
+      return last.current.history;
     },
     { everyMs: EVERY_MS, after: ['round.completed', 'round.settled'] },
   );
@@ -76,41 +73,6 @@ export default function TimelinePage() {
       )}
     </Stack>
   );
-}
-
-async function readHistory(
-  client: AdminClient,
-  path: { pool: string; job: string },
-  { roundId, openedAtMs, completedAtMs }: Round,
-  signal: AbortSignal,
-): Promise<{ history: RoundHistory; isSettled: boolean }> {
-  const events: Schemas['PoolEvent'][] = [];
-  let missing = 0;
-  const ofRound = { ...path, roundId };
-  const route = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/timeline';
-  const pages = pagesOf((cursor?: number) =>
-    dataOf(client.GET(route, { params: { path: ofRound, query: { cursor } }, signal })),
-  );
-  for await (const page of pages) {
-    events.push(...page.events);
-    missing += page.missingEvents;
-  }
-  const isSettled = events.some(({ type }) => type === 'round.settled');
-  const running: Schemas['RequestStatus'][] = [];
-  if (!isSettled) {
-    const requests = pagesOf((cursor?: string) => {
-      const query = { job: path.job, roundId, cursor };
-      return dataOf(
-        client.GET('/api/v1/pools/{pool}/requests', { params: { path: { pool: path.pool }, query }, signal }),
-      );
-    });
-    for await (const page of requests) running.push(...page.requests);
-  }
-  const lastMs = events.reduce((last, { atMs }) => Math.max(last, atMs), 0);
-  return {
-    history: historyOf({ openedAtMs, completedAtMs }, events, running, Math.max(lastMs, Date.now()), missing),
-    isSettled,
-  };
 }
 
 function Timeline({ history, name }: { history: RoundHistory; name: string }) {

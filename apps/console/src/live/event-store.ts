@@ -1,5 +1,4 @@
 import { type AdminClient, AdminApiError, eventsOf, type StreamedEvent } from '@broomwagon/admin-client';
-import { createContext, type ReactNode, useContext, useEffect, useState, useSyncExternalStore } from 'react';
 import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 /** Older events are forgotten. */
@@ -7,10 +6,10 @@ const MOST_EVENTS = 1_000;
 /** Events are shown together, so that thousands in a second cost as much as a few, milliseconds. */
 const BATCH_MS = 500;
 const RETRY_MS = 5_000;
-const NONE: readonly StreamedEvent[] = [];
+export const NONE: readonly StreamedEvent[] = [];
 
 /** The last events of a pool: one connection for all components. */
-class EventStore {
+export class EventStore {
   /** Latest first; another array after each change. */
   events = NONE;
   /** Why there are no new events at present. */
@@ -51,9 +50,14 @@ class EventStore {
   };
 
   private async follow(signal: AbortSignal): Promise<void> {
+    const onOpen = () => {
+      if (this.error === undefined) return;
+      this.error = undefined;
+      this.publish();
+    };
     while (!signal.aborted) {
       try {
-        const options = { query: { type: [...this.types] }, lastId: this.lastId, signal };
+        const options = { query: { type: [...this.types] }, lastId: this.lastId, signal, onOpen };
         for await (const streamed of eventsOf(this.client, this.pool, options)) this.take(streamed);
       } catch (cause) {
         this.error = AdminApiError.ofFailure(cause);
@@ -75,52 +79,7 @@ class EventStore {
     this.timer = undefined;
     const added = this.pending.toReversed();
     this.pending = [];
-    if (added.length > 0) this.error = undefined;
     this.events = [...added, ...this.events].slice(0, MOST_EVENTS);
     for (const listener of this.listeners) listener(added);
   }
-}
-
-const EventsContext = createContext<EventStore | undefined>(undefined);
-
-/** Gives all components below the events of a pool. */
-export function EventsProvider({ client, pool, children }: { client: AdminClient; pool: string; children: ReactNode }) {
-  const [store, setStore] = useState<EventStore>();
-  useEffect(() => {
-    const next = new EventStore(client, pool);
-    next.start();
-    setStore(next);
-    return () => next.stop();
-  }, [client, pool]);
-  return <EventsContext value={store}>{children}</EventsContext>;
-}
-
-/** Calls `onEvents` after new events of these types. */
-export function useEvents(types: readonly PoolEventType[], onEvents: () => void): void {
-  const store = useContext(EventsContext);
-  const key = types.join();
-  useEffect(() => {
-    if (store === undefined || key === '') return undefined;
-    const wanted = new Set<string>(key.split(','));
-    return store.listen((added) => {
-      if (added.some(({ event }) => wanted.has(event.type))) onEvents();
-    });
-  }, [store, key, onEvents]);
-}
-
-/** The last events of these types and of those that are read all the time, latest first. */
-export function useEventList(types: readonly PoolEventType[]) {
-  const store = useContext(EventsContext);
-  const key = types.filter((type) => !SELDOM_EVENTS.includes(type)).join();
-  useEffect(() => {
-    if (store === undefined || key === '') return undefined;
-    store.read([...SELDOM_EVENTS, ...(key.split(',') as PoolEventType[])]);
-    return () => store.read(SELDOM_EVENTS);
-  }, [store, key]);
-  const events = useSyncExternalStore(store?.listen ?? nothing, () => store?.events ?? NONE);
-  return { events, error: store?.error };
-}
-
-function nothing() {
-  return () => undefined;
 }

@@ -1,0 +1,57 @@
+import { AdminApiError } from '@broomwagon/admin-client';
+
+/** A value that is read again and again. */
+export interface Reading<Value> {
+  read(): Promise<Value>;
+  /** Time from the end of a read to the next one, milliseconds; after failures it is longer. */
+  everyMs: number;
+  /** Ends the reading. */
+  signal: AbortSignal;
+  /** Gets a function that causes a read: the next one is early, also if one runs now. */
+  wake: { current: () => void };
+  onValue(value: Value): void;
+  onError(error: AdminApiError): void;
+}
+
+/** Calls of `wake` cause at most one read in this time, milliseconds. */
+const SHORTEST_GAP_MS = 1_000;
+const LONGEST_GAP_MS = 30_000;
+
+/** Reads a value until the signal aborts. */
+export async function readAgain<Value>(reading: Reading<Value>): Promise<void> {
+  const { read, everyMs, signal, wake, onValue, onError } = reading;
+  let failures = 0;
+  for (;;) {
+    const startedMs = performance.now();
+    let isAsked = false;
+    wake.current = () => {
+      isAsked = true;
+    };
+    try {
+      const value = await read();
+      if (signal.aborted) return;
+      onValue(value);
+      failures = 0;
+    } catch (cause) {
+      if (signal.aborted) return;
+      onError(AdminApiError.ofFailure(cause));
+      failures += 1;
+    }
+    await new Promise<void>((settle) => {
+      const restMs = () => Math.max(0, startedMs + SHORTEST_GAP_MS - performance.now());
+      const gapMs = Math.min(everyMs * 2 ** failures, Math.max(everyMs, LONGEST_GAP_MS));
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', end);
+        settle();
+      };
+      let timer = setTimeout(end, isAsked ? restMs() : gapMs);
+      wake.current = () => {
+        clearTimeout(timer);
+        timer = setTimeout(end, restMs());
+      };
+      signal.addEventListener('abort', end);
+    });
+    if (signal.aborted) return;
+  }
+}

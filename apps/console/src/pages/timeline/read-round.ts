@@ -1,0 +1,66 @@
+import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import type { Round } from '../../live/use-rounds';
+import { historyOf, type RoundHistory } from './bars';
+
+interface JobPath {
+  pool: string;
+  job: string;
+}
+
+/** What was read of a round until now. */
+export interface RoundReading extends JobPath, Pick<Round, 'roundId'> {
+  events: Schemas['PoolEvent'][];
+  missingEvents: number;
+  /** Newer events come after this cursor. */
+  position?: number;
+  history: RoundHistory;
+}
+
+/** Reads the events of a round that are newer than those of `before`, and the requests that run now. */
+export async function readRound(
+  client: AdminClient,
+  path: JobPath,
+  { roundId, openedAtMs, completedAtMs }: Round,
+  before: RoundReading | undefined,
+  signal: AbortSignal,
+): Promise<RoundReading> {
+  const isSame = before?.pool === path.pool && before.job === path.job && before.roundId === roundId;
+  const known = isSame ? before : undefined;
+  if (known && isSettled(known.events)) return known;
+  const events = [...(known?.events ?? [])];
+  let { missingEvents = 0, position } = known ?? {};
+  const route = '/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/timeline';
+  const pages = pagesOf((cursor: number | undefined = position) =>
+    dataOf(client.GET(route, { params: { path: { ...path, roundId }, query: { cursor } }, signal })),
+  );
+  for await (const page of pages) {
+    events.push(...page.events);
+    missingEvents += page.missingEvents;
+    ({ position = position } = page);
+  }
+  const running = isSettled(events) ? [] : await readRequests(client, path, roundId, signal);
+  const lastMs = events.reduce((last, { atMs }) => Math.max(last, atMs), 0);
+  const nowMs = Math.max(lastMs, Date.now());
+  const history = historyOf({ openedAtMs, completedAtMs }, events, running, nowMs, missingEvents);
+  return { ...path, roundId, events, missingEvents, position, history };
+}
+
+/** After that, no attempt of the round is left. */
+function isSettled(events: readonly Schemas['PoolEvent'][]): boolean {
+  return events.some(({ type }) => type === 'round.settled');
+}
+
+async function readRequests(
+  client: AdminClient,
+  { pool, job }: JobPath,
+  roundId: string,
+  signal: AbortSignal,
+): Promise<Schemas['RequestStatus'][]> {
+  const running: Schemas['RequestStatus'][] = [];
+  const pages = pagesOf((cursor?: string) => {
+    const params = { path: { pool }, query: { job, roundId, cursor } };
+    return dataOf(client.GET('/api/v1/pools/{pool}/requests', { params, signal }));
+  });
+  for await (const page of pages) running.push(...page.requests);
+  return running;
+}
