@@ -126,7 +126,7 @@ export class GenerationRunner {
     const start = tokens.count;
     generation.attempts += 1;
     generation.serverId = lease.serverId;
-    const collector = new TokenCollector();
+    const collector = new TokenCollector(false);
     const generated = await runOnEngine(this.engines.of(lease), call, requestOf(generation, lease), collector, {
       onTokens: (increment) => {
         generation.firstTokenAt ??= performance.now();

@@ -58,3 +58,22 @@ it('has no list of ids or logprobs that lacks some', () => {
   log.clear();
   expect([log.allIds, log.count, log.text]).toEqual([[], 0, '']);
 });
+
+it('keeps long responses exactly, and gives the part after any token or character', () => {
+  const log = new TokenLog([], false);
+  const all = Array.from({ length: 1_000 }, (_, index) => ({
+    id: index * 97,
+    logprob: -index / 8,
+    text: `é${index} `,
+  }));
+  // 0.1 and 2^31 need more than 32 bits.
+  all.push({ id: 2 ** 31, logprob: -0.1, text: 'x' });
+  const text = all.map((one) => one.text).join('');
+  for (const { id, logprob, text: piece } of all) {
+    log.take({ tokenIds: [id], logprobs: [logprob], text: piece, tokenCount: 1 });
+    expect(log.textFrom(log.textLength - piece.length)).toBe(piece);
+  }
+  expect(log.allIds).toEqual(all.map(({ id }) => id));
+  expect(log.logprobsFrom(998)).toEqual([-998 / 8, -999 / 8, -0.1]);
+  expect([log.text, log.textFrom(300), log.textLength]).toEqual([text, text.slice(300), text.length]);
+});

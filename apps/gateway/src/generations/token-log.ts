@@ -1,13 +1,16 @@
 import type { TokenIncrement } from '@broomwagon/engines';
+import { NumberLog } from './number-log';
+import { TextLog } from './text-log';
 
 /** Most tokens of one character: a byte each. */
 const MAX_CHARACTER_TOKENS = 4;
 
 /** The tokens of a response, over all its calls. */
 export class TokenLog {
-  readonly ids: number[] = [];
-  readonly logprobs: number[] = [];
-  text = '';
+  private readonly ids = new NumberLog(Int32Array);
+  /** Engines compute log probabilities in 32 bits. */
+  private readonly logprobs = new NumberLog(Float32Array);
+  private readonly texts = new TextLog();
   count = 0;
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
@@ -40,7 +43,7 @@ export class TokenLog {
     for (const { tokenIds, logprobs, text, tokenCount } of this.held) {
       for (const id of tokenIds ?? []) this.ids.push(id);
       for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
-      this.text += text;
+      this.texts.append(text);
       this.count += tokenCount;
     }
     this.held = [];
@@ -49,40 +52,68 @@ export class TokenLog {
   /** The call ended early. What is held is generated again: a continued text never begins within a character. */
   cut(): void {
     this.held = [];
-    this.cutAt = this.text.length;
+    this.cutAt = this.textLength;
   }
 
   /** Begins again without tokens. */
   clear(): void {
     this.cut();
-    this.ids.length = 0;
-    this.logprobs.length = 0;
-    this.text = '';
+    this.ids.clear();
+    this.logprobs.clear();
+    this.texts.cutAt(0);
     this.count = 0;
     this.cutAt = 0;
   }
 
-  /** Undefined if the engine has not sent the ids of all tokens; the same for {@link allLogprobs}. */
+  /** Characters of the text. */
+  get textLength(): number {
+    return this.texts.length;
+  }
+
+  get text(): string {
+    return this.textFrom(0);
+  }
+
+  textFrom(start: number): string {
+    return this.texts.from(start);
+  }
+
+  /** Undefined if the engine has not sent the ids of all tokens; the same for {@link logprobsFrom}. */
+  idsFrom(start: number): number[] | undefined {
+    return this.ids.length === this.count ? this.ids.from(start) : undefined;
+  }
+
+  logprobsFrom(start: number): number[] | undefined {
+    return this.logprobs.length === this.count ? this.logprobs.from(start) : undefined;
+  }
+
   get allIds(): number[] | undefined {
-    return this.ids.length === this.count ? this.ids : undefined;
+    return this.idsFrom(0);
   }
 
   get allLogprobs(): number[] | undefined {
-    return this.logprobs.length === this.count ? this.logprobs : undefined;
+    return this.logprobsFrom(0);
   }
 
   private findStop(): boolean {
     if (this.cutAt === 0) return false;
+    const longest = Math.max(0, ...this.stops.map(({ length }) => length));
+    const start = Math.max(0, this.cutAt - longest + 1);
+    const text = this.textFrom(start);
     let found: { at: number; stop: string } | undefined;
     for (const stop of this.stops) {
       const from = Math.max(0, this.cutAt - stop.length + 1);
-      const window = this.text.slice(from, this.cutAt + stop.length - 1);
+      const window = text.slice(from - start, this.cutAt + stop.length - 1 - start);
       const at = stop === '' ? -1 : window.indexOf(stop);
       if (at >= 0 && (found === undefined || from + at < found.at)) found = { at: from + at, stop };
     }
-    if (found === undefined) return false;
+    if (found === undefined) {
+      // What comes later belongs to this call only.
+      if (this.textLength >= this.cutAt + longest) this.cutAt = 0;
+      return false;
+    }
     this.matched = found.stop;
-    this.text = this.text.slice(0, found.at + (this.keepsStop ? found.stop.length : 0));
+    this.texts.cutAt(found.at + (this.keepsStop ? found.stop.length : 0));
     return true;
   }
 }

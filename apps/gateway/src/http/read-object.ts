@@ -9,9 +9,9 @@ export async function readObject(request: IncomingMessage, maxBytes: number) {
 }
 
 function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {
-  const tooLarge = new BroomwagonError('PAYLOAD_TOO_LARGE', `The body has more than ${maxBytes} bytes`);
+  const tooLarge = () => new BroomwagonError('PAYLOAD_TOO_LARGE', `The body has more than ${maxBytes} bytes`);
   return new Promise((resolve, reject) => {
-    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge);
+    if (Number(request.headers['content-length'] ?? 0) > maxBytes) return reject(tooLarge());
     const chunks: Buffer[] = [];
     let size = 0;
     request.on('data', (chunk: Buffer) => {
@@ -19,11 +19,13 @@ function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> 
       if (size <= maxBytes) chunks.push(chunk);
       else {
         request.pause();
-        reject(tooLarge);
+        reject(tooLarge());
       }
     });
     request.on('end', () => resolve(Buffer.concat(chunks)));
-    request.on('close', () => reject(new BroomwagonError('MALFORMED_JSON', 'The body ended early')));
+    request.on('close', () => {
+      if (!request.complete) reject(new BroomwagonError('MALFORMED_JSON', 'The body ended early'));
+    });
     request.on('error', reject);
   });
 }

@@ -63,7 +63,7 @@ export class StreamWriter {
     const { response, format } = this;
     const { generation, index, position } = choice;
     const { tokens, end } = generation;
-    const isNew = tokens.count > position.tokens || tokens.text.length > position.characters;
+    const isNew = tokens.count > position.tokens || tokens.textLength > position.characters;
     if (choice.isEnded || (!isNew && end === undefined)) return;
     if (!response.headersSent) {
       setHeaders(generation, response);
@@ -75,7 +75,7 @@ export class StreamWriter {
       return;
     }
     const chunk = event(format.chunk(generation, format.isCumulative ? BEGIN : position, index));
-    choice.position = { tokens: tokens.count, characters: tokens.text.length };
+    choice.position = { tokens: tokens.count, characters: tokens.textLength };
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
       response.write(chunk);

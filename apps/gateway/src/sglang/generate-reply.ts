@@ -4,10 +4,10 @@ import type { Position } from '../http/format';
 /** An answer of `/generate`, or a chunk of its stream, with the tokens after `from`. */
 export function replyOf(generation: Generation, from: Position): object {
   const { tokens } = generation;
-  const ids = tokens.allIds;
+  const ids = tokens.idsFrom(from.tokens);
   return {
-    text: tokens.text.slice(from.characters),
-    ...(ids && { output_ids: ids.slice(from.tokens) }),
+    text: tokens.textFrom(from.characters),
+    ...(ids && { output_ids: ids }),
     meta_info: metaOf(generation, from),
   };
 }
@@ -15,7 +15,7 @@ export function replyOf(generation: Generation, from: Position): object {
 function metaOf(generation: Generation, from: Position): object {
   const { tokens, input, spans, end } = generation;
   const { promptTokenIds } = input.prompt;
-  const logprobs = input.sampling.logprobs ? tokens.allLogprobs : undefined;
+  const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   const version = spans.at(-1)?.version;
   return {
     ...generation.engineFields,
@@ -25,13 +25,13 @@ function metaOf(generation: Generation, from: Position): object {
     completion_tokens: tokens.count,
     cached_tokens: generation.cachedTokens ?? 0,
     ...(version !== undefined && { weight_version: version, weight_versions: spans }),
-    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.ids, from.tokens) }),
+    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) }),
     e2e_latency: (performance.now() - generation.startedAt) / 1_000,
   };
 }
 
-function entriesOf(logprobs: number[], ids: number[], from: number): [number, number | null, null][] {
-  return logprobs.slice(from).map((logprob, index) => [logprob, ids[from + index] ?? null, null]);
+function entriesOf(logprobs: number[], ids: number[] = []): [number, number | null, null][] {
+  return logprobs.map((logprob, index) => [logprob, ids[index] ?? null, null]);
 }
 
 function finishReasonOf({ tokens }: Generation, end: GenerationEnd): object {

@@ -54,11 +54,11 @@ export class CompletionFormat implements Format {
   private choice(generation: Generation, from: Position, index: number): object {
     const { tokens, engineFields } = generation;
     const { prompt_token_ids: _prompt, kv_transfer_params: _transfer, ...fields } = engineFields;
-    const ids = tokens.allIds?.slice(from.tokens);
+    const ids = tokens.idsFrom(from.tokens);
     return {
       ...fields,
       index,
-      text: tokens.text.slice(from.characters),
+      text: tokens.textFrom(from.characters),
       logprobs: logprobsOf(generation, from),
       ...finishOf(generation),
       ...(this.shape.hasTokenIds && { token_ids: ids ?? null, ...promptIdsOf(generation, from) }),
@@ -68,8 +68,8 @@ export class CompletionFormat implements Format {
 
 /** Tokens are written as their ids: the text of a response is not kept by token. */
 function logprobsOf({ input, tokens }: Generation, from: Position): object | null {
-  const logprobs = input.sampling.logprobs ? tokens.allLogprobs?.slice(from.tokens) : undefined;
-  const ids = tokens.allIds?.slice(from.tokens);
+  const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
+  const ids = tokens.idsFrom(from.tokens);
   if (logprobs === undefined) return null;
   return { token_logprobs: logprobs, top_logprobs: null, tokens: ids?.map((id) => `token_id:${id}`) };
 }

@@ -6,8 +6,8 @@ import { finishOf, usageOf } from './choice-fields';
 export function tokenReplyOf(generation: Generation, from: Position): object {
   const { tokens, end, input } = generation;
   const { prompt_token_ids: _prompt, kv_transfer_params: transfer, ...fields } = generation.engineFields;
-  const ids = tokens.ids.slice(from.tokens);
-  const logprobs = input.sampling.logprobs ? tokens.allLogprobs?.slice(from.tokens) : undefined;
+  const ids = tokens.idsFrom(from.tokens) ?? [];
+  const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   const choice = {
     ...fields,
     index: 0,

@@ -35,6 +35,8 @@ const INFO = {
   incremental_streaming_output: true,
 };
 const TICK_MS = 5;
+/** In 32 bits, as engines compute it. */
+const LOGPROB = Math.fround(-0.123_456_78);
 const streams = new Set<Stream>();
 let tokens = 0;
 
@@ -52,7 +54,7 @@ function answerOf({ rid, return_logprob: hasLogprobs, sampling_params: { max_new
         completion_tokens: to,
         cached_tokens: 0,
         weight_version: '1',
-        ...(hasLogprobs && { output_token_logprobs: ids.map((id) => [-0.123_456_78, id, null]) }),
+        ...(hasLogprobs && { output_token_logprobs: ids.map((id) => [LOGPROB, id, null]) }),
       },
     });
   };

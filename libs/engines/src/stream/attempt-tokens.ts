@@ -1,7 +1,7 @@
 import type { GenerationResult, TokenIncrement } from '../engine-adapter';
 import { mergeEngineFields, type StreamStep } from './chunk-reader';
 
-/** Collects what one attempt made, and hands each increment on as it comes. */
+/** Collects the tokens of one attempt, and gives each increment to `onTokens` when it arrives. */
 export class AttemptTokens {
   finishReason?: GenerationResult['finishReason'];
   private readonly tokenIds: number[] = [];
@@ -12,9 +12,12 @@ export class AttemptTokens {
   private usage?: GenerationResult['usage'];
   private engineFields?: Record<string, unknown>;
 
-  constructor(private readonly onTokens?: (increment: TokenIncrement) => void) {}
+  constructor(
+    private readonly onTokens?: (increment: TokenIncrement) => void,
+    private readonly keepsTokens = true,
+  ) {}
 
-  /** True when the step held tokens. */
+  /** @returns true if the step has tokens */
   take(step: StreamStep): boolean {
     this.finishReason = step.finishReason ?? this.finishReason;
     this.stopReason = step.stopReason ?? this.stopReason;
@@ -23,12 +26,16 @@ export class AttemptTokens {
     const { increment } = step;
     if (!increment || (increment.tokenCount === 0 && increment.text === '')) return false;
     this.tokenCount += increment.tokenCount;
-    // One by one: a spread of a very long increment would overflow the stack.
-    for (const tokenId of increment.tokenIds ?? []) this.tokenIds.push(tokenId);
-    for (const logprob of increment.logprobs ?? []) this.logprobs.push(logprob);
-    if (increment.text !== '') this.text.push(increment.text);
+    if (this.keepsTokens) this.keep(increment);
     this.onTokens?.(increment);
     return true;
+  }
+
+  private keep({ tokenIds, logprobs, text }: TokenIncrement): void {
+    // One by one: a spread of a very long increment would overflow the stack.
+    for (const tokenId of tokenIds ?? []) this.tokenIds.push(tokenId);
+    for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
+    if (text !== '') this.text.push(text);
   }
 
   /** Ids or logprobs that do not cover every token are left out: half a list could not be trained on. */

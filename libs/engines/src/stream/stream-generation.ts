@@ -31,9 +31,9 @@ export async function streamGeneration(
   http: EngineHttp,
   call: StreamCall,
   options: EngineAdapterOptions,
-  { signal, onTokens, onUnstopped }: GenerateOptions,
+  { signal, onTokens, keepsTokens, onUnstopped }: GenerateOptions,
 ): Promise<GenerationResult> {
-  const tokens = new AttemptTokens(onTokens);
+  const tokens = new AttemptTokens(onTokens, keepsTokens);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
 
   const stop = new AbortController();
@@ -75,21 +75,32 @@ export async function streamGeneration(
   }
 }
 
-/** @returns true if `[DONE]` came */
-async function readEvents(
+/**
+ * Reads a body to its end, by events: an asynchronous iterator costs several microseconds for each chunk.
+ * @returns true if `[DONE]` came
+ */
+function readEvents(
   body: EngineResponse['body'],
   parser: EventStreamParser,
   onData: (data: string) => void,
 ): Promise<boolean> {
   let isDone = false;
-  // Leaving this loop by an error destroys the body.
-  for await (const chunk of body) {
-    for (const data of parser.push(chunk as Buffer)) {
-      if (data === '[DONE]') isDone = true;
-      else onData(data);
-    }
-  }
-  return isDone;
+  return new Promise((resolve, reject) => {
+    body.on('data', (chunk: Buffer) => {
+      try {
+        for (const data of parser.push(chunk)) {
+          if (data === '[DONE]') isDone = true;
+          else onData(data);
+        }
+      } catch (error) {
+        reject(error);
+        body.destroy();
+      }
+    });
+    body.on('end', () => resolve(isDone));
+    body.on('error', reject);
+    body.on('close', () => reject(new Error('The connection was closed')));
+  });
 }
 
 function eventObject(http: EngineHttp, data: string): Record<string, unknown> {

@@ -41,6 +41,7 @@ export async function runOnEngine(
   try {
     result = await engine.generate(request, {
       signal: call.signal,
+      keepsTokens: tokens.keepsTokens,
       onTokens: (increment) => {
         tokens.take(increment);
         onTokens?.(increment);

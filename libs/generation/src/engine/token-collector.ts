@@ -17,8 +17,12 @@ export class TokenCollector {
   /** How the tokens of earlier attempts were continued, if there are any. */
   resumedBy?: 'tokens' | 'text';
 
+  /** @param keepsTokens false: tokens are only counted, since the caller keeps them */
+  constructor(readonly keepsTokens = true) {}
+
   take(increment: TokenIncrement): void {
     this.count += increment.tokenCount;
+    if (!this.keepsTokens) return;
     this.texts.push(increment.text);
     // One by one: a spread of a very long increment would overflow the stack.
     for (const tokenId of increment.tokenIds ?? []) this.tokenIds.push(tokenId);

@@ -1,0 +1,45 @@
+const FIRST_CAPACITY = 32;
+
+/** Numbers in order: in 4 bytes each while these hold every number exactly, else in 8. */
+export class NumberLog {
+  private values: Int32Array | Float32Array | Float64Array;
+  private count = 0;
+
+  constructor(private readonly Compact: Int32ArrayConstructor | Float32ArrayConstructor) {
+    this.values = new Compact(FIRST_CAPACITY);
+  }
+
+  get length(): number {
+    return this.count;
+  }
+
+  push(value: number): void {
+    const { values, count } = this;
+    if (count === values.length) this.copyTo(values instanceof Float64Array ? Float64Array : this.Compact);
+    this.values[count] = value;
+    if (this.values[count] !== value && !(this.values instanceof Float64Array)) {
+      this.copyTo(Float64Array);
+      this.values[count] = value;
+    }
+    this.count += 1;
+  }
+
+  /** The numbers from an index on. */
+  from(start: number): number[] {
+    const list: number[] = [];
+    for (let index = start; index < this.count; index++) list.push(this.values[index]!);
+    return list;
+  }
+
+  clear(): void {
+    this.values = new this.Compact(FIRST_CAPACITY);
+    this.count = 0;
+  }
+
+  /** With room for more; a quarter, since thousands of these are kept at the same time. */
+  private copyTo(Kind: Int32ArrayConstructor | Float32ArrayConstructor | Float64ArrayConstructor): void {
+    const values = new Kind(Math.ceil(this.count * 1.25) + FIRST_CAPACITY);
+    values.set(this.values.subarray(0, this.count));
+    this.values = values;
+  }
+}
