@@ -18,6 +18,11 @@ export class GatewayMetrics {
     'gateway_generations_unread',
     'Generations whose client has disconnected and may repeat its request',
   );
+  readonly turns = this.metrics.counter(
+    'gateway_turns_total',
+    'Turns of recorded sessions: recorded, or why they are missing in the trajectory',
+    ['outcome'],
+  );
   readonly tokens = this.metrics.counter('tokens_generated_total', 'Tokens received from engines');
   readonly continued = this.metrics.counter(
     'gateway_continued_total',

@@ -1,12 +1,12 @@
 import { isIP } from 'node:net';
 import { IsIn, ValidateBy } from 'class-validator';
 import { withLeases } from '@broomwagon/generation';
-import { Env, ServiceConfig } from '@broomwagon/platform';
+import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 
 /** Configuration of gateway. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
-export class GatewayConfig extends withLeases(ServiceConfig, 'gateway') {
+export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @Env('API_KEYS', 'on: every call needs a token of the credential store; off: none does, only on a loopback address')
   @IsIn(['on', 'off'])
   @IsOnOutsideLoopback()

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
-import { StateModule } from '@broomwagon/state';
+import { PayloadModule, StateModule } from '@broomwagon/state';
 import { ControlRoutes } from './control/control-routes';
 import { EngineFanOut } from './control/engine-fan-out';
 import { WeightChanges } from './control/weight-changes';
@@ -21,6 +21,8 @@ import { ResultsStream } from './rounds/results-stream';
 import { RoundsRoutes } from './rounds/rounds-routes';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
+import { TrajectoryRecorder } from './trajectories/trajectory-recorder';
+import { TrajectoryRoutes } from './trajectories/trajectory-routes';
 import { VllmRoutes } from './vllm/vllm-routes';
 
 /** The gateway: HTTP dialects of engines in front of a pool. */
@@ -33,6 +35,10 @@ import { VllmRoutes } from './vllm/vllm-routes';
         readiness,
         metrics,
       }),
+    }),
+    PayloadModule.forRootAsync({
+      inject: [GatewayConfig],
+      useFactory: (config: GatewayConfig) => config.payloadStoreOptions(),
     }),
   ],
   controllers: [WorkerCommandsController],
@@ -55,6 +61,8 @@ import { VllmRoutes } from './vllm/vllm-routes';
     RoundsRoutes,
     SglangControl,
     SglangGenerate,
+    TrajectoryRecorder,
+    TrajectoryRoutes,
     VllmRoutes,
     WeightChanges,
   ],

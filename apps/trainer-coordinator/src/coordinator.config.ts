@@ -28,6 +28,9 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   )
   moveDeadlineMs: number = 30_000;
 
+  @Env('TRAJECTORY_KEPT_MS', 'time without a turn after which the trajectory of a session is removed', { min: 1_000 })
+  trajectoryKeptMs: number = 86_400_000;
+
   @Env('PLAN_KEPT_MS', 'how long a rebalance plan and the states of its moves are kept', {
     min: 1_000,
     max: 86_400_000,

@@ -16,6 +16,7 @@ import { RequeueService } from './longtail/requeue.service';
 import { PayloadRoomService } from './payload/payload-room.service';
 import { PayloadController } from './payload/payload.controller';
 import { OrphanSweepService } from './payload/orphan-sweep.service';
+import { TrajectoryExpiryService } from './payload/trajectory-expiry.service';
 import { PayloadRemovalService } from './payload/payload-removal.service';
 import { MoveSenderService } from './rebalance/move-sender.service';
 import { RebalanceController } from './rebalance/rebalance.controller';
@@ -83,6 +84,7 @@ import { WeightsController } from './weights/weights.controller';
     DeletionService,
     DeletionStore,
     OrphanSweepService,
+    TrajectoryExpiryService,
     PayloadRemovalService,
     JobTotals,
     EventRelayService,

@@ -70,6 +70,7 @@ export const ERROR_CODES = {
     503,
   ),
   NO_CAPABLE_SERVER: final('No engine of the pool has the required capabilities.'),
+  SESSION_NOT_FOUND: final('No session of this key is recorded under this id; POST /sessions begins one.'),
   SERVER_NOT_FOUND: final('No such server in the pool.'),
   WORKER_NOT_FOUND: final('No worker with this id is registered in the pool; register it.'),
   LEASE_NOT_FOUND: final('No such lease, or it belongs to another worker.'),

@@ -12,6 +12,7 @@ export * from './removals/removal.store';
 export * from './leases';
 export * from './servers/server.store';
 export * from './sessions/session.store';
+export * from './trajectories/trajectory.store';
 export * from './waiters/waiter.store';
 export * from './workers/worker.store';
 export * from './pools';

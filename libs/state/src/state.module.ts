@@ -33,6 +33,7 @@ import { EventOutbox, RoundStore } from './rounds';
 import { PoolDirectory, PoolStore } from './pools';
 import { ServerStore } from './servers/server.store';
 import { SessionStore } from './sessions/session.store';
+import { TrajectoryStore } from './trajectories/trajectory.store';
 import { WaiterStore } from './waiters/waiter.store';
 import { WeightStore } from './weights/weight.store';
 import { WorkerStore } from './workers/worker.store';
@@ -82,6 +83,7 @@ const STORES = [
   RoundStore,
   ServerStore,
   SessionStore,
+  TrajectoryStore,
   WaiterStore,
   WeightStore,
   WorkerStore,

@@ -31,6 +31,8 @@ export interface OpenRequest {
   tokenId: string;
   /** What identifies repeats of the request; absent: only its connection. */
   repeat?: RepeatIdentity;
+  /** Job for which the session is recorded; absent: the client has not said so with this request. */
+  recordFor?: string;
 }
 
 interface Entry {
@@ -73,7 +75,7 @@ export class GenerationRegistry {
    * Begins a generation, or joins that of the request which this one repeats. Each call needs a call of {@link leave}.
    * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, IDEMPOTENCY_KEY_REUSED
    */
-  open({ id, tokenId, repeat: identity }: OpenRequest, input: GenerationInput): Generation {
+  open({ id, tokenId, repeat: identity, recordFor }: OpenRequest, input: GenerationInput): Generation {
     const known = identity && this.entries.get(keyOf(tokenId, identity.key));
     if (known !== undefined && isRepeated(known, identity!)) return this.join(known, identity!);
     // A second sample of the same session: its repeats cannot be told from those of the first.
@@ -82,7 +84,7 @@ export class GenerationRegistry {
     if (this.running.size >= this.config.maxGenerations) {
       throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
     }
-    const generation = new Generation(id, tokenId, input, repeat);
+    const generation = new Generation(id, tokenId, input, repeat, recordFor);
     this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
     this.metrics.running.set(this.running.size);

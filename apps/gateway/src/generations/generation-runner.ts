@@ -19,6 +19,7 @@ import {
 } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { FailureLimit } from './failure-limit';
 import type { Generation, GenerationEnd } from './generation';
 
@@ -37,6 +38,7 @@ export class GenerationRunner {
     private readonly releaser: LeaseReleaser,
     private readonly leases: HeldLeases,
     private readonly engines: EngineAdapters,
+    private readonly recorder: TrajectoryRecorder,
     private readonly controlPlane: ControlPlane,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
@@ -45,18 +47,21 @@ export class GenerationRunner {
   /** Never throws: whatever happens, the generation ends. */
   async run(generation: Generation): Promise<void> {
     let end: GenerationEnd;
+    const begun = this.recorder.begin(generation);
     try {
-      end = await this.repeat(generation);
+      end = await this.repeat(generation, begun);
     } catch (error) {
       this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
       end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
     }
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
     this.metrics.generations.inc({ outcome });
+    await begun;
+    await this.recorder.record(generation, end);
     generation.finish(end);
   }
 
-  private async repeat(generation: Generation): Promise<GenerationEnd> {
+  private async repeat(generation: Generation, begun: Promise<void>): Promise<GenerationEnd> {
     const failures = new FailureLimit(this.config);
     for (;;) {
       const worker = await unlessAborted(generation.signal, this.session.established());
@@ -67,6 +72,7 @@ export class GenerationRunner {
       const { placement } = generation.input;
       const contextTokens = contextTokensOf(generation);
       const acquisition = await this.acquirer.acquire(call, { ...placement, requestId: generation.id, contextTokens });
+      await begun;
       const before = generation.tokens.count;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
@@ -230,8 +236,8 @@ function prepareRepeat(generation: Generation, error: Error | undefined): Genera
 }
 
 /** A prompt of token ids is continued by token ids only. */
-function canContinue({ tokens, input: { prompt, sampling } }: Generation): boolean {
-  const hasLogprobs = !sampling.logprobs || tokens.allLogprobs !== undefined;
+function canContinue({ tokens, input: { prompt }, needsLogprobs }: Generation): boolean {
+  const hasLogprobs = !needsLogprobs || tokens.allLogprobs !== undefined;
   return hasLogprobs && (prompt.promptTokenIds === undefined || tokens.allIds !== undefined);
 }
 
@@ -239,13 +245,20 @@ function asOurs(error: Error): BroomwagonError {
   return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
 }
 
-function requestOf({ uid, attempts, tokens, input }: Generation, { dialect }: LeaseGrant): GenerationRequest {
+function requestOf(
+  { uid, attempts, tokens, input, needsLogprobs }: Generation,
+  { dialect }: LeaseGrant,
+): GenerationRequest {
   const { prompt, maxTokens } = input;
   const { seed } = input.sampling;
   // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
   const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
-  const sampling = isDerived ? { ...input.sampling, seed: sampleSeed(seed, sample) } : input.sampling;
+  const sampling = {
+    ...input.sampling,
+    ...(needsLogprobs && { logprobs: true }),
+    ...(isDerived && { seed: sampleSeed(seed, sample) }),
+  };
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
   return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };

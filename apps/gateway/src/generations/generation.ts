@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
 import type { RepeatIdentity } from './repeat-identity';
+import type { Recording } from '../trajectories/trajectory-recorder';
 import { TokenLog } from './token-log';
 
 /** What a dialect has read from a request. */
@@ -57,12 +58,15 @@ export class Generation {
   readonly startedAt = performance.now();
   grantedAt: number | undefined;
   firstTokenAt: number | undefined;
+  /** Set before the first call of an engine if its session is recorded. */
+  recording: Recording | undefined;
   private readonly stopping = new AbortController();
   private stopCause: StopCause | undefined;
   private readonly listeners = new Set<() => void>();
 
   /**
    * @param id of the client, else made here; `rid` of SGLang
+   * @param recordFor its session is recorded, on the payload quota of this job; absent: if it has been opened for it
    * @param repeat what identifies repeats of the request; absent: they cannot be recognized
    */
   constructor(
@@ -70,9 +74,15 @@ export class Generation {
     readonly tokenId: string,
     readonly input: GenerationInput,
     readonly repeat?: RepeatIdentity,
+    readonly recordFor?: string,
   ) {
     const { sampling, keepsStop } = input;
     this.tokens = new TokenLog(sampling.stop ?? [], keepsStop);
+  }
+
+  /** Log probabilities are needed: by the client or the trajectory. */
+  get needsLogprobs(): boolean {
+    return this.input.sampling.logprobs === true || this.recording?.turn !== undefined;
   }
 
   /** Aborted once the generation is stopped. */

@@ -10,6 +10,7 @@ import { ApiKeys, type Caller } from '../keys/api-keys';
 import { RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
+import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
 import { VllmRoutes } from '../vllm/vllm-routes';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
@@ -20,6 +21,7 @@ const SESSION_PATH = /^\/sessions\/([^/]+)(\/.*)$/;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/workers\/(.+)$/, '/workers/{id}'],
+  [/^\/sessions\/([^/]+)$/, '/sessions/{id}'],
   [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
 ];
 const HEADERS_TIMEOUT_MS = 10_000;
@@ -41,11 +43,12 @@ export class DataPlane {
     fleet: FleetRoutes,
     steering: ControlRoutes,
     rounds: RoundsRoutes,
+    trajectories: TrajectoryRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, fleet, steering, rounds];
+    const dialects = [generate, control, vllm, fleet, steering, rounds, trajectories];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }

@@ -23,3 +23,31 @@ function headersOf(generation: Generation): Record<string, string> {
       firstTokenAt !== undefined && { 'x-broomwagon-first-token-ms': sinceMs(grantedAt, firstTokenAt) }),
   };
 }
+
+/** In headers of a whole response, and in trailers of a stream. */
+const RECORDED = 'x-broomwagon-trajectory';
+
+/** Says in a header which turns of the trajectory the response is, and whether each is recorded. */
+export function setRecorded(generations: Generation[], response: ServerResponse): void {
+  const recorded = recordedOf(generations);
+  if (recorded !== '' && !response.headersSent) response.setHeader(RECORDED, recorded);
+}
+
+/** At the start of a stream: the turns are not recorded before its end. */
+export function announceRecorded(generations: Generation[], response: ServerResponse): void {
+  setRecorded(generations, response);
+  if (response.hasHeader(RECORDED)) response.setHeader('trailer', RECORDED);
+}
+
+/** At the end of a stream. */
+export function addRecorded(generations: Generation[], response: ServerResponse): void {
+  const recorded = recordedOf(generations);
+  if (recorded !== '') response.addTrailers({ [RECORDED]: recorded });
+}
+
+function recordedOf(generations: Generation[]): string {
+  return generations
+    .flatMap(({ recording }) => recording ?? [])
+    .map(({ state, turn, reason }) => [state, turn ?? '', ...(state === 'missing' ? [reason] : [])].join(':'))
+    .join(',');
+}

@@ -1,10 +1,13 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import { invalidField } from '@broomwagon/contracts';
 import type { Generation, GenerationInput } from '../generations/generation';
 import { GenerationRegistry } from '../generations/generation-registry';
 import { repeatIdentityOf } from '../generations/repeat-identity';
+import { checkedJob } from '../trajectories/trajectory-recorder';
 import { BEGIN, type Format } from './format';
-import { setHeaders } from './generation-headers';
+import { setHeaders, setRecorded } from './generation-headers';
+import { textOf } from './placement';
 import type { Exchange } from './route';
 import { sendJson } from './send-json';
 import { StreamWriter } from './stream-writer';
@@ -37,17 +40,33 @@ export class GenerationResponder {
       for (const generation of generations) this.generations.leave(generation, response.writableFinished);
     });
     const { sessionId } = inputs[0]!.placement;
+    const recordFor = recordedJobOf(headers, sessionId);
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
     for (const [index, input] of inputs.entries()) {
       const end = inputs.length === 1 ? '' : `-${index}`;
-      const choice = { id: id + end, tokenId: caller.tokenId, repeat: repeat && { ...repeat, key: repeat.key + end } };
+      const choice = {
+        id: id + end,
+        tokenId: caller.tokenId,
+        recordFor,
+        repeat: repeat && { ...repeat, key: repeat.key + end },
+      };
       generations.push(this.generations.open(choice, input));
     }
     if (stream) return new StreamWriter(generations, response, format).run();
     await Promise.all(generations.map((generation) => succeeded(generation, response)));
     setHeaders(generations[0]!, response);
+    setRecorded(generations, response);
     sendJson(response, 200, format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0));
   }
+}
+
+/** The job for which a client wants its session recorded. @throws BroomwagonError VALIDATION_FAILED */
+function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefined): string | undefined {
+  const wanted = textOf(headers, 'x-broomwagon-trajectory');
+  if (wanted === undefined) return undefined;
+  if (wanted !== 'record') throw invalidField('x-broomwagon-trajectory', 'must be record');
+  if (sessionId === undefined) throw invalidField('x-broomwagon-trajectory', 'needs a session');
+  return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
 }
 
 /** @throws BroomwagonError the error that ended it */
@@ -55,5 +74,6 @@ async function succeeded(generation: Generation, response: ServerResponse): Prom
   const end = await generation.ended();
   if (end.reason !== 'error') return;
   setHeaders(generation, response);
+  setRecorded([generation], response);
   throw end.error;
 }

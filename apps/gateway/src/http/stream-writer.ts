@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from './format';
-import { setHeaders } from './generation-headers';
+import { addRecorded, announceRecorded, setHeaders } from './generation-headers';
 import { errorBody } from './send-json';
 
 const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
@@ -19,7 +19,7 @@ export class StreamWriter {
   private readonly choices: Choice[];
 
   constructor(
-    generations: Generation[],
+    private readonly generations: Generation[],
     private readonly response: ServerResponse,
     private readonly format: Format,
   ) {
@@ -67,10 +67,12 @@ export class StreamWriter {
     if (choice.isEnded || (!isNew && end === undefined)) return;
     if (!response.headersSent) {
       setHeaders(generation, response);
+      announceRecorded(this.generations, response);
       response.writeHead(200, EVENT_STREAM);
     }
     generation.isSent ||= tokens.count > 0;
     if (end?.reason === 'error') {
+      addRecorded(this.generations, response);
       response.end(`${event({ error: errorBody(end.error) })}data: [DONE]\n\n`);
       return;
     }
@@ -81,7 +83,8 @@ export class StreamWriter {
       response.write(chunk);
       return;
     }
-    const trailer = format.trailer?.(this.choices.map((one) => one.generation));
+    addRecorded(this.generations, response);
+    const trailer = format.trailer?.(this.generations);
     response.end(`${chunk}${trailer === undefined ? '' : event(trailer)}data: [DONE]\n\n`);
   }
 }

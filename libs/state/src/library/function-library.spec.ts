@@ -72,6 +72,8 @@ it('lets a full Redis refuse only what takes new work in', () => {
     'rounds/submit',
     'snapshots/restore',
     'snapshots/save',
+    'trajectories/open',
+    'trajectories/record',
   ]);
 });
 

@@ -81,6 +81,8 @@ local NAMES = {
   movingLeases = 'moves:leases',
   rebalance = 'rebalance', -- string: settings of the rebalancer, JSON
   rebalanceTurn = 'rebalance:turn', -- string, limited life: a replica plans, or has just planned
+  -- trajectories (gateway)
+  trajectories = 'trajectories', -- zset: id of a session that is recorded, by its last use, ms
   -- weights (trainer-coordinator)
   weights = 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
   weightSync = 'weights:sync', -- hash: the change of weights that is under way
@@ -168,6 +170,7 @@ Keys.roundLedger = by_two('round-ledger:', '/') -- hash: counters
 Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are folded
 Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
 Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days
+Keys.trajectory = by_one('trajectory:') -- hash, see trajectories/trajectories.lua
 -- copy of a key of the job; `groups`: hash, groupId -> JSON
 function Keys:snapshotPart(job, number, part) return self.root .. 'snapshot-' .. part .. ':' .. job .. '/'
   .. number end

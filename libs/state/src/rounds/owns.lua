@@ -1,11 +1,13 @@
 --[[ Whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
-a group or a request, is still there or in a snapshot. Writes nothing.
-ARGV[1] JSON: {job, owner, ref}   owner: groupId or requestId
+a group or a request, is still there or in a snapshot, or it is a turn of a trajectory. Writes nothing.
+ARGV[1] JSON: {job, owner, ref}   owner: groupId, requestId, or trajectory/<id>
 Reply: owned   boolean
 Flags: no-writes ]]
 return function(tx, args)
   local group_id = string.match(args.owner, '^[^/]+/([^/]+)/%d+$') or args.owner
-  local owned = redis.call('EXISTS', tx.key:group(args.job, args.owner), tx.key:request(args.owner)) > 0
+  local session, turn = string.match(args.owner, '^trajectory/(%x+)$'), string.match(args.ref, '~(%d+)%.[^~]+$')
+  local is_turn = session and turn and redis.call('HGET', tx.key:trajectory(session), 'ref:' .. turn) == args.ref
+  local owned = is_turn or redis.call('EXISTS', tx.key:group(args.job, args.owner), tx.key:request(args.owner)) > 0
     or redis.call('HEXISTS', tx.key:promptHolders(args.job), args.ref) == 1
     or redis.call('ZSCORE', tx.key.freedPayloads, args.ref) ~= false
     or redis.call('ZSCORE', tx.key.awaitingPayloads, args.ref) ~= false

@@ -1,0 +1,96 @@
+import { isBroomwagonError } from '@broomwagon/contracts';
+import type { TurnRecord, TurnTokens } from '@broomwagon/state';
+
+/** The turns from a first one to one that no other extends; turns that extend the same turn are in several branches. */
+export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
+  const byNumber = new Map(turns.map((turn) => [turn.turn, turn]));
+  const extended = new Set(turns.map(({ parent }) => parent));
+  return turns
+    .filter(({ turn }) => !extended.has(turn))
+    .map((leaf) => {
+      const branch: TurnRecord[] = [];
+      for (let turn: TurnRecord | undefined = leaf; turn !== undefined; turn = byNumber.get(turn.parent ?? 0)) {
+        branch.push(turn);
+      }
+      return branch.toReversed();
+    });
+}
+
+/** A turn that a branch should have, and does not. */
+interface Gap {
+  turn: number;
+  reason: string;
+}
+
+/** Reads branches one after the other, so that only one is in memory. */
+export class BranchReader {
+  /** Turns whose tokens are not stored any more, and those that extend them. */
+  readonly gaps = new Map<number, Gap>();
+  private readonly written = new Set<number>();
+
+  constructor(private readonly read: (ref: string) => Promise<Buffer>) {}
+
+  /** A branch for trainers; undefined if earlier ones have all its turns. @throws BroomwagonError UNAVAILABLE */
+  async next(turns: readonly TurnRecord[]): Promise<object | undefined> {
+    const tokenIds: number[] = [];
+    const lossMask: number[] = [];
+    const versions: { version: string; start: number; end: number }[] = [];
+    const described: object[] = [];
+    let logprobs: number[] | undefined = [];
+    let sharedTokens = 0;
+    let finishReason: string | undefined;
+    let isNew = false;
+    for (const turn of turns) {
+      const tokens = await this.tokensOf(turn);
+      if (tokens === undefined) break;
+      const start = tokenIds.length;
+      for (const id of tokens.promptTokenIds) append(id, 0, 0);
+      const responseStart = tokenIds.length;
+      if (tokens.logprobs === undefined) logprobs = undefined;
+      for (const [index, id] of tokens.tokenIds.entries()) append(id, 1, tokens.logprobs?.[index] ?? 0);
+      for (const { version, start: from, end } of turn.weights) {
+        versions.push({ version, start: responseStart + from, end: responseStart + end });
+      }
+      described.push({
+        turn: turn.turn,
+        id: turn.id,
+        start,
+        response_start: responseStart,
+        end: tokenIds.length,
+        finish_reason: turn.finishReason,
+        weight_source: turn.isVersionReported ? 'engine' : 'lease',
+      });
+      finishReason = turn.finishReason;
+      if (!isNew && this.written.has(turn.turn)) sharedTokens = tokenIds.length;
+      else isNew = true;
+      this.written.add(turn.turn);
+    }
+    if (!isNew) return undefined;
+    return {
+      turns: described,
+      token_ids: tokenIds,
+      loss_mask: lossMask,
+      logprobs: logprobs ?? null,
+      weight_versions: versions,
+      finish_reason: finishReason,
+      shared_tokens: sharedTokens,
+    };
+
+    function append(id: number, mask: 0 | 1, logprob: number): void {
+      tokenIds.push(id);
+      lossMask.push(mask);
+      logprobs?.push(logprob);
+    }
+  }
+
+  private async tokensOf({ turn, parent, ref }: TurnRecord): Promise<TurnTokens | undefined> {
+    const note = (reason: string): undefined => void this.gaps.set(turn, { turn, reason });
+    if (parent !== undefined && this.gaps.has(parent)) return note('PARENT_MISSING');
+    try {
+      return JSON.parse((await this.read(ref)).toString('utf8')) as TurnTokens;
+    } catch (error) {
+      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return note('PAYLOAD_NOT_FOUND');
+      throw error;
+    }
+  }
+}

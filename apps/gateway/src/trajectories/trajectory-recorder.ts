@@ -1,0 +1,157 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, encodeId, idFault, invalidField, isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import type { Generation, GenerationEnd } from '../generations/generation';
+import { findParent, sequenceOf } from './turn-sequence';
+
+/** How often a turn is recorded again because its parent has got another record meanwhile. */
+const MAX_TRIES = 3;
+
+/** What the trajectory of its session has of a generation. */
+export interface Recording {
+  job: string;
+  turn?: number;
+  /** `pending` until the end; `missing`: see `reason`. */
+  state: 'pending' | 'recorded' | 'missing';
+  /** Code of the error. */
+  reason?: string;
+}
+
+/** Records the turns of sessions. Whatever happens to a record, the generation is not affected. */
+@Injectable()
+export class TrajectoryRecorder {
+  private readonly logger = new Logger(TrajectoryRecorder.name);
+
+  constructor(
+    private readonly trajectories: TrajectoryStore,
+    private readonly payloads: PayloadStore,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /** Begins the trajectory of a session, unless there is one. @throws BroomwagonError FORBIDDEN, UNAVAILABLE */
+  async open(sessionId: string, tokenId: string, job: string): Promise<boolean> {
+    const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now() });
+    const opened = await this.trajectories.open(this.config.pool, { id: trajectoryIdOf(sessionId), about });
+    if (opened.about.tokenId === tokenId) return opened.made;
+    throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
+  }
+
+  /** Before the first call of an engine: a recorded turn needs token ids and log probabilities. Never throws. */
+  async begin(generation: Generation): Promise<void> {
+    const { tokenId, recordFor, uid, repeat } = generation;
+    const { sessionId } = generation.input.placement;
+    if (sessionId === undefined) return;
+    const identity = createHash('sha256')
+      .update(repeat?.key ?? uid)
+      .digest('hex');
+    const hasOwnId = repeat !== undefined && repeat.kind !== 'session';
+    const turnOf = { id: trajectoryIdOf(sessionId), tokenId, identity, generation: uid, hasOwnId };
+    try {
+      if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
+      const { job, turn, refusal } = await this.trajectories.begin(this.config.pool, turnOf);
+      if (job !== undefined) generation.recording = { job, turn, state: 'pending', reason: refusal };
+    } catch (error) {
+      // Whether the session is recorded is not known if its client has not said so.
+      if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };
+      this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
+    }
+  }
+
+  /** Records a turn before its client gets the end of the response: its next turn extends this one. Never throws. */
+  async record(generation: Generation, end: GenerationEnd): Promise<void> {
+    const { recording } = generation;
+    if (recording === undefined) return;
+    const { turn } = recording;
+    let reason = recording.reason ?? (end.reason === 'error' ? end.error.code : undefined);
+    if (reason === undefined && turn !== undefined) {
+      try {
+        reason = await this.store(generation, end, turn);
+      } catch (error) {
+        reason = codeOf(error);
+        this.logger.warn({ id: generation.id, err: error }, 'The turn was not recorded');
+      }
+    }
+    recording.state = reason === undefined ? 'recorded' : 'missing';
+    recording.reason = reason;
+    this.metrics.turns.inc({ outcome: reason ?? 'recorded' });
+    if (reason === undefined || turn === undefined) return;
+    const missed = { id: trajectoryOf(generation), turn, generation: generation.uid, error: reason };
+    await this.trajectories.miss(this.config.pool, missed).catch((error: Error) => {
+      this.logger.warn({ id: generation.id }, `The reason of a missing turn was not noted: ${error.message}`);
+    });
+  }
+
+  /** @returns why it was not recorded @throws BroomwagonError those of the payload store */
+  private async store(generation: Generation, end: GenerationEnd, turn: number): Promise<string | undefined> {
+    const promptTokenIds = promptIdsOf(generation);
+    const { allIds: tokenIds, allLogprobs: logprobs } = generation.tokens;
+    if (promptTokenIds === undefined) return 'NO_PROMPT_IDS';
+    if (tokenIds === undefined) return 'NO_TOKEN_IDS';
+    const id = trajectoryOf(generation);
+    const { pool } = this.config;
+    const sequence = sequenceOf([...promptTokenIds, ...tokenIds], generation.uid);
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const { sequences } = await this.trajectories.sequences(pool, { id });
+      const parent = findParent(promptTokenIds, sequences);
+      const added = promptTokenIds.slice(parent?.tokens ?? 0);
+      const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs };
+      const name = { pool, job: encodeId(generation.recording!.job), owner: `trajectory/${id}` };
+      const ref = await this.payloads.put(
+        { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` },
+        Buffer.from(JSON.stringify(payload)),
+      );
+      const record: TurnRecord = {
+        turn,
+        id: generation.id,
+        parent: parent?.turn,
+        ref,
+        promptTokens: added.length,
+        responseTokens: tokenIds.length,
+        finishReason: end.reason,
+        weights: generation.spans,
+        isVersionReported: generation.isVersionReported,
+      };
+      const { outcome } = await this.trajectories.record(pool, {
+        id,
+        turn,
+        generation: generation.uid,
+        ref,
+        record: JSON.stringify(record),
+        sequence,
+        ...(parent && { parent: parent.turn, parentSequence: parent.sequence }),
+      });
+      if (outcome === 'recorded') return undefined;
+      if (outcome !== 'changed') return outcome.toUpperCase();
+    }
+    return 'CHANGED';
+  }
+}
+
+function trajectoryOf({ input }: Generation): string {
+  return trajectoryIdOf(input.placement.sessionId!);
+}
+
+/** Those of a prompt of text are in the last answer of the engine, before the tokens that it continued. */
+function promptIdsOf({ input, engineFields, promptTokens }: Generation): number[] | undefined {
+  const { prompt_token_ids: ids } = engineFields;
+  return input.prompt.promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
+}
+
+/** The job of a session that names none. */
+const DEFAULT_JOB: JobId = 'gateway';
+
+/** The job to whose payload quota a session counts. @throws BroomwagonError VALIDATION_FAILED */
+export function checkedJob(value: unknown = DEFAULT_JOB, field: string): JobId {
+  if (typeof value !== 'string') throw invalidField(field, 'must be a text');
+  const fault = idFault(value);
+  if (fault !== undefined) throw invalidField(field, fault);
+  return value;
+}
+
+function codeOf(error: unknown): string {
+  return isBroomwagonError(error) ? error.code : 'INTERNAL';
+}

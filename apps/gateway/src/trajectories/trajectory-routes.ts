@@ -1,0 +1,80 @@
+import { randomUUID } from 'node:crypto';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, includesRole, isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { ControlPlane } from '@broomwagon/generation';
+import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import { checkedSession } from '../http/placement';
+import type { Exchange, Routes } from '../http/route';
+import { sendJson } from '../http/send-json';
+import { BranchReader, branchesOf } from './trajectory-branches';
+import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
+
+/** Sessions that are recorded, and their trajectories. */
+@Injectable()
+export class TrajectoryRoutes {
+  readonly routes: Routes = {
+    'POST /sessions': { answer: (exchange) => this.open(exchange) },
+    'DELETE /sessions/{id}': { answer: (exchange) => this.delete(exchange) },
+    // `/sessions/{id}` before it names the session.
+    'GET /trajectory': { answer: (exchange) => this.read(exchange) },
+  };
+
+  constructor(
+    private readonly recorder: TrajectoryRecorder,
+    private readonly trajectories: TrajectoryStore,
+    private readonly payloads: PayloadStore,
+    private readonly controlPlane: ControlPlane,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  private async open({ body, caller, response }: Exchange): Promise<void> {
+    const sessionId = checkedSession(body.session_id ?? randomUUID(), 'session_id');
+    const job: JobId = checkedJob(body.job ?? undefined, 'job');
+    const isMade = await this.recorder.open(sessionId, caller.tokenId, job);
+    const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
+    sendJson(response, isMade ? 201 : 200, { session_id: sessionId, path });
+  }
+
+  /** Also without such a session: a repeat is answered as the first call. */
+  private async delete({ pathId, caller, response }: Exchange): Promise<void> {
+    const sessionId = checkedSession(pathId, 'session');
+    const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
+    await this.trajectories.delete(this.config.pool, { id: trajectoryIdOf(sessionId), tokenId });
+    await this.controlPlane.call('lb.finish-session', { sessionId });
+    response.writeHead(204).end();
+  }
+
+  private async read({ caller, response }: Exchange): Promise<void> {
+    const id = trajectoryIdOf(checkedSession(caller.sessionId, 'session'));
+    const read = await this.trajectories.read(this.config.pool, { id });
+    const mayRead = read.about?.tokenId === caller.tokenId || includesRole(caller.role, 'operator');
+    if (read.about === undefined || !mayRead) {
+      throw new BroomwagonError('SESSION_NOT_FOUND', 'No session of this key is recorded under this id');
+    }
+    response.writeHead(200, { 'content-type': 'application/json' });
+    try {
+      await pipeline(Readable.from(this.piecesOf(read)), response);
+    } catch (error) {
+      // The client has gone, or the store does not answer: a JSON without its end tells the client.
+      if (isBroomwagonError(error)) throw error;
+    }
+  }
+
+  private async *piecesOf({ about, turns = [], missing = [] }: TrajectoryRead): AsyncGenerator<string> {
+    const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs };
+    yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
+    const reader = new BranchReader((ref) => this.payloads.get(ref));
+    let separator = '';
+    for (const branch of branchesOf(turns)) {
+      const contents = await reader.next(branch);
+      if (contents === undefined) continue;
+      yield separator + JSON.stringify(contents);
+      separator = ',';
+    }
+    const notBegun = missing.map(({ turn, startedAtMs, reason }) => ({ turn, reason, started_at_ms: startedAtMs }));
+    yield `],"missing":${JSON.stringify([...notBegun, ...reader.gaps.values()])}}`;
+  }
+}

@@ -1,0 +1,39 @@
+import { createHash } from 'node:crypto';
+
+/** Identifies prompt and response of a turn: `tokens|digest|generation`. */
+export function sequenceOf(tokenIds: readonly number[], generation: string): string {
+  return `${tokenIds.length}|${createHash('sha256').update(bytesOf(tokenIds)).digest('hex')}|${generation}`;
+}
+
+/**
+ * The turn that a prompt extends: of those whose tokens are the begin of the prompt the longest, and of equal ones the
+ * latest.
+ * @param sequences of the turns 1, 2, ...; empty for a turn without a record
+ */
+export function findParent(promptTokenIds: readonly number[], sequences: readonly string[]) {
+  const known = sequences
+    .map((sequence, index) => {
+      const [tokens, digest] = sequence.split('|');
+      return { turn: index + 1, sequence, tokens: Number(tokens), digest };
+    })
+    .filter(({ sequence, tokens }) => sequence !== '' && tokens <= promptTokenIds.length)
+    .toSorted((a, b) => a.tokens - b.tokens);
+  const hash = createHash('sha256');
+  const bytes = bytesOf(promptTokenIds);
+  let hashed = 0;
+  let digest = '';
+  let parent: (typeof known)[number] | undefined;
+  for (const one of known) {
+    if (one.tokens > hashed || digest === '') {
+      hash.update(bytes.subarray(hashed * 4, one.tokens * 4));
+      hashed = one.tokens;
+      digest = hash.copy().digest('hex');
+    }
+    if (one.digest === digest) parent = one;
+  }
+  return parent;
+}
+
+function bytesOf(tokenIds: readonly number[]): Uint8Array {
+  return new Uint8Array(Uint32Array.from(tokenIds).buffer);
+}

@@ -1,0 +1,30 @@
+--[[ Begins a turn of a session that is recorded. A repeat of a turn takes its place, and from then on only the repeat
+may record it: a turn is identified by its request, and one without an id of its client only until it is recorded.
+ARGV[1] JSON: {id, tokenId, identity, generation, hasOwnId}   strings; hasOwnId: boolean
+Reply: job       of the session; absent if the session is not recorded
+       turn      number
+       refusal   why there is no turn: `FORBIDDEN`, the session belongs to another token; `TRAJECTORY_FULL`
+Safe to repeat: the same generation gets the same turn. A turn takes less than 300 bytes: when Redis is full, turns of
+sessions that are recorded must still be known to be missing.
+Flags: allow-oom ]]
+return function(tx, args)
+  local key = tx.key:trajectory(args.id)
+  local about = redis.call('HGET', key, 'about')
+  if not about then return '{}' end
+  local session = cjson.decode(about)
+  local function refuse(reason) return Reply.object({ job = session.job, refusal = reason }) end
+  if session.tokenId ~= args.tokenId then return refuse('FORBIDDEN') end
+  local named = 'named:' .. args.identity
+  local turn = tonumber(redis.call('HGET', key, named) or nil)
+  local is_same = turn and redis.call('HGET', key, 'holder:' .. turn) == args.generation
+  local is_recorded = turn and redis.call('HEXISTS', key, 'turn:' .. turn) == 1
+  if not turn or not is_same and is_recorded and not args.hasOwnId then
+    if Trajectories.count(tx, args.id) >= Trajectories.MAX_TURNS then return refuse('TRAJECTORY_FULL') end
+    turn = redis.call('HINCRBY', key, 'turns', 1)
+    redis.call('HSET', key, named, turn, 'begun:' .. turn, Format.integer(tx.now))
+  end
+  redis.call('HSET', key, 'holder:' .. turn, args.generation)
+  redis.call('HDEL', key, 'error:' .. turn)
+  Trajectories.touch(tx, args.id)
+  return Reply.object({ job = session.job, turn = turn })
+end

@@ -1,0 +1,27 @@
+--[[ Records a turn that has ended. What is not recorded is freed.
+ARGV[1] JSON: {id, turn, generation, ref, record, sequence, parent?, parentSequence?}   id: string; turn: number;
+        generation: its holder; ref: of the payload; record: JSON; sequence: tokens|digest|generation;
+        parent: number of the turn that this one extends, and its sequence
+Reply: outcome   `recorded`; `replaced`: a repeat holds the turn, or later turns extend its first record; `deleted`: the
+                 session; `changed`: the parent has another record now, find it again
+Safe to repeat: a turn that has this record is `recorded`. ]]
+return function(tx, args)
+  local key, turn = tx.key:trajectory(args.id), args.turn
+  local function discard(outcome)
+    FreedPayloads.free(tx, args.ref)
+    return Reply.object({ outcome = outcome })
+  end
+  local held = redis.call('HMGET', key, 'about', 'holder:' .. turn, 'ref:' .. turn, 'extended:' .. turn)
+  if held[3] == args.ref then return Reply.object({ outcome = 'recorded' }) end
+  if not held[1] then return discard('deleted') end
+  if held[2] ~= args.generation or held[3] and held[4] then return discard('replaced') end
+  if args.parent then
+    if redis.call('HGET', key, 'sequence:' .. args.parent) ~= args.parentSequence then return discard('changed') end
+    redis.call('HSET', key, 'extended:' .. args.parent, 1)
+  end
+  if held[3] then FreedPayloads.free(tx, held[3]) end
+  redis.call('HSET', key, 'turn:' .. turn, args.record, 'ref:' .. turn, args.ref, 'sequence:' .. turn, args.sequence)
+  redis.call('HDEL', key, 'error:' .. turn)
+  Trajectories.touch(tx, args.id)
+  return Reply.object({ outcome = 'recorded' })
+end

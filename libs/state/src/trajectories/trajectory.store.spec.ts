@@ -1,0 +1,111 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { RemovalStore } from '../removals/removal.store';
+import { openTestStore } from '../routing/routing-store.fixture';
+import { RoundStore } from '../rounds';
+import { trajectoryIdOf, TrajectoryStore } from './trajectory.store';
+
+const id = trajectoryIdOf('a session');
+const about = { sessionId: 'a session', tokenId: 't', job: 'j', createdAtMs: 1 };
+let test: ReturnType<typeof openTestStore>;
+let store: TrajectoryStore;
+beforeEach(async () => {
+  test = openTestStore();
+  store = new TrajectoryStore(test.runner);
+  await store.open(test.pool, { id, about: JSON.stringify(about) });
+});
+afterEach(() => test.close());
+
+const begin = async (identity: string, generation: string, hasOwnId = false) =>
+  (await store.begin(test.pool, { id, tokenId: 't', identity, generation, hasOwnId })).turn;
+const refOf = (turn: number, generation: string) => `redis~${test.pool}~j~trajectory~${id}~${turn}.${generation}`;
+async function record(turn: number, generation: string, parent?: number, parentSequence?: string): Promise<string> {
+  const args = { id, turn, generation, ref: refOf(turn, generation), parent, parentSequence };
+  const more = { record: JSON.stringify({ turn, of: generation }), sequence: `1|d|${generation}` };
+  return (await store.record(test.pool, { ...args, ...more })).outcome;
+}
+const freed = async () =>
+  (await new RemovalStore(test.runner).look(test.pool, { deleteAfterMs: 1, lossWindowMs: 1, maxBytes: 1 })).unweighed;
+
+it('opens a session once, and numbers its turns', async () => {
+  const other = { ...about, job: 'other' };
+  expect(await store.open(test.pool, { id, about: JSON.stringify(other) })).toEqual({ about, made: false });
+  expect([await begin('a', 'g1'), await begin('b', 'g2'), await begin('a', 'g1')]).toEqual([1, 2, 1]);
+  const more = { identity: 'a', generation: 'g', hasOwnId: true };
+  expect(await store.begin(test.pool, { id: 'unknown', tokenId: 't', ...more })).toEqual({});
+  const foreign = await store.begin(test.pool, { id, tokenId: 'other', ...more });
+  expect(foreign).toEqual({ job: 'j', refusal: 'FORBIDDEN' });
+});
+
+it('records a turn once: a repeat takes its place, and what was not recorded is freed', async () => {
+  await begin('a', 'g1');
+  expect(await begin('a', 'g2')).toBe(1);
+  expect(await record(1, 'g1')).toBe('replaced');
+  expect(await record(1, 'g2')).toBe('recorded');
+  expect(await record(1, 'g2')).toBe('recorded');
+  expect(await freed()).toEqual([refOf(1, 'g1')]);
+  // An equal request is another sample now; one with its own id is a repeat until a later turn extends the record.
+  expect(await begin('a', 'g3')).toBe(2);
+  expect(await begin('own', 'g4', true)).toBe(3);
+  expect(await record(3, 'g4')).toBe('recorded');
+  expect(await begin('own', 'g5', true)).toBe(3);
+  expect(await record(3, 'g5')).toBe('recorded');
+  expect(await freed()).toContain(refOf(3, 'g4'));
+  await begin('next', 'g6');
+  expect(await record(4, 'g6', 3, '1|d|g5')).toBe('recorded');
+  await begin('own', 'g7', true);
+  expect(await record(3, 'g7')).toBe('replaced');
+  const { turns } = await store.read(test.pool, { id });
+  expect(turns).toEqual([
+    { turn: 1, of: 'g2' },
+    { turn: 3, of: 'g5' },
+    { turn: 4, of: 'g6' },
+  ]);
+});
+
+it('a turn whose parent was recorded again meanwhile is not recorded', async () => {
+  await begin('a', 'g1', true);
+  await record(1, 'g1');
+  await begin('b', 'g2');
+  await begin('a', 'g3', true);
+  await record(1, 'g3');
+  expect(await record(2, 'g2', 1, '1|d|g1')).toBe('changed');
+  expect((await store.sequences(test.pool, { id })).sequences).toEqual(['1|d|g3', '']);
+});
+
+it('tells why a turn is missing', async () => {
+  await begin('a', 'g1');
+  await begin('b', 'g2');
+  await store.miss(test.pool, { id, turn: 2, generation: 'g2', error: 'PAYLOAD_STORE_FULL' });
+  await store.miss(test.pool, { id, turn: 1, generation: 'other', error: 'ENGINE_ERROR' });
+  const { missing } = await store.read(test.pool, { id });
+  expect(missing!.map(({ turn, reason }) => [turn, reason])).toEqual([
+    [1, 'UNFINISHED'],
+    [2, 'PAYLOAD_STORE_FULL'],
+  ]);
+  await begin('b', 'g3');
+  expect((await store.read(test.pool, { id })).missing![1]!.reason).toBe('UNFINISHED');
+});
+
+it('takes 1,000 turns', async () => {
+  await test.redis.hset(`${test.root}:trajectory:${id}`, 'turns', 999);
+  expect([await begin('a', 'g1'), await begin('b', 'g2')]).toEqual([1_000, undefined]);
+  expect(await record(1_000, 'g1')).toBe('recorded');
+  expect((await store.read(test.pool, { id })).turns).toHaveLength(1);
+});
+
+it('removes a session with its payloads, which belong to it until then', async () => {
+  await begin('a', 'g1');
+  await record(1, 'g1');
+  const owns = async (ref: string) =>
+    (await new RoundStore(test.runner).owns(test.pool, { job: 'j', owner: `trajectory/${id}`, ref })).owned;
+  expect([await owns(refOf(1, 'g1')), await owns(refOf(1, 'g2'))]).toEqual([true, false]);
+  expect(await store.expire(test.pool, { idleMs: 60_000 })).toEqual({ more: false });
+  expect(await store.delete(test.pool, { id, tokenId: 'other' })).toEqual({ deleted: false });
+  expect(await store.delete(test.pool, { id, tokenId: 't' })).toEqual({ deleted: true });
+  expect(await store.delete(test.pool, { id })).toEqual({ deleted: false });
+  expect(await freed()).toEqual([refOf(1, 'g1')]);
+  expect(await record(1, 'g1')).toBe('deleted');
+  await store.open(test.pool, { id, about: JSON.stringify(about) });
+  expect(await store.expire(test.pool, { idleMs: -1 })).toEqual({ more: true });
+  expect(await store.read(test.pool, { id })).toEqual({});
+});
