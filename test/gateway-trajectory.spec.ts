@@ -40,7 +40,7 @@ it('has the turns of a session one after the other, from any replica', async () 
   const { session_id: id, path } = opened.body;
   expect([opened.status, path]).toEqual([201, `/sessions/${id}/v1`]);
   const turns: { ids: number[]; logprobs: number[] }[] = [];
-  let prompt = PROMPT;
+  const prompt = [...PROMPT];
   for (let turn = 1; turn <= 3; turn++) {
     const reply = await gateway.post(`/sessions/${id}/generate`, body(prompt, 4, { return_logprob: turn > 1 }));
     expect(stateIn(reply)).toBe(`recorded:${turn}`);
@@ -48,7 +48,7 @@ it('has the turns of a session one after the other, from any replica', async () 
     // Log probabilities are recorded, but not sent to a client that has not asked for them.
     expect(meta.output_token_logprobs === undefined).toBe(turn === 1);
     turns.push({ ids, logprobs: meta.output_token_logprobs?.map(([logprob]: [number]) => logprob) });
-    prompt = [...prompt, ...ids, 100 + turn, 200 + turn];
+    prompt.push(...ids, 100 + turn, 200 + turn);
   }
   const other = await Gateway.start(bench.prefix, bench.pool);
   await gateway.close();

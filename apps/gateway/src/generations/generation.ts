@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
 import type { RepeatIdentity } from './repeat-identity';
-import type { Recording } from '../trajectories/trajectory-recorder';
+import type { Recording } from '../trajectories/recording';
 import { TokenLog } from './token-log';
 
 /** What a dialect has read from a request. */

@@ -10,16 +10,6 @@ import { findParent, sequenceOf } from './turn-sequence';
 /** How often a turn is recorded again because its parent has got another record meanwhile. */
 const MAX_TRIES = 3;
 
-/** What the trajectory of its session has of a generation. */
-export interface Recording {
-  job: string;
-  turn?: number;
-  /** `pending` until the end; `missing`: see `reason`. */
-  state: 'pending' | 'recorded' | 'missing';
-  /** Code of the error. */
-  reason?: string;
-}
-
 /** Records the turns of sessions. Whatever happens to a record, the generation is not affected. */
 @Injectable()
 export class TrajectoryRecorder {
