@@ -55,9 +55,11 @@ describe.skipIf(NO_BROWSER !== undefined)('the two questions', () => {
     await page.getByText(/Queues, \d+ % of the round/).waitFor();
     const exported = JSON.parse(await saved(page, 'JSON')) as {
       reasons: string[];
+      hasBeginning: boolean;
       bars: { outcome: string; phases: { phase: string }[] }[];
     };
     expect(exported.reasons.length).toBeGreaterThanOrEqual(3);
+    expect(exported.hasBeginning).toBe(true);
     const { rounds } = await system.call('round.list', { job: 'job' });
     const { requestsDone } = await system.call('round.status', { job: 'job', roundId: rounds[0]!.roundId });
     expect(exported.bars.filter(({ outcome }) => outcome === 'finished')).toHaveLength(requestsDone);

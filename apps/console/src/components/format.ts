@@ -8,12 +8,19 @@ export const percent = (share: number, digits = 0): string => `${(share * 100).t
 /** Time of day of milliseconds since 1970. */
 export const clock = (ms: number): string => time.format(ms);
 
+/** An id as a part of a text: marks that turn the direction of what follows are shown as \uFFFD. */
+export const plainId = (id: string): string =>
+  id.replaceAll(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g, '\uFFFD');
+
 /** A duration in its two largest units. */
 export function duration(ms: number): string {
-  const seconds = Math.max(0, ms) / 1_000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.round(seconds)} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ${Math.round((seconds % 3_600) / 60)} min`;
-  return `${Math.floor(seconds / 86_400)} d ${Math.round((seconds % 86_400) / 3_600)} h`;
+  if (ms < 9_950) return `${(Math.max(0, ms) / 1_000).toFixed(1)} s`;
+  // Rounded before it is divided: 119.6 s are 2 min 0 s.
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 1_440) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  const hours = Math.round(minutes / 60);
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }

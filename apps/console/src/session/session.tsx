@@ -1,6 +1,7 @@
 import { type AdminClient, AdminApiError, createAdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
 import { Center, Loader } from '@mantine/core';
 import { createContext, type ReactNode, useCallback, useContext, useEffect, useMemo, useState } from 'react';
+import { noteClock } from '../live/server-clock';
 import { readToken, storeToken } from './token';
 
 type Identity = Schemas['IdentityReply'];
@@ -22,12 +23,18 @@ const ROLES: readonly Identity['role'][] = ['client', 'trainer', 'viewer', 'oper
 const SignedOutContext = createContext<SignedOut | undefined>(undefined);
 const SignedInContext = createContext<SignedIn | undefined>(undefined);
 
+function clientOf(token: string): AdminClient {
+  const client = createAdminClient({ url: '', token });
+  client.use({ onResponse: ({ response }) => noteClock(response) });
+  return client;
+}
+
 /** Asks the server who the holder of the token is; shows `signIn` without a valid token, otherwise the children. */
 export function SessionProvider({ signIn, children }: { signIn: ReactNode; children: ReactNode }) {
   const [token, setToken] = useState(readToken);
   const [identity, setIdentity] = useState<Identity>();
   const [problem, setProblem] = useState<AdminApiError>();
-  const client = useMemo(() => (token === undefined ? undefined : createAdminClient({ url: '', token })), [token]);
+  const client = useMemo(() => (token === undefined ? undefined : clientOf(token)), [token]);
 
   const change = useCallback((next: string | undefined) => {
     storeToken(next);

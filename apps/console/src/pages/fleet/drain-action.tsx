@@ -2,6 +2,7 @@ import { dataOf } from '@broomwagon/admin-client';
 import { NumberInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
+import { plainId } from '../../components/format';
 import type { Server } from '../../live/read-servers';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
@@ -17,7 +18,7 @@ export function DrainAction({ server, onDone }: { server: Server; onDone(): void
     <ActionButton
       key={String(isEnd)}
       label={isEnd ? 'Undrain' : 'Drain'}
-      title={`${isEnd ? 'Undrain' : 'Drain'} ${serverId}?`}
+      title={`${isEnd ? 'Undrain' : 'Drain'} ${plainId(serverId)}?`}
       about={
         isEnd
           ? 'The server takes new requests again, and it is not removed.'

@@ -8,7 +8,7 @@ import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useJob, useScope } from '../../shell/scope';
-import { StepLedgers, type Step } from './step-ledgers';
+import { boundText, StepLedgers, type Step } from './step-ledgers';
 
 export default function LedgerPage() {
   const { client } = useSession();
@@ -46,8 +46,8 @@ export default function LedgerPage() {
     <Stack gap="md">
       <Problem error={error} />
       {alarms.map(({ bound, value, limit, state }) => (
-        <Alert key={bound} color={state === 'over' ? 'red' : 'orange'} title={`${bound}: ${percent(value, 1)}`}>
-          {state === 'over' ? 'Above' : 'Near'} its bound of {percent(limit, 1)}.
+        <Alert key={bound} color={state === 'over' ? 'red' : 'orange'} title={`${bound}: ${boundText(bound, value)}`}>
+          {state === 'over' ? 'Above' : 'Near'} its bound of {boundText(bound, limit)}.
         </Alert>
       ))}
       <Stats>

@@ -1,4 +1,5 @@
 import { type AdminClient, dataOf, type Schemas } from '@broomwagon/admin-client';
+import { count, percent } from '../../components/format';
 
 export interface Step {
   step: number;
@@ -7,6 +8,11 @@ export interface Step {
   ledger: Schemas['LedgerSummary'];
   /** Mean length of trained / of all samples of the steps up to this one. */
   biasSoFar: number;
+}
+
+/** Cuts and weight versions are numbers, all other bounds are shares. */
+export function boundText(bound: Schemas['LedgerAlarm']['bound'], value: number): string {
+  return bound === 'cutsPerGroup' || bound === 'versionSpan' ? count(value) : percent(value, 1);
 }
 
 /** Reads the ledgers of the last rounds of jobs; that of a closed round does not change and is read once. */

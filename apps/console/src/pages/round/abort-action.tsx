@@ -2,6 +2,7 @@ import { dataOf } from '@broomwagon/admin-client';
 import { Select, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
+import { plainId } from '../../components/format';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
@@ -83,7 +84,7 @@ export function AbortRequestAction({ requestId, onDone }: { requestId: string; o
   return (
     <ActionButton
       label="Abort"
-      title={`Abort ${requestId}?`}
+      title={`Abort ${plainId(requestId)}?`}
       about="Its engine stops at once. Its group is dropped, unless the round allows it to continue with fewer samples."
       isDangerous
       run={(key) => abort(key, { requestIds: [requestId] }, '')}

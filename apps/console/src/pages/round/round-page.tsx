@@ -3,6 +3,7 @@ import { Group, Select, Stack, Text } from '@mantine/core';
 import { Problem } from '../../components/problem';
 import { clock } from '../../components/format';
 import { Section } from '../../components/stat';
+import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
 import { useRounds } from '../../live/use-rounds';
 import { useSession } from '../../session/session';
@@ -32,7 +33,7 @@ export default function RoundPage() {
         dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/rounds/{roundId}/ledger', { params: inRound, signal })),
         dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}', { params: { path }, signal })),
       ]);
-      return { round, ledger, status, atMs: Date.now() };
+      return { round, ledger, status, atMs: nowMs() };
     },
     { everyMs: 2_000, after: ['round.completed', 'round.settled', 'round.closed'] },
   );

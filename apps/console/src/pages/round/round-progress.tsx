@@ -1,6 +1,6 @@
 import type { Schemas } from '@broomwagon/admin-client';
 import { Badge, Group, Paper, Progress, Text } from '@mantine/core';
-import { clock, count, duration, percent } from '../../components/format';
+import { clock, count, duration, percent, plainId } from '../../components/format';
 import { predictedEnd } from './predicted-end';
 
 interface RoundProgressProps {
@@ -60,7 +60,7 @@ export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
       )}
       {round.lastFailures?.map(({ requestId, reason, message }) => (
         <Text key={requestId} size="sm" c="var(--bad)">
-          {requestId} failed for good: {reason}. {message}
+          {plainId(requestId)} failed for good: {reason}. {message}
         </Text>
       ))}
     </Paper>

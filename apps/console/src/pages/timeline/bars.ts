@@ -39,6 +39,8 @@ export interface RoundHistory extends Span {
   /** When it had all its groups; absent before. */
   completedAtMs?: number;
   missingEvents: number;
+  /** The stream has the event that opened the round, and so all attempts of it. */
+  hasBeginning: boolean;
 }
 
 /** Makes bars of the events of a round, and of requests that run at `nowMs`. */
@@ -56,13 +58,16 @@ export function historyOf(
   const lastMs = bars.reduce((last, { toMs }) => Math.max(last, toMs), round.completedAtMs ?? nowMs);
   const toMs = Math.max(lastMs, round.openedAtMs + 1);
   const pauses = pausesOf(events, round.openedAtMs, toMs);
-  return { fromMs: round.openedAtMs, toMs, bars, pauses, completedAtMs: round.completedAtMs, missingEvents };
+  const { openedAtMs: fromMs, completedAtMs } = round;
+  const hasBeginning = events.some(({ type }) => type === 'round.opened');
+  return { fromMs, toMs, bars, pauses, completedAtMs, missingEvents, hasBeginning };
 }
 
 function barOf(event: AttemptEvent): Bar {
   const { requestId, attempt, atMs, run, attemptTokens } = event;
-  const claimedAtMs = event.claimedAtMs ?? atMs;
-  const queuedAtMs = event.queuedAtMs ?? claimedAtMs;
+  // After a failover the clock of Redis may be behind.
+  const claimedAtMs = Math.min(event.claimedAtMs ?? atMs, atMs);
+  const queuedAtMs = Math.min(event.queuedAtMs ?? claimedAtMs, claimedAtMs);
   const since = (ms: number): number => Math.min(atMs, claimedAtMs + ms);
   const ends: [Phase, number][] = [['queue', claimedAtMs]];
   if (run === undefined) ends.push(['unknown', atMs]);

@@ -1,4 +1,4 @@
-import { duration } from '../../components/format';
+import { plainId } from '../../components/format';
 import { type Bar, type Outcome, type Phase, PHASES, type RoundHistory, type Span } from './bars';
 import type { Layout, PlacedBar, View } from './layout';
 
@@ -122,8 +122,8 @@ export function paint(scene: Scene, painter: Painter): void {
   }
   painter.use('mark');
   const marks = seen
-    .filter(({ phases, bar }) => MARKED.has(bar.outcome) && phases.length > 0)
-    .map(({ row, phases }) => ({ top: y(row), end: x(phases.at(-1)!.toMs) }))
+    .filter(({ bar }) => MARKED.has(bar.outcome))
+    .map(({ row, phases, bar }) => ({ top: y(row), end: x(phases.at(-1)?.toMs ?? bar.toMs) }))
     .filter(({ end }) => end >= GUTTER);
   paintSpans(
     marks.map(({ top, end }) => ({ top, left: end - 1, right: end + 1 })),
@@ -198,12 +198,12 @@ function paintAxes(scene: Scene, painter: Painter): void {
   const lanes = layout.lanes.filter(({ row, rows }) => row + rows > view.fromRow && row < view.toRow);
   for (const { row } of lanes) if (y(row) >= AXIS) painter.rect(0, y(row), size.width, 1);
   painter.use('text');
-  for (const atMs of ticks) painter.text(x(atMs) + 3, AXIS / 2, duration(atMs - history.fromMs), 80);
+  for (const atMs of ticks) painter.text(x(atMs) + 3, AXIS / 2, tickLabel(atMs - history.fromMs, stepMs), 80);
   let free = AXIS;
   for (const { row, rows, label } of lanes) {
     const middle = (Math.max(AXIS, y(row)) + Math.min(size.height, y(row) + rows * perRow)) / 2;
     if (middle - LABEL_HEIGHT / 2 < free) continue;
-    painter.text(6, middle, label, GUTTER - 12);
+    painter.text(6, middle, plainId(label), GUTTER - 12);
     free = middle + LABEL_HEIGHT / 2;
   }
   const { completedAtMs } = history;
@@ -212,14 +212,30 @@ function paintAxes(scene: Scene, painter: Painter): void {
   }
 }
 
-/** 1, 2 or 5 times a power of ten. */
+/** 1, 2 or 5 times a power of ten, milliseconds; from ten seconds on, parts of a minute, an hour or a day. */
 function tickOf(atLeastMs: number): number {
+  const [minuteMs, hourMs] = [60_000, 3_600_000];
+  const round = [0.5, 1, 2, 5, 10, 30].map((minutes) => minutes * minuteMs);
+  const long = [1, 2, 6, 12].map((hours) => hours * hourMs);
   const power = 10 ** Math.floor(Math.log10(Math.max(1, atLeastMs)));
-  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= atLeastMs)!;
+  const decimal = [1, 2, 5, 10].map((factor) => factor * power);
+  const steps = atLeastMs <= 10_000 ? decimal : [20_000, ...round, ...long];
+  return steps.find((step) => step >= atLeastMs) ?? 24 * hourMs * Math.ceil(atLeastMs / (24 * hourMs));
+}
+
+/** Seconds, or hours:minutes:seconds, with as many digits as the steps between ticks need. */
+function tickLabel(ms: number, stepMs: number): string {
+  const digits = Math.max(0, Math.ceil(3 - Math.log10(stepMs)));
+  const seconds = Math.abs(Math.round(ms)) / 1_000;
+  const sign = ms < 0 ? '-' : '';
+  if (seconds < 60) return `${sign}${seconds.toFixed(digits)} s`;
+  const minutes = String(Math.floor(seconds / 60) % 60).padStart(2, '0');
+  const rest = (seconds % 60).toFixed(digits).padStart(digits === 0 ? 2 : digits + 3, '0');
+  return `${sign}${Math.floor(seconds / 3_600)}:${minutes}:${rest}`;
 }
 
 function labelOf({ requestId, tokens }: Bar): string {
-  return `${requestId} · ${tokens}`;
+  return `${plainId(requestId)} · ${tokens}`;
 }
 
 /** The bar at a point of the drawing. */
@@ -228,5 +244,7 @@ export function barAt(scene: Scene, at: { x: number; y: number }): Bar | undefin
   const { view, size, layout } = scene;
   const atMs = view.fromMs + ((at.x - GUTTER) / (size.width - GUTTER)) * (view.toMs - view.fromMs);
   const row = Math.floor(view.fromRow + ((at.y - AXIS) / (size.height - AXIS)) * (view.toRow - view.fromRow));
-  return layout.bars.find((one) => one.row === row && one.bar.fromMs <= atMs && atMs <= one.bar.toMs)?.bar;
+  // Of what is drawn: in the rows of a server, the other phases of a bar may overlap its neighbors.
+  const isAt = ({ phases }: PlacedBar): boolean => phases.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
+  return layout.bars.find((one) => one.row === row && isAt(one))?.bar;
 }

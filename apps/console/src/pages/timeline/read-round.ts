@@ -1,4 +1,5 @@
 import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
+import { nowMs } from '../../live/server-clock';
 import type { Round } from '../../live/use-rounds';
 import { historyOf, type RoundHistory } from './bars';
 
@@ -40,8 +41,8 @@ export async function readRound(
   }
   const running = isSettled(events) ? [] : await readRequests(client, path, roundId, signal);
   const lastMs = events.reduce((last, { atMs }) => Math.max(last, atMs), 0);
-  const nowMs = Math.max(lastMs, Date.now());
-  const history = historyOf({ openedAtMs, completedAtMs }, events, running, nowMs, missingEvents);
+  const readAtMs = Math.max(lastMs, nowMs());
+  const history = historyOf({ openedAtMs, completedAtMs }, events, running, readAtMs, missingEvents);
   return { ...path, roundId, events, missingEvents, position, history };
 }
 

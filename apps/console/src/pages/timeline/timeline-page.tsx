@@ -96,6 +96,11 @@ function Timeline({ history, name }: { history: RoundHistory; name: string }) {
             <List.Item key={reason.title}>{lineOf(reason)}</List.Item>
           ))}
         </List>
+        {!history.hasBeginning && (
+          <Alert color="yellow" mt="xs">
+            The stream of events does not have the beginning of this round: attempts that ended then are not shown.
+          </Alert>
+        )}
         {history.missingEvents > 0 && (
           <Alert color="yellow" mt="xs">
             {count(history.missingEvents)} events of the pool are missing in the stream: some attempts may not be shown.

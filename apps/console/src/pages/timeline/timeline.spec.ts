@@ -2,7 +2,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { historyOf } from './bars';
-import { paint, type Painter } from './draw';
+import { barAt, paint, type Painter } from './draw';
 import { explain, onServer } from './explain';
 import { layOut, pan, wholeView, zoom } from './layout';
 import { svgPainter } from './painters';
@@ -86,6 +86,8 @@ describe('a timeline', () => {
       ['returned', ['unknown']],
       ['running', ['decode']],
     ]);
+    // The stream has removed the event that opened the round.
+    expect(historyOf({ openedAtMs: 1_000 }, events, [], 2_000).hasBeginning).toBe(false);
     expect(pauses).toEqual([{ label: 'weights 1 → 2, abort', fromMs: 1_500, toMs: 2_000 }]);
   });
 
@@ -161,6 +163,67 @@ describe('a timeline', () => {
     ]);
     expect(reasons[0]!.text).toContain('The last of 10 samples took 0.9 s. The very last, job/slow/0 on s1');
     expect(reasons[1]!.text).toContain('10 requests at once at most');
+  });
+
+  it('has no phase outside of its attempt when the clock of Redis went back', () => {
+    const late = { ...attempt({ requestId: 'job/g/0', claimedAtMs: 5_000, endedMs: 50 }), atMs: 3_000 };
+    const [bar] = historyOf({ openedAtMs: 1_000 }, [late], [], 6_000).bars;
+    expect(bar).toMatchObject({ fromMs: 3_000, toMs: 3_000, phases: [] });
+  });
+
+  it('marks an attempt that was cut in the millisecond in which it began', () => {
+    const began = attempt({ requestId: 'job/g/0', claimedAtMs: 1_500, endedMs: 0 });
+    const cut = { ...began, type: 'attempt.ended', atMs: 1_500, queuedAtMs: 1_500, outcome: 'cut' } as PoolEvent;
+    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 2_000 }, [cut], [], 2_000);
+    const marks: number[] = [];
+    let ink = '';
+    const painter: Painter = {
+      use: (next) => (ink = next),
+      rect: (x) => ink === 'mark' && marks.push(x),
+      text: () => undefined,
+    };
+    const view = { fromMs: 1_000, toMs: 2_000, fromRow: 0, toRow: 1 };
+    paint({ history, layout: layOut(history, 'end'), view, size: { width: 1_104, height: 124 } }, painter);
+    expect(marks).toEqual([603]);
+  });
+
+  it('finds the attempt that is drawn at a point', () => {
+    const events = [
+      attempt({ requestId: 'job/first/0', claimedAtMs: 1_000, endedMs: 500 }),
+      // Waits for its server while the first runs there, and starts while that one is reported.
+      { ...attempt({ requestId: 'job/next/0', claimedAtMs: 1_501, endedMs: 500 }), queuedAtMs: 1_010 } as PoolEvent,
+    ];
+    const history = historyOf({ openedAtMs: 1_000 }, events, [], 2_100);
+    const layout = layOut(history, 'server');
+    expect(layout.rows).toBe(1);
+    const view = { fromMs: 1_000, toMs: 2_000, fromRow: 0, toRow: 1 };
+    const scene = { history, layout, view, size: { width: 1_104, height: 124 } };
+    const at = (atMs: number) => barAt(scene, { x: 104 + atMs - 1_000, y: 60 })?.requestId;
+    expect([at(1_400), at(1_501.5), at(1_504)]).toEqual(['job/first/0', undefined, 'job/next/0']);
+  });
+
+  it('labels ticks with different times at every zoom', () => {
+    const history = historyOf({ openedAtMs: 1_000, completedAtMs: 90_001_000 }, [], [], 90_001_000);
+    const labelsOf = (fromMs: number, spanMs: number): string[] => {
+      const texts: string[] = [];
+      const painter: Painter = {
+        use: () => undefined,
+        rect: () => undefined,
+        text: (_x, y, text) => y === 12 && texts.push(text),
+      };
+      const layout = { bars: [], lanes: [], rows: 1 };
+      const view = { fromMs, toMs: fromMs + spanMs, fromRow: 0, toRow: 1 };
+      paint({ history, layout, view, size: { width: 1_104, height: 124 } }, painter);
+      return texts;
+    };
+    for (const spanMs of [8, 90, 800, 9_000, 79_000, 81_000, 1e6, 1e7, 9e7, 9e8]) {
+      const labels = labelsOf(61_000, spanMs);
+      expect(labels.length, String(spanMs)).toBeGreaterThan(2);
+      expect(new Set(labels).size, String(spanMs)).toBe(labels.length);
+    }
+    const minutes = '0 s, 0:10:00, 0:20:00, 0:30:00, 0:40:00, 0:50:00, 1:00:00';
+    expect(labelsOf(1_000, 4_000_000).join(', ')).toBe(minutes);
+    expect(labelsOf(61_000, 800).slice(0, 2)).toEqual(['0:01:00.0', '0:01:00.1']);
   });
 
   it('zooms around a point and moves', () => {
