@@ -20,13 +20,26 @@ interface ChartProps {
   lines: readonly ChartLine[];
   height?: number;
   formatX?(value: number): string;
+  /** Possible distances of the ticks of the x axis. */
+  stepsX?: readonly number[];
   formatY?(value: number): string;
   /** Both ends of the y axis include these values. */
   include?: readonly number[];
 }
 
+const STEPS = [1, 2, 5, 10, 20, 50, 100];
+
 /** Lines or bars over a number, in the colors of the page. */
-export function Chart({ label, x, lines, height = 180, formatX, formatY = String, include = [0] }: ChartProps) {
+export function Chart({
+  label,
+  x,
+  lines,
+  height = 180,
+  formatX,
+  stepsX = STEPS,
+  formatY = String,
+  include = [0],
+}: ChartProps) {
   const { ref: box, width } = useElementSize();
   const host = useRef<HTMLDivElement>(null);
   const palette = usePalette();
@@ -55,7 +68,7 @@ export function Chart({ label, x, lines, height = 180, formatX, formatY = String
             ...axis,
             size: 30,
             space: 40,
-            incrs: [1, 2, 5, 10, 20, 50, 100],
+            incrs: [...stepsX],
             values: (_, ticks) => ticks.map((tick) => (formatX ?? String)(tick)),
           },
           { ...axis, size: 58, values: (_, ticks) => ticks.map(formatY) },

@@ -3,6 +3,9 @@ import { Text } from '@mantine/core';
 import { Chart } from '../../components/chart';
 import { compact } from '../../components/format';
 
+/** In quarters of a doubling: a tick is 1, 2, 4 or 8 tokens, not 2.4 or 5.7. */
+const DOUBLINGS = [4, 8, 16, 32];
+
 /** Samples by length: those that ended, and those that still run with what they have so far. */
 export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRange'][] }) {
   if (lengths.length === 0) return <Text c="dimmed">No sample has tokens yet.</Text>;
@@ -22,6 +25,7 @@ export function LengthChart({ lengths }: { lengths: readonly Schemas['LengthRang
         { label: 'finished', values: lengths.map(({ finished }) => finished), color: 'bar', isBar: true },
       ]}
       formatX={(quarter) => compact(2 ** (quarter / 4))}
+      stepsX={DOUBLINGS}
       formatY={compact}
     />
   );

@@ -65,8 +65,8 @@ function lastSamples(bars: readonly Bar[], fromMs: number, endMs: number): Reaso
   const attempts = path.length === 1 ? 'one attempt' : `${path.length} attempts`;
   const text =
     `The last ${lastCount > 1 ? `${count(lastCount)} ` : ''}of ${count(finished.length)} samples took ` +
-    `${duration(lateMs)}. The very last, ${plainId(last.requestId)} on ${plainId(last.serverId ?? 'no server')}, generated ` +
-    `${count(tokens)} tokens in ${attempts}: ${duration(phaseMs('decode'))} of decoding, ` +
+    `${duration(lateMs)}. The very last, ${plainId(last.requestId)} on ${plainId(last.serverId ?? 'no server')}, ` +
+    `generated ${count(tokens)} tokens in ${attempts}: ${duration(phaseMs('decode'))} of decoding, ` +
     `${duration(phaseMs('prefill'))} of prefill, ${duration(phaseMs('queue') + phaseMs('server-wait'))} of waiting.`;
   return { title: 'The last tenth of the samples', share: lateMs / Math.max(1, endMs - fromMs), text };
 }
