@@ -171,7 +171,7 @@ it('ids, texts of a stop and fields that are not read go to the engine; an unkno
     routed_experts: 'AAAA',
   });
   const answer = client.completions.create({ ...completion, model: 'none' });
-  await expect(answer).rejects.toMatchObject({ status: 422, type: 'ENGINE_REJECTED', param: 'model' });
+  await expect(answer).rejects.toMatchObject({ status: 404, code: 'model_not_found', param: 'model' });
   expect(bodies).toHaveLength(2);
   engine.closeAllConnections();
   engine.close();

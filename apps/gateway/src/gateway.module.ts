@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { PayloadModule, StateModule } from '@broomwagon/state';
+import { ChatRoutes } from './chat/chat-routes';
 import { ControlRoutes } from './control/control-routes';
 import { EngineFanOut } from './control/engine-fan-out';
 import { WeightChanges } from './control/weight-changes';
@@ -47,6 +48,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     NoAttempts,
     AbortBroadcast,
     ApiKeys,
+    ChatRoutes,
     ControlRoutes,
     DataPlane,
     EngineFanOut,

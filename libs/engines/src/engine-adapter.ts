@@ -25,17 +25,44 @@ export interface GenerationRequest {
   engineRequestId: string;
   prompt: Prompt;
   sampling?: SamplingParameters;
-  /** Budget of the whole sample, tokens; what was made already counts against it. */
+  /**
+   * Budget of the whole sample, tokens; what was made already counts against it. Infinity: until the context is full,
+   * which JSON writes as null, and engines read null so.
+   */
   maxTokens: number;
   made?: MadeTokens;
 }
 
-/** Tokens as they arrive; text and ids are those of this increment only. */
+/** A choice in a chunk of `/v1/completions` or `/v1/chat/completions`, as the engine sent it. */
+export interface EngineChoice {
+  text?: string;
+  /** Of a chat: what is new of its message. */
+  delta?: Record<string, unknown> | null;
+  /** vLLM, with return_token_ids. */
+  token_ids?: number[] | null;
+  /** vLLM, with return_token_ids, in the first chunk of a completion; that of a chat has them beside its choices. */
+  prompt_token_ids?: number[] | null;
+  logprobs?: {
+    tokens?: string[];
+    token_logprobs?: number[];
+    top_logprobs?: (Record<string, number> | null)[] | null;
+    content?: { logprob: number }[] | null;
+  } | null;
+  finish_reason?: string | null;
+  /** vLLM: the stop string or token id. */
+  stop_reason?: string | number | null;
+}
+
+/** Tokens as they arrive; text and ids are those of this increment only. An increment may have no tokens. */
 export interface TokenIncrement {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
   logprobs?: number[];
+  /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
+  promptTokenIds?: number[];
+  /** Engines with OpenAI routes: parts of a message that are not text (tool calls) are only here. */
+  choice?: EngineChoice;
 }
 
 /** What this attempt made, without anything from earlier ones. */

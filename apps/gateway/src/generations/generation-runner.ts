@@ -1,6 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, isBroomwagonError, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  isMultimodal,
+  textOfPrompt,
+  type LeaseGrant,
+  type Prompt,
+} from '@broomwagon/contracts';
 import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   ControlPlane,
@@ -135,7 +142,8 @@ export class GenerationRunner {
     const collector = new TokenCollector(false);
     const generated = await runOnEngine(this.engines.of(lease), call, requestOf(generation, lease), collector, {
       onTokens: (increment) => {
-        generation.firstTokenAt ??= performance.now();
+        if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+        if (increment.tokenCount > 0) generation.firstTokenAt ??= performance.now();
         this.metrics.tokens.inc(increment.tokenCount);
         if (tokens.take(increment)) call.stop('cut');
         generation.changed();
@@ -182,9 +190,13 @@ export class GenerationRunner {
       const message = String(generated.result?.stopReason ?? 'Aborted on the engine');
       return input.continuesEngineAborts ? undefined : { reason: 'abort', message };
     }
-    return isBroomwagonError(generated.error, 'ENGINE_REJECTED')
-      ? { reason: 'error', error: generated.error }
-      : undefined;
+    const { error } = generated;
+    if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return undefined;
+    const { field, message } = error;
+    return {
+      reason: 'error',
+      error: field === 'model' ? new BroomwagonError('MODEL_NOT_FOUND', message, { field }) : error,
+    };
   }
 
   /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */
@@ -235,21 +247,32 @@ function prepareRepeat(generation: Generation, error: Error | undefined): Genera
   return undefined;
 }
 
-/** A prompt of token ids is continued by token ids only. */
-function canContinue({ tokens, input: { prompt }, needsLogprobs }: Generation): boolean {
-  const hasLogprobs = !needsLogprobs || tokens.allLogprobs !== undefined;
-  return hasLogprobs && (prompt.promptTokenIds === undefined || tokens.allIds !== undefined);
+/**
+ * A prompt of token ids is continued by token ids only; so is a chat, within its content: the engine parses nothing of
+ * a call with token ids.
+ */
+function canContinue(generation: Generation): boolean {
+  const { tokens, input, needsLogprobs } = generation;
+  if (needsLogprobs && tokens.allLogprobs === undefined) return false;
+  if (tokens.message !== undefined) return tokens.message.isInContent && promptIdsOf(generation) !== undefined;
+  return input.prompt.promptTokenIds === undefined || tokens.allIds !== undefined;
+}
+
+/** Ids of a prompt that is continued; undefined if the response has no ids, or the prompt is more than its ids. */
+function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
+  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
 }
 
 function asOurs(error: Error): BroomwagonError {
   return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
 }
 
-function requestOf(
-  { uid, attempts, tokens, input, needsLogprobs }: Generation,
-  { dialect }: LeaseGrant,
-): GenerationRequest {
-  const { prompt, maxTokens } = input;
+function requestOf(generation: Generation, { dialect }: LeaseGrant): GenerationRequest {
+  const { uid, attempts, tokens, input, needsLogprobs } = generation;
+  const { maxTokens } = input;
+  const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
+  const { engineFields } = input.prompt;
+  const prompt = promptTokenIds === undefined ? input.prompt : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
   // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';

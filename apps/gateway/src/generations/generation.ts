@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
+import { MessageLog } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
 import type { Recording } from '../trajectories/recording';
 import { TokenLog } from './token-log';
@@ -9,7 +10,7 @@ import { TokenLog } from './token-log';
 export interface GenerationInput {
   prompt: Prompt;
   sampling: SamplingParameters;
-  /** Budget of the whole response, tokens. */
+  /** Budget of the whole response, tokens; Infinity: until the context is full. */
   maxTokens: number;
   /** The text of a response that ended by a stop text contains that text. */
   keepsStop: boolean;
@@ -52,6 +53,8 @@ export class Generation {
   /** False while the engine has not reported the weights of a span: then the lease has the version. */
   isVersionReported = true;
   promptTokens: number | undefined;
+  /** Those of the request, or those that the first engine has made of its text or messages, if it reports them. */
+  promptTokenIds: number[] | undefined;
   cachedTokens: number | undefined;
   /** Fields of the last answer of the engine that the gateway does not read. */
   engineFields: Record<string, unknown> = {};
@@ -76,8 +79,11 @@ export class Generation {
     readonly repeat?: RepeatIdentity,
     readonly recordFor?: string,
   ) {
-    const { sampling, keepsStop } = input;
-    this.tokens = new TokenLog(sampling.stop ?? [], keepsStop);
+    const { prompt, sampling, keepsStop } = input;
+    const message =
+      prompt.messages && new MessageLog(sampling.logprobs ? Number(prompt.engineFields?.top_logprobs ?? 0) : undefined);
+    this.tokens = new TokenLog(sampling.stop ?? [], keepsStop, message);
+    this.promptTokenIds = prompt.promptTokenIds;
   }
 
   /** Log probabilities are needed: by the client or the trajectory. */

@@ -1,4 +1,5 @@
 import type { TokenIncrement } from '@broomwagon/engines';
+import type { MessageLog } from './message-log';
 import { NumberLog } from './number-log';
 import { TextLog } from './text-log';
 
@@ -22,10 +23,12 @@ export class TokenLog {
   /**
    * @param stops engines look for them in the text of one call only
    * @param keepsStop the text contains the stop text that ended it
+   * @param message of a chat: the parts of its text
    */
   constructor(
     private readonly stops: readonly string[],
     private readonly keepsStop: boolean,
+    readonly message?: MessageLog,
   ) {}
 
   /** Takes tokens of a call. @returns true if a stop text that began in an earlier call ends the response */
@@ -33,14 +36,17 @@ export class TokenLog {
     if (this.matched !== undefined) return true;
     this.held.push(increment);
     const heldTokens = this.held.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
-    if (increment.text === '' && heldTokens < MAX_CHARACTER_TOKENS) return false;
+    const isVisible = increment.text !== '' || increment.choice?.delta?.tool_calls !== undefined;
+    if (!isVisible && heldTokens < MAX_CHARACTER_TOKENS) return false;
     this.release();
     return this.findStop();
   }
 
   /** The call was complete: nothing is held any more. */
   release(): void {
-    for (const { tokenIds, logprobs, text, tokenCount } of this.held) {
+    for (const increment of this.held) {
+      const { tokenIds, logprobs, text, tokenCount } = increment;
+      this.message?.take(increment);
       for (const id of tokenIds ?? []) this.ids.push(id);
       for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
       this.texts.append(text);
@@ -58,6 +64,7 @@ export class TokenLog {
   /** Begins again without tokens. */
   clear(): void {
     this.cut();
+    this.message?.clear();
     this.ids.clear();
     this.logprobs.clear();
     this.texts.cutAt(0);
@@ -113,7 +120,9 @@ export class TokenLog {
       return false;
     }
     this.matched = found.stop;
-    this.texts.cutAt(found.at + (this.keepsStop ? found.stop.length : 0));
+    const end = found.at + (this.keepsStop ? found.stop.length : 0);
+    this.message?.cutContent(this.textLength - end);
+    this.texts.cutAt(end);
     return true;
   }
 }

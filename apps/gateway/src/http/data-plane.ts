@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import { Injectable, Logger } from '@nestjs/common';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
+import { ChatRoutes } from '../chat/chat-routes';
 import { ControlRoutes } from '../control/control-routes';
 import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
@@ -40,6 +41,7 @@ export class DataPlane {
     generate: SglangGenerate,
     control: SglangControl,
     vllm: VllmRoutes,
+    chat: ChatRoutes,
     fleet: FleetRoutes,
     steering: ControlRoutes,
     rounds: RoundsRoutes,
@@ -48,7 +50,7 @@ export class DataPlane {
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, fleet, steering, rounds, trajectories];
+    const dialects = [generate, control, vllm, chat, fleet, steering, rounds, trajectories];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }

@@ -11,5 +11,6 @@ export function sendJson(response: ServerResponse, status: number, body: object)
 /** An error in the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
-  return { message, type: code, code: httpStatusOf(code), param: field ?? null, retryable };
+  const number = code === 'MODEL_NOT_FOUND' ? 'model_not_found' : httpStatusOf(code);
+  return { message, type: code, code: number, param: field ?? null, retryable };
 }

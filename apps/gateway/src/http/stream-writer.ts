@@ -63,7 +63,11 @@ export class StreamWriter {
     const { response, format } = this;
     const { generation, index, position } = choice;
     const { tokens, end } = generation;
-    const isNew = tokens.count > position.tokens || tokens.textLength > position.characters;
+    const message = tokens.message?.position;
+    const isNew =
+      message === undefined
+        ? tokens.count > position.tokens || tokens.textLength > position.characters
+        : message.changes > (position.message?.changes ?? 0);
     if (choice.isEnded || (!isNew && end === undefined)) return;
     if (!response.headersSent) {
       setHeaders(generation, response);
@@ -73,22 +77,30 @@ export class StreamWriter {
     generation.isSent ||= tokens.count > 0;
     if (end?.reason === 'error') {
       addRecorded(this.generations, response);
-      response.end(`${event({ error: errorBody(end.error) })}data: [DONE]\n\n`);
+      response.end(this.written(format.failure?.(end.error) ?? { error: errorBody(end.error) }, true));
       return;
     }
-    const chunk = event(format.chunk(generation, format.isCumulative ? BEGIN : position, index));
-    choice.position = { tokens: tokens.count, characters: tokens.textLength };
+    const contents = format.chunk(generation, format.isCumulative ? BEGIN : position, index);
+    choice.position = { tokens: tokens.count, characters: tokens.textLength, ...(message && { message }) };
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
-      response.write(chunk);
+      response.write(this.written(contents));
       return;
     }
     addRecorded(this.generations, response);
     const trailer = format.trailer?.(this.generations);
-    response.end(`${chunk}${trailer === undefined ? '' : event(trailer)}data: [DONE]\n\n`);
+    response.end(
+      trailer === undefined ? this.written(contents, true) : this.written(contents) + this.written(trailer, true),
+    );
   }
-}
 
-function event(contents: object): string {
-  return `data: ${JSON.stringify(contents)}\n\n`;
+  private written(contents: object, isLast = false): string {
+    const { hasNamedEvents } = this.format;
+    const events = (Array.isArray(contents) ? contents : [contents]) as { type?: string }[];
+    const lines = events.map((one) => {
+      const name = hasNamedEvents ? `event: ${one.type}\n` : '';
+      return `${name}data: ${JSON.stringify(one)}\n\n`;
+    });
+    return lines.join('') + (isLast && !hasNamedEvents ? 'data: [DONE]\n\n' : '');
+  }
 }

@@ -125,10 +125,10 @@ function trajectoryOf({ input }: Generation): string {
   return trajectoryIdOf(input.placement.sessionId!);
 }
 
-/** Those of a prompt of text are in the last answer of the engine, before the tokens that it continued. */
-function promptIdsOf({ input, engineFields, promptTokens }: Generation): number[] | undefined {
+/** Those that the engine has not reported first are in its last answer, before the tokens that it continued. */
+function promptIdsOf({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
   const { prompt_token_ids: ids } = engineFields;
-  return input.prompt.promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
+  return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
 }
 
 /** The job of a session that names none. */

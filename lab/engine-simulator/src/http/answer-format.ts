@@ -13,6 +13,8 @@ export interface AnswerContext {
   script: TokenScript;
   model: string;
   createdAtSeconds: number;
+  /** Of a chat, if it asks for token ids. */
+  promptTokenIds?: number[];
   /** Tokens of the whole prompt, made ones included. */
   promptTokens: number;
   /** Where this attempt begins. */
@@ -41,7 +43,8 @@ export class AnswerFormat {
     const { call, cumulative, start } = this.context;
     if (call.form === 'sglang') return this.sglang(cumulative ? { from: start, to: span.to } : span, span.to, reason);
     const usage = call.continuousUsage ? `,"usage":${this.usage(span.to)}` : '';
-    return `{${this.head},"choices":[${this.choice(span, reason, 'delta')}]${usage}}`;
+    const ids = span.from === start ? this.promptIds() : '';
+    return `{${this.head},"choices":[${this.choice(span, reason, 'delta')}]${usage}${ids}}`;
   }
 
   /** The chunk with nothing but the usage, when the client asked for it. */
@@ -55,24 +58,60 @@ export class AnswerFormat {
   whole(to: number, reason: FinishReason): string {
     const span = { from: this.context.start, to };
     if (this.context.call.form === 'sglang') return this.sglang(span, to, reason);
-    return `{${this.head},"choices":[${this.choice(span, reason, 'message')}],"usage":${this.usage(to)}}`;
+    return `{${this.head},"choices":[${this.choice(span, reason, 'message')}],"usage":${this.usage(to)}${this.promptIds()}}`;
+  }
+
+  private promptIds(): string {
+    const { promptTokenIds } = this.context;
+    return promptTokenIds === undefined ? '' : `,"prompt_token_ids":[${promptTokenIds.join(',')}]`;
   }
 
   private choice({ from, to }: Span, reason: FinishReason | undefined, part: 'delta' | 'message'): string {
     const { call, script } = this.context;
     const words = `"${script.text(from, to)}"`;
-    const text = call.form === 'chat' ? `"${part}":{"role":"assistant","content":${words}}` : `"text":${words}`;
+    const text = call.form === 'chat' ? `"${part}":${this.message({ from, to }, reason)}` : `"text":${words}`;
     const ids = call.tokenIds ? `,"token_ids":[${script.idList(from, to)}]` : '';
-    const finish = reason === undefined ? 'null' : `"${reason}"`;
+    const finish = reason === undefined ? 'null' : `"${call.tool && reason === 'stop' ? 'tool_calls' : reason}"`;
     return `{"index":0,${text},"logprobs":${this.logprobs(from, to)},"finish_reason":${finish},"stop_reason":null${ids}}`;
+  }
+
+  private message({ from, to }: Span, reason: FinishReason | undefined): string {
+    const { call, script, start } = this.context;
+    const words = script.text(from, to);
+    if (call.tool === undefined) return `{"role":"assistant","content":"${words}"}`;
+    const isFirst = from === start;
+    const called = {
+      ...(isFirst && { name: call.tool }),
+      arguments: `${isFirst ? '{"text":"' : ''}${words}${reason === 'stop' ? '"}' : ''}`,
+    };
+    const toolCall = { index: 0, ...(isFirst && { id: `call-${call.id}`, type: 'function' }), function: called };
+    return JSON.stringify({ role: 'assistant', content: null, tool_calls: [toolCall] });
   }
 
   private logprobs(from: number, to: number): string {
     const { call, script } = this.context;
     if (!call.logprobs) return 'null';
     const values = script.logprobs(from, to);
-    if (call.form === 'completion') return JSON.stringify({ token_logprobs: values });
-    return JSON.stringify({ content: values.map((logprob, index) => ({ token: `${from + index}`, logprob })) });
+    // The words cost the most: without alternatives, clients of completions have them as text.
+    if (call.form === 'completion' && call.topLogprobs === 0) return JSON.stringify({ token_logprobs: values });
+    const words = values.map((_, index) => script.text(from + index, from + index + 1));
+    // The chosen token, then tokens that are less likely.
+    const tops = values.map((value, index) =>
+      Array.from({ length: call.topLogprobs }, (_, rank) => ({
+        token: rank === 0 ? words[index]! : ` other${rank}`,
+        logprob: value - rank,
+      })),
+    );
+    if (call.form === 'completion') {
+      const topLogprobs = tops.map((top) => Object.fromEntries(top.map(({ token, logprob }) => [token, logprob])));
+      return JSON.stringify({ tokens: words, token_logprobs: values, top_logprobs: topLogprobs });
+    }
+    const withBytes = (token: string, logprob: number) => ({ token, logprob, bytes: [...Buffer.from(token)] });
+    const entries = values.map((value, index) => ({
+      ...withBytes(words[index]!, value),
+      top_logprobs: tops[index]!.map(({ token, logprob }) => withBytes(token, logprob)),
+    }));
+    return JSON.stringify({ content: entries });
   }
 
   private usage(to: number): string {

@@ -31,7 +31,10 @@ export function vllmControls(engine: SimulatedEngine, identities: SampleIdentiti
     'POST /tokenize': async (request, response) => {
       const body = await readObject(request);
       const prompt = body.messages === undefined ? completionPrompt(body.prompt, false) : chatPrompt(body);
-      sendTokens(response, identities, prompt);
+      sendTokens(response, identities, prompt, engine.maxModelTokens);
+    },
+    'POST /detokenize': async (request, response) => {
+      sendJson(response, 200, { prompt: identities.detokenize(tokensOf(await readObject(request))) });
     },
   };
 }
@@ -60,12 +63,27 @@ export function sglangControls(engine: SimulatedEngine, identities: SampleIdenti
     'POST /flush_cache': flush,
     'POST /tokenize': async (request, response) => {
       const { prompt } = await readObject(request);
-      sendTokens(response, identities, completionPrompt(prompt, false));
+      sendTokens(response, identities, completionPrompt(prompt, false), engine.maxModelTokens);
+    },
+    'POST /detokenize': async (request, response) => {
+      sendJson(response, 200, { text: identities.detokenize(tokensOf(await readObject(request))) });
     },
   };
 }
 
-function sendTokens(response: Parameters<Route>[1], identities: SampleIdentities, prompt: WirePrompt): void {
+function sendTokens(
+  response: Parameters<Route>[1],
+  identities: SampleIdentities,
+  prompt: WirePrompt,
+  maxModelTokens: number,
+): void {
   const tokens = identities.tokenize(prompt);
-  sendJson(response, 200, { count: tokens.length, tokens });
+  sendJson(response, 200, { count: tokens.length, max_model_len: maxModelTokens, tokens });
+}
+
+/** RefusedError 400 for anything but token ids. */
+function tokensOf({ tokens }: Record<string, unknown>): number[] {
+  const prompt = completionPrompt(tokens, true);
+  if (prompt.kind !== 'tokenIds') throw new RefusedError(400, 'tokens must be token ids');
+  return prompt.tokenIds;
 }

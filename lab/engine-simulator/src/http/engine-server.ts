@@ -165,6 +165,7 @@ export class EngineServer {
       script: identity.script,
       model,
       createdAtSeconds,
+      promptTokenIds: call.form === 'chat' && call.tokenIds ? identities.tokenize(call.prompt) : undefined,
       promptTokens,
       start,
       cumulative,

@@ -19,6 +19,10 @@ export interface GenerateCall {
   minTokens: number;
   seed?: number;
   logprobs: boolean;
+  /** Alternatives of each token. */
+  topLogprobs: number;
+  /** Name of the tool that a chat calls: the first one it is given. Its arguments are the response. */
+  tool?: string;
   tokenIds: boolean;
   /** A usage object at the end of the stream; in every chunk too. */
   usage: boolean;
@@ -51,10 +55,17 @@ export function readOpenAiCall(
     minTokens: wholeNumber(body, 'min_tokens', 0) ?? 0,
     seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
+    topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
+    tool: form === 'chat' ? toolOf(body) : undefined,
     tokenIds: takesTokenIds && body.return_token_ids === true,
     usage: usage.include_usage === true,
     continuousUsage: usage.continuous_usage_stats === true,
   };
+}
+
+function toolOf({ tools, tool_choice: choice }: Record<string, unknown>): string | undefined {
+  const [tool] = (Array.isArray(tools) && choice !== 'none' ? tools : []) as { function?: { name?: string } }[];
+  return tool?.function?.name;
 }
 
 /** SGLang's `/generate`. */
@@ -70,6 +81,7 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     minTokens: wholeNumber(sampling, 'min_new_tokens', 0) ?? 0,
     seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
     logprobs: body.return_logprob === true,
+    topLogprobs: 0,
     tokenIds: true,
     usage: true,
     continuousUsage: true,

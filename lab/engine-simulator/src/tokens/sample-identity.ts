@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript } from './token-script';
+import { splitText, splitTokenIds, TOKEN_NUMBERS, TokenScript, wordsOf } from './token-script';
 
 export interface ChatMessage {
   role: string;
@@ -34,6 +34,8 @@ const PIECES = new RegExp(`.{1,${CHARACTERS_PER_TOKEN}}`, 'gs');
 const VOCABULARY = 100_000;
 /** Prompts remembered by their token ids. */
 const MAX_TOKENIZED = 65_536;
+/** Prompts by the key of their token ids, the latest last: engines of one model have one tokenizer. */
+const tokenized = new Map<string, WirePrompt>();
 
 interface SplitPrompt {
   given: WirePrompt;
@@ -48,8 +50,6 @@ interface SplitPrompt {
  */
 export class SampleIdentities {
   private seen = new Map<string, number>();
-  /** Prompts by the key of their token ids, the latest last. */
-  private readonly tokenized = new Map<string, WirePrompt>();
   /** Prompts that ended in generated tokens, but not in those the simulator would have made. */
   resumeMismatches = 0;
 
@@ -84,19 +84,25 @@ export class SampleIdentities {
       const pieces = text.match(PIECES) ?? [''];
       return pieces.map((piece) => createHash('sha256').update(piece).digest().readUInt32LE() % VOCABULARY);
     });
-    this.tokenized.set(promptKeyOf({ kind: 'tokenIds', tokenIds }), prompt);
-    if (this.tokenized.size > MAX_TOKENIZED) this.tokenized.delete(this.tokenized.keys().next().value!);
+    tokenized.set(promptKeyOf({ kind: 'tokenIds', tokenIds }), prompt);
+    if (tokenized.size > MAX_TOKENIZED) tokenized.delete(tokenized.keys().next().value!);
     return tokenIds;
+  }
+
+  /** The text of token ids: generated ones, and before them those of a prompt that {@link tokenize} has seen. */
+  detokenize(tokenIds: readonly number[]): string {
+    const { given, made } = splitTokenIds(tokenIds);
+    const known = tokenized.get(promptKeyOf({ kind: 'tokenIds', tokenIds: [...given] }));
+    return [...(known === undefined ? [] : textsOf(known)), wordsOf(made)].join('');
   }
 
   reset(): void {
     this.seen.clear();
-    this.tokenized.clear();
     this.resumeMismatches = 0;
   }
 
   private untokenized({ given, made }: SplitPrompt): SplitPrompt {
-    return { given: (given.kind === 'tokenIds' && this.tokenized.get(promptKeyOf(given))) || given, made };
+    return { given: (given.kind === 'tokenIds' && tokenized.get(promptKeyOf(given))) || given, made };
   }
 
   private nextKey(promptKey: string): number {

@@ -90,7 +90,8 @@ export class TokenScript {
   }
 }
 
-function wordsOf(numbers: number[]): string {
+/** The words of generated tokens. */
+export function wordsOf(numbers: number[]): string {
   return numbers.map((number) => ` t${number}`).join('');
 }
 

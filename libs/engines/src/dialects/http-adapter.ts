@@ -146,16 +146,20 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     };
   }
 
-  /** `/v1/completions`, for text and token ids. */
+  /**
+   * `/v1/completions`, for text and token ids.
+   * @param topLogprobs alternatives of each token: a chat that is continued names them as chats do
+   */
   protected completionRoute(
     prompt: string | number[],
     body: Record<string, unknown>,
     sampling: SamplingParameters | undefined,
+    topLogprobs: unknown = 0,
   ): RouteCall {
     return {
       path: '/v1/completions',
       reader: new OpenAiChunkReader(),
-      body: { ...body, prompt, stream: true, ...(sampling?.logprobs && { logprobs: 0 }) },
+      body: { ...body, prompt, stream: true, ...(sampling?.logprobs && { logprobs: topLogprobs }) },
     };
   }
 

@@ -96,9 +96,9 @@ export class VllmAdapter extends HttpEngineAdapter {
     { text, messages, engineFields }: Prompt,
     signal?: AbortSignal,
   ): Promise<number[] | undefined> {
-    const prompt = messages === undefined ? { prompt: text } : { messages, add_generation_prompt: true };
+    const prompt = messages === undefined ? { prompt: text } : { messages };
     // Tools and arguments of the chat template are part of what the model reads.
-    return this.askTokenIds({ ...engineFields, model: await this.model(), ...prompt }, signal);
+    return this.askTokenIds({ model: await this.model(), ...engineFields, ...prompt }, signal);
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
@@ -117,6 +117,7 @@ export class VllmAdapter extends HttpEngineAdapter {
       'text' in plan.prompt ? plan.prompt.text : plan.prompt.tokenIds,
       body,
       request.sampling,
+      request.prompt.engineFields?.top_logprobs,
     );
   }
 }

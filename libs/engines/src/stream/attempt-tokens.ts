@@ -24,11 +24,13 @@ export class AttemptTokens {
     this.usage = step.usage ?? this.usage;
     if (step.engineFields) mergeEngineFields((this.engineFields ??= {}), step.engineFields);
     const { increment } = step;
-    if (!increment || (increment.tokenCount === 0 && increment.text === '')) return false;
+    if (!increment) return false;
+    const hasTokens = increment.tokenCount > 0 || increment.text !== '';
+    if (!hasTokens && !increment.promptTokenIds && !increment.choice?.delta) return false;
     this.tokenCount += increment.tokenCount;
     if (this.keepsTokens) this.keep(increment);
     this.onTokens?.(increment);
-    return true;
+    return hasTokens;
   }
 
   private keep({ tokenIds, logprobs, text }: TokenIncrement): void {

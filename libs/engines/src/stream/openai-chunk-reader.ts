@@ -1,4 +1,4 @@
-import type { TokenIncrement } from '../engine-adapter';
+import type { EngineChoice, TokenIncrement } from '../engine-adapter';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
 /** Fields that are read here, or that do not describe the response. */
@@ -6,20 +6,16 @@ const EVENT_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'us
 const CHOICE_FIELDS = new Set(['index', 'text', 'delta', 'token_ids', 'logprobs', 'finish_reason', 'stop_reason']);
 const DELTA_FIELDS = new Set(['role', 'content', 'reasoning_content', 'reasoning']);
 
-interface OpenAiChoice {
-  text?: string;
-  delta?: { content?: string | null; reasoning_content?: string | null; reasoning?: string | null };
-  /** vLLM, with return_token_ids. */
-  token_ids?: number[] | null;
-  logprobs?: { token_logprobs?: number[]; content?: { logprob: number }[] } | null;
-  finish_reason?: string | null;
-  /** vLLM: the stop string or token id. */
-  stop_reason?: string | number | null;
+interface Delta {
+  content?: string | null;
+  reasoning_content?: string | null;
+  reasoning?: string | null;
 }
 
 interface OpenAiUsage {
   prompt_tokens?: number;
   completion_tokens?: number;
+  prompt_tokens_details?: { cached_tokens?: number } | null;
 }
 
 /**
@@ -30,25 +26,33 @@ export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
 
   read(event: Record<string, unknown>): StreamStep {
-    const choice = (event.choices as OpenAiChoice[] | undefined)?.[0];
+    const choice = (event.choices as EngineChoice[] | undefined)?.[0];
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
-    const step: StreamStep = { increment: this.increment(choice, usage) };
+    const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
+    const step: StreamStep = {
+      increment: { ...this.increment(choice, usage), ...(promptTokenIds && { promptTokenIds }) },
+    };
     if (choice?.finish_reason) {
       step.finishReason = finishReasonOf(choice.finish_reason);
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
       step.stopReason = choice.stop_reason ?? (plain ? undefined : choice.finish_reason);
     }
     const whole = { ...unknownFields(event, EVENT_FIELDS), ...unknownFields(choice, CHOICE_FIELDS) };
-    const pieces = unknownFields(choice?.delta, DELTA_FIELDS);
+    const pieces = unknownFields(choice?.delta ?? undefined, DELTA_FIELDS);
     if (pieces || Object.keys(whole).length > 0) step.engineFields = { whole, pieces };
     if (usage) {
-      step.usage = { promptTokens: usage.prompt_tokens ?? 0, completionTokens: usage.completion_tokens ?? 0 };
+      const cachedTokens = usage.prompt_tokens_details?.cached_tokens;
+      step.usage = {
+        promptTokens: usage.prompt_tokens ?? 0,
+        completionTokens: usage.completion_tokens ?? 0,
+        ...(cachedTokens && { cachedTokens }),
+      };
     }
     return step;
   }
 
-  private increment(choice: OpenAiChoice | undefined, usage: OpenAiUsage | undefined): TokenIncrement {
-    const delta = choice?.delta;
+  private increment(choice: EngineChoice | undefined, usage: OpenAiUsage | undefined): TokenIncrement {
+    const delta = choice?.delta as Delta | undefined;
     const text = choice?.text ?? `${delta?.reasoning_content ?? delta?.reasoning ?? ''}${delta?.content ?? ''}`;
     const tokenIds = choice?.token_ids ?? undefined;
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
@@ -56,6 +60,12 @@ export class OpenAiChunkReader implements ChunkReader {
     if (tokenIds) tokenCount = tokenIds.length;
     else if (usage?.completion_tokens !== undefined) tokenCount = Math.max(0, usage.completion_tokens - this.counted);
     this.counted += tokenCount;
-    return { text, tokenCount, ...(tokenIds && { tokenIds }), ...(logprobs && { logprobs }) };
+    return {
+      text,
+      tokenCount,
+      ...(tokenIds && { tokenIds }),
+      ...(logprobs && { logprobs }),
+      ...(choice && { choice }),
+    };
   }
 }

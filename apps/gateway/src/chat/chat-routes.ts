@@ -1,0 +1,20 @@
+import { Injectable } from '@nestjs/common';
+import { GenerationResponder } from '../http/generation-responder';
+import type { Exchange, Routes } from '../http/route';
+import { ChatFormat } from './chat-reply';
+import { readChatRequest } from './chat-request';
+
+/** `/v1/chat/completions`. */
+@Injectable()
+export class ChatRoutes {
+  readonly routes: Routes = {
+    'POST /v1/chat/completions': { answer: (exchange) => this.chat(exchange) },
+  };
+
+  constructor(private readonly responder: GenerationResponder) {}
+
+  private chat(exchange: Exchange): Promise<void> {
+    const request = readChatRequest(exchange.body, exchange.request.headers, exchange.caller);
+    return this.responder.respond(exchange, request, new ChatFormat(request.id, request.shape));
+  }
+}

@@ -1,0 +1,145 @@
+import type { TokenIncrement } from '@broomwagon/engines';
+
+/** Where a reader of a message is. */
+export interface MessagePosition {
+  changes: number;
+  /** Characters of each text that the reader has. */
+  texts: Record<string, number>;
+  /** Characters of the arguments of each tool call that the reader has. */
+  calls: number[];
+}
+
+/** A tool call as engines write it in the deltas of a chat. */
+interface ToolCall {
+  index: number;
+  id?: string;
+  type?: string;
+  function: { name?: string; arguments: string };
+}
+
+type ToolCallDelta = Partial<Omit<ToolCall, 'function'>> & { function?: Partial<ToolCall['function']> };
+
+/**
+ * The message of a chat over all its calls, as its engines have parsed it. The text of a call that was continued with
+ * token ids is not parsed: it is added to the content.
+ */
+export class MessageLog {
+  /** Content, reasoning and further texts, by the names of the engine. */
+  private texts: Record<string, string> = {};
+  private readonly calls: ToolCall[] = [];
+  /** Other fields of deltas, with the change that has set them. */
+  private readonly others = new Map<string, { value: unknown; change: number }>();
+  /** An entry for each token, if the client has asked for log probabilities. */
+  readonly logprobs: object[] = [];
+  private changes = 0;
+  private isContentLast = false;
+  finishReason: string | undefined;
+
+  /** @param topLogprobs alternatives of each token that the client has asked for; undefined: no log probabilities */
+  constructor(private readonly topLogprobs: number | undefined) {}
+
+  take(increment: TokenIncrement): void {
+    this.changes += 1;
+    const { choice, text } = increment;
+    if (choice?.delta) this.merge(choice.delta);
+    else if (text !== '') this.add('content', text);
+    this.finishReason = choice?.finish_reason ?? this.finishReason;
+    if (this.topLogprobs === undefined) return;
+    for (const entry of this.entriesOf(increment)) this.logprobs.push(entry);
+  }
+
+  clear(): void {
+    this.texts = {};
+    this.calls.length = 0;
+    this.others.clear();
+    this.logprobs.length = 0;
+    this.isContentLast = false;
+    this.finishReason = undefined;
+  }
+
+  /** Removes the end of the content: it follows a stop text. */
+  cutContent(characters: number): void {
+    this.texts.content = (this.texts.content ?? '').slice(0, -characters || undefined);
+  }
+
+  /** Tokens that follow are content too: the engine has begun with it, and with nothing else since. */
+  get isInContent(): boolean {
+    return this.isContentLast;
+  }
+
+  get position(): MessagePosition {
+    const texts = Object.fromEntries(Object.entries(this.texts).map(([name, text]) => [name, text.length]));
+    return { changes: this.changes, texts, calls: this.calls.map((call) => call.function.arguments.length) };
+  }
+
+  /** What is new after a position, as a delta. */
+  after(from?: MessagePosition): Record<string, unknown> & { tool_calls?: ToolCallDelta[] } {
+    const delta: Record<string, unknown> = {};
+    for (const [name, text] of Object.entries(this.texts)) {
+      const sent = from?.texts[name] ?? 0;
+      if (text.length > sent) delta[name] = text.slice(sent);
+    }
+    const calls = this.calls.flatMap((call): ToolCallDelta[] => {
+      const sent = from?.calls[call.index];
+      if (sent === undefined) return [{ ...call, function: { ...call.function } }];
+      const rest = call.function.arguments.slice(sent);
+      return rest === '' ? [] : [{ index: call.index, function: { arguments: rest } }];
+    });
+    for (const [name, { value, change }] of this.others) if (change > (from?.changes ?? 0)) delta[name] = value;
+    return { ...delta, ...(calls.length > 0 && { tool_calls: calls }) };
+  }
+
+  /** The whole message. */
+  whole(): object {
+    const { tool_calls: calls, content, ...others } = this.after();
+    return {
+      role: 'assistant',
+      content: content ?? (calls === undefined ? '' : null),
+      ...others,
+      ...(calls && { tool_calls: calls.map(({ index: _index, ...call }) => call) }),
+    };
+  }
+
+  private merge({ role: _role, tool_calls: calls, ...fields }: Record<string, unknown>): void {
+    for (const [name, value] of Object.entries(fields)) {
+      if (typeof value === 'string') this.add(name, value);
+      else if (value !== null) this.others.set(name, { value, change: this.changes });
+    }
+    if (!Array.isArray(calls)) return;
+    for (const [position, delta] of (calls as ToolCallDelta[]).entries()) this.addCall(delta, delta.index ?? position);
+  }
+
+  private add(name: string, text: string): void {
+    if (text === '') return;
+    this.texts[name] = (this.texts[name] ?? '') + text;
+    this.isContentLast = name === 'content';
+  }
+
+  private addCall({ function: called, ...fields }: ToolCallDelta, index: number): void {
+    this.isContentLast = false;
+    const known = this.calls.find((call) => call.index === index);
+    if (known === undefined) {
+      this.calls.push({ ...fields, index, function: { ...called, arguments: called?.arguments ?? '' } });
+      return;
+    }
+    known.id ??= fields.id;
+    known.function.name ??= called?.name;
+    known.function.arguments += called?.arguments ?? '';
+  }
+
+  /** Those of a call that was continued by another route are written as those of a chat. */
+  private entriesOf({ choice, logprobs, tokenIds }: TokenIncrement): object[] {
+    const { content, tokens, top_logprobs: tops } = choice?.logprobs ?? {};
+    if (content) return content;
+    return (logprobs ?? []).map((logprob, index) => ({
+      ...entryOf(tokens?.[index] ?? `token_id:${tokenIds?.[index]}`, logprob),
+      top_logprobs: Object.entries(tops?.[index] ?? {})
+        .slice(0, this.topLogprobs)
+        .map(([token, one]) => entryOf(token, one)),
+    }));
+  }
+}
+
+function entryOf(token: string, logprob: number): object {
+  return { token, logprob, bytes: [...Buffer.from(token)] };
+}
