@@ -280,6 +280,8 @@ describe('a wrong call', () => {
       exitCode: 3,
       stderr: expect.stringMatching(/^error: UNREACHABLE: .*\nCheck that admin-api runs/),
     });
+    const elsewhere = new CommandLine(['--url', `${api.url}/elsewhere`, '--token', api.rootToken]);
+    expect((await elsewhere.run('status')).stderr).toMatch(/^error: ROUTE_NOT_FOUND: [^]*without a path/);
     const stranger = new CommandLine(['--url', api.url, '--token', 'x']);
     expect((await stranger.run('status')).stderr).toMatch(/^error: UNAUTHENTICATED: [^]*BROOMWAGON_TOKEN/);
     expect(await new CommandLine(['--url', api.url, '--token', '']).run('status')).toMatchObject({

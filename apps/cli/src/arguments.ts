@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 
 const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
@@ -7,6 +7,11 @@ export function duration(text: string): number {
   const [, count, unit] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text) ?? [];
   if (unit === undefined) throw new InvalidArgumentError('It must be a duration such as 500ms, 90s, 5m or 2h.');
   return Number(count) * UNITS[unit]!;
+}
+
+/** An option with a duration; the help shows the default as people write it. */
+export function durationOption(flags: string, about: string, preset: string): Option {
+  return new Option(flags, about).argParser(duration).default(duration(preset), preset);
 }
 
 /** A whole number from 1. */

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { duration } from './arguments';
+import { durationOption } from './arguments';
 import { addAudit } from './commands/audit';
 import { addConfig } from './commands/config';
 import { addDecisions } from './commands/decisions';
@@ -35,9 +35,7 @@ export function createProgram(terminal: Terminal): Command {
     .addOption(new Option('--pool <name>', 'pool (default: the only one)').env('BROOMWAGON_POOL'))
     .option('--json', 'print JSON instead of tables')
     .option('--yes', 'do not ask before changes that cannot be taken back')
-    .addOption(
-      new Option('--timeout <duration>', 'maximum duration of a call').argParser(duration).default(30_000, '30s'),
-    )
+    .addOption(durationOption('--timeout <duration>', 'maximum duration of a call', '30s'))
     .addHelpText('after', EXIT_CODES)
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({

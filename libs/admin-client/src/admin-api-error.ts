@@ -69,7 +69,7 @@ export class AdminApiError extends Error {
     }
     const code = name === 'SyntaxError' ? 'UNEXPECTED_REPLY' : 'UNREACHABLE';
     const reason = inner instanceof Error && inner.message !== '' ? inner.message : message;
-    return new AdminApiError({ code, reason, retryable: code === 'UNREACHABLE', cause });
+    return new AdminApiError({ code, reason: reason.trim(), retryable: code === 'UNREACHABLE', cause });
   }
 }
 

@@ -1,6 +1,6 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
-import { count, duration } from '../arguments';
+import { count, durationOption } from '../arguments';
 import { CommandFailure } from '../failures';
 import type { Act } from '../session';
 import { fieldsOf, tableOf, timeOf } from '../tables';
@@ -26,8 +26,8 @@ export function addAudit(program: Command, act: Act): void {
     );
   program
     .command('changes')
-    .description('lists changes made through the REST API: who, what, result')
-    .option('--since <duration>', 'how far back', duration, 86_400_000)
+    .description('lists changes made through the REST API, refused ones too: who, what, result')
+    .addOption(durationOption('--since <duration>', 'how far back', '1d'))
     .option('--actor <actorId>', 'only by this actor')
     .option('--operation <name>', 'only of this operation, e.g. server.drain')
     .option('--limit <n>', 'maximum changes', count, 100)

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
-import { count, duration } from '../arguments';
+import { count, durationOption } from '../arguments';
 import { UsageError } from '../failures';
 import type { Act } from '../session';
 import { durationOf, fieldsOf, tableOf } from '../tables';
@@ -66,7 +66,7 @@ export function addRequests(program: Command, act: Act): void {
     .option('--round <roundId>', 'those of a round; with --job')
     .option('--job <job>', 'those of a job')
     .option('--all', 'all of the pool')
-    .option('--wait <duration>', 'wait for the engines to confirm, for at most this long', duration, 10_000)
+    .addOption(durationOption('--wait <duration>', 'wait for the engines to confirm, at most this long and 30s', '10s'))
     .option('--reason <text>', 'stored with the requests')
     .action(
       act(async (session, requestIds: string[], { wait: waitMs, reason, ...selector }: AbortOptions) => {

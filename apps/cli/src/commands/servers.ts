@@ -1,6 +1,6 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { Argument, type Command } from 'commander';
-import { count, duration, label, number } from '../arguments';
+import { count, durationOption, label, number } from '../arguments';
 import { UsageError } from '../failures';
 import type { Act, Session } from '../session';
 import { durationOf, fieldsOf, tableOf } from '../tables';
@@ -88,7 +88,7 @@ export function addServers(program: Command, act: Act): void {
   program
     .command('drain <serverId>')
     .description('removes a server with its last request, or at the deadline with all; it gets no new ones')
-    .option('--deadline <duration>', 'time that running requests have', duration, 300_000)
+    .addOption(durationOption('--deadline <duration>', 'time that running requests have', '5m'))
     .action(
       act(async (session, serverId: string, { deadline: deadlineMs }: { deadline: number }) => {
         const path = { pool: await session.pool(), serverId };
