@@ -10,7 +10,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 it('publishes nothing beyond the loopback address', () => {
   const published = [...compose.matchAll(/^ *ports: (.*)$/gm)].map(([, ports]) => ports);
-  expect(published).toHaveLength(5);
+  expect(published).toHaveLength(6);
   for (const ports of published) expect(ports).toMatch(/^\['127\.0\.0\.1:[^',]+'\]$/);
 });
 

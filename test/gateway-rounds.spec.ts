@@ -84,6 +84,7 @@ describe('each operation of trainers', () => {
     await step('request.segments', { requestId: 'job/g0/0' });
     await step('round.close', { ...trainer, cursor });
     await step('round.list', { job });
+    await step('group.list', ROUND);
     await step('round.cancel', { ...trainer, mode: 'drop' }, 'ROUND_CLOSED');
     await step('request.abort', { abortId: 'a', requestIds: ['job/g0/0'] });
     const data = Buffer.from('{}').toString('base64');

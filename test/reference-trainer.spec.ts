@@ -91,7 +91,20 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('prints the address of the console, signed in, and a token first, and ends everything it started on Ctrl-C', async () => {
+  it('--once --via gateway rolls out over HTTP with the same totals', async () => {
+    const report = join(folder, 'report.json');
+    const options = [...SMALL, '--steps', '2', '--speed', '300', '--no-baseline', '--report', report];
+    const run = await start('--once', '--via', 'gateway', ...options);
+    const { code } = await run.exited;
+    expect(code, output()).toBe(0);
+    const { totals } = JSON.parse(readFileSync(report, 'utf8')) as Report;
+    const samples = 2 * 8 * 4;
+    const none = { unfinished: 0, failed: 0, dropped: 0, lost: 0, duplicated: 0, faulty: 0 };
+    expect(totals).toEqual({ submitted: samples, accepted: samples, trained: samples, ...none });
+    await expect.poll(left).toEqual([]);
+  });
+
+  it('prints the addresses of console and gateway, with a token for each, and ends everything it started on Ctrl-C', async () => {
     const run = await start(...SMALL, '--speed', '1');
     await expect.poll(output).toMatch(/^Console: .*\nREST API: .*\nToken: .*\n/);
     const [, address, token] = /^REST API: +(\S+).*\nToken: +(\S+)/m.exec(output())!;
@@ -99,6 +112,11 @@ describe('npm start', () => {
     expect((await fetch(`${address}/pools`, { headers })).status).toBe(200);
     expect((await fetch(`${address}/pools`)).status).toBe(401);
     await expect.poll(() => left().filter((line) => /worker|simulator/.test(line)).length).toBe(3);
+    await expect.poll(output).toMatch(/^OpenAI:/m);
+    const [, openai, key] = /^Gateway: .*\nOpenAI: +OPENAI_BASE_URL=(\S+) OPENAI_API_KEY=(\S+)$/m.exec(output())!;
+    const signed = { headers: { Authorization: `Bearer ${key}` } };
+    await expect.poll(async () => (await fetch(`${openai}/models`, signed)).status).toBe(200);
+    expect((await fetch(`${openai}/models`)).status).toBe(401);
     run.kill('SIGINT');
     expect(await run.exited).toEqual({ code: 130, signal: null });
     await expect.poll(left).toEqual([]);

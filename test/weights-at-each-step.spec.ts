@@ -37,7 +37,7 @@ beforeAll(async () => {
   const silentUrl = `http://127.0.0.1:${(silent.address() as AddressInfo).port}`;
   const neverAnswered = { ...engines[0]!, serverId: 'never-answered', endpoint: silentUrl };
   const operations = new Operations(system.client, system.pool, { deadlineMs: 30_000 });
-  fleet = new Fleet(operations, [...engines, neverAnswered], 256, 'run');
+  fleet = new Fleet(operations, operations, [...engines, neverAnswered], 256, 'run');
   await fleet.register(0);
   const isReady = async () => (await ready()).serverIds.length === DIED.length + LIVE.length;
   await waitUntil(isReady, { what: 'all engines but the silent one', timeoutMs: 30_000 });

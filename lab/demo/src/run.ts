@@ -152,8 +152,8 @@ export class ReferenceRun {
   }
 
   private meter(): IdleMeter {
-    const { simulator, operations } = this.system;
-    return simulator === undefined ? new LeaseIdleMeter(operations) : new SimulatorIdleMeter(simulator);
+    const { simulator, control } = this.system;
+    return simulator === undefined ? new LeaseIdleMeter(control) : new SimulatorIdleMeter(simulator);
   }
 
   private show(policy: string, steps: number, status: RoundStatus): void {

@@ -2,8 +2,8 @@ import type { Role } from './admin.dto';
 import { type OperationName, OPERATIONS } from './operations';
 import { ROUTES } from './routes';
 
-/** A trainer also aborts requests, and reads the segments of a sample that has too many for a page of results. */
-const OF_TRAINERS = /^(round|weights|longtail|payload|job)\.|^request\.(abort|segments)$/;
+/** A trainer also aborts requests, and reads failed groups, and the segments that do not fit a page of results. */
+const OF_TRAINERS = /^(round|weights|longtail|payload|job|group)\.|^request\.(abort|segments)$/;
 const names = (Object.keys(OPERATIONS) as OperationName[]).filter((name) => OF_TRAINERS.test(name));
 
 /**

@@ -63,6 +63,8 @@ export class Fleet {
 
   constructor(
     private readonly operations: Operations,
+    /** Where engines are registered: it may be another way to the pool than that of the trainer. */
+    private readonly registry: Operations,
     public engines: readonly FleetEngine[],
     private readonly maxInflight: number,
     /** The instanceId of engines that report none. */
@@ -100,7 +102,7 @@ export class Fleet {
     this.poolVersion = weightVersion;
     await Promise.all(
       this.engines.map((engine) =>
-        this.operations.call('server.register', {
+        this.registry.call('server.register', {
           ...engine,
           instanceId: engine.instanceId ?? this.runId,
           maxInflight: this.maxInflight,

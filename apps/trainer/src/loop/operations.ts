@@ -15,7 +15,7 @@ export class Operations {
   private stamp: string | undefined;
 
   constructor(
-    private readonly client: TypedClient,
+    private readonly client: Pick<TypedClient, 'callWithRetry'>,
     readonly pool: PoolName,
     private readonly options: { deadlineMs: number; signal?: AbortSignal },
   ) {}

@@ -19,7 +19,7 @@ function trainer(
   hooks: Partial<TrainerLoopHooks> = {},
 ) {
   const operations = new Operations(coordinator.client, 'p', { deadlineMs: 60_000, signal: settings.signal });
-  const fleet = new Fleet(operations, [], 1, 'run');
+  const fleet = new Fleet(operations, operations, [], 1, 'run');
   const sink = {
     writeRound: async ({ roundId }: { roundId: string }, lines: readonly ResultLine[]) => {
       expect(results.has(roundId), `${roundId} is written twice`).toBe(false);

@@ -25,6 +25,7 @@ describe('the command line', () => {
       groups: DEFAULTS.groups,
       overProvision: 1.375,
       tailPolicy: 'resume',
+      via: 'nats',
       once: false,
       baseline: true,
     });
@@ -35,7 +36,7 @@ describe('the command line', () => {
     const results = join(tmpdir(), 'o.jsonl');
     const options = parseOptions(
       `--prompts - --engines 3 --steps all --groups 64 --samples 2 --over-provision 1.5 --tail-policy regenerate --seed 7
-       --once --report ${report} --results ${results} --max-tokens 100 --speed 12.5 --lengths think-32k --no-baseline
+       --via gateway --once --report ${report} --results ${results} --max-tokens 100 --speed 12.5 --lengths think-32k --no-baseline
        --pool p_1 --job j.1 --workers 3 --keep-logs ${tmpdir()}`.split(/\s+/),
     );
     expect(options).toEqual({
@@ -50,6 +51,7 @@ describe('the command line', () => {
       tail: {},
       seed: 7,
       sampling: { temperature: 1, seed: 7 },
+      via: 'gateway',
       once: true,
       report,
       results,

@@ -14,6 +14,7 @@ const EXAMPLES = `
 Examples:
   npm start                                        example prompts on simulated engines; stays up until Ctrl-C
   npm start -- --once --report report.json         the same, ends after the report
+  npm start -- --once --via gateway                the same, with a trainer that uses only HTTP
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl --job my-job --continue
   npm start -- --engine http://127.0.0.1:8000 --engine http://127.0.0.1:8001 --prompts my.jsonl --max-tokens 2048
@@ -75,6 +76,11 @@ function trainerCommand(): Command {
       '--seed <n>',
       `seed of sampling (default: engines draw their own) or of simulated lengths (default: ${DEFAULTS.seed})`,
       integer(0, 2 ** 31 - 1),
+    )
+    .addOption(
+      new Option('--via <way>', 'how the trainer calls its operations: over NATS, or over HTTP by a gateway')
+        .choices(['nats', 'gateway'])
+        .default('nats'),
     )
     .option('--once', 'stop everything after the report', false)
     .option('--report <file>', 'write the report as JSON', writablePath)

@@ -24,6 +24,8 @@ export interface TrainerOptions {
   tail: TailParameters;
   /** Of sampling on real engines (absent: they draw their own random numbers), and of simulated lengths. */
   seed?: number;
+  /** How the trainer calls its operations. */
+  via: 'nats' | 'gateway';
   /** Stop everything after the report. */
   once: boolean;
   report?: string;

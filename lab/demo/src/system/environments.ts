@@ -60,12 +60,18 @@ export function serviceEnvironment(plan: SystemPlan): Record<string, string> {
   };
 }
 
-/** What a worker is told besides. */
+/** What a process that takes leases is told besides. */
+function holderEnvironment(plan: SystemPlan, name: string): Record<string, string> {
+  return { ...serviceEnvironment(plan), POOL: plan.pool, WORKER_ID: `${name}-${plan.runId}` };
+}
+
+export function gatewayEnvironment(plan: SystemPlan, apiKeys: 'on' | 'off'): Record<string, string> {
+  return { ...holderEnvironment(plan, 'gateway'), API_KEYS: apiKeys };
+}
+
 export function workerEnvironment(plan: SystemPlan, name: string): Record<string, string> {
   return {
-    ...serviceEnvironment(plan),
-    POOL: plan.pool,
-    WORKER_ID: `${name}-${plan.runId}`,
+    ...holderEnvironment(plan, name),
     CONCURRENCY: String(plan.load.workerConcurrency),
   };
 }

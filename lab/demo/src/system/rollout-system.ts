@@ -8,11 +8,13 @@ import { connectNats, MessagingClient, TypedClient, type MessagingConnection } f
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { hashOfToken } from '@broomwagon/state';
 import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
+import { GatewayClient } from '../../../../apps/trainer/src/loop/gateway-client';
 import { Operations } from '../../../../apps/trainer/src/loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
-import { serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
+import { gatewayEnvironment, serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
+import { createGatewayKey, revokeGatewayKey, type RedisConfig } from './gateway-key';
 import { SimulatorClient } from './simulator-client';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 import { Supervisor } from './supervisor';
@@ -31,7 +33,10 @@ export interface StartedSystem {
   natsUrl: string;
   redisUrl: string;
   client: TypedClient;
+  /** The operations of the trainer, over NATS or over HTTP. */
   operations: Operations;
+  /** All operations, over NATS. */
+  control: Operations;
   fleet: Fleet;
   /** Undefined with real engines. */
   simulator?: SimulatorClient;
@@ -54,6 +59,7 @@ export class RolloutSystem {
   private pool?: PoolName;
   private fleet?: Fleet;
   private simulatorRestarts = 0;
+  private revokeKey?: () => Promise<unknown>;
 
   constructor(
     private readonly options: TrainerOptions,
@@ -94,26 +100,29 @@ export class RolloutSystem {
     ]);
 
     this.throwIfStopping();
-    this.connection = await connectNats({ ...this.natsConfig(nats.url, redis.url), name: 'trainer' });
+    const connections = this.connections(nats.url, redis.url);
+    const { via, once } = this.options;
+    const gateway = via === 'nats' && once ? undefined : await this.startGateway(plan, connections.redisConfig());
+    this.connection = await connectNats({ ...connections.natsConfig(), name: 'trainer' });
     const client = new TypedClient(new MessagingClient(this.connection));
-    const operations = new Operations(client, pool, {
-      deadlineMs: CALL_DEADLINE_MS,
-      signal: this.stopping.signal,
-    });
+    const options = { deadlineMs: CALL_DEADLINE_MS, signal: this.stopping.signal };
+    const control = new Operations(client, pool, options);
+    const operations = via === 'nats' ? control : new Operations(gateway!, pool, options);
     const engines = simulated?.engines ?? realEngines;
-    const fleet = new Fleet(operations, engines, this.load.inflightPerEngine, runId);
+    const fleet = new Fleet(operations, control, engines, this.load.inflightPerEngine, runId);
     await fleet.register(0);
     this.fleet = fleet;
-    this.orFail(watchEngines(operations, this.outageOptions(ENGINES_GIVE_UP_MS)));
+    this.orFail(watchEngines(control, this.outageOptions(ENGINES_GIVE_UP_MS)));
     const simulator = simulated?.client;
     const simulatorRestarts = () => this.simulatorRestarts;
-    return { simulatorRestarts, pool, natsUrl: nats.url, redisUrl: redis.url, client, operations, fleet, simulator };
+    const urls = { natsUrl: nats.url, redisUrl: redis.url };
+    return { simulatorRestarts, pool, ...urls, client, operations, control, fleet, simulator };
   }
 
-  /** The NATS_* settings of the environment hold here as they do for the services. */
-  private natsConfig(natsUrl: string, redisUrl: string) {
+  /** The NATS_* and REDIS_* settings of the environment hold here as they do for the services. */
+  private connections(natsUrl: string, redisUrl: string): ConnectionsConfig {
     const env = { ...process.env, NATS_URL: natsUrl, REDIS_URL: redisUrl };
-    return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] }).natsConfig();
+    return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] });
   }
 
   /** Writes every event of the pool from now on to a file. */
@@ -126,6 +135,7 @@ export class RolloutSystem {
     this.stopping.abort();
     this.supervisor.stop();
     await this.connection?.drain(1_000);
+    await this.revokeKey?.().catch((error: unknown) => this.say(String(error)));
     await this.group.stopAll(GRACE_MS).catch((error: unknown) => this.say(String(error)));
     const services = await this.services?.catch(() => undefined);
     await services?.stop().catch((error: unknown) => this.say(String(error)));
@@ -160,7 +170,33 @@ export class RolloutSystem {
     this.say(`Try:       BROOMWAGON_URL=http://127.0.0.1:${port} BROOMWAGON_TOKEN=${token} npx broomwagon status`);
   }
 
-  private async startService(name: string, app: string, environment: Record<string, string>): Promise<void> {
+  /** The gateway, with a key that ends with this run; without one if API_KEYS is off. */
+  private async startGateway(plan: SystemPlan, redis: RedisConfig): Promise<GatewayClient> {
+    let key: string | undefined;
+    if (process.env.API_KEYS !== 'off') {
+      const { token, tokenId } = await createGatewayKey(redis, plan.pool);
+      key = token;
+      this.revokeKey = () => revokeGatewayKey(redis, tokenId);
+    }
+    let url = '';
+    const sayAddress = async (): Promise<void> => {
+      const { port } = await readJson<{ port: number }>(join(this.folder, 'gateway.json'));
+      url = `http://127.0.0.1:${port}`;
+      this.say(`Gateway:   ${url} (docs/gateway.md)`);
+      this.say(`OpenAI:    OPENAI_BASE_URL=${url}/v1 OPENAI_API_KEY=${key ?? 'none'}`);
+    };
+    await this.startService('gateway', 'gateway', gatewayEnvironment(plan, key ? 'on' : 'off'), sayAddress);
+    await sayAddress();
+    return new GatewayClient(() => url, key);
+  }
+
+  /** @param restarted called after each new start */
+  private async startService(
+    name: string,
+    app: string,
+    environment: Record<string, string>,
+    restarted?: () => Promise<void>,
+  ): Promise<void> {
     const found = readyByFile(join(this.folder, `${name}.json`));
     this.throwIfStopping();
     const service = this.group.add({
@@ -170,7 +206,7 @@ export class RolloutSystem {
       environment: { ...environment, ...found.environment },
       readyTimeoutMs: READY_TIMEOUT_MS,
     });
-    await this.supervisor.start(service);
+    await this.supervisor.start(service, restarted);
   }
 
   /** All simulated engines in one process. Started again, it has the same ports and forgets what it was running. */
