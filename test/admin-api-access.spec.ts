@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@broomwagon/platform';
 import { flushPrefix, TEST_CERTIFICATE, TEST_KEY, testPool, testRedisUrl } from '@broomwagon/testing';
-import { exportJWK, generateKeyPair, type KeyLike, SignJWT } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { exportJWK, exportSPKI, generateKeyPair, type KeyLike, SignJWT } from 'jose';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AdminApiConfig } from '../apps/admin-api/src/admin-api.config';
 import { AdminApi } from './system/admin-api';
 
@@ -43,20 +43,24 @@ describe('a JWT of the issuer', () => {
 
   interface Changes {
     claims?: object;
-    audience?: string;
+    audience?: string | string[];
     issuer?: string;
-    expires?: string;
+    /** Null: never. */
+    expires?: string | null;
+    kid?: string;
     key?: KeyLike | Uint8Array;
     alg?: string;
   }
-  const jwt = (changes: Changes = {}): Promise<string> =>
-    new SignJWT({ roles: ['broomwagon-operator'], pools: ['p1'], ...changes.claims })
-      .setProtectedHeader({ alg: changes.alg ?? 'ES256', kid: 'k1' })
+  const jwt = (changes: Changes = {}): Promise<string> => {
+    const { expires = '5m' } = changes;
+    const unsigned = new SignJWT({ roles: ['broomwagon-operator'], pools: ['p1'], ...changes.claims })
+      .setProtectedHeader({ alg: changes.alg ?? 'ES256', kid: changes.kid ?? 'k1' })
       .setSubject('somebody')
       .setIssuer(changes.issuer ?? issuer)
-      .setAudience(changes.audience ?? 'broomwagon')
-      .setExpirationTime(changes.expires ?? '5m')
-      .sign(changes.key ?? keys.privateKey);
+      .setAudience(changes.audience ?? 'broomwagon');
+    if (expires !== null) unsigned.setExpirationTime(expires);
+    return unsigned.sign(changes.key ?? keys.privateKey);
+  };
   const statusOf = async (token: string, path = '/pools') => (await api.send('GET', path, undefined, { token })).status;
 
   it('has the role and the pools of its claims', async () => {
@@ -67,6 +71,7 @@ describe('a JWT of the issuer', () => {
     expect(await statusOf(await jwt({ claims: { roles: 'x broomwagon-viewer' } }))).toBe(200);
     expect(await statusOf(await jwt({ claims: { roles: ['admin'] } }))).toBe(403);
     expect(await statusOf(await jwt({ claims: { pools: undefined } }), '/pools/p1/config')).toBe(403);
+    expect(await statusOf(await jwt({ audience: ['another', 'broomwagon'] }))).toBe(200);
     expect(asked.filter((path) => path === '/keys')).toHaveLength(1);
   });
 
@@ -77,11 +82,42 @@ describe('a JWT of the issuer', () => {
       jwt({ expires: '-5m' }),
       jwt({ key: others.privateKey }),
       jwt({ key: new Uint8Array(32), alg: 'HS256' }),
+      // The public key, which everybody has, as a shared secret.
+      jwt({ key: new TextEncoder().encode(await exportSPKI(keys.publicKey)), alg: 'HS256' }),
+      jwt({ kid: 'unknown' }),
+      jwt({ expires: null }),
+      jwt({ claims: { padding: 'x'.repeat(5_000) } }),
     ]);
     const [head, body] = (await jwt()).split('.');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
     wrong.push(`${none}.${body}.`, `${none}.${body}.AA`, `${head}.${body}.AA`);
     for (const token of wrong) expect(await statusOf(token), token).toBe(401);
+  });
+
+  it('is accepted with the keys that are known, also after a JWT with an unknown key while the issuer is broken', async () => {
+    let isBroken = false;
+    const jwk = { ...(await exportJWK(keys.publicKey)), kid: 'k1', alg: 'ES256' };
+    const breaking = createServer(({ url = '' }, response) => {
+      const address = `http://127.0.0.1:${(breaking.address() as AddressInfo).port}`;
+      if (isBroken) response.statusCode = 500;
+      const body = url.includes('openid') ? { issuer: address, jwks_uri: `${address}/keys` } : { keys: [jwk] };
+      response.end(isBroken ? '' : JSON.stringify(body));
+    });
+    await new Promise<void>((listening) => breaking.listen(0, '127.0.0.1', listening));
+    const address = `http://127.0.0.1:${(breaking.address() as AddressInfo).port}`;
+    const replica = await AdminApi.start(prefix, { oidcIssuer: address });
+    const status = async (kid: string) => {
+      const token = await jwt({ issuer: address, kid });
+      return (await replica.send('GET', '/pools', undefined, { token })).status;
+    };
+    expect(await status('k1')).toBe(200);
+    isBroken = true;
+    // Keys are asked for again after half a minute at the earliest.
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
+    expect([await status('unknown'), await status('k1')]).toEqual([503, 200]);
+    vi.useRealTimers();
+    await replica.close();
+    breaking.close();
   });
 
   it('is answered 503 while the issuer does not return its keys', async () => {

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type PoolName, ROLES } from '@broomwagon/contracts';
-import { createRemoteJWKSet, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import { createRemoteJWKSet, errors, type JWTPayload, jwtVerify } from 'jose';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
 
@@ -9,13 +9,14 @@ const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 /** Codes of errors of jose when the issuer does not return its keys: in time, with 200, as a JSON Web Key Set. */
 const WITHOUT_KEYS: ReadonlySet<string> = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID']);
+type RemoteKeys = ReturnType<typeof createRemoteJWKSet>;
 const FETCH_MS = 5_000;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
 /** JWTs of the issuer of OIDC_ISSUER. Its keys are fetched when the first JWT comes, and again for an unknown key. */
 @Injectable()
 export class OidcIssuer {
-  private keys?: Promise<JWTVerifyGetKey>;
+  private keys?: Promise<RemoteKeys>;
 
   constructor(private readonly config: AdminApiConfig) {}
 
@@ -39,12 +40,13 @@ export class OidcIssuer {
     } catch (error) {
       if (error instanceof BroomwagonError) throw error;
       if (error instanceof errors.JOSEError && !WITHOUT_KEYS.has(error.code)) return undefined;
-      this.keys = undefined;
+      // A JWT with an unknown key must not take away the keys of all others.
+      if (!(await this.keys?.catch(() => undefined))?.fresh) this.keys = undefined;
       throw new BroomwagonError('UNAVAILABLE', 'The issuer of OIDC_ISSUER does not answer', { cause: error });
     }
   }
 
-  private async discover(issuer: string): Promise<JWTVerifyGetKey> {
+  private async discover(issuer: string): Promise<RemoteKeys> {
     const address = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
     const response = await fetch(address, { signal: AbortSignal.timeout(FETCH_MS) });
     const document = (await response.json()) as { issuer?: string; jwks_uri?: string };
