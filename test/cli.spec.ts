@@ -240,7 +240,7 @@ it('the level of the logs is set in all replicas of a service', async () => {
 });
 
 it('tokens are made, listed and revoked, by REST and in Redis', async () => {
-  const made = await cli.run('tokens create --name me --role viewer --pools a,b --expires 1d');
+  const made = await cli.run('tokens create --name me --role viewer --pools a,b --expires 1d --max-generations 3');
   expect(made.stdout).toMatch(/^bw_\S+\n$/);
   const viewer = new CommandLine(['--url', api.url, '--token', made.stdout.trim(), '--pool', 'a']);
   expect(await viewer.run('tokens list')).toMatchObject({
@@ -250,7 +250,8 @@ it('tokens are made, listed and revoked, by REST and in Redis', async () => {
   expect((await cli.run('tokens create --name me --role king')).exitCode).toBe(2);
   expect((await cli.run('tokens')).stdout).toMatch(/ me +viewer +a, b /);
   const { tokens } = await cli.json('tokens list');
-  const { tokenId } = tokens.find(({ name }: { name: string }) => name === 'me');
+  const { tokenId, maxGenerations } = tokens.find(({ name }: { name: string }) => name === 'me');
+  expect(maxGenerations).toBe(3);
   expect(await cli.run(`tokens revoke ${tokenId}`, 'y')).toMatchObject({ stdout: `${tokenId}: revoked\n` });
   expect(await cli.run(`tokens revoke ${tokenId} --yes`)).toMatchObject({ exitCode: 1 });
   expect(await cli.json('tokens hash')).toMatchObject({ ADMIN_TOKEN_SHA256: expect.stringMatching(/^[0-9a-f]{64}$/) });

@@ -503,6 +503,32 @@ describe('/inference/v1/generate', () => {
 });
 
 describe('keys', () => {
+  it('may have limits, of generations at the same time and of requests in a minute', async () => {
+    const redis = connectRedis({ url: testRedisUrl() });
+    const store = new CredentialStore(redis, bench.prefix);
+    const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
+    const keyOf = async (limits: { maxGenerations?: number; maxPerMinute?: number }) => {
+      const { token } = await store.create({ name: 'a', role: 'client', ...limits });
+      return { authorization: `Bearer ${token}` };
+    };
+    const narrow = await keyOf({ maxGenerations: 1 });
+    const running = guarded.post('/generate', generate(8_000), narrow);
+    await hasTokens();
+    const second = await guarded.post('/generate', generate(1), narrow);
+    expect([second.status, second.body.error.type, second.headers['retry-after']]).toEqual([429, 'RATE_LIMITED', '1']);
+    expect((await guarded.post('/generate', generate(1), await keyOf({}))).status).toBe(200);
+    await guarded.post('/abort_request', { abort_all: true }, narrow);
+    await running;
+    expect((await guarded.post('/generate', generate(1), narrow)).status).toBe(200);
+    const rare = await keyOf({ maxPerMinute: 2 });
+    const replies = [];
+    for (let request = 0; request < 3; request++) replies.push(await guarded.get('/v1/models', rare));
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(Number(replies[2]!.headers['retry-after'])).toBeGreaterThan(1);
+    await guarded.close();
+    redis.disconnect();
+  });
+
   it('are needed outside loopback, and are tokens of the role client with this pool', async () => {
     const env = { API_KEYS: 'off', HTTP_HOST: '0.0.0.0' };
     expect(() => loadConfig(GatewayConfig, { env })).toThrow(/API_KEYS: can be off only if/);

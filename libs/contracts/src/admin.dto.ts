@@ -49,9 +49,16 @@ export class CreateTokenRequest {
   @IsOptional() @IsList(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
   /** Time until it expires, milliseconds; absent: it does not expire. */
   @IsOptional() @IsWithin(1_000, 315_360_000_000) expiresInMs?: Integer;
+  /** Generations of the token at the same time, in each replica of the gateway; absent: no limit of its own. */
+  @IsOptional() @IsWithin(1, 1_000_000) maxGenerations?: Integer;
+  /** Requests of the token in a minute, to each replica of the gateway; absent: no limit. */
+  @IsOptional() @IsWithin(1, 100_000_000) maxPerMinute?: Integer;
 }
 /** A token without its secret, which is stored as a hash only. */
-export interface TokenStatus extends Pick<CreateTokenRequest, 'name' | 'role' | 'pools'> {
+export interface TokenStatus extends Pick<
+  CreateTokenRequest,
+  'name' | 'role' | 'pools' | 'maxGenerations' | 'maxPerMinute'
+> {
   /** Id of the token. */
   tokenId: string;
   /** When it was made, milliseconds since 1970. */

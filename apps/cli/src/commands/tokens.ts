@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { type Command, Option } from 'commander';
-import { duration } from '../arguments';
+import { count, duration } from '../arguments';
 import { CommandFailure } from '../failures';
 import type { Act, Session } from '../session';
 import { fieldsOf, tableOf, timeOf } from '../tables';
@@ -12,11 +12,13 @@ interface Tokens {
   list(): Promise<Schemas['TokenStatus'][]>;
   revoke(tokenId: string): Promise<boolean>;
 }
-type NewToken = Pick<Schemas['CreateTokenReply'], 'name' | 'role' | 'pools'> & { expiresInMs?: number };
+type NewToken = Pick<Schemas['CreateTokenReply'], 'name' | 'role' | 'pools' | 'maxGenerations' | 'maxPerMinute'> & {
+  expiresInMs?: number;
+};
 interface Place {
   redis?: true;
 }
-interface CreateOptions extends Place, Pick<NewToken, 'name' | 'role'> {
+interface CreateOptions extends Place, Omit<NewToken, 'pools' | 'expiresInMs'> {
   pools?: string;
   expires?: number;
 }
@@ -45,10 +47,12 @@ export function addTokens(program: Command, act: Act): void {
     )
     .option('--pools <pools>', 'names of pools, separated by commas (default: all)')
     .option('--expires <duration>', 'time until it expires (default: never)', duration)
+    .option('--max-generations <count>', 'generations at the same time, in each replica of the gateway', count)
+    .option('--max-per-minute <count>', 'requests in a minute, to each replica of the gateway', count)
     .action(
-      act((session, { redis, name, role, pools, expires: expiresInMs }: CreateOptions) =>
+      act((session, { redis, pools, expires: expiresInMs, ...given }: CreateOptions) =>
         withTokens(session, { redis }, async (store) => {
-          const made = await store.create({ name, role, pools: pools?.split(','), expiresInMs });
+          const made = await store.create({ ...given, pools: pools?.split(','), expiresInMs });
           await session.show(made, ({ token }) => token);
         }),
       ),

@@ -1,6 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, type Integer } from '@broomwagon/contracts';
 import type { StopCause } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
@@ -29,6 +29,8 @@ export interface AbortTarget {
 export interface OpenRequest {
   id: string;
   tokenId: string;
+  /** Generations of this key at the same time; absent: no limit of its own. */
+  maxGenerations?: Integer;
   /** What identifies repeats of the request; absent: only its connection. */
   repeat?: RepeatIdentity;
   /** Job for which the session is recorded; absent: the client has not said so with this request. */
@@ -73,9 +75,9 @@ export class GenerationRegistry {
 
   /**
    * Begins a generation, or joins that of the request which this one repeats. Each call needs a call of {@link leave}.
-   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, IDEMPOTENCY_KEY_REUSED
+   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, RATE_LIMITED, IDEMPOTENCY_KEY_REUSED
    */
-  open({ id, tokenId, repeat: identity, recordFor }: OpenRequest, input: GenerationInput): Generation {
+  open({ id, tokenId, maxGenerations, repeat: identity, recordFor }: OpenRequest, input: GenerationInput): Generation {
     const known = identity && this.entries.get(keyOf(tokenId, identity.key));
     if (known !== undefined && isRepeated(known, identity!)) return this.join(known, identity!);
     // A second sample of the same session: its repeats cannot be told from those of the first.
@@ -83,6 +85,10 @@ export class GenerationRegistry {
     if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
     if (this.running.size >= this.config.maxGenerations) {
       throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
+    }
+    if (maxGenerations !== undefined && this.countOf(tokenId) >= maxGenerations) {
+      const message = `The key may have ${maxGenerations} generations at the same time`;
+      throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs: 1_000 });
     }
     const generation = new Generation(id, tokenId, input, repeat, recordFor);
     this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
@@ -164,6 +170,12 @@ export class GenerationRegistry {
     entry.readers += 1;
     this.metrics.joined.inc({ identity: kind });
     return entry.generation;
+  }
+
+  private countOf(tokenId: string): number {
+    let count = 0;
+    for (const generation of this.running) if (generation.tokenId === tokenId) count += 1;
+    return count;
   }
 
   private endWait(entry: Entry): void {

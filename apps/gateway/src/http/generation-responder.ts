@@ -47,6 +47,7 @@ export class GenerationResponder {
       const choice = {
         id: id + end,
         tokenId: caller.tokenId,
+        maxGenerations: caller.maxGenerations,
         recordFor,
         repeat: repeat && { ...repeat, key: repeat.key + end },
       };

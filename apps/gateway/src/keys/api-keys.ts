@@ -1,8 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, type Role } from '@broomwagon/contracts';
+import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { utf8Of } from '../http/read-fields';
+import { RequestLimits } from './request-limits';
 
 /** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set nothing but their key. */
 const BEARER = /^Bearer ([\w-]{1,128})(?:\.(.+))?$/i;
@@ -13,6 +14,8 @@ export interface Caller {
   tokenId: string;
   /** `admin` without keys. */
   role: Role;
+  /** Generations of the key at the same time. */
+  maxGenerations?: Integer;
   /** Session named in the place of the key. */
   sessionId?: string;
 }
@@ -20,14 +23,15 @@ export interface Caller {
 /** Checks the keys of clients: tokens of the credential store with any role except `viewer`. */
 @Injectable()
 export class ApiKeys {
-  private readonly cache = new TokenCache<{ tokenId: string; role: Role; pools?: readonly string[] }>();
+  private readonly cache = new TokenCache<TokenStatus>();
+  private readonly limits = new RequestLimits();
 
   constructor(
     private readonly credentials: CredentialStore,
     private readonly config: GatewayConfig,
   ) {}
 
-  /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, UNAVAILABLE */
+  /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE */
   async identify(authorization: string | undefined): Promise<Caller> {
     const [, token, session] = BEARER.exec(authorization ?? '') ?? [];
     const sessionId = session && utf8Of(session);
@@ -38,6 +42,8 @@ export class ApiKeys {
     const { pool } = this.config;
     if (key.pools && !key.pools.includes(pool))
       throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
-    return { tokenId: key.tokenId, role: key.role, sessionId };
+    const { tokenId, role, maxGenerations, maxPerMinute } = key;
+    if (maxPerMinute !== undefined) await this.limits.take(tokenId, maxPerMinute);
+    return { tokenId, role, maxGenerations, sessionId };
   }
 }

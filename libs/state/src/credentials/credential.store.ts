@@ -84,7 +84,8 @@ export function isHashOf(hash: string, token: string): boolean {
   return timingSafeEqual(Buffer.from(hash, 'hex'), Buffer.from(hashOfToken(token), 'hex'));
 }
 
-function newToken(tokenId: string, { name, role, pools, expiresInMs }: CreateTokenRequest) {
+function newToken(tokenId: string, request: CreateTokenRequest) {
+  const { name, role, pools, expiresInMs, maxGenerations, maxPerMinute } = request;
   const token = `bw_${tokenId}_${randomBytes(32).toString('base64url')}`;
   const createdAtMs = Date.now();
   const stored: StoredToken = {
@@ -92,6 +93,8 @@ function newToken(tokenId: string, { name, role, pools, expiresInMs }: CreateTok
     name,
     role,
     ...(pools && { pools }),
+    ...(maxGenerations && { maxGenerations }),
+    ...(maxPerMinute && { maxPerMinute }),
     createdAtMs,
     ...(expiresInMs && { expiresAtMs: createdAtMs + expiresInMs }),
     hash: hashOfToken(token),
