@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { attemptNumber, type RoundStatus } from '@broomwagon/contracts';
-import { waitUntil } from '@broomwagon/testing';
+import { type RoundStatus } from '@broomwagon/contracts';
+import { attemptNumber, waitUntil } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { Operations } from '../apps/trainer/src/loop/operations';
 import { findEngines, Fleet } from '../apps/trainer/src/fleet/fleet';

@@ -1,4 +1,5 @@
-import { attemptNumber, type BeginWeightsRequest, type WeightSync } from '@broomwagon/contracts';
+import { type BeginWeightsRequest, type WeightSync } from '@broomwagon/contracts';
+import { attemptNumber } from '@broomwagon/testing';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { liveRows, ServiceBench } from './system/service-bench';

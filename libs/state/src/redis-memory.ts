@@ -54,9 +54,8 @@ export class RedisMemory implements MemoryGate {
   async look(): Promise<MemoryUse> {
     const uses = await Promise.all(primariesOf(this.redis).map(useOf));
     this.use = uses.toSorted((one, other) => shareOf(other) - shareOf(one))[0] ?? this.use;
-    const share = this.share();
     const before = this.full;
-    this.full = share >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
+    this.full = shareOf(this.use) >= this.fullShare - (before ? MUST_COME_FREE_SHARE : 0);
     if (this.full && !before) this.logger.error(`${this.fullness()}: new work is refused until memory is free`);
     if (!this.full && before) this.logger.log(`${this.fullness()}: new work is accepted again`);
     this.onLook(this.use);
@@ -73,13 +72,9 @@ export class RedisMemory implements MemoryGate {
     return this.full ? storeFull(this.fullness()) : undefined;
   }
 
-  private share(): number {
-    return shareOf(this.use);
-  }
-
   private fullness(): string {
     const { usedBytes, maxBytes } = this.use;
-    return `${this.name} uses ${Math.round(this.share() * 100)} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
+    return `${this.name} uses ${Math.round(shareOf(this.use) * 100)} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
   }
 }
 

@@ -1,3 +1,4 @@
+export { attemptNumber } from './attempt-number';
 export { equalShares, type EqualShares, marginOfShares, type WantedTokens } from './equal-tokens';
 export { OTHER_TEST_CERTIFICATE, TEST_CERTIFICATE, TEST_KEY } from './certificates';
 export { freePort } from './free-port';

@@ -15,7 +15,6 @@ import {
   leaseIdOf,
   LeaseStore,
   refusalOf,
-  wireRefusalOf,
   type AcquireEntry,
   type AcquireResult,
   type ServerTable,
@@ -89,7 +88,7 @@ export class AcquireService {
         reply.add(lease, servers[result.serverId]!);
       } else {
         if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
-        reply.add({ acquireId, error: wireRefusalOf(result) });
+        reply.add({ acquireId, error: refusalOf(result).toWire() });
       }
     });
     return reply.body;

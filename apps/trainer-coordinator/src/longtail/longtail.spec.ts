@@ -1,13 +1,13 @@
 import {
   type BroomwagonError,
   type AbortAttemptsCommand,
-  attemptNumber,
   type Claim,
   type DropLongtailReply,
   type DropLongtailRequest,
   type TailPolicy,
   workerCommandSubject,
 } from '@broomwagon/contracts';
+import { attemptNumber } from '@broomwagon/testing';
 import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';

@@ -1,11 +1,5 @@
-import {
-  attemptNumber,
-  type Claim,
-  FAIL_REASONS,
-  type FailReason,
-  type ReturnReason,
-  type TailPolicy,
-} from '@broomwagon/contracts';
+import { type Claim, FAIL_REASONS, type FailReason, type ReturnReason, type TailPolicy } from '@broomwagon/contracts';
+import { attemptNumber } from '@broomwagon/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 

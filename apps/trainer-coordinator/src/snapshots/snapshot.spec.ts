@@ -1,6 +1,6 @@
-import { attemptNumber, type Claim, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
+import { type Claim, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
 import { setFailpoints } from '@broomwagon/platform';
-import { waitUntil } from '@broomwagon/testing';
+import { attemptNumber, waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, type FixtureWorker, groups } from '../coordinator.fixture';
 

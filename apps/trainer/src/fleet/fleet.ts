@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import type { EngineCapabilities, EngineDialect, Epoch, JobId, ServerId } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import type { Operations } from '../loop/operations';
-import { UsageError } from '../usage-error';
-import type { PromptRecord } from '../prompts/prompt-record';
 
 /** An engine that answers and whose dialect is known. */
 export interface FleetEngine {
@@ -13,20 +11,6 @@ export interface FleetEngine {
   model?: string;
   instanceId?: string;
   capabilities: EngineCapabilities;
-}
-
-/**
- * Any engine may get any prompt: one that cannot take some of them would fail their groups for good.
- * @throws UsageError naming the engine
- */
-export function checkPromptKinds(engines: readonly FleetEngine[], prompts: readonly PromptRecord[]): void {
-  const withTokenIds = prompts.find(({ prompt }) => prompt.promptTokenIds !== undefined);
-  const textOnly = engines.find(({ capabilities }) => capabilities.tokenIdsIn === false);
-  if (withTokenIds === undefined || textOnly === undefined) return;
-  throw new UsageError(
-    `line ${withTokenIds.line} of the prompts has promptTokenIds, and ${textOnly.endpoint} (${textOnly.dialect}) ` +
-      'takes text and messages only',
-  );
 }
 
 /**

@@ -1,4 +1,4 @@
-import { attemptNumber } from '@broomwagon/contracts';
+import { attemptNumber } from '@broomwagon/testing';
 /** What the checker found. All counts are of samples unless named otherwise. */
 export interface CheckOutcome {
   prompts: number;

@@ -1,14 +1,8 @@
 import type { Decision, Epoch, PoolSettings } from '@broomwagon/contracts';
-import {
-  chooseServer,
-  namedChoice,
-  type ChosenServer,
-  fits,
-  servesLane,
-  weighed,
-  turnAfter,
-} from '@broomwagon/policies';
+import { chooseServer, namedChoice, type ChosenServer, fits, weighed } from '@broomwagon/policies';
 import { RoutingCounts } from './routing-counts';
+import { servesLane } from './serves-lane';
+import { turnAfter } from './turn-after';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 

@@ -1,7 +1,6 @@
 import { Module } from '@nestjs/common';
 import { DiscoveryModule } from '@nestjs/core';
-import { Scheduler } from './scheduler';
-import { ConfigurableModuleClass } from './scheduler.module-definition';
+import { ConfigurableModuleClass, Scheduler } from './scheduler';
 
 /** The periodic work of an app: methods of its providers with `@InEachPool` or `@Periodically`. */
 @Module({ imports: [DiscoveryModule], providers: [Scheduler], exports: [Scheduler] })

@@ -1,11 +1,25 @@
-import { Inject, Injectable, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import {
+  ConfigurableModuleBuilder,
+  Inject,
+  Injectable,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+} from '@nestjs/common';
 import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import type { PoolName } from '@broomwagon/contracts';
 import { ServiceConfig } from '../configuration/service.config';
 import { Metrics } from '../metrics';
 import { PeriodicTask } from './periodic-task';
 import { Periodically, Scheduled, type Schedule } from './periodic.decorators';
-import { MODULE_OPTIONS_TOKEN, type SchedulerOptions } from './scheduler.module-definition';
+
+export interface SchedulerOptions {
+  /** Lists the pools that the app looks after now. */
+  pools: () => Promise<readonly PoolName[]>;
+}
+
+export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new ConfigurableModuleBuilder<SchedulerOptions>()
+  .setClassMethodName('forRoot')
+  .build();
 
 const FORGET_INTERVAL_MS = 5_000;
 

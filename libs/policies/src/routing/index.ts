@@ -2,5 +2,4 @@ export { type ChosenServer, chooseServer, namedChoice, replayDecision, type Rout
 export { clockwise } from './policies/consistent-hash';
 export { TOKENS_PER_LOAD } from './policies/least-tokens';
 export { type RoutingServer, weighed } from './policies/policy';
-export { turnAfter } from './policies/round-robin';
-export { fits, servesLane } from './restrictions';
+export { fits } from './restrictions';

@@ -43,29 +43,3 @@ export function laneOf(request: Restrictions): string {
   if (!others) return weightVersion === undefined ? '*' : `@${weightVersion}`;
   return `@${JSON.stringify([weightVersion, minWeightVersion, maxWeightLag, excluded, labels, needs])}`;
 }
-
-/** True when a server may serve those who wait in the lane. */
-export function servesLane(
-  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
-  lane: string,
-  newestWeightVersion: number,
-): boolean {
-  if (!lane.startsWith('@[')) return [server.serverId, '*', `@${server.weightVersion}`].includes(lane);
-  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs] = JSON.parse(lane.slice(1)) as [
-    number | null,
-    number | null,
-    number | null,
-    string[],
-    [string, string][],
-    EngineFeature[],
-  ];
-  const request = {
-    weightVersion: weightVersion ?? undefined,
-    minWeightVersion: minWeightVersion ?? undefined,
-    maxWeightLag: maxWeightLag ?? undefined,
-    excludeServers,
-    labels: Object.fromEntries(labels),
-    needs,
-  };
-  return fits(server, request, newestWeightVersion);
-}

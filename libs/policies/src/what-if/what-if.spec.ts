@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { TailPolicy } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
-import { whatIf, type RecordedSamples } from '.';
+import { whatIf, type RecordedSamples } from './what-if';
 
 const time = (tokens: number): number => tokens;
 /** Groups of one sample: every fourth is ten times as long. */

@@ -10,7 +10,6 @@ import {
   type RoutingPolicy,
   type ServerId,
   type UnservedReason,
-  type WireError,
 } from '@broomwagon/contracts';
 
 /** The servers named in a reply, each once. */
@@ -80,11 +79,6 @@ export function refusalOf({ error: code, reason }: Refused): BroomwagonError {
     ...(reason === undefined ? {} : { details: { reason } }),
     retryAfterMs: RETRY_AFTER_MS[code],
   });
-}
-
-/** As {@link refusalOf}, for an item of a list. */
-export function wireRefusalOf(refused: Refused): WireError {
-  return refusalOf(refused).toWire();
 }
 
 /**

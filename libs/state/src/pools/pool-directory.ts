@@ -30,6 +30,8 @@ export class PoolDirectory {
   private readonly known = new Set<PoolName>();
   private readonly idleSinceMs = new Map<PoolName, number>();
   private readonly scripts: FunctionRunner;
+  private readonly allKey: string;
+  private readonly awakeKey: string;
 
   constructor(
     private readonly redis: RedisClient,
@@ -37,6 +39,8 @@ export class PoolDirectory {
     private readonly keyPrefix: string,
   ) {
     this.scripts = new FunctionRunner(redis, keyPrefix);
+    this.allKey = `${keyPrefix}:pools`;
+    this.awakeKey = `${keyPrefix}:pools-awake`;
   }
 
   /** Enters the pool, awake; free of cost when this process has done so before. @throws BroomwagonError UNAVAILABLE */
@@ -131,12 +135,5 @@ export class PoolDirectory {
 
   private async wakeIfBusy(pool: PoolName): Promise<void> {
     if ((await this.activityOf(pool)).awake) await answerOf(this.redis.sadd(this.awakeKey, pool));
-  }
-
-  private get allKey(): string {
-    return `${this.keyPrefix}:pools`;
-  }
-  private get awakeKey(): string {
-    return `${this.keyPrefix}:pools-awake`;
   }
 }

@@ -1,7 +1,6 @@
 import { planRound, roundRules, roundTerms, type PlanProgress } from '@broomwagon/policies';
 import {
   type AttemptId,
-  attemptNumber,
   type BroomwagonError,
   type Claim,
   type Epoch,
@@ -10,7 +9,7 @@ import {
   type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { attemptNumber, flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect, inject } from 'vitest';
 import { AbortStore } from '../aborts/abort.store';
 import { LedgerStore } from '../ledger';

@@ -1,4 +1,4 @@
-import { attemptNumber } from '@broomwagon/contracts';
+import { attemptNumber } from '@broomwagon/testing';
 import type { RedisClient } from '../redis-cluster';
 import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture';
 

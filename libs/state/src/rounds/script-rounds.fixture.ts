@@ -1,4 +1,4 @@
-import { attemptNumber, type Epoch, isBroomwagonError } from '@broomwagon/contracts';
+import { type Epoch, isBroomwagonError } from '@broomwagon/contracts';
 import { type PlanProgress, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
@@ -8,7 +8,7 @@ import {
   type ModelSubmission,
   type RoundModel,
 } from '@broomwagon/models';
-import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { attemptNumber, flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import {
   type Ended,

@@ -1,4 +1,5 @@
-import { clockwise, turnAfter } from '@broomwagon/policies';
+import { turnAfter } from '@broomwagon/models';
+import { clockwise } from '@broomwagon/policies';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 

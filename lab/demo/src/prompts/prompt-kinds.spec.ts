@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { checkPromptKinds, type FleetEngine } from './fleet';
+import type { FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
+import { checkPromptKinds } from './prompt-kinds';
 
 const engine = (tokenIdsIn: boolean): FleetEngine => ({
   serverId: 'e',

@@ -1,0 +1,28 @@
+import type { EngineFeature } from '@broomwagon/contracts';
+import { fits, type RoutingServer } from '@broomwagon/policies';
+
+/** True when a server may serve those who wait in the lane. */
+export function servesLane(
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
+  lane: string,
+  newestWeightVersion: number,
+): boolean {
+  if (!lane.startsWith('@[')) return [server.serverId, '*', `@${server.weightVersion}`].includes(lane);
+  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs] = JSON.parse(lane.slice(1)) as [
+    number | null,
+    number | null,
+    number | null,
+    string[],
+    [string, string][],
+    EngineFeature[],
+  ];
+  const request = {
+    weightVersion: weightVersion ?? undefined,
+    minWeightVersion: minWeightVersion ?? undefined,
+    maxWeightLag: maxWeightLag ?? undefined,
+    excludeServers,
+    labels: Object.fromEntries(labels),
+    needs,
+  };
+  return fits(server, request, newestWeightVersion);
+}
