@@ -327,7 +327,7 @@ describe('two replicas of the load-balancer', () => {
       /^broomwagon_redis_call_seconds_count\{app="load-balancer",transition="leases\/acquire"\} \d/m,
     );
     expect(page).toMatch(
-      /^broomwagon_build_info\{version="\d+\.\d+\.\d+",commit="(unknown|[\da-f]{7,40})",app="load-balancer"\} 1$/m,
+      /^broomwagon_build_info\{version="\d+\.\d+\.\d+",commit="(unknown|[\da-f]{7,40}(-dirty)?)",app="load-balancer"\} 1$/m,
     );
     expect(page).toMatch(/^broomwagon_schema_version\{app="load-balancer"\} 1$/m);
   });

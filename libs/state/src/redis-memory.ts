@@ -74,7 +74,8 @@ export class RedisMemory implements MemoryGate {
 
   private fullness(): string {
     const { usedBytes, maxBytes } = this.use;
-    return `${this.name} uses ${Math.round(shareOf(this.use) * 100)} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
+    const percent = Math.round(shareOf(this.use) * 100);
+    return `${this.name} uses ${percent} % of its maxmemory (${usedBytes} of ${maxBytes} bytes)`;
   }
 }
 

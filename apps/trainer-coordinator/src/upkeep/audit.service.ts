@@ -5,7 +5,7 @@ import { PoolAudit } from '@broomwagon/state';
 
 /** An audit ends after this with what is proven, before the calls of admin-api (CALL_TIMEOUT_MS), milliseconds. */
 const MAX_MS = 8_000;
-/** A task of its own, because the sweep must not wait for a scan of all keys. */
+/** A separate task, because the sweep must not wait for a scan of all keys. */
 const RECOUNTS_INTERVAL_MS = 1_000;
 /** A recount reads every key of Redis once: a job that stays marked is recounted after this, milliseconds. */
 const AGAIN_AFTER_MS = 5_000;

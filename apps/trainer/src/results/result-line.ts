@@ -9,7 +9,7 @@ export interface ResultSegment {
   attempt: AttemptId;
   tokenCount: number;
   text?: string;
-  /** How it went on from the tokens of earlier segments: by token ids, which is exact, or by text. */
+  /** How the engine continued the tokens of earlier segments: by token ids, which is exact, or by text. */
   resumedBy?: 'tokens' | 'text';
   /** Fields of the engine's answer that Broomwagon does not read. */
   engineFields?: Record<string, unknown>;

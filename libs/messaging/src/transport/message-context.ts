@@ -2,7 +2,7 @@ import type { Msg } from 'nats';
 
 /**
  * What a handler returns when it has parked the call: the transport sends no reply and frees the in-flight slot.
- * Whoever grants the call later answers with `MessagingClient.reply(replyTo, ...)`.
+ * The process that grants the call later answers with `MessagingClient.reply(replyTo, ...)`.
  */
 export const PARKED: unique symbol = Symbol('broomwagon.parked');
 

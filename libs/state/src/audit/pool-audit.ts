@@ -59,7 +59,7 @@ export class PoolAudit {
   }
 
   /**
-   * @param options.repair mends indexes and counts from the leases and requests, which are the truth
+   * @param options.repair mends indexes and counts from the leases and requests
    * @param options.maxMs after this the audit ends with what is proven; not with `repair`
    */
   async run(pool: string, options: { repair?: boolean; maxMs?: number } = {}): Promise<AuditReport> {

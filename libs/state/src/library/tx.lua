@@ -1,5 +1,5 @@
 -- One transition: its pool, its time, its keys, and what modules remember until it ends. Functions are loaded once and
--- serve every pool, so no module keeps anything of a call in a variable of its own: what it must remember it declares
+-- serve every pool, so no module keeps anything of a call in a variable: what it must remember it declares
 -- as a field, which is made when it is first read.
 local Tx = { fields = {} }
 

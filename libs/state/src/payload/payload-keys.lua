@@ -1,4 +1,4 @@
--- Payloads of one job, under a root of their own.
+-- Payloads of one job, under a separate root.
 local PayloadKeys = {}
 
 PayloadKeys.HEADER_FIELDS = 3

@@ -25,7 +25,7 @@ const REGISTRY = '~jobs';
 /** Fields of a payload's hash that are no chunks. */
 const HEADER_FIELDS = 3;
 
-/** Payloads in Redis: one hash each, on a connection of its own so that large values never delay a transition. */
+/** Payloads in Redis: one hash each, on a separate connection so that large values never delay a transition. */
 export class RedisPayloadStore extends PayloadStore {
   protected readonly driver = 'redis';
   private readonly scripts: FunctionRunner;

@@ -86,7 +86,7 @@ function Attempts.note_failure(tx, round, request, why)
 end
 
 -- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
--- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): whoever asks
+-- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): the caller
 -- bounds it. `why`: {reason, message?, isFailure?, isFinal?, segment?, tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then

@@ -1,4 +1,4 @@
--- How long a sample has generated, over all its attempts: for those with a time of their own (`timeoutMs`). An attempt
+-- How long a sample has generated, over all its attempts: for those with a maximum time (`timeoutMs`). An attempt
 -- reports its own time with each partial save and at its end; the next claim adds it up, however the attempt has ended.
 local GenerationTime = {}
 

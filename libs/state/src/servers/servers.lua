@@ -99,7 +99,7 @@ end
 
 function Servers.is_usable(tx, server) return ServerHash.takes_leases(server) and not is_quarantined(tx, server) end
 
--- The state in replies. `state` in the record is that of the probes; cordon and drain are fields of their own.
+-- The state in replies. `state` in the record is that of the probes; cordon and drain are separate fields.
 function Servers.shown_state(tx, server)
   if server.state == 'failed' then return 'failed' end
   if server.drainUntilMs then return 'draining' end
@@ -243,7 +243,7 @@ function Servers.forget(tx, server)
   tx.moved_servers[server.id] = nil
 end
 
--- What an engine reported of its own load, with its age, or nil. A correction at most: the leases are the truth.
+-- The load that an engine reported, with its age, or nil. It corrects counts at most: leases decide.
 function Servers.load_report(tx, server)
   local field = redis.call('HMGET', tx.key:server(server.id), 'loadRunning', 'loadWaiting', 'kvUse', 'loadPreemptions',
     'loadAtMs')

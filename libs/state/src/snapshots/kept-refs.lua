@@ -33,7 +33,7 @@ end
 
 function Tx.fields.kept_of() return {} end
 
--- The segments of a group that snapshots of its job name, as a set of references. Prompts have counts of their own.
+-- The segments of a group that snapshots of its job name, as a set of references. Prompts are counted separately.
 function KeptRefs.refs_in_snapshots(tx, job, group_id)
   local name = job .. '/' .. group_id
   if tx.kept_of[name] then return tx.kept_of[name] end

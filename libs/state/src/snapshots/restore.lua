@@ -3,7 +3,7 @@ long-tail queue is emptied, what was dropped since is forgotten, the saved group
 counters and counts. Groups submitted after the snapshot are forgotten: they are to be submitted again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page begins the epoch newEpoch;
-  without a trainerEpoch each call does, and whoever the trainer was is fenced as by a takeover
+  without a trainerEpoch each call does, and the trainer before is fenced as by a takeover
 Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups are those of the snapshot. `restoring`: call again.
   `restored`: a repeat gets the same until something else happens to the job
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.

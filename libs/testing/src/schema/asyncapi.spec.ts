@@ -3,6 +3,7 @@ import addFormats from 'ajv-formats';
 import { Ajv2020 } from 'ajv/dist/2020';
 import { describe, expect, it } from 'vitest';
 import { OPERATIONS } from '@broomwagon/contracts';
+import { schemaOf } from '@broomwagon/messaging';
 import { COMPONENTS, componentOf, parts, type Components, type Json } from './json-schema';
 
 // Compared with the sources by `npm run schema:check`.
@@ -25,6 +26,22 @@ describe('docs/protocol/asyncapi.json', () => {
       ]),
     );
     expect(missing, 'write a doc comment on the field of the DTO').toEqual([]);
+  });
+
+  it('gives fields to every request that has some, and a type to every field', () => {
+    const requests = Object.values(OPERATIONS).map(({ request }) => request);
+    const empty = requests.filter(({ name }) => Object.keys(fieldsOf(name)).length === 0);
+    expect(empty.filter((request) => Object.keys(schemaOf(request).properties).length > 0)).toEqual([]);
+    const typed = ['type', '$ref', 'anyOf', 'allOf', 'enum', 'const'];
+    const untyped = Object.entries(schemas).flatMap(([name, schema]) =>
+      parts({ [name]: schema }).flatMap(({ properties = {} }) =>
+        Object.entries(properties as Components)
+          .filter(([, field]) => !typed.some((keyword) => keyword in field))
+          .map(([field]) => `${name}: ${field}`),
+      ),
+    );
+    // An error may have any details.
+    expect(untyped).toEqual(['WireError: details']);
   });
 
   it('has everything it refers to, and no component that nothing refers to', () => {
