@@ -19,11 +19,13 @@ import { GenerationResponder } from './http/generation-responder';
 import { ApiKeys } from './keys/api-keys';
 import { PayloadBytes } from './rounds/payload-bytes';
 import { ResultsStream } from './rounds/results-stream';
+import { MessagesRoutes } from './messages/messages-routes';
 import { RoundsRoutes } from './rounds/rounds-routes';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
 import { TrajectoryRecorder } from './trajectories/trajectory-recorder';
 import { TrajectoryRoutes } from './trajectories/trajectory-routes';
+import { TokenizerRoutes } from './tokenizer/tokenizer-routes';
 import { VllmRoutes } from './vllm/vllm-routes';
 
 /** The gateway: HTTP dialects of engines in front of a pool. */
@@ -60,11 +62,13 @@ import { VllmRoutes } from './vllm/vllm-routes';
     GenerationRunner,
     PayloadBytes,
     ResultsStream,
+    MessagesRoutes,
     RoundsRoutes,
     SglangControl,
     SglangGenerate,
     TrajectoryRecorder,
     TrajectoryRoutes,
+    TokenizerRoutes,
     VllmRoutes,
     WeightChanges,
   ],

@@ -8,11 +8,14 @@ import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
+import { MessagesRoutes } from '../messages/messages-routes';
 import { RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
 import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
+import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
 import { VllmRoutes } from '../vllm/vllm-routes';
+import { textOf } from './placement';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
 import { errorBody, sendJson } from './send-json';
@@ -42,6 +45,8 @@ export class DataPlane {
     control: SglangControl,
     vllm: VllmRoutes,
     chat: ChatRoutes,
+    messages: MessagesRoutes,
+    tokenizer: TokenizerRoutes,
     fleet: FleetRoutes,
     steering: ControlRoutes,
     rounds: RoundsRoutes,
@@ -50,7 +55,7 @@ export class DataPlane {
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, chat, fleet, steering, rounds, trajectories];
+    const dialects = [generate, control, vllm, chat, messages, tokenizer, fleet, steering, rounds, trajectories];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }
@@ -67,7 +72,7 @@ export class DataPlane {
     const route = this.routes.get(`${request.method} ${path}`);
     response.once('close', () => this.metrics.requests.inc({ route: path, status: String(response.statusCode) }));
     void this.answer(route, { request, response, session, pathId }).catch((error: unknown) =>
-      this.refuse(error, request, response, ofPath.errorBody),
+      this.refuse(error, request, response, ofPath),
     );
     return true;
   }
@@ -82,7 +87,7 @@ export class DataPlane {
     const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
     const caller: Caller = isPublic
       ? { tokenId: '', role: 'client' }
-      : await this.keys.identify(request.headers.authorization);
+      : await this.keys.identify(request.headers.authorization ?? bearerOf(textOf(request.headers, 'x-api-key')));
     if (!includesRole(caller.role, role)) throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}`);
     if (session !== undefined) {
       const id = decodeURIComponent(session);
@@ -95,7 +100,7 @@ export class DataPlane {
   }
 
   /** Answers with an error, in the form of its path. */
-  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, body = errorBody): void {
+  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, route: Route): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');
     if (response.headersSent || response.destroyed) {
@@ -109,8 +114,14 @@ export class DataPlane {
     if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');
     // What the client still sends of a body that was refused is not read.
     if (!request.complete) response.setHeader('Connection', 'close');
-    sendJson(response, status, { error: body(error) });
+    const body = route.errorBody?.(error) ?? errorBody(error);
+    sendJson(response, status, { ...(route.hasErrorType && { type: 'error' }), error: body });
   }
+}
+
+/** Clients of Anthropic send their key in a header of its own. */
+function bearerOf(key: string | undefined): string | undefined {
+  return key && `Bearer ${key}`;
 }
 
 function typed(cause: unknown): BroomwagonError {

@@ -27,6 +27,8 @@ export interface Route {
   maxBodyBytes?: number;
   /** The field `error` of an error; all routes of a path have the same. Default: that of OpenAI. */
   errorBody?(error: BroomwagonError): object;
+  /** An error has `type: error` beside the field `error`. */
+  hasErrorType?: boolean;
   answer(exchange: Exchange): void | Promise<void>;
 }
 

@@ -1,0 +1,128 @@
+import { invalidField } from '@broomwagon/contracts';
+import { withoutNulls } from '../http/read-fields';
+
+type Block = Record<string, unknown>;
+type Message = Record<string, unknown>;
+
+const TOOL_CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' };
+
+/** A request of `/v1/messages` as one of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
+export function chatOfMessages(body: Record<string, unknown>): Record<string, unknown> {
+  const {
+    messages,
+    system,
+    stop_sequences: stop,
+    tools,
+    tool_choice: toolChoice,
+    thinking,
+    metadata: _metadata,
+    service_tier: _tier,
+    ...others
+  } = withoutNulls(body);
+  if (!Array.isArray(messages)) throw invalidField('messages', 'must be a list');
+  return {
+    ...others,
+    messages: [...systemOf(system), ...messages.flatMap((message, index) => messagesOf(message, `messages.${index}`))],
+    n: 1,
+    ...(stop !== undefined && { stop }),
+    ...(tools !== undefined && { tools: listOf(tools, 'tools').map(toolOf) }),
+    ...(toolChoice !== undefined && toolChoiceOf(toolChoice)),
+    ...(thinking !== undefined && thinkingOf(objectOf(thinking, 'thinking'))),
+  };
+}
+
+function systemOf(system: unknown): Message[] {
+  if (system === undefined) return [];
+  return [{ role: 'system', content: textOf(system, 'system') }];
+}
+
+function messagesOf(given: unknown, field: string): Message[] {
+  const { role, content } = objectOf(given, field);
+  if (role !== 'user' && role !== 'assistant') throw invalidField(`${field}.role`, 'must be user or assistant');
+  if (typeof content === 'string') return [{ role, content }];
+  const blocks = listOf(content, `${field}.content`);
+  if (role === 'assistant') return [assistantOf(blocks, `${field}.content`)];
+  const results: Message[] = [];
+  const parts: Block[] = [];
+  for (const [index, block] of blocks.entries()) {
+    const at = `${field}.content.${index}`;
+    if (block.type === 'tool_result') {
+      const text = block.content === undefined ? '' : textOf(block.content, `${at}.content`);
+      results.push({ role: 'tool', tool_call_id: block.tool_use_id, content: text });
+    } else if (block.type === 'text') parts.push({ type: 'text', text: block.text });
+    else if (block.type === 'image') parts.push({ type: 'image_url', image_url: { url: imageOf(block, at) } });
+    else throw invalidField(at, `blocks of the type ${String(block.type)} are not supported`);
+  }
+  return parts.length === 0 ? results : [...results, { role, content: parts }];
+}
+
+function assistantOf(blocks: Block[], field: string): Message {
+  const texts: string[] = [];
+  const reasoning: string[] = [];
+  const calls: object[] = [];
+  for (const [index, block] of blocks.entries()) {
+    if (block.type === 'text') texts.push(String(block.text));
+    else if (block.type === 'thinking') reasoning.push(String(block.thinking));
+    else if (block.type === 'tool_use') {
+      const called = { name: block.name, arguments: JSON.stringify(block.input ?? {}) };
+      calls.push({ id: block.id, type: 'function', function: called });
+    } else if (block.type !== 'redacted_thinking') {
+      throw invalidField(`${field}.${index}`, `blocks of the type ${String(block.type)} are not supported`);
+    }
+  }
+  return {
+    role: 'assistant',
+    content: texts.length === 0 && calls.length > 0 ? null : texts.join(''),
+    ...(reasoning.length > 0 && { reasoning: reasoning.join('') }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+}
+
+/** A text, or the texts of blocks. */
+function textOf(content: unknown, field: string): string {
+  if (typeof content === 'string') return content;
+  const texts = listOf(content, field).map((block, index) => {
+    if (block.type === 'text' && typeof block.text === 'string') return block.text;
+    throw invalidField(`${field}.${index}`, 'must be a block of text');
+  });
+  return texts.join('\n');
+}
+
+function imageOf({ source }: Block, field: string): string {
+  const { type, media_type: mediaType, data, url } = objectOf(source, `${field}.source`);
+  if (type === 'base64') return `data:${String(mediaType)};base64,${String(data)}`;
+  if (type === 'url') return String(url);
+  throw invalidField(`${field}.source`, 'must be base64 or a URL');
+}
+
+function toolOf(tool: Block, index: number): object {
+  const { type, name, description, input_schema: parameters } = tool;
+  if (type !== undefined && type !== 'custom')
+    throw invalidField(`tools.${index}.type`, 'only custom tools are supported');
+  return { type: 'function', function: { name, ...(description !== undefined && { description }), parameters } };
+}
+
+function toolChoiceOf(choice: unknown): object {
+  const { type, name, disable_parallel_tool_use: isSingle } = objectOf(choice, 'tool_choice');
+  const named = type === 'tool' ? { type: 'function', function: { name } } : TOOL_CHOICES[String(type)];
+  if (named === undefined) throw invalidField('tool_choice', 'must have the type auto, any, tool or none');
+  return { tool_choice: named, ...(isSingle === true && { parallel_tool_calls: false }) };
+}
+
+/** As vLLM reads it. */
+function thinkingOf({ type, budget_tokens: budget }: Block): object {
+  if (type === 'disabled') return { reasoning_effort: 'none' };
+  return budget === undefined ? {} : { thinking_token_budget: budget };
+}
+
+function listOf(value: unknown, field: string): Block[] {
+  if (!Array.isArray(value)) throw invalidField(field, 'must be a list');
+  return value.map((one, index) => objectOf(one, `${field}.${index}`));
+}
+
+function objectOf(value: unknown, field: string): Block {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalidField(field, 'must be an object');
+  }
+  return value as Block;
+}

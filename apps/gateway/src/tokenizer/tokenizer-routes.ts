@@ -1,0 +1,58 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
+import { poolServers } from '../fleet/pool-servers';
+import type { Exchange, Route, Routes } from '../http/route';
+
+const TIMEOUT_MS = 30_000;
+/** Statuses of an engine without the route. */
+const NO_ROUTE = new Set([404, 405, 501]);
+
+/** `/tokenize` and `/detokenize`, answered by a ready engine of the pool. */
+@Injectable()
+export class TokenizerRoutes {
+  readonly routes: Routes = Object.fromEntries(
+    ['/tokenize', '/detokenize'].flatMap((path) => {
+      const route: Route = { answer: (exchange) => this.pass(exchange, path) };
+      return [`POST ${path}`, `POST /v1${path}`].map((key) => [key, route]);
+    }),
+  );
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly engines: EngineAdapters,
+  ) {}
+
+  private async pass({ response, body, bytes }: Exchange, path: string): Promise<void> {
+    const { status, text } = await this.ask(path, bytes, body.model);
+    if (response.destroyed) return;
+    response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+  }
+
+  /**
+   * The answer of the first engine that has the route, of those with the model if there are any.
+   * @throws BroomwagonError NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, ENGINE_UNREACHABLE, ENGINE_ERROR
+   */
+  async ask(path: string, body: Buffer, model?: unknown): Promise<{ status: number; text: string }> {
+    const ready = (await poolServers(this.controlPlane)).filter(({ state }) => state === 'ready');
+    if (ready.length === 0) throw new BroomwagonError('NO_SERVER_AVAILABLE', 'The pool has no ready server');
+    const capable = ready.filter(({ capabilities }) => capabilities?.tokenize !== false);
+    const ofModel = capable.filter((server) => server.model === model);
+    let failure: unknown = new BroomwagonError('NO_CAPABLE_SERVER', `No engine of the pool has ${path}`);
+    for (const server of inRandomOrder(ofModel.length > 0 ? ofModel : capable)) {
+      try {
+        const answer = await this.engines.of(server).forward({ method: 'POST', path, body, timeoutMs: TIMEOUT_MS });
+        if (!NO_ROUTE.has(answer.status)) return answer;
+      } catch (error) {
+        failure = error;
+      }
+    }
+    throw failure;
+  }
+}
+
+/** Engines share the work; each of them is asked at most once. */
+function inRandomOrder(servers: ServerStatus[]): ServerStatus[] {
+  const from = Math.floor(Math.random() * servers.length);
+  return [...servers.slice(from), ...servers.slice(0, from)];
+}
