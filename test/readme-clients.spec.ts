@@ -1,0 +1,124 @@
+import { readFileSync } from 'node:fs';
+import OpenAI from 'openai';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { Gateway, post } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+const PROMPT = [11, 12, 13];
+const TOKENS = 20;
+const LOGPROBS = Array.from({ length: TOKENS }, () => expect.any(Number) as number);
+let bench: ServiceBench;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 5);
+});
+afterAll(() => bench?.close());
+beforeEach(async () => {
+  await bench.begin(() => 8_000, 20, 'vllm');
+  await bench.register({ model: 'simulated' });
+  gateway = await Gateway.start(bench.prefix, bench.pool);
+});
+afterEach(async () => {
+  await gateway.close();
+  await bench.end();
+});
+
+/** The value of a setting in the block of a client in README.md, with the port of the gateway of this test. */
+function setting(client: string, name: RegExp): string {
+  const readme = readFileSync('README.md', 'utf8');
+  const [, block] = new RegExp(`\\n\\*\\*${client}\\*\\*:.*\\n\\n\`\`\`\\w+\\n([^\`]*)\`\`\``).exec(readme)!;
+  const [, value] = new RegExp(`^${name.source}["\\[\\s=]*([^"\\]\\s]+)`, 'm').exec(block!)!;
+  return value!.replace('30000', String(gateway.service.httpPort));
+}
+
+it('slime generates, and aborts what the list of workers names', async () => {
+  const router = `http://${setting('slime', /--sglang-router-ip/)}:${setting('slime', /--sglang-router-port/)}`;
+  const sampling = { temperature: 1, top_p: 1, top_k: -1, max_new_tokens: TOKENS, stop: null, stop_token_ids: null };
+  const asked = { sampling_params: { ...sampling, skip_special_tokens: false, no_stop_trim: true } };
+  const { status, body } = await post(`${router}/generate`, { ...asked, input_ids: PROMPT, return_logprob: true });
+  expect([status, typeof body.text, body.meta_info.finish_reason.type]).toEqual([200, 'string', 'length']);
+  const logprobs = body.meta_info.output_token_logprobs as [number, number][];
+  expect(logprobs.map(([logprob]) => logprob)).toEqual(LOGPROBS);
+  expect(logprobs.map(([, id]) => id)).toEqual(body.output_ids);
+  expect(body.meta_info.weight_version).toBe('0');
+  const long = { sampling_params: { max_new_tokens: 8_000 }, input_ids: PROMPT, return_logprob: true };
+  const running = post(`${router}/generate`, long, { 'x-smg-routing-key': 'session' });
+  await bench.made(1);
+  const { workers } = (await (await fetch(`${router}/workers`)).json()) as { workers: { url: string }[] };
+  expect(workers).toHaveLength(1);
+  expect((await post(`${workers[0]!.url}/abort_request`, { abort_all: true })).status).toBe(200);
+  expect((await running).body.meta_info.finish_reason.type).toBe('abort');
+  const load = async () => {
+    const answer = await fetch(`${workers[0]!.url}/v1/loads?include=core`);
+    return ((await answer.json()) as { loads: { num_total_reqs: number }[] }).loads[0]!.num_total_reqs;
+  };
+  await expect.poll(load).toBe(0);
+});
+
+/** What SkyRL and prime-rl send. */
+async function expectTokens(url: string, more: object): Promise<void> {
+  const sampling = { max_tokens: TOKENS, temperature: 1, logprobs: 1 };
+  const request = { model: 'simulated', token_ids: PROMPT, sampling_params: sampling, ...more };
+  const headers = { 'x-session-id': 'trajectory', authorization: 'Bearer none' };
+  const { status, body } = await post(`${url}/inference/v1/generate`, request, headers);
+  expect([status, body.choices[0].finish_reason]).toEqual([200, 'length']);
+  expect(body.choices[0].token_ids).toHaveLength(TOKENS);
+  const content = body.choices[0].logprobs.content as { logprob: number }[];
+  expect(content.map(({ logprob }) => logprob)).toEqual(LOGPROBS);
+  expect(body.usage.completion_tokens).toBe(TOKENS);
+}
+
+it('SkyRL generates, pauses and resumes at one address', async () => {
+  const proxy = setting('SkyRL', /generator\.inference_engine\.external_proxy_url/);
+  await expectTokens(proxy, {});
+  const completion = { model: 'simulated', prompt: PROMPT, max_tokens: TOKENS };
+  expect((await post(`${proxy}/v1/completions`, completion)).body.usage.completion_tokens).toBe(TOKENS);
+  expect((await post(`${proxy}/pause?mode=keep&clear_cache=false`, '')).status).toBe(200);
+  expect((await bench.client.call(bench.pool, 'lb.status', {})).paused).toBeTruthy();
+  expect((await post(`${proxy}/resume`, '')).status).toBe(200);
+  await expectTokens(proxy, {});
+});
+
+it('prime-rl generates with its cache salt, and reads the length of the model', async () => {
+  const base = setting('prime-rl', /base_url/);
+  await expectTokens(base.replace(/\/v1$/, ''), { cache_salt: '3' });
+  const models = (await (await fetch(`${base}/models`)).json()) as { data: { id: string; max_model_len?: number }[] };
+  expect(models.data[0]).toMatchObject({ id: 'simulated' });
+});
+
+it('AReaL generates as on SGLang and as on vLLM', async () => {
+  const url = `http://${setting('AReaL', /export AREAL_LLM_SERVER_ADDRS/)}`;
+  expect((await fetch(`${url}/health`)).status).toBe(200);
+  const sampling = { max_new_tokens: TOKENS, temperature: 1, top_p: 1, stop_token_ids: [], frequency_penalty: 0 };
+  const request = { input_ids: PROMPT, sampling_params: sampling, return_logprob: true, stream: false };
+  const { meta_info: meta } = (await post(`${url}/generate`, request)).body;
+  expect([meta.finish_reason.type, meta.prompt_tokens, meta.completion_tokens]).toEqual(['length', 3, TOKENS]);
+  expect(meta.output_token_logprobs).toHaveLength(TOKENS);
+  const asked = { prompt: PROMPT, max_tokens: TOKENS, temperature: 1, stream: false };
+  const ofTokens = { return_tokens_as_token_ids: true, logprobs: 0 };
+  const { choices } = (await post(`${url}/v1/completions`, { ...asked, ...ofTokens })).body;
+  const { tokens, token_logprobs: logprobs } = choices[0].logprobs as { tokens: string[]; token_logprobs: number[] };
+  expect(tokens.filter((token) => /^token_id:\d+$/.test(token))).toHaveLength(TOKENS);
+  expect(logprobs).toEqual(LOGPROBS);
+});
+
+it('an OpenAI agent chats, also as a stream', async () => {
+  const client = new OpenAI({
+    baseURL: setting('OpenAI agents', /export OPENAI_BASE_URL/),
+    apiKey: setting('OpenAI agents', /export OPENAI_API_KEY/),
+    maxRetries: 0,
+  });
+  const chat = {
+    model: 'simulated',
+    messages: [{ role: 'user' as const, content: 'What is 1 + 1?' }],
+    max_tokens: TOKENS,
+  };
+  const whole = await client.chat.completions.create(chat);
+  expect([whole.choices[0]!.finish_reason, whole.usage?.completion_tokens]).toEqual(['length', TOKENS]);
+  let text = '';
+  for await (const chunk of await client.chat.completions.create({ ...chat, stream: true })) {
+    text += chunk.choices[0]?.delta.content ?? '';
+  }
+  expect(text.length).toBeGreaterThan(0);
+});
