@@ -173,6 +173,9 @@ describe('the timeline of a round', () => {
       expect(events.filter((event) => event.type === type)).toMatchObject([{ syncId: 'sync' }, { syncId: 'sync' }]);
     }
 
+    const { body: ofOne } = await read('round.timeline', { roundId: 'r1', requestId: 'job/short/0' });
+    expect(ofOne.events).toEqual(events.filter((event) => 'requestId' in event && event.requestId === 'job/short/0'));
+    expect(ofOne.events.length).toBeGreaterThan(3);
     // A later call reads on after the last event of an earlier one.
     const { body: later } = await read('round.timeline', { roundId: 'r1', cursor: early.position });
     expect([...early.events, ...later.events]).toEqual(events);

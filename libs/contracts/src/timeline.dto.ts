@@ -4,8 +4,8 @@ import type { PoolEvent } from './events';
 import type { LedgerSummary } from './ledger.dto';
 import type { RoundStatus } from './round.dto';
 import type { TailPolicyName } from './tail-policy.dto';
-import { IsCounter, IsId } from './rules';
-import type { Integer, RoundId } from './scalars';
+import { IsCorrelationId, IsCounter, IsId } from './rules';
+import type { Integer, RequestId, RoundId } from './scalars';
 
 /**
  * `round.timeline`: the events that explain the time of a round, oldest first: those of the round and of its requests
@@ -17,6 +17,8 @@ import type { Integer, RoundId } from './scalars';
 export class RoundTimelineRequest extends JobRequest {
   /** A round of `round.list`. */
   @IsId() roundId!: RoundId;
+  /** Only the events of this request: its history in the round. */
+  @IsOptional() @IsCorrelationId() requestId?: RequestId;
   /** Cursor of the previous page, or `position` of the last page. */
   @IsOptional() @IsCounter(1) cursor?: Integer;
 }

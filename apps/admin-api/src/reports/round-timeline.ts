@@ -36,7 +36,7 @@ export class RoundTimeline {
   ) {}
 
   /** @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND, UNAVAILABLE */
-  async read(pool: string, { job, roundId, cursor }: RoundTimelineRequest): Promise<RoundTimelineReply> {
+  async read(pool: string, { job, roundId, requestId, cursor }: RoundTimelineRequest): Promise<RoundTimelineReply> {
     const { rounds } = await this.client.call(pool, 'round.list', { job }, { timeoutMs: this.config.callTimeoutMs });
     const round = rounds.find((one) => one.roundId === roundId);
     if (round === undefined) {
@@ -45,6 +45,10 @@ export class RoundTimeline {
       });
     }
     const isOfRound = acceptsEvent({ job, roundId });
+    const isWanted = (event: PoolEvent): boolean =>
+      requestId === undefined
+        ? isOfRound(event) || OF_WEIGHTS.has(event.type)
+        : isOfRound(event) && 'requestId' in event && event.requestId === requestId;
     const events: PoolEvent[] = [];
     let [read, missingEvents] = [0, 0];
     let last: number | undefined;
@@ -59,7 +63,7 @@ export class RoundTimeline {
       const isNew = cursor === undefined || message.sequence > cursor;
       last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
-      if (isNew && isMeanwhile && (isOfRound(event) || OF_WEIGHTS.has(event.type))) events.push(event);
+      if (isNew && isMeanwhile && isWanted(event)) events.push(event);
       // After that, no attempt of the round is left.
       if (event.type === 'round.settled' && isOfRound(event)) break;
       if (events.length === MOST_EVENTS || read >= MOST_READ)
