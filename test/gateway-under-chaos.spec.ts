@@ -134,6 +134,16 @@ async function areRunning(): Promise<void> {
   await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
 }
 
+/** Requests of which some tokens are saved. */
+async function savedPartials(): Promise<number> {
+  const redis = connectRedis({ url: testRedisUrl() });
+  try {
+    return (await redis.keys(`${system.keyPrefix}:{${system.pool}}:partial:*`)).length;
+  } finally {
+    redis.disconnect();
+  }
+}
+
 async function findings(): Promise<object[]> {
   const redis = connectRedis({ url: testRedisUrl() });
   try {
@@ -157,9 +167,12 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
       await areRunning();
     }
     const replica = system.process('gateway-2');
+    // The clients of this replica continue from its saved tokens.
+    await expect.poll(savedPartials, { timeout: 60_000 }).toBe(CLIENTS);
     replica.kill('SIGKILL');
     await replica.exited;
     await areRunning();
+    expect(await system.metrics('gateway-1')).toMatch(/gateway_restored_tokens_total\S* [1-9]/);
     await replica.start();
     const drained = serving.splice(0, ENGINES / 2);
     for (const index of drained) await system.call('server.drain', { serverId: `engine-${index}`, deadlineMs: 100 });
@@ -182,5 +195,6 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     for (const { url } of engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
     await system.expectNothingHeld();
     expect(await findings()).toEqual([]);
+    await expect.poll(savedPartials).toBe(0);
   });
 });

@@ -591,4 +591,20 @@ describe('the replica', () => {
     await isIdle(bench.engine.url);
     expect(await leases()).toEqual({ leases: 0, waiters: 0 });
   });
+
+  it.each([
+    ['the same body is continued', {}, 6],
+    ['another body begins again', { more: 1 }, 0],
+  ])('saves what runs for its repeat to another replica: %s', async (_, more, restored) => {
+    const { reply } = await stalled({ rid: 'mine' });
+    const other = await Gateway.start(bench.prefix, bench.pool);
+    await gateway.close();
+    expect((await reply).status).toBe(503);
+    await registerSecond();
+    await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
+    expectSame(await other.post('/generate', generate(LONG, { rid: 'mine', ...more })), await uncut(LONG));
+    expect(await other.metric('gateway_restored_tokens_total')).toBe(restored);
+    expect((await stateOf(second.url)).resumeMismatches).toBe(0);
+    await other.close();
+  });
 });

@@ -29,6 +29,10 @@ export class GatewayMetrics {
     'Calls of engines that ended early and were continued, by cause',
     ['cause'],
   );
+  readonly restored = this.metrics.counter(
+    'gateway_restored_tokens_total',
+    'Tokens that another replica had saved, and from which generations were continued',
+  );
   readonly joined = this.metrics.counter(
     'gateway_joined_total',
     'Repeats that joined the generation of their first request, by what identified them: id, idempotency-key, session',

@@ -27,6 +27,11 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   })
   rejoinMs: number = 10_000;
 
+  @Env('PARTIAL_SAVE_INTERVAL_MS', 'pause between two saves of the tokens of generations with an id of their client', {
+    min: 10,
+  })
+  partialSaveIntervalMs: number = 5_000;
+
   @Env('MAX_GENERATIONS', 'generations at the same time; more are answered OVERLOADED', { min: 1 })
   maxGenerations: number = 8_192;
 

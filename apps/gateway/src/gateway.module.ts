@@ -13,6 +13,7 @@ import { GatewayMetrics } from './gateway-metrics';
 import { AbortBroadcast } from './generations/abort-broadcast';
 import { GenerationRegistry } from './generations/generation-registry';
 import { GenerationRunner } from './generations/generation-runner';
+import { PartialSaves } from './generations/partial-saves';
 import { WorkerCommandsController } from './generations/worker-commands.controller';
 import { DataPlane } from './http/data-plane';
 import { GenerationResponder } from './http/generation-responder';
@@ -60,6 +61,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     GenerationRegistry,
     GenerationResponder,
     GenerationRunner,
+    PartialSaves,
     PayloadBytes,
     ResultsStream,
     MessagesRoutes,

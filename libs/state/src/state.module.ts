@@ -12,6 +12,7 @@ import { Redis } from 'ioredis';
 import { AbortStore } from './aborts/abort.store';
 import { PoolAudit } from './audit';
 import { SnapshotStore } from './snapshots/snapshot.store';
+import { PartialStore } from './partials/partial.store';
 import { CredentialStore } from './credentials/credential.store';
 import { InspectionStore } from './inspection/inspection.store';
 import { JobStore } from './jobs';
@@ -148,6 +149,7 @@ function onKeys<T>(Provider: new (redis: RedisClient, keyPrefix: string) => T): 
     },
     onKeys(PoolDirectory),
     onKeys(CredentialStore),
+    onKeys(PartialStore),
     onKeys(ReplyStore),
     onKeys(EventOutbox),
     onKeys(ReplicaMarks),
@@ -169,6 +171,7 @@ function onKeys<T>(Provider: new (redis: RedisClient, keyPrefix: string) => T): 
     FunctionRunner,
     PoolDirectory,
     CredentialStore,
+    PartialStore,
     ReplyStore,
     EventOutbox,
     PoolAudit,

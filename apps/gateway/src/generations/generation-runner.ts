@@ -29,6 +29,7 @@ import { GatewayMetrics } from '../gateway-metrics';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { FailureLimit } from './failure-limit';
 import type { Generation, GenerationEnd } from './generation';
+import { PartialSaves } from './partial-saves';
 
 const TRANSFER_DEADLINE_MS = 5_000;
 /** Refusals of a move after which the lease is still on its server. */
@@ -47,6 +48,7 @@ export class GenerationRunner {
     private readonly engines: EngineAdapters,
     private readonly recorder: TrajectoryRecorder,
     private readonly controlPlane: ControlPlane,
+    private readonly saves: PartialSaves,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {}
@@ -56,6 +58,7 @@ export class GenerationRunner {
     let end: GenerationEnd;
     const begun = this.recorder.begin(generation);
     try {
+      await this.saves.begin(generation);
       end = await this.repeat(generation, begun);
     } catch (error) {
       this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
@@ -65,6 +68,9 @@ export class GenerationRunner {
     this.metrics.generations.inc({ outcome });
     await begun;
     await this.recorder.record(generation, end);
+    const saved = this.saves.end(generation, end.reason === 'error' && end.error.retryable);
+    // The client repeats its request as soon as it has the error.
+    if (end.reason === 'error') await saved;
     generation.finish(end);
   }
 

@@ -36,6 +36,15 @@ export interface WeightSpan {
   end: number;
 }
 
+/** Tokens of an earlier generation of the same request. */
+export interface RestoredTokens {
+  tokenIds: number[];
+  text: string;
+  logprobs?: number[];
+  spans: WeightSpan[];
+  promptTokens?: number;
+}
+
 /** One response of a model: its tokens so far, how they were made, and its end. */
 export class Generation {
   /** Fixed length: the ids of its calls in engines are made of it. */
@@ -106,6 +115,15 @@ export class Generation {
     this.stopCause = cause;
     this.stopping.abort();
     this.call?.stop(cause);
+  }
+
+  /** Before the first call: the tokens that another replica has generated. */
+  restore(made: RestoredTokens): void {
+    const { tokenIds, text, logprobs } = made;
+    this.tokens.restore({ tokenIds, text, logprobs, tokenCount: tokenIds.length });
+    this.spans = made.spans;
+    this.promptTokens = made.promptTokens;
+    this.changed();
   }
 
   finish(end: GenerationEnd): void {

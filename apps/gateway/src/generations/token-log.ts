@@ -55,6 +55,13 @@ export class TokenLog {
     this.held = [];
   }
 
+  /** The tokens of an earlier call, before the first one here. */
+  restore(made: TokenIncrement): void {
+    this.held.push(made);
+    this.release();
+    this.cut();
+  }
+
   /** The call ended early. What is held is generated again: a continued text never begins within a character. */
   cut(): void {
     this.held = [];

@@ -1,0 +1,105 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { PartialStore } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import type { Generation, RestoredTokens } from './generation';
+
+/** How long saved tokens are kept for a client that repeats its request, milliseconds. */
+const KEPT_MS = 600_000;
+
+/** As it is saved. */
+interface Partial extends RestoredTokens {
+  /** SHA-256 of the body. */
+  digest: string;
+}
+
+/**
+ * Saves the tokens of generations whose clients may repeat them by an id. If this replica is killed, the replica to which
+ * a client repeats its request continues from the last save.
+ */
+@Injectable()
+export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(PartialSaves.name);
+  /** Running generations, with the number of their saved tokens. */
+  private readonly saved = new Map<Generation, number>();
+  private timer: NodeJS.Timeout | undefined;
+
+  constructor(
+    private readonly store: PartialStore,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.saveLater();
+  }
+
+  onApplicationShutdown(): void {
+    clearTimeout(this.timer);
+  }
+
+  /** Gives a new generation the tokens that another replica has saved. Never throws. */
+  async begin(generation: Generation): Promise<void> {
+    const identity = identityOf(generation);
+    if (identity === undefined) return;
+    this.saved.set(generation, 0);
+    await this.attempt(generation, async () => {
+      const text = await this.store.find(this.config.pool, identity);
+      const partial = text === undefined ? undefined : (JSON.parse(text) as Partial);
+      if (partial?.digest !== generation.repeat!.digest) return;
+      generation.restore(partial);
+      this.metrics.restored.inc(partial.tokenIds.length);
+    });
+  }
+
+  /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
+  async end(generation: Generation, isRepeatable: boolean): Promise<void> {
+    const hasSaves = this.saved.get(generation);
+    this.saved.delete(generation);
+    if (hasSaves === undefined) return;
+    if (isRepeatable) return this.save(generation);
+    await this.attempt(generation, () => this.store.remove(this.config.pool, identityOf(generation)!));
+  }
+
+  /** One after the other, so that thousands of generations are not saved at the same moment. */
+  private saveLater(): void {
+    this.timer = setTimeout(() => {
+      void (async () => {
+        for (const [generation, count] of this.saved) {
+          if (generation.tokens.count === count || !this.saved.has(generation)) continue;
+          this.saved.set(generation, generation.tokens.count);
+          await this.save(generation);
+        }
+        this.saveLater();
+      })();
+    }, this.config.partialSaveIntervalMs).unref();
+  }
+
+  private async save(generation: Generation): Promise<void> {
+    const { tokens, repeat, spans, promptTokens, input } = generation;
+    const { allIds: tokenIds, allLogprobs: logprobs, text } = tokens;
+    if (tokenIds === undefined || (input.sampling.logprobs && logprobs === undefined)) return;
+    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens };
+    await this.attempt(generation, () =>
+      this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), KEPT_MS),
+    );
+  }
+
+  private async attempt(generation: Generation, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.logger.warn(
+        { requestId: generation.id },
+        `Saved tokens were not written or read: ${(error as Error).message}`,
+      );
+    }
+  }
+}
+
+/** Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. */
+function identityOf({ repeat, tokenId, input }: Generation): string | undefined {
+  return repeat === undefined || repeat.kind === 'session' || !input.isContinued
+    ? undefined
+    : `${tokenId}\n${repeat.key}`;
+}
