@@ -14,8 +14,8 @@ interface Partial extends RestoredTokens {
 }
 
 /**
- * Saves the tokens of generations whose clients may repeat them by an id. If this replica is killed, the replica to which
- * a client repeats its request continues from the last save.
+ * Saves the tokens of generations whose clients may repeat them by an id. If this replica is killed, the replica to
+ * which a client repeats its request continues from the last save.
  */
 @Injectable()
 export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdown {
