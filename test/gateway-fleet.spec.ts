@@ -1,7 +1,10 @@
+import { loadConfig } from '@broomwagon/platform';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { serverIdOf } from '@broomwagon/engines';
+import { GatewayConfig } from '../apps/gateway/src/gateway.config';
+import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -71,6 +74,42 @@ it('lists itself by default, so that aborts reach it', async () => {
   await bench.register({ dialect: 'sglang' });
   await expect.poll(async () => (await other.get('/workers')).body.workers[0].status).toBe('ready');
   await other.close();
+});
+
+it('lists itself by its public address', async () => {
+  const other = await Gateway.start(bench.prefix, bench.pool, { publicUrl: 'https://gateway.example' });
+  expect((await other.get('/list_workers')).body).toEqual({ urls: ['https://gateway.example'] });
+  await other.close();
+  expect(() => loadConfig(GatewayConfig, { env: { PUBLIC_URL: 'gateway' } })).toThrow(/PUBLIC_URL/);
+});
+
+it('has a load of 0 once abort_all has ended what runs and what waits, as slime reads it', async () => {
+  await bench.register({ dialect: 'sglang', maxInflight: 1 });
+  const body = { input_ids: [1], sampling_params: { max_new_tokens: 8_000 } };
+  const replies = [gateway.post('/generate', body), gateway.post('/generate', body)];
+  const load = async () => (await gateway.get('/v1/loads?include=core')).body.loads[0];
+  const expected = { num_running_reqs: 1, num_waiting_reqs: 1, num_total_reqs: 2 };
+  await expect.poll(load).toMatchObject(expected);
+  await gateway.post('/abort_request', { abort_all: true });
+  for (const { body: reply } of await Promise.all(replies)) expect(reply.meta_info.finish_reason.type).toBe('abort');
+  await expect.poll(async () => (await load()).num_total_reqs).toBe(0);
+});
+
+it('holds the lease of an aborted response until the engine has answered the abort', async () => {
+  await bench.register({ dialect: 'sglang' });
+  // The engine does not notice that the connection was closed, and refuses two aborts.
+  await inject(bench.engine.url, { kind: 'stall-unnoticed', afterTokens: 3 });
+  await inject(bench.engine.url, { kind: 'abort-500', count: 2 });
+  const body = { input_ids: [1], rid: 'r', sampling_params: { max_new_tokens: 8_000 } };
+  const reply = gateway.post('/generate', body);
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(3);
+  await gateway.post('/abort_request', { rid: 'r' });
+  expect((await reply).body.meta_info.finish_reason.type).toBe('abort');
+  for (;;) {
+    const { leases } = await bench.client.call(bench.pool, 'lb.status', {});
+    if (leases === 0) break;
+  }
+  expect(await inEngine(bench.engine.url)).toBe(0);
 });
 
 it('refuses what is no engine, and changes by a client', async () => {

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import { IsIn, ValidateBy } from 'class-validator';
+import { IsIn, IsUrl, ValidateBy } from 'class-validator';
 import { withLeases } from '@broomwagon/generation';
 import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
@@ -51,6 +51,10 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @Env('LISTED_WORKERS', 'what /workers lists: the gateway itself, which clients then abort on, or its engines')
   @IsIn(['gateway', 'engines'])
   listedWorkers: 'gateway' | 'engines' = 'gateway';
+
+  @Env('PUBLIC_URL', 'address of the gateway for its clients, listed by /workers; default: http and the header Host')
+  @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
+  publicUrl?: string;
 
   @Env('ENGINE_MAX_INFLIGHT', 'maximum leases of an engine that is added by /workers or /add_worker', {
     min: 1,

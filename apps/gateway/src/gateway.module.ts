@@ -27,6 +27,7 @@ import { SglangGenerate } from './sglang/sglang-generate';
 import { TrajectoryRecorder } from './trajectories/trajectory-recorder';
 import { TrajectoryRoutes } from './trajectories/trajectory-routes';
 import { TokenizerRoutes } from './tokenizer/tokenizer-routes';
+import { SkyRlRoutes } from './vllm/skyrl-routes';
 import { VllmRoutes } from './vllm/vllm-routes';
 
 /** The gateway: HTTP dialects of engines in front of a pool. */
@@ -71,6 +72,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     TrajectoryRecorder,
     TrajectoryRoutes,
     TokenizerRoutes,
+    SkyRlRoutes,
     VllmRoutes,
     WeightChanges,
   ],

@@ -136,7 +136,7 @@ export class FleetRoutes {
     return [
       {
         id: this.config.workerId,
-        url: `http://${exchange.request.headers.host}`,
+        url: this.config.publicUrl ?? `http://${exchange.request.headers.host}`,
         runtime_type: 'sglang',
         labels: {},
         is_healthy: isHealthy,

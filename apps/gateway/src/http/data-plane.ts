@@ -15,7 +15,8 @@ import { SglangGenerate } from '../sglang/sglang-generate';
 import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
 import { VllmRoutes } from '../vllm/vllm-routes';
-import { textOf } from './placement';
+import { SkyRlRoutes } from '../vllm/skyrl-routes';
+import { takeProgram, textOf } from './placement';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
 import { errorBody, sendJson } from './send-json';
@@ -51,11 +52,12 @@ export class DataPlane {
     steering: ControlRoutes,
     rounds: RoundsRoutes,
     trajectories: TrajectoryRoutes,
+    skyrl: SkyRlRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, chat, messages, tokenizer, fleet, steering, rounds, trajectories];
+    const dialects = [generate, control, vllm, chat, messages, tokenizer, fleet, steering, rounds, trajectories, skyrl];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }
@@ -70,11 +72,17 @@ export class DataPlane {
     const ofPath = this.paths.get(path);
     if (ofPath === undefined) return false;
     const route = this.routes.get(`${request.method} ${path}`);
+    if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
     response.once('close', () => this.metrics.requests.inc({ route: path, status: String(response.statusCode) }));
     void this.answer(route, { request, response, session, pathId }).catch((error: unknown) =>
       this.refuse(error, request, response, ofPath),
     );
     return true;
+  }
+
+  private methodsOf(path: string): string {
+    const methods = [...this.routes.keys()].map((key) => key.split(' ') as [string, string]);
+    return methods.flatMap(([method, of]) => (of === path ? method : [])).join(', ');
   }
 
   private async answer(
@@ -96,6 +104,7 @@ export class DataPlane {
     }
     const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes);
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
+    if (body.program_id !== undefined) takeProgram(body);
     await route.answer({ ...exchange, pathId, caller, body, bytes, digest });
   }
 

@@ -45,6 +45,13 @@ function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: un
   return session;
 }
 
+/** Renames the field by which clients of ThunderAgent name their session. */
+export function takeProgram(body: Record<string, unknown>): void {
+  const { program_id: program } = body;
+  delete body.program_id;
+  body.session_id ??= program;
+}
+
 /** @throws BroomwagonError VALIDATION_FAILED */
 export function checkedSession(value: unknown, field: string): string {
   if (typeof value !== 'string') throw invalidField(field, 'must be a text');

@@ -20,10 +20,14 @@ export class SglangControl {
   ) {
     const modelInfo: Route = { answer: (exchange) => this.modelInfo(exchange) };
     const serverInfo: Route = { answer: (exchange) => this.serverInfo(exchange) };
+    const health: Route = { isPublic: true, answer: (exchange) => this.health(exchange) };
+    const healthGenerate: Route = { isPublic: true, answer: (exchange) => this.healthGenerate(exchange) };
     this.routes = {
       'POST /abort_request': { answer: (exchange) => this.abort(exchange) },
-      'GET /health': { isPublic: true, answer: (exchange) => this.health(exchange) },
-      'GET /health_generate': { isPublic: true, answer: (exchange) => this.healthGenerate(exchange) },
+      'GET /health': health,
+      'GET /liveness': health,
+      'GET /health_generate': healthGenerate,
+      'GET /readiness': healthGenerate,
       'GET /v1/loads': { answer: (exchange) => this.loads(exchange) },
       'GET /get_model_info': modelInfo,
       'GET /model_info': modelInfo,

@@ -3,12 +3,12 @@ import type { Position } from '../http/format';
 import { finishOf, usageOf } from './choice-fields';
 
 /** An answer of `/inference/v1/generate`, or a chunk of its stream, with the tokens after `from`. */
-export function tokenReplyOf(generation: Generation, from: Position): object {
+export function tokenReplyOf(generation: Generation, from: Position) {
   const { tokens, end, input } = generation;
   const { prompt_token_ids: _prompt, kv_transfer_params: transfer, ...fields } = generation.engineFields;
   const ids = tokens.idsFrom(from.tokens) ?? [];
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
-  const choice = {
+  const choice: Record<string, unknown> = {
     ...fields,
     index: 0,
     token_ids: ids,

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, invalidField } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
+import { AbortBroadcast } from '../generations/abort-broadcast';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
@@ -9,12 +10,17 @@ import { readCompletionRequest } from './completion-request';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
+const MAX_ABORTED_IDS = 4_096;
+/** The id of a request as the engine names it: with the route before it, and the prompt behind it. */
+const ENGINE_NAME = /^(?:chat)?cmpl-(.+?)(?:-0)?$/;
+
 /** The routes of vLLM: token ids in and out, completions, and the models of the pool. */
 @Injectable()
 export class VllmRoutes {
   readonly routes: Routes = {
     'POST /inference/v1/generate': { answer: (exchange) => this.generate(exchange) },
     'POST /v1/completions': { answer: (exchange) => this.complete(exchange) },
+    'POST /abort_requests': { answer: (exchange) => this.abort(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
   };
   private readonly startedAt = Math.floor(Date.now() / 1_000);
@@ -22,6 +28,7 @@ export class VllmRoutes {
   constructor(
     private readonly responder: GenerationResponder,
     private readonly controlPlane: ControlPlane,
+    private readonly aborts: AbortBroadcast,
   ) {}
 
   private generate(exchange: Exchange): Promise<void> {
@@ -32,6 +39,19 @@ export class VllmRoutes {
   private complete(exchange: Exchange): Promise<void> {
     const request = readCompletionRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
+  }
+
+  /** Aborts by id; an empty list means all. The answer does not show whether there were such requests. */
+  private abort({ response, caller, body }: Exchange): void {
+    const { request_ids: ids } = body;
+    if (!Array.isArray(ids) || ids.length > MAX_ABORTED_IDS || !ids.every((id) => typeof id === 'string')) {
+      throw invalidField('request_ids', `must be a list of at most ${MAX_ABORTED_IDS} texts`);
+    }
+    const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
+    if (ids.length === 0) this.aborts.abort({ all: true, tokenId });
+    const names = ids.flatMap((id: string) => [id, ...(ENGINE_NAME.exec(id)?.slice(1) ?? [])]);
+    for (const id of names) this.aborts.abort({ id, tokenId });
+    sendJson(response, 200, {});
   }
 
   private async models({ response }: Exchange): Promise<void> {

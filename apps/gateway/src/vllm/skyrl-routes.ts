@@ -1,0 +1,55 @@
+import { Injectable } from '@nestjs/common';
+import { ControlPlane } from '@broomwagon/generation';
+import { poolServers } from '../fleet/pool-servers';
+import { GenerationResponder } from '../http/generation-responder';
+import { checkedSession } from '../http/placement';
+import type { Exchange, Routes } from '../http/route';
+import { sendJson } from '../http/send-json';
+import { packedExperts } from './packed-experts';
+import { tokenReplyOf } from './token-reply';
+import { readTokenRequest } from './token-request';
+
+/** The routes that the router of SkyRL has beside those of vLLM, and those of ThunderAgent. */
+@Injectable()
+export class SkyRlRoutes {
+  readonly routes: Routes = {
+    'POST /skyrl/v1/generate': { answer: (exchange) => this.generate(exchange) },
+    'POST /finish_session': { answer: (exchange) => this.finish(exchange) },
+    'POST /programs/release': { answer: (exchange) => this.finish(exchange) },
+    'GET /servers': { answer: (exchange) => this.servers(exchange) },
+  };
+
+  constructor(
+    private readonly responder: GenerationResponder,
+    private readonly controlPlane: ControlPlane,
+  ) {}
+
+  /** As `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
+  private generate(exchange: Exchange): Promise<void> {
+    const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
+    return this.responder.respond(exchange, request, {
+      chunk: (generation, from) => {
+        const reply = tokenReplyOf(generation, from);
+        const choices = reply.choices.map((choice) => ({
+          ...choice,
+          routed_experts: packedExperts(choice.routed_experts),
+        }));
+        return { ...reply, choices };
+      },
+    });
+  }
+
+  /** Forgets a session, that of the query or the body: its next request may go to any server. */
+  private async finish({ request, response, caller, body }: Exchange): Promise<void> {
+    const { searchParams } = new URL(request.url!, 'http://gateway');
+    const named = searchParams.get('session_id') ?? body.session_id ?? caller.sessionId;
+    const sessionId = checkedSession(named, 'session_id');
+    const { finished } = await this.controlPlane.call('lb.finish-session', { sessionId });
+    sendJson(response, 200, { status: 'ok', finished });
+  }
+
+  private async servers({ response }: Exchange): Promise<void> {
+    const servers = await poolServers(this.controlPlane);
+    sendJson(response, 200, { servers: servers.map(({ endpoint }) => endpoint) });
+  }
+}
