@@ -44,10 +44,10 @@ it('/skyrl/v1/generate answers as /inference/v1/generate, with experts or null',
 });
 
 it.each([
-  ['/finish_session?session_id=a', '', {}],
-  ['/finish_session', { session_id: 'a' }, {}],
-  ['/sessions/a/finish_session', '', {}],
-  ['/programs/release', { program_id: 'a' }, {}],
+  ['/finish_session?session_id=a', ''],
+  ['/finish_session', { session_id: 'a' }],
+  ['/sessions/a/finish_session', ''],
+  ['/programs/release', { program_id: 'a' }],
 ])('%s forgets a session that body, header or program has named', async (path, body) => {
   const first = await gateway.post('/inference/v1/generate', tokens(2, { program_id: 'a' }));
   const again = await gateway.post('/inference/v1/generate', tokens(2), { 'x-session-id': 'a' });
