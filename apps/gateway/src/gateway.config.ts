@@ -21,6 +21,11 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @Env('KEEP_ALIVE_TIMEOUT_MS', 'how long an idle connection of a client stays open', { min: 0 })
   keepAliveTimeoutMs: number = 75_000;
 
+  @Env('SILENCE_MS', 'silence after which an answer begins with white space, and each further one; 0: never', {
+    min: 0,
+  })
+  silenceMs: number = 50_000;
+
   @Env('REJOIN_MS', 'how long a generation with an id of its client continues after the client has disconnected', {
     min: 0,
     max: 3_600_000,

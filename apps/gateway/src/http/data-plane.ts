@@ -20,6 +20,7 @@ import { takeProgram, textOf } from './placement';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
 import { errorBody, sendJson } from './send-json';
+import { isBegun } from './silence-keeper';
 
 /** `/sessions/{id}` before any path names the session. */
 const SESSION_PATH = /^\/sessions\/([^/]+)(\/.*)$/;
@@ -112,17 +113,19 @@ export class DataPlane {
   private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, route: Route): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');
-    if (response.headersSent || response.destroyed) {
+    if ((response.headersSent && !isBegun(response)) || response.destroyed) {
       response.destroy();
       return;
     }
     const status = httpStatusOf(error.code);
-    if (status === 429 || status === 503) {
-      response.setHeader('Retry-After', Math.ceil((error.retryAfterMs ?? RETRY_AFTER_MS) / 1_000));
+    if (!response.headersSent) {
+      if (status === 429 || status === 503) {
+        response.setHeader('Retry-After', Math.ceil((error.retryAfterMs ?? RETRY_AFTER_MS) / 1_000));
+      }
+      if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');
+      // What the client still sends of a body that was refused is not read.
+      if (!request.complete) response.setHeader('Connection', 'close');
     }
-    if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');
-    // What the client still sends of a body that was refused is not read.
-    if (!request.complete) response.setHeader('Connection', 'close');
     const body = route.errorBody?.(error) ?? errorBody(error);
     sendJson(response, status, { ...(route.hasErrorType && { type: 'error' }), error: body });
   }

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { invalidField } from '@broomwagon/contracts';
+import { GatewayConfig } from '../gateway.config';
 import type { Generation, GenerationInput } from '../generations/generation';
 import { GenerationRegistry } from '../generations/generation-registry';
 import { repeatIdentityOf } from '../generations/repeat-identity';
@@ -10,6 +11,7 @@ import { setHeaders, setRecorded } from './generation-headers';
 import { textOf } from './placement';
 import type { Exchange } from './route';
 import { sendJson } from './send-json';
+import { keepFromSilence } from './silence-keeper';
 import { StreamWriter } from './stream-writer';
 
 /** A request for one or more generations, as a dialect has read it. */
@@ -25,7 +27,10 @@ export interface GenerationRequest {
 /** Runs generations for requests, and writes them in the format of the dialect. */
 @Injectable()
 export class GenerationResponder {
-  constructor(private readonly generations: GenerationRegistry) {}
+  constructor(
+    private readonly generations: GenerationRegistry,
+    private readonly config: GatewayConfig,
+  ) {}
 
   /** @throws BroomwagonError the error that ended a generation, if nothing was sent */
   async respond(
@@ -54,7 +59,8 @@ export class GenerationResponder {
       generations.push(this.generations.open(choice, input));
     }
     if (stream) return new StreamWriter(generations, response, format).run();
-    await Promise.all(generations.map((generation) => succeeded(generation, response)));
+    const endSilence = keepFromSilence(response, this.config.silenceMs, () => setHeaders(generations[0]!, response));
+    await Promise.all(generations.map((generation) => succeeded(generation, response))).finally(endSilence);
     setHeaders(generations[0]!, response);
     setRecorded(generations, response);
     sendJson(response, 200, format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0));

@@ -1,10 +1,15 @@
 import type { ServerResponse } from 'node:http';
 import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
+import { isBegun } from './silence-keeper';
 
 /** Answers with JSON, if the connection is still there. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
-  if (response.destroyed || response.headersSent) return;
+  if (response.destroyed || (response.headersSent && !isBegun(response))) return;
   const bytes = Buffer.from(JSON.stringify(body));
+  if (isBegun(response)) {
+    response.end(bytes);
+    return;
+  }
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
 }
 

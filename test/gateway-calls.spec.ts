@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { CONTROL_CALLS } from '../apps/gateway/src/control/control-table';
+import { Gateway } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+let bench: ServiceBench;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 2);
+});
+afterAll(() => bench?.close());
+beforeEach(async () => {
+  await bench.begin();
+  gateway = await Gateway.start(bench.prefix, bench.pool);
+});
+afterEach(async () => {
+  await gateway.close();
+  await bench.end();
+});
+
+/** `METHOD /path` in the table of docs/gateway.md. */
+function callsInDocs(): string[] {
+  const page = readFileSync('docs/gateway.md', 'utf8');
+  const [, section = ''] = page.split('## Who calls what\n');
+  const table = section.split('\n## ')[0]!;
+  return [...new Set([...table.matchAll(/`((?:GET|POST|DELETE) \/[^`]*)`/g)].map(([, call]) => call!))];
+}
+
+it('has a route for each call that the documentation lists for trainers and agents', async () => {
+  const calls = callsInDocs();
+  expect(calls.length).toBeGreaterThan(60);
+  const missing: string[] = [];
+  for (const call of calls) {
+    const [method = '', path = ''] = call.split(' ');
+    const response = await fetch(`${gateway.url}${path.replace('{id}', 'x')}`, { method: 'PATCH' });
+    const methods = response.headers.get('allow')?.split(', ') ?? [];
+    if (response.status !== 405 || !methods.includes(method)) missing.push(call);
+  }
+  expect(missing).toEqual([]);
+});
+
+it('lists each call that steers engines', () => {
+  const calls = callsInDocs();
+  const unlisted = CONTROL_CALLS.filter(({ method, path }) => !calls.includes(`${method} ${path}`));
+  expect(unlisted).toEqual([]);
+});

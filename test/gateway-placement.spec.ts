@@ -1,0 +1,90 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { inject, startEngine } from '../lab/engine-simulator/src/test-engine';
+import { Gateway, post } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+const LONG = 150;
+const generate = (maxNewTokens: number) => ({
+  input_ids: [11, 12, 13],
+  sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
+});
+
+let bench: ServiceBench;
+let gateway: Gateway;
+let second: Awaited<ReturnType<typeof startEngine>>;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 8);
+});
+afterAll(() => bench?.close());
+beforeEach(async () => {
+  await bench.begin(() => 8_000, 2, 'sglang');
+  second = await startEngine('sglang', { speed: 20, lengths: { name: 'test', lengthOf: () => 8_000 } });
+  gateway = await Gateway.start(bench.prefix, bench.pool, { noServerDeadlineMs: 200 });
+});
+afterEach(async () => {
+  await gateway.close();
+  await second.close();
+  await bench.end();
+  expect(await bench.findings()).toEqual([]);
+});
+
+const registerSecond = (more: object = {}) =>
+  bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, dialect: 'sglang', ...more });
+const status = () => bench.client.call(bench.pool, 'lb.status', {});
+const leases = async () => (await bench.client.call(bench.pool, 'lb.leases', {})).leases;
+
+it('X-Broomwagon-Priority: the higher of two waiting requests is served first', async () => {
+  const patient = await Gateway.start(bench.prefix, bench.pool);
+  await bench.register({ dialect: 'sglang', maxInflight: 1 });
+  const first = patient.post('/generate', { ...generate(8_000), rid: 'first' });
+  await expect.poll(async () => (await leases()).length).toBe(1);
+  const low = patient.post('/generate', { ...generate(8_000), rid: 'low' }, { 'x-broomwagon-priority': '1' });
+  await expect.poll(async () => (await status()).waiters).toBe(1);
+  const high = patient.post('/generate', generate(3), { 'x-broomwagon-priority': '9' });
+  await expect.poll(async () => (await status()).waiters).toBe(2);
+  await patient.post('/abort_request', { rid: 'first' });
+  expect((await high).body.output_ids).toHaveLength(3);
+  await patient.post('/abort_request', { rid: 'low' });
+  await Promise.all([first, low]);
+  await patient.close();
+});
+
+it('X-Broomwagon-Job and -Group: the group of a lease, which two jobs do not share', async () => {
+  await bench.register({ dialect: 'sglang' });
+  const group = { 'x-broomwagon-group': 'g' };
+  const replies = [
+    gateway.post('/generate', generate(8_000), { ...group, 'x-broomwagon-job': 'a' }),
+    gateway.post('/generate', generate(8_000), { ...group, 'x-broomwagon-job': 'b' }),
+  ];
+  await expect.poll(async () => (await leases()).map(({ groupId }) => groupId).sort()).toEqual(['a/g', 'b/g']);
+  await gateway.post('/abort_request', { abort_all: true });
+  await Promise.all(replies);
+});
+
+it('the gates of weights: exact, at least, at most so many behind', async () => {
+  await bench.register({ dialect: 'sglang', weightVersion: 2 });
+  await registerSecond({ weightVersion: 3 });
+  const serverOf = async (name: string, value: string) =>
+    (await gateway.post('/generate', generate(2), { [name]: value })).headers['x-broomwagon-server'];
+  expect(await serverOf('x-broomwagon-weight-version', '2')).toBe('s1');
+  expect(await serverOf('x-broomwagon-weight-version', '3')).toBe('s2');
+  expect(await serverOf('x-broomwagon-min-weight-version', '3')).toBe('s2');
+  expect(await serverOf('x-broomwagon-max-weight-lag', '0')).toBe('s2');
+  const none = await gateway.post('/generate', generate(2), { 'x-broomwagon-weight-version': '9' });
+  expect([none.status, none.body.error.type, none.body.error.retryable]).toEqual([503, 'NO_SERVER_AVAILABLE', true]);
+  const wrong = await gateway.post('/generate', generate(2), { 'x-broomwagon-min-weight-version': 'x' });
+  expect([wrong.status, wrong.body.error.param]).toEqual([400, 'x-broomwagon-min-weight-version']);
+});
+
+it('a drain of the server: a running response is continued on another, with the tokens of an uncut one', async () => {
+  await bench.register({ dialect: 'sglang' });
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 6 });
+  const reply = gateway.post('/generate', generate(LONG));
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(6);
+  await registerSecond();
+  await bench.client.call(bench.pool, 'server.drain', { serverId: 's1', deadlineMs: 0 });
+  const { body, headers } = await reply;
+  expect(headers['x-broomwagon-server']).toBe('s2');
+  expect(body.output_ids).toEqual((await post(`${second.url}/generate`, generate(LONG))).body.output_ids);
+});
