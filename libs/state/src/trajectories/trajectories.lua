@@ -4,7 +4,7 @@
 -- turn continues it). `named:<identity>` is the latest turn of a request. `id` is a hash of the session.
 local Trajectories = {}
 
-Trajectories.MAX_TURNS = 1000
+Trajectories.MAX_TURNS = 256
 
 function Trajectories.touch(tx, id) redis.call('ZADD', tx.key.trajectories, Format.integer(tx.now), id) end
 
@@ -19,9 +19,15 @@ function Trajectories.count(tx, id) return tonumber(redis.call('HGET', tx.key:tr
 
 -- Removes a trajectory; its payloads are removed like all others that nothing names any more.
 function Trajectories.remove(tx, id)
+  local freed, now = {}, Format.integer(tx.now)
   for _, ref in ipairs(Trajectories.each(tx, id, 'ref', Trajectories.count(tx, id))) do
-    if ref then FreedPayloads.free(tx, ref) end
+    if ref then
+      freed[#freed + 1] = now
+      freed[#freed + 1] = ref
+    end
   end
+  -- As FreedPayloads.free, with one command for all.
+  if #freed > 0 then redis.call('ZADD', tx.key.freedPayloads, 'NX', unpack(freed)) end
   redis.call('ZREM', tx.key.trajectories, id)
   return redis.call('UNLINK', tx.key:trajectory(id)) == 1
 end
