@@ -130,8 +130,15 @@ it('a chat without a budget is generated to its end', async () => {
   const short = await startEngine('vllm', { speed: 20, lengths: { name: 'short', lengthOf } });
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
   await bench.register({ serverId: 's3', instanceId: 'i3', endpoint: short.url, model });
-  const { choices, usage } = await client.chat.completions.create({ model, messages, seed });
-  expect([choices[0]!.finish_reason, usage!.completion_tokens]).toEqual(['stop', 30]);
+  // The second one is continued.
+  for (const attempts of ['1', '2']) {
+    const { body, headers } = await gateway.post('/v1/chat/completions', { model, messages, seed });
+    const { choices, usage } = body as OpenAI.ChatCompletion;
+    expect([choices[0]!.finish_reason, usage!.completion_tokens]).toEqual(['stop', 30]);
+    expect(headers['x-broomwagon-attempts']).toBe(attempts);
+    await inject(short.url, { kind: 'close-mid-stream', afterTokens: 7 });
+  }
+  await inject(short.url, { kind: 'none' });
   await short.close();
 });
 

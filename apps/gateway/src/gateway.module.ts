@@ -21,6 +21,7 @@ import { ApiKeys } from './keys/api-keys';
 import { PayloadBytes } from './rounds/payload-bytes';
 import { ResultsStream } from './rounds/results-stream';
 import { MessagesRoutes } from './messages/messages-routes';
+import { ResponsesRoutes } from './responses/responses-routes';
 import { RoundsRoutes } from './rounds/rounds-routes';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
@@ -66,6 +67,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     PayloadBytes,
     ResultsStream,
     MessagesRoutes,
+    ResponsesRoutes,
     RoundsRoutes,
     SglangControl,
     SglangGenerate,

@@ -26,8 +26,8 @@ export interface GenerationRequest {
   prompt: Prompt;
   sampling?: SamplingParameters;
   /**
-   * Budget of the whole sample, tokens; what was made already counts against it. Infinity: until the context is full,
-   * which JSON writes as null, and engines read null so.
+   * Budget of the whole sample, tokens; what was made already counts against it. Infinity: until the context is full;
+   * JSON writes it as null.
    */
   maxTokens: number;
   made?: MadeTokens;

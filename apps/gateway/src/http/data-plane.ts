@@ -9,6 +9,7 @@ import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
 import { MessagesRoutes } from '../messages/messages-routes';
+import { ResponsesRoutes } from '../responses/responses-routes';
 import { RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
@@ -48,6 +49,7 @@ export class DataPlane {
     vllm: VllmRoutes,
     chat: ChatRoutes,
     messages: MessagesRoutes,
+    responses: ResponsesRoutes,
     tokenizer: TokenizerRoutes,
     fleet: FleetRoutes,
     steering: ControlRoutes,
@@ -58,7 +60,20 @@ export class DataPlane {
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
-    const dialects = [generate, control, vllm, chat, messages, tokenizer, fleet, steering, rounds, trajectories, skyrl];
+    const dialects = [
+      generate,
+      control,
+      vllm,
+      chat,
+      messages,
+      responses,
+      tokenizer,
+      fleet,
+      steering,
+      rounds,
+      trajectories,
+      skyrl,
+    ];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }

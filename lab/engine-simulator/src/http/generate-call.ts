@@ -29,6 +29,9 @@ export interface GenerateCall {
   continuousUsage: boolean;
 }
 
+/** Tokens of a completion without a budget. */
+const COMPLETION_TOKENS = 16;
+
 let idSequence = 0;
 
 function requestId(request: IncomingMessage, given: unknown): string {
@@ -51,7 +54,10 @@ export function readOpenAiCall(
     prompt: form === 'chat' ? chatPrompt(body) : completionPrompt(body.prompt, takesTokenIds),
     id: requestId(request, body.request_id ?? body.rid),
     stream: body.stream === true,
-    maxTokens: wholeNumber(body, 'max_completion_tokens', 1) ?? wholeNumber(body, 'max_tokens', 1),
+    maxTokens:
+      wholeNumber(body, 'max_completion_tokens', 1) ??
+      wholeNumber(body, 'max_tokens', 1) ??
+      (form === 'completion' ? COMPLETION_TOKENS : undefined),
     minTokens: wholeNumber(body, 'min_tokens', 0) ?? 0,
     seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,

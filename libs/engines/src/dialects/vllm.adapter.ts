@@ -101,12 +101,19 @@ export class VllmAdapter extends HttpEngineAdapter {
     return this.askTokenIds({ model: await this.model(), ...engineFields, ...prompt }, signal);
   }
 
+  /** Without a budget a completion of vLLM has 16 tokens, unlike a chat. */
+  private async budgetOf({ budget, prompt }: RunPlan): Promise<number> {
+    if (Number.isFinite(budget) || !('tokenIds' in prompt)) return budget;
+    const { maxModelTokens = Infinity } = await this.listModel();
+    return Math.max(1, maxModelTokens - prompt.tokenIds.length);
+  }
+
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
     const body = {
       ...wireSampling('vllm', request.sampling, plan.minTokens),
       model: await this.model(),
       request_id: request.engineRequestId,
-      max_tokens: plan.budget,
+      max_tokens: await this.budgetOf(plan),
       return_token_ids: true,
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
