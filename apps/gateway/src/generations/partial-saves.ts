@@ -97,9 +97,11 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 }
 
-/** Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. */
+/**
+ * Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. The parts of the
+ * message of a chat are not saved.
+ */
 function identityOf({ repeat, tokenId, input }: Generation): string | undefined {
-  return repeat === undefined || repeat.kind === 'session' || !input.isContinued
-    ? undefined
-    : `${tokenId}\n${repeat.key}`;
+  const isSaved = input.isContinued && input.prompt.messages === undefined;
+  return repeat === undefined || repeat.kind === 'session' || !isSaved ? undefined : `${tokenId}\n${repeat.key}`;
 }
