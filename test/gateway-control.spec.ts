@@ -89,14 +89,21 @@ describe('a call for all engines of SGLang', () => {
     expect(await controlsOf(second.url)).toEqual([]);
   });
 
-  it('needs the role operator, and engines of the dialect', async () => {
+  it('needs the role trainer, and engines of the dialect', async () => {
     const other = await gateway.post('/wake_up', {});
     expect([other.status, other.body.error.type]).toEqual([503, 'NO_SERVER_AVAILABLE']);
     const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
     const redis = connectRedis({ url: testRedisUrl() });
-    const { token } = await new CredentialStore(redis, bench.prefix).create({ name: 'a', role: 'client' });
-    const reply = await guarded.post('/pause_generation', {}, { authorization: `Bearer ${token}` });
-    expect([reply.status, reply.body.error.type, await isPoolPaused()]).toEqual([403, 'FORBIDDEN', false]);
+    const store = new CredentialStore(redis, bench.prefix);
+    const pauseAs = async (role: 'client' | 'trainer' | 'viewer' | 'operator') => {
+      const { token } = await store.create({ name: role, role });
+      const { status } = await guarded.post('/pause_generation', {}, { authorization: `Bearer ${token}` });
+      return [status, await isPoolPaused()];
+    };
+    expect(await pauseAs('client')).toEqual([403, false]);
+    expect(await pauseAs('viewer')).toEqual([403, false]);
+    expect(await pauseAs('trainer')).toEqual([200, true]);
+    expect(await pauseAs('operator')).toEqual([200, true]);
     await guarded.close();
     redis.disconnect();
   });

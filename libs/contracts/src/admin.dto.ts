@@ -9,8 +9,9 @@ import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
 /**
  * What a caller may do. `client`: generate through the gateway, nothing else. `trainer`: also call the operations of
- * trainers there. `viewer`: read in admin-api, nothing else. `operator`: do all this, and change what runs: servers,
- * requests, rounds, queues, pauses. `admin`: also change configuration and tokens, delete.
+ * trainers there, steer engines, add and remove them. `viewer`: read in admin-api, nothing else. `operator`: do all
+ * this, and change what runs: servers, requests, rounds, queues, pauses. `admin`: also change configuration and tokens,
+ * delete.
  */
 export type Role = (typeof ROLES)[number];
 

@@ -26,7 +26,7 @@ export class ControlRoutes {
     this.routes = Object.fromEntries(
       CONTROL_CALLS.map((call) => [
         `${call.method} ${call.path}`,
-        { role: 'operator' as const, answer: (exchange: Exchange) => this.answer(call, exchange) },
+        { role: 'trainer' as const, answer: (exchange: Exchange) => this.answer(call, exchange) },
       ]),
     );
   }

@@ -30,7 +30,7 @@ interface Worker {
 }
 
 /**
- * The routes by which trainers add engines to a router, and read its list of engines. Changes need the role operator:
+ * The routes by which trainers add engines to a router, and read its list of engines. Changes need the role trainer:
  * requests are sent to any address that is added.
  */
 @Injectable()
@@ -45,11 +45,11 @@ export class FleetRoutes {
     this.access = new EngineAccess(config.engineAllowList);
     this.routes = {
       'GET /workers': { answer: (exchange) => this.list(exchange) },
-      'POST /workers': { role: 'operator', answer: (exchange) => this.create(exchange) },
-      'DELETE /workers/{id}': { role: 'operator', answer: (exchange) => this.delete(exchange) },
+      'POST /workers': { role: 'trainer', answer: (exchange) => this.create(exchange) },
+      'DELETE /workers/{id}': { role: 'trainer', answer: (exchange) => this.delete(exchange) },
       'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
-      'POST /add_worker': { role: 'operator', answer: (exchange) => this.add(exchange) },
-      'POST /remove_worker': { role: 'operator', answer: (exchange) => this.removeByUrl(exchange) },
+      'POST /add_worker': { role: 'trainer', answer: (exchange) => this.add(exchange) },
+      'POST /remove_worker': { role: 'trainer', answer: (exchange) => this.removeByUrl(exchange) },
     };
   }
 
