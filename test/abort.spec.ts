@@ -7,8 +7,8 @@ import {
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { engineRequestId } from '@broomwagon/engines';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../libs/platform/src/failpoint';
 import { inject } from '../lab/engine-simulator/src/test-engine';
 import { liveRows, ServiceBench } from './system/service-bench';
 

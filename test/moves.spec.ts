@@ -1,6 +1,6 @@
 import { requestIdOf, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../libs/platform/src/failpoint';
 import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { SEED, trueTokens } from './system/data-set';
 import { ServiceBench } from './system/service-bench';

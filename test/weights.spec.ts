@@ -1,7 +1,7 @@
 import { type BeginWeightsRequest, type WeightSync } from '@broomwagon/contracts';
 import { attemptNumber } from '@broomwagon/testing';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../libs/platform/src/failpoint';
 import { liveRows, ServiceBench } from './system/service-bench';
 
 let bench: ServiceBench;

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import type { Role, Route } from '@broomwagon/contracts';
 import { API_ROOT, fieldsOfPath } from '@broomwagon/contracts';
-import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import type { RunningService } from '@broomwagon/platform';
 import { hashOfToken } from '@broomwagon/state';
 import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import addFormats from 'ajv-formats';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020';
+import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { AdminApiConfig } from '../../apps/admin-api/src/admin-api.config';
 import { AdminApiModule } from '../../apps/admin-api/src/admin-api.module';
 import { httpServer } from '../../apps/admin-api/src/http/http-server';

@@ -1,7 +1,8 @@
 import { request, type ClientRequest, type IncomingMessage } from 'node:http';
-import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import type { RunningService } from '@broomwagon/platform';
 import { testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
+import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import { GatewayModule } from '../../apps/gateway/src/gateway.module';
 import { gatewayHttp } from '../../apps/gateway/src/http/data-plane';

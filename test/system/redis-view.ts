@@ -1,4 +1,5 @@
-import { connectRedis, keysBelow, type RedisClient } from '@broomwagon/state';
+import { connectRedis, type RedisClient } from '@broomwagon/state';
+import { keysBelow } from '../../libs/state/src/audit/key-scan';
 
 /** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
 const BOUNDED_RING = /:decisions(:full)?$/;

@@ -7,10 +7,11 @@ import {
   type TailPolicy,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
-import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import type { RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
+import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { type SimulatorState, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
 import { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';

@@ -1,7 +1,7 @@
 import { subjectOf } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import * as fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, it } from 'vitest';
+import { setFailpoints } from '../../../libs/platform/src/failpoint';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
 
 let lb: LoadBalancers;

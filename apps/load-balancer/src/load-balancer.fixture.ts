@@ -1,8 +1,9 @@
 import { type Epoch, type OperationName, type ReplyOf, type RequestOf, subjectOf } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
-import { bootstrapService, loadConfig, type RunningService } from '@broomwagon/platform';
+import { loadConfig, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { bootstrapService } from '../../../libs/platform/src/service/bootstrap';
 import { TestEngine } from './engine.fixture';
 import { LoadBalancerConfig } from './load-balancer.config';
 import { LoadBalancerModule } from './load-balancer.module';

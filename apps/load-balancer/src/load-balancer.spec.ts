@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OperationName } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../../../libs/platform/src/failpoint';
 import { TestEngine } from './engine.fixture';
 import { openLoadBalancers, type LoadBalancers } from './load-balancer.fixture';
 

@@ -17,9 +17,11 @@ import {
   type TailPolicy,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type RequestOptions } from '@broomwagon/messaging';
-import { bootstrapService, type RunningService } from '@broomwagon/platform';
-import { connectRedis, formatPayloadRef, FunctionRunner, RoundStore, WorkerStore } from '@broomwagon/state';
+import type { RunningService } from '@broomwagon/platform';
+import { connectRedis, FunctionRunner, RoundStore, WorkerStore } from '@broomwagon/state';
 import { flushPrefix, readToEnd, testNatsUrl, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { bootstrapService } from '../../../libs/platform/src/service/bootstrap';
+import { formatPayloadRef } from '../../../libs/state/src/payload/payload-ref';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
 

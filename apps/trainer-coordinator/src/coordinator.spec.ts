@@ -5,9 +5,9 @@ import {
   type TailPolicy,
   workerCommandSubject,
 } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import { waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../../../libs/platform/src/failpoint';
 import { CoordinatorFixture, groups, openRequest } from './coordinator.fixture';
 
 const RESUME: TailPolicy = { name: 'resume', overProvision: 2 };

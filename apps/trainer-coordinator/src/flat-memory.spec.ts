@@ -1,6 +1,6 @@
 import type { Epoch, TailPolicy } from '@broomwagon/contracts';
-import { keysBelow } from '@broomwagon/state';
 import { expect, it } from 'vitest';
+import { keysBelow } from '../../../libs/state/src/audit/key-scan';
 import { CoordinatorFixture, groups } from './coordinator.fixture';
 
 it('Redis holds as many keys and as much memory after 200 rounds as after 20', async () => {

@@ -1,6 +1,7 @@
 import type { SyncWorkerReply } from '@broomwagon/contracts';
-import { Heartbeat, HeldLeases, WorkerSession } from '@broomwagon/generation';
+import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
+import { Heartbeat } from '../../../libs/generation/src/holder/heartbeat';
 import { AttemptRegistry } from './attempts/attempt-registry';
 import { errorOf, WORKER, workerBench } from './worker.fixture';
 

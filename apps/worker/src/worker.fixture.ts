@@ -10,10 +10,12 @@ import {
   type RequestOf,
 } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
-import { ControlPlane, EngineAdapters, PoolPause } from '@broomwagon/generation';
+import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { TypedClient, withRetry, type RetryOptions } from '@broomwagon/messaging';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
-import { formatPayloadRef, parsePayloadRef, PayloadStore, type PayloadName } from '@broomwagon/state';
+import { PayloadStore, type PayloadName } from '@broomwagon/state';
+import { PoolPause } from '../../../libs/generation/src/engine/pool-pause';
+import { formatPayloadRef, parsePayloadRef } from '../../../libs/state/src/payload/payload-ref';
 import { WorkerConfig } from './worker.config';
 import { WorkerModule } from './worker.module';
 

@@ -10,10 +10,11 @@ import {
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
-import { bootstrapService, type RunningService } from '@broomwagon/platform';
+import type { RunningService } from '@broomwagon/platform';
 import { openPayloadStore, type PayloadStore } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { bootstrapService } from '../../../libs/platform/src/service/bootstrap';
 import { StubEngine, type EngineStream } from './stub-engine.fixture';
 import { WorkerConfig } from './worker.config';
 import { WorkerModule } from './worker.module';

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import {
   connectRedis,
   FunctionRunner,
-  LeaseBounds,
   LeaseStore,
   ServerStore,
   WorkerStore,
   type RedisClient,
 } from '@broomwagon/state';
 import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
+import { LeaseBounds } from '../../../libs/state/src/leases/lease.store';
 import { Child } from './child';
 import { fillPool, LONG_MS } from './fill-pool';
 import type { BenchWorker, Job, JobResult } from './generator/jobs';

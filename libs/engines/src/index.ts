@@ -6,5 +6,5 @@ export { registrationOf, serverIdOf } from './engine-server';
 export { engineRequestId } from './engine-request-id';
 export { withoutQuote } from './http/engine-http';
 export { callSignal, type CallSignal } from './http/deadline';
-export { planAttempt, type AttemptPlan } from './resume';
+export type { AttemptPlan } from './resume';
 export { sampleSeed, type SeededSample } from './sample-seed';

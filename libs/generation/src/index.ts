@@ -1,11 +1,9 @@
 export { EngineAdapters } from './engine/engine-adapters';
-export { PoolPause } from './engine/pool-pause';
 export { pauseAfterFailure, releaseOutcomeOf, runOnEngine, type Generated } from './engine/run-on-engine';
 export { TokenCollector, type MadeSegment } from './engine/token-collector';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
-export { Heartbeat } from './holder/heartbeat';
-export { HolderConfig, withLeases } from './holder/holder.config';
+export { withLeases } from './holder/holder.config';
 export { HolderLifecycle } from './holder/holder-lifecycle';
 export { holderProviders } from './holder/holder-providers';
 export { isExpiredEpoch, WorkerSession } from './holder/worker-session';

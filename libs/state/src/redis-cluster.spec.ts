@@ -1,6 +1,6 @@
 import { RedisCluster, testPool } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { keysBelow } from './audit';
+import { keysBelow } from './audit/key-scan';
 import { PoolStore } from './pools';
 import { ServerStore } from './servers/server.store';
 import { WorkerStore } from './workers/worker.store';

@@ -20,7 +20,7 @@ import { LedgerStore, PromptMemoryStore } from './ledger';
 import { type CallMetrics, FunctionRunner, theLibrary } from './library/function-runner';
 import { LibraryUpkeep } from './library/library-upkeep';
 import { ReplicaMarks, SCHEMA_VERSION } from './library/schema-version';
-import { LeaseBounds, LeaseStore } from './leases';
+import { LeaseBounds, LeaseStore } from './leases/lease.store';
 import { LongtailStore } from './longtail/longtail.store';
 import { MoveStore } from './moves/move.store';
 import { connectRedis, type RedisConnectionOptions } from './redis';

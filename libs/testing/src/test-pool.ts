@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { connectRedis, keysBelow } from '@broomwagon/state';
+import { connectRedis } from '@broomwagon/state';
+import { keysBelow } from '../../state/src/audit/key-scan';
 import { SERVER_KINDS, type ServerKind } from './provision/server-kind';
 
 /** Names that no other test uses, so that all can share one NATS and one Redis. */

@@ -1,6 +1,6 @@
 import type { OperationName } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from '../load-balancer.fixture';
 
 let lb: LoadBalancers;

@@ -8,8 +8,8 @@ import {
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { attemptNumber } from '@broomwagon/testing';
-import { setFailpoints } from '@broomwagon/platform';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };

@@ -1,7 +1,7 @@
 import { type Claim, type Epoch, isBroomwagonError, type TailPolicy } from '@broomwagon/contracts';
-import { setFailpoints } from '@broomwagon/platform';
 import { attemptNumber, waitUntil } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { CoordinatorFixture, type FixtureWorker, groups } from '../coordinator.fixture';
 
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { BroomwagonError, type Prompt } from '@broomwagon/contracts';
 import { sampleSeed } from '@broomwagon/engines';
-import { setFailpoints } from '@broomwagon/platform';
+import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { errorOf, LEASE, WORKER } from '../worker.fixture';
 import { identity, startAttempt } from './attempt.fixture';
 import { AttemptRegistry } from './attempt-registry';

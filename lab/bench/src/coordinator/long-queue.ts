@@ -1,7 +1,8 @@
 import type { Claim, Epoch, RoundPlan, Segment, TailPolicy } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
-import { formatPayloadRef, type RedisClient } from '@broomwagon/state';
+import type { RedisClient } from '@broomwagon/state';
+import { formatPayloadRef } from '../../../../libs/state/src/payload/payload-ref';
 import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';

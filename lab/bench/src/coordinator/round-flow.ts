@@ -1,7 +1,7 @@
 import { type Claim, type Epoch, subjectOf } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import { readToEnd } from '@broomwagon/testing';
-import { formatPayloadRef } from '@broomwagon/state';
+import { formatPayloadRef } from '../../../../libs/state/src/payload/payload-ref';
 import type { JobResult } from '../generator/jobs';
 import type { BenchWorker } from '../generator/jobs';
 import type { Stage } from '../stage';

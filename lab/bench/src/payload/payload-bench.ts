@@ -1,7 +1,6 @@
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { roundTerms } from '@broomwagon/policies';
 import {
-  formatPayloadRef,
   openPayloadStore,
   RequestStore,
   RoundStore,
@@ -11,6 +10,7 @@ import {
   type PayloadStore,
 } from '@broomwagon/state';
 import type { Claim, Segment } from '@broomwagon/contracts';
+import { formatPayloadRef } from '../../../../libs/state/src/payload/payload-ref';
 import { median, medianRatio, significant } from '../arithmetic';
 import { Progress } from '../progress';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';

@@ -5,12 +5,12 @@ import {
   openPayloadStore,
   PoolAudit,
   PoolDirectory,
-  primariesOf,
   type RedisClient,
   RequestStore,
   RoundStore,
-  transition,
 } from '@broomwagon/state';
+import { transition } from '../../../../libs/state/src/library/function-runner';
+import { primariesOf } from '../../../../libs/state/src/redis-cluster';
 import { KEY_PREFIX, type PoolState } from '../stage';
 import { MoveCases } from './move-cases';
 import { RoundCases } from './round-cases';

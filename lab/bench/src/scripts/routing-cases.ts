@@ -1,17 +1,17 @@
 import { LIMITS, MAX_LABELS } from '@broomwagon/contracts';
 import {
   InspectionStore,
-  LeaseBounds,
   LeaseStore,
   PoolStore,
   ServerStore,
   SessionStore,
-  transition,
   WaiterStore,
   WeightStore,
   WorkerStore,
   type AcquireEntry,
 } from '@broomwagon/state';
+import { LeaseBounds } from '../../../../libs/state/src/leases/lease.store';
+import { transition } from '../../../../libs/state/src/library/function-runner';
 import type { BenchWorker } from '../generator/jobs';
 import type { PoolState } from '../stage';
 import type { TimedRunner } from './timed-runner';

@@ -1,6 +1,7 @@
-import { connectRedis, theLibrary } from '@broomwagon/state';
+import { connectRedis } from '@broomwagon/state';
 import { flushPrefix, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, expect, it } from 'vitest';
+import { theLibrary } from '../../../../libs/state/src/library/function-runner';
 import { KEY_PREFIX, PoolState } from '../stage';
 import { timeAllScripts } from './all-cases';
 import { SMALL_SCRIPTS } from './small-scripts';

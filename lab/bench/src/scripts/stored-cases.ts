@@ -1,5 +1,6 @@
 import { LIMITS } from '@broomwagon/contracts';
-import { JobStore, PromptMemoryStore, promptHash, RemovalStore, transition, type RedisClient } from '@broomwagon/state';
+import { JobStore, PromptMemoryStore, promptHash, RemovalStore, type RedisClient } from '@broomwagon/state';
+import { transition } from '../../../../libs/state/src/library/function-runner';
 import { KEY_PREFIX } from '../stage';
 import { TimedRunner } from './timed-runner';
 

@@ -1,5 +1,4 @@
-export * from './kaplan-meier';
-export * from './ledger-alarms';
+export { ledgerAlarms } from './ledger-alarms';
 export * from './ledger-counters';
 export * from './ledger-summary';
 export { lengthBin } from './length-bins';

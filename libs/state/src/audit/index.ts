@@ -1,4 +1,3 @@
-export * from './findings';
-export { keysBelow } from './key-scan';
+export type { Finding } from './findings';
 export * from './pool-audit';
 export type { RoutingCounts } from './routing-audit';

@@ -3,7 +3,7 @@ import { roundTerms } from '@broomwagon/policies';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { SnapshotStore } from '../snapshots/snapshot.store';
-import { RedisPayloadStore } from '../payload';
+import { RedisPayloadStore } from '../payload/redis-payload-store';
 import { connectRedis } from '../redis';
 import { RequestStore } from '../requests/request.store';
 import { RoundStore } from '../rounds';

@@ -1,2 +1,2 @@
-export * from './grants';
-export * from './lease.store';
+export { decisionOf, leaseGrantOf, leaseIdOf, parseLeaseId, refusalOf, type ServerTable } from './grants';
+export { type AcquireEntry, type AcquireResult, LeaseStore, type ReleaseEntry } from './lease.store';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { keysBelow } from '../audit';
+import { keysBelow } from '../audit/key-scan';
 import { openTestStore } from '../routing/routing-store.fixture';
 
 let test: ReturnType<typeof openTestStore>;

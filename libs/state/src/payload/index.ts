@@ -1,6 +1,4 @@
-export * from './file-payload-store';
-export * from './open-payload-store';
-export * from './payload-ref';
+export { openPayloadStore } from './open-payload-store';
+export type { PayloadName } from './payload-ref';
 export * from './payload.module';
-export * from './payload-store';
-export * from './redis-payload-store';
+export { PayloadStore } from './payload-store';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keysBelow } from '../audit';
+import { keysBelow } from '../audit/key-scan';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
 let test: TestStore;

@@ -1,6 +1,6 @@
 import { turnAfter } from '@broomwagon/models';
-import { clockwise } from '@broomwagon/policies';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { clockwise } from '../../../policies/src/routing/policies/consistent-hash';
 import { openTestStore, openTestWorker, type TestStore } from './routing-store.fixture';
 
 let test: TestStore;

@@ -2,7 +2,8 @@ import type { Epoch } from '@broomwagon/contracts';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTestStore, type TestStore } from './routing-store.fixture';
 import type { ServerStore } from '../servers/server.store';
-import type { AcquireEntry, Granted } from '../leases';
+import type { Granted } from '../leases/grants';
+import type { AcquireEntry } from '../leases/lease.store';
 
 let test: TestStore;
 let servers: ServerStore;
