@@ -1,0 +1,75 @@
+import { loadConfig } from '@broomwagon/platform';
+import { connectRedis, CredentialStore } from '@broomwagon/state';
+import { testRedisUrl } from '@broomwagon/testing';
+import { describe, expect, it } from 'vitest';
+import { GatewayConfig } from '../apps/gateway/src/gateway.config';
+import { Gateway } from './system/gateway';
+import { generate, useGateway } from './system/gateway-bench';
+
+const system = useGateway(2);
+
+describe('keys', () => {
+  it('may have limits, of generations at the same time and of requests in a minute', async () => {
+    const redis = connectRedis({ url: testRedisUrl() });
+    const store = new CredentialStore(redis, system.bench.prefix);
+    const guarded = await Gateway.start(system.bench.prefix, system.bench.pool, { apiKeys: 'on' });
+    const keyOf = async (limits: { maxGenerations?: number; maxPerMinute?: number }) => {
+      const { token } = await store.create({ name: 'a', role: 'client', ...limits });
+      return { authorization: `Bearer ${token}` };
+    };
+    const narrow = await keyOf({ maxGenerations: 1 });
+    const running = guarded.post('/generate', generate(8_000), narrow);
+    await system.hasTokens();
+    const second = await guarded.post('/generate', generate(1), narrow);
+    expect([second.status, second.body.error.type, second.headers['retry-after']]).toEqual([429, 'RATE_LIMITED', '1']);
+    expect((await guarded.post('/generate', generate(1), await keyOf({}))).status).toBe(200);
+    await guarded.post('/abort_request', { abort_all: true }, narrow);
+    await running;
+    expect((await guarded.post('/generate', generate(1), narrow)).status).toBe(200);
+    const rare = await keyOf({ maxPerMinute: 2 });
+    const replies = [];
+    for (let request = 0; request < 3; request++) replies.push(await guarded.get('/v1/models', rare));
+    expect(replies.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(Number(replies[2]!.headers['retry-after'])).toBeGreaterThan(1);
+    await guarded.close();
+    redis.disconnect();
+  });
+
+  it('are needed outside loopback, and are tokens of the role client with this pool', async () => {
+    const env = { API_KEYS: 'off', HTTP_HOST: '0.0.0.0' };
+    expect(() => loadConfig(GatewayConfig, { env })).toThrow(/API_KEYS: can be off only if/);
+    const redis = connectRedis({ url: testRedisUrl() });
+    const store = new CredentialStore(redis, system.bench.prefix);
+    const guarded = await Gateway.start(system.bench.prefix, system.bench.pool, { apiKeys: 'on' });
+    const statusOf = async (token: string | undefined, path = '/generate') => {
+      const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+      return (await guarded.post(path, generate(1), headers)).status;
+    };
+    const client = await store.create({ name: 'a', role: 'client', pools: [system.bench.pool] });
+    const elsewhere = await store.create({ name: 'b', role: 'client', pools: ['another'] });
+    const viewer = await store.create({ name: 'c', role: 'viewer' });
+    expect(await statusOf(undefined)).toBe(401);
+    expect(await statusOf('bw_0000000000000000_wrong')).toBe(401);
+    expect(await statusOf(elsewhere.token)).toBe(403);
+    expect(await statusOf(viewer.token)).toBe(403);
+    expect(await statusOf(client.token)).toBe(200);
+    expect(await statusOf(`${client.token}.session`)).toBe(200);
+    expect(await statusOf(undefined, '/abort_request')).toBe(401);
+    expect((await guarded.get('/health')).status).toBe(200);
+    const { sessions } = await system.bench.client.call(system.bench.pool, 'lb.status', {});
+    expect(sessions).toBe(1);
+
+    const running = guarded.post('/generate', generate(8_000, { rid: 'r' }), {
+      authorization: `Bearer ${client.token}`,
+    });
+    await system.hasTokens();
+    const others = await store.create({ name: 'd', role: 'client' });
+    await guarded.post('/abort_request', { abort_all: true }, { authorization: `Bearer ${others.token}` });
+    expect((await system.leases()).leases).toBe(1);
+    const operator = await store.create({ name: 'e', role: 'operator' });
+    await guarded.post('/abort_request', { abort_all: true }, { authorization: `Bearer ${operator.token}` });
+    expect((await running).body.meta_info.finish_reason.type).toBe('abort');
+    await guarded.close();
+    redis.disconnect();
+  });
+});

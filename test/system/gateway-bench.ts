@@ -1,0 +1,93 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { inEngine, inject, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
+import { Gateway, post, type Reply } from './gateway';
+import { ServiceBench } from './service-bench';
+
+export const PROMPT = [11, 12, 13];
+/** Some seconds on the first engine; the second is much faster. */
+export const LONG = 150;
+
+/** A body with a seed, so that every engine generates the same tokens. */
+export const generate = (maxNewTokens: number, more: object = {}) => ({
+  input_ids: PROMPT,
+  sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
+  return_logprob: true,
+  ...more,
+});
+
+/** A gateway in front of a slow engine of SGLang, and a second engine that is not registered, for each test. */
+export class GatewayBench {
+  bench!: ServiceBench;
+  gateway!: Gateway;
+  second!: Awaited<ReturnType<typeof startEngine>>;
+
+  async begin(): Promise<void> {
+    await this.bench.begin(() => 8_000, 1, 'sglang');
+    this.second = await startEngine('sglang', { speed: 20, lengths: { name: 'test', lengthOf: () => 8_000 } });
+    await this.bench.register({ dialect: 'sglang' });
+    this.gateway = await Gateway.start(this.bench.prefix, this.bench.pool);
+  }
+
+  async end(): Promise<void> {
+    await this.gateway.close();
+    await this.second.close();
+    await expect.poll(() => this.leases()).toEqual({ leases: 0, waiters: 0 });
+    await this.bench.engine.close();
+    expect(await this.bench.findings()).toEqual([]);
+  }
+
+  readonly registerSecond = (more: object = {}): Promise<void> =>
+    this.bench.register({ serverId: 's2', instanceId: 'i2', endpoint: this.second.url, dialect: 'sglang', ...more });
+
+  /** What an engine answers that is not cut. */
+  readonly uncut = (maxNewTokens: number): Promise<Reply> =>
+    post(`${this.second.url}/generate`, generate(maxNewTokens));
+
+  readonly leases = async (): Promise<{ leases: number; waiters: number }> => {
+    const { leases, waiters } = await this.bench.client.call(this.bench.pool, 'lb.status', {});
+    return { leases, waiters };
+  };
+
+  /** Waits until a request on the first engine has some tokens. */
+  readonly hasTokens = (): Promise<void> =>
+    expect
+      .poll(async () => Math.max(0, ...(await stateOf(this.bench.engine.url)).table.map((row) => row.made)))
+      .toBeGreaterThan(5);
+
+  /** Begins a generation that the first engine stops sending in the middle. */
+  readonly stalled = async (more: object = {}): Promise<{ reply: Promise<Reply> }> => {
+    await inject(this.bench.engine.url, { kind: 'stall', afterTokens: 6 });
+    const reply = this.gateway.post('/generate', generate(LONG, more));
+    await expect.poll(() => this.metric('tokens_generated_total')).toBe(6);
+    return { reply };
+  };
+
+  readonly metric = (name: string): Promise<number> => this.gateway.metric(name);
+
+  readonly isIdle = (url: string): Promise<void> => expect.poll(() => inEngine(url)).toBe(0);
+}
+
+/** Begins and ends a bench with each test of the file. @param tests that may begin */
+export function useGateway(tests: number): GatewayBench {
+  const system = new GatewayBench();
+  beforeAll(async () => {
+    system.bench = await ServiceBench.open({}, tests);
+  });
+  afterAll(() => system.bench?.close());
+  beforeEach(() => system.begin());
+  afterEach(() => system.end());
+  return system;
+}
+
+export function expectSame(reply: Reply, whole: Reply): void {
+  expect(reply.status).toBe(200);
+  const [a, b] = [reply.body, whole.body];
+  expect(a.output_ids).toEqual(b.output_ids);
+  expect(a.text).toBe(b.text);
+  expect(a.meta_info.output_token_logprobs.map(([logprob]: [number]) => logprob)).toEqual(
+    b.meta_info.output_token_logprobs.map(([logprob]: [number]) => logprob),
+  );
+  const { prompt_tokens: prompt, completion_tokens: completion, finish_reason: reason } = a.meta_info;
+  expect([prompt, completion]).toEqual([b.meta_info.prompt_tokens, b.meta_info.completion_tokens]);
+  expect(reason).toEqual(b.meta_info.finish_reason);
+}
