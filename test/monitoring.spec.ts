@@ -17,9 +17,11 @@ const LABELS = new Set(
     'alarm',
     'app',
     'bound',
+    'cause',
     'check',
     'code',
     'commit',
+    'identity',
     'kind',
     'method',
     'of',
@@ -66,7 +68,8 @@ describe('metrics, dashboards and alerts', () => {
   beforeAll(async () => {
     system = await TestSystem.start({ balancers: 2 });
     await system.startApp('admin-api', 'admin-api-1');
-    const names = ['load-balancer-1', 'trainer-coordinator-1', 'worker-1', 'admin-api-1'];
+    await system.startApp('gateway', 'gateway-1', { API_KEYS: 'off' });
+    const names = ['load-balancer-1', 'trainer-coordinator-1', 'worker-1', 'admin-api-1', 'gateway-1'];
     for (const name of names) pages.set(name, await system.metrics(name));
   });
   afterAll(() => system.stop());
