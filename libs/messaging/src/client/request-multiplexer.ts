@@ -45,6 +45,8 @@ const REPEAT = '-r';
 export class RequestMultiplexer {
   private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
+  /** Tokens of requests that are sent at the end of this turn of the event loop. */
+  private readonly unsent: string[] = [];
   private readonly live = new LiveReplicas();
   private sequence = 0;
   private readonly repeated = { answering: 0, parking: 0 };
@@ -80,13 +82,6 @@ export class RequestMultiplexer {
         return;
       }
       const token = (this.sequence++).toString(36);
-      try {
-        this.subscribe();
-        this.send(sending.subject, sending, token);
-      } catch (error) {
-        reject(sendFailure(sending.subject, error));
-        return;
-      }
       if (this.pending.size === 0) this.seenAtMs = sentAtMs;
       this.parking += sending.mayPark ? 1 : 0;
       this.pending.set(token, {
@@ -99,6 +94,7 @@ export class RequestMultiplexer {
         repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
         repeats: 0,
       });
+      this.sendLater(token);
       this.timer ??= setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
     });
   }
@@ -110,6 +106,24 @@ export class RequestMultiplexer {
       pending.reject(error);
     }
     this.stopTimer();
+  }
+
+  /** Sends all requests of one turn of the event loop by one write: a write costs more than the rest of a request. */
+  private sendLater(token: string): void {
+    if (this.unsent.push(token) > 1) return;
+    setImmediate(() => {
+      for (const one of this.unsent.splice(0)) {
+        const pending = this.pending.get(one);
+        if (pending === undefined) continue;
+        try {
+          this.subscribe();
+          this.send(pending.subject, pending, one);
+        } catch (error) {
+          this.forget(one, pending);
+          pending.reject(sendFailure(pending.subject, error));
+        }
+      }
+    });
   }
 
   private send(subject: string, { body, headers }: Sending, token: string): void {
