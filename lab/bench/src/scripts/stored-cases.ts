@@ -1,5 +1,13 @@
 import { LIMITS } from '@broomwagon/contracts';
-import { JobStore, PromptMemoryStore, promptHash, RemovalStore, type RedisClient } from '@broomwagon/state';
+import {
+  JobStore,
+  PromptMemoryStore,
+  promptHash,
+  RemovalStore,
+  type RedisClient,
+  trajectoryIdOf,
+  TrajectoryStore,
+} from '@broomwagon/state';
 import { transition } from '../../../../libs/state/src/library/function-runner';
 import { KEY_PREFIX } from '../stage';
 import { TimedRunner } from './timed-runner';
@@ -7,9 +15,11 @@ import { TimedRunner } from './timed-runner';
 const PAGE: number = LIMITS.page;
 const FULL_PAGE = `pages of ${PAGE}`;
 const QUOTA_BYTES = 1e12;
+/** As many as a session may have (`trajectories/trajectories.lua`). */
+const TURNS = 256;
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** Payloads, prompts and what waits for its removal: pages of as many as one script may touch. */
+/** Payloads, prompts, trajectories and what waits for its removal: as many as one script may touch. */
 export class StoredCases {
   private readonly payloads: TimedRunner;
   private repeat = 0;
@@ -31,6 +41,7 @@ export class StoredCases {
       const room = { job: 'job', usedBytes: 1, quotaBytes: 2, bytesPerToken: 1, isRefused: false };
       await new JobStore(this.runner).payloadRoom(this.pool, room);
     });
+    await this.runner.measure(`sessions of ${TURNS} turns`, () => this.trajectories());
   }
 
   /** As RedisPayloadStore does it. */
@@ -74,5 +85,34 @@ export class StoredCases {
       if (due.length > 0) await removals.removed(this.pool, { refs: due });
       isDone = unweighed.length + due.length === 0;
     }
+  }
+
+  /** One session is deleted with all its turns, another expires. */
+  private async trajectories(): Promise<void> {
+    const store = new TrajectoryStore(this.runner);
+    const ids = ['deleted', 'expired'].map((name) => trajectoryIdOf(`${name} ${this.repeat}`));
+    for (const id of ids) {
+      const about = JSON.stringify({ sessionId: id, tokenId: 't', job: 'job', createdAtMs: 1 });
+      await store.open(this.pool, { id, about });
+      for (const index of range(TURNS)) {
+        const generation = `${index}`;
+        const begun = await store.begin(this.pool, {
+          id,
+          tokenId: 't',
+          identity: generation,
+          generation,
+          hasOwnId: false,
+        });
+        const turn = { id, turn: begun.turn!, generation };
+        await store.miss(this.pool, { ...turn, error: 'UNAVAILABLE' });
+        const ref = `redis~${this.pool}~job~trajectory~${id}~${index}`;
+        const record = JSON.stringify({ turn: begun.turn, ref, weights: 'x'.repeat(1_000) });
+        await store.record(this.pool, { ...turn, ref, record, sequence: `1|${'d'.repeat(64)}|${generation}` });
+      }
+      await store.sequences(this.pool, { id });
+      await store.read(this.pool, { id });
+    }
+    await store.delete(this.pool, { id: ids[0]! });
+    await store.expire(this.pool, { idleMs: 0 });
   }
 }
