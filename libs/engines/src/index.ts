@@ -5,6 +5,7 @@ export * from './engine-adapter';
 export { registrationOf, serverIdOf } from './engine-server';
 export { engineRequestId } from './engine-request-id';
 export { withoutQuote } from './http/engine-http';
+export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';
 export { sampleSeed, type SeededSample } from './sample-seed';

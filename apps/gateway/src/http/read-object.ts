@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { BroomwagonError } from '@broomwagon/contracts';
+import { parseBody } from './parse-body';
 
 /** The body as a JSON object. @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON */
 export async function readObject(request: IncomingMessage, maxBytes: number) {
@@ -34,7 +35,7 @@ function parse(bytes: Buffer): Record<string, unknown> {
   if (bytes.length === 0) return {};
   let value: unknown;
   try {
-    value = JSON.parse(bytes.toString('utf8'));
+    value = parseBody(bytes);
   } catch {
     throw new BroomwagonError('MALFORMED_JSON', 'The body is not JSON');
   }

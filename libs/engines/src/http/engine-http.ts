@@ -5,6 +5,7 @@ import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
+import { jsonOf } from './list-json';
 import { connectorOf, isStale } from './stale-connections';
 
 /** How much of an unexpected answer an error quotes, characters. */
@@ -161,7 +162,7 @@ export class EngineHttp {
         ...(this.options.apiKey === undefined ? {} : { authorization: `Bearer ${this.options.apiKey}` }),
         ...headers,
       },
-      body: body === undefined || body instanceof Buffer ? body : JSON.stringify(body),
+      body: body === undefined || body instanceof Buffer ? body : jsonOf(body as object),
       signal,
     };
     const sentAt = performance.now();

@@ -1,0 +1,64 @@
+import * as engines from '@broomwagon/engines';
+import fc from 'fast-check';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { parseBody } from './parse-body';
+
+vi.mock('@broomwagon/engines', () => ({ keepListJson: vi.fn() }));
+
+const kept = vi.mocked(engines.keepListJson);
+const LIST = JSON.stringify(Array.from({ length: 400 }, (_, index) => index * 1_000));
+/** Pieces of JSON and of almost JSON around a list that is long enough to be parsed apart. */
+// prettier-ignore
+const piece = fc.constantFrom(
+  '{', '}', '[', ']', ',', ':', ' ', '\\', '"', '"x"', 'null', '1', '{"a":', '\\"input_ids"', '"input\\u005fids"',
+  '"input_ids"', '"input_ids":', '"token_ids":', '"prompt":', '"__proto__":', '"ü[\u{1f600}]"', '"text [1, 2] "',
+  LIST, `${LIST.slice(0, -1)},1.0]`, `${LIST.slice(0, -1)},]`, `[${LIST},[1]]`, `"${LIST}"`,
+);
+const field = fc.tuple(fc.constantFrom('"a"', '"input_ids"', '"prompt"', '"token_ids"', '"a\\"input_ids"'), piece);
+const body = fc.oneof(
+  fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join('')),
+  fc.array(field, { maxLength: 4 }).map((fields) => `{${fields.map((pair) => pair.join(': ')).join(',')}}`),
+  fc
+    .array(field, { maxLength: 3 })
+    .map((fields) => `{"b":{${fields.map((pair) => pair.join(':')).join()}},"prompt":${LIST}}`),
+);
+
+/** The value, or that it is not JSON. */
+function outcomeOf(parse: () => unknown): unknown {
+  try {
+    return { value: parse() };
+  } catch (error) {
+    return (error as Error).name;
+  }
+}
+
+describe('parseBody', () => {
+  afterEach(() => kept.mockClear());
+
+  it('accepts and refuses what JSON.parse does, with the same values', () => {
+    fc.assert(
+      fc.property(body, (text) => {
+        expect(outcomeOf(() => parseBody(Buffer.from(text)))).toEqual(outcomeOf(() => JSON.parse(text)));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it.each(['input_ids', 'token_ids', 'prompt'])('keeps the bytes of the list %s of the body itself', (name) => {
+    const text = `{"a": "ü", "${name}" : ${LIST}, "n": 1}`;
+    const value = parseBody(Buffer.from(text)) as Record<string, unknown>;
+    expect(value).toEqual(JSON.parse(text));
+    expect(kept).toHaveBeenCalledExactlyOnceWith(value[name], Buffer.from(LIST));
+  });
+
+  it.each([
+    ['a list within another field', `{"a": {"input_ids": ${LIST}}}`],
+    ['the first of two', `{"input_ids": ${LIST}, "input_ids": [1]}`],
+    ['numbers of another form', `{"input_ids": ${LIST.slice(0, -1)}, 1.0]}`],
+    ['a short list', '{"input_ids": [1, 2, 3]}'],
+    ['a list in a text', `{"input_ids": "${LIST}"}`],
+  ])('does not keep %s', (_, text) => {
+    expect(parseBody(Buffer.from(text))).toEqual(JSON.parse(text));
+    expect(kept).not.toHaveBeenCalled();
+  });
+});
