@@ -1,9 +1,11 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { Gateway } from './system/gateway';
+import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(4);
+const system = useGateway(5);
 
 describe('input that is wrong', () => {
   const sampling = (fields: object) => ({ ...generate(3), sampling_params: fields });
@@ -39,13 +41,55 @@ describe('input that is wrong', () => {
     const far = await system.gateway.post('/generate', generate(3), { 'x-broomwagon-priority': '12' });
     expect([far.status, far.body.error.type]).toEqual([400, 'VALIDATION_FAILED']);
     expect((await system.gateway.get('/generate')).status).toBe(405);
-    expect((await system.gateway.get('/nothing')).status).toBe(404);
-    const flood = await system.gateway.post('/generate', generate(3), { 'x-flood': 'x'.repeat(40_000) });
-    expect(flood.status).toBe(431);
+    const nothing = await system.gateway.get('/nothing');
+    expect([nothing.status, nothing.body.error]).toMatchObject([404, { type: 'ROUTE_NOT_FOUND', code: 404 }]);
     const small = await Gateway.start(system.bench.prefix, system.bench.pool, { maxBodyBytes: 1_024 });
     const large = await small.post('/generate', { text: 'x'.repeat(2_000) });
     expect([large.status, large.body.error.type]).toEqual([413, 'PAYLOAD_TOO_LARGE']);
     await small.close();
+  });
+
+  /** Sends text as it is. @returns the whole reply, once the gateway has closed the connection */
+  const sendRaw = async (text: string): Promise<string> => {
+    const socket = connect(Number(new URL(system.gateway.url).port), '127.0.0.1');
+    let reply = '';
+    socket.on('data', (chunk) => (reply += chunk.toString()));
+    socket.write(text);
+    await once(socket, 'close');
+    return reply;
+  };
+  const HEAD = 'Host: a\r\nConnection: close\r\n';
+
+  const answerTo = async (text: string) => {
+    const reply = await sendRaw(text);
+    const [head, body] = reply.split('\r\n\r\n') as [string, string];
+    expect(head).toMatch(/\r\ncontent-type: application\/json\r\n/i);
+    const { type, code } = (JSON.parse(body) as Reply['body']).error;
+    return [Number(head.split(' ')[1]), code, type];
+  };
+
+  it('in the request target is refused', async () => {
+    const targets = [
+      ['http://[/', 404, 'ROUTE_NOT_FOUND'],
+      ['//[/', 404, 'ROUTE_NOT_FOUND'],
+      ['/%', 404, 'ROUTE_NOT_FOUND'],
+      ['*', 404, 'ROUTE_NOT_FOUND'],
+      ['/workers/%', 405, 'METHOD_NOT_ALLOWED'],
+      ['/sessions/%/v1/models', 400, 'VALIDATION_FAILED'],
+      ['a path', 400, 'VALIDATION_FAILED'],
+    ] as const;
+    for (const [target, status, type] of targets) {
+      expect(await answerTo(`GET ${target} HTTP/1.1\r\n${HEAD}\r\n`), target).toEqual([status, status, type]);
+    }
+    expect((await sendRaw(`GET http://a/v1/models HTTP/1.1\r\n${HEAD}\r\n`)).slice(9, 12)).toBe('200');
+  });
+
+  it('in headers that are many or long is refused', async () => {
+    for (const headers of ['a: b\r\n'.repeat(300), 'a: b\r\n'.repeat(5_000), `a: ${'x'.repeat(40_000)}\r\n`]) {
+      const answer = await answerTo(`GET /v1/models HTTP/1.1\r\n${HEAD}${headers}\r\n`);
+      expect(answer, `${headers.length} bytes`).toEqual([431, 431, 'PAYLOAD_TOO_LARGE']);
+    }
+    expect((await system.gateway.get('/v1/models', { 'x-long': 'x'.repeat(20_000) })).status).toBe(200);
   });
 
   it('for the engine is answered with what the engine says', async () => {

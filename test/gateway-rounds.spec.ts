@@ -182,7 +182,9 @@ describe('each operation of trainers', () => {
     expect(await statuses('round.list', await keyOf('admin', ['another']))).toBe(403);
     const elsewhere = await guarded.post(pathOf('round.list', 'another'), { job: 'j' }, admin);
     expect([elsewhere.status, elsewhere.body.error]).toMatchObject([404, { code: 'POOL_NOT_FOUND', field: 'pool' }]);
-    expect(await statuses('lb.acquire', admin)).toBe(404);
+    const unknown = await guarded.post(pathOf('lb.acquire'), {}, admin);
+    const notFound = { code: 'ROUTE_NOT_FOUND', message: 'There is no such path', retryable: false };
+    expect([unknown.status, unknown.body]).toEqual([404, { error: notFound }]);
     await guarded.close();
     redis.disconnect();
   });

@@ -5,7 +5,7 @@ import { expect } from 'vitest';
 import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import { GatewayModule } from '../../apps/gateway/src/gateway.module';
-import { gatewayHttp } from '../../apps/gateway/src/http/data-plane';
+import { gatewayHttp } from '../../apps/gateway/src/http/http-server';
 
 /** A reply of the gateway, or of an engine. */
 export interface Reply {

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { runService } from '@broomwagon/platform';
 import { GatewayConfig } from './gateway.config';
-import { gatewayHttp } from './http/data-plane';
+import { gatewayHttp } from './http/http-server';
 import { GatewayModule } from './gateway.module';
 
 void runService(GatewayModule, {

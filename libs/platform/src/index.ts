@@ -15,3 +15,4 @@ export { Scheduler } from './scheduler/scheduler';
 export { SchedulerModule } from './scheduler/scheduler.module';
 export * from './health/health-registry';
 export { type RunningService, runService } from './service/bootstrap';
+export { useValidTarget } from './service/request-target';

@@ -1,5 +1,5 @@
-import type { IncomingMessage, Server } from 'node:http';
-import { Metrics } from '@broomwagon/platform';
+import type { Server } from 'node:http';
+import { Metrics, useValidTarget } from '@broomwagon/platform';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
@@ -59,12 +59,4 @@ function limitAddresses(limits: RateLimits) {
     if (!PROBES.has(request.path)) await limits.takeOfAddress(request.ip ?? '');
     next();
   };
-}
-
-/** A request target that is no path, such as `http://[/`, ends Express before any handler: it becomes a path. */
-function useValidTarget(request: IncomingMessage): void {
-  const { url = '' } = request;
-  if (url.startsWith('/')) return;
-  const target = URL.canParse(url) ? new URL(url) : undefined;
-  request.url = target ? target.pathname + target.search : '/invalid-request-target';
 }

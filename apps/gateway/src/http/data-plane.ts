@@ -1,6 +1,5 @@
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
-import type { NestExpressApplication } from '@nestjs/platform-express';
 import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
 import { ChatRoutes } from '../chat/chat-routes';
 import { ControlRoutes } from '../control/control-routes';
@@ -10,7 +9,7 @@ import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
 import { MessagesRoutes } from '../messages/messages-routes';
 import { ResponsesRoutes } from '../responses/responses-routes';
-import { RoundsRoutes } from '../rounds/rounds-routes';
+import { ROUNDS_ERRORS, RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
 import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
@@ -31,7 +30,11 @@ const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/sessions\/([^/]+)$/, '/sessions/{id}'],
   [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
 ];
-const HEADERS_TIMEOUT_MS = 10_000;
+/** The routes of Nest, as in every service. */
+const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', '/metrics']);
+const ROUNDS_PATH = '/rounds/v1/';
+/** Label of requests whose path has no route: labels of metrics have few values. */
+const UNKNOWN = 'unknown';
 /** Sent with 429 and 503 if the error names no time, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 
@@ -78,7 +81,7 @@ export class DataPlane {
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
   }
 
-  /** False for a path that is not of the data plane. */
+  /** False for a path of Nest. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const [pathname = ''] = (request.url ?? '').split('?', 1);
     const [, session, rest = pathname] = SESSION_PATH.exec(pathname) ?? [];
@@ -86,10 +89,16 @@ export class DataPlane {
     const [, pathId] = pattern?.exec(rest) ?? [];
     const path = pattern === undefined ? rest : rest.replace(pattern, name!);
     const ofPath = this.paths.get(path);
-    if (ofPath === undefined) return false;
+    if (ofPath === undefined && NEST_PATHS.has(path)) return false;
     const route = this.routes.get(`${request.method} ${path}`);
+    const label = ofPath === undefined ? UNKNOWN : path;
+    response.once('close', () => this.metrics.requests.inc({ route: label, status: String(response.statusCode) }));
+    if (ofPath === undefined) {
+      const error = new BroomwagonError('ROUTE_NOT_FOUND', 'There is no such path');
+      this.refuse(error, request, response, rest.startsWith(ROUNDS_PATH) ? ROUNDS_ERRORS : {});
+      return true;
+    }
     if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
-    response.once('close', () => this.metrics.requests.inc({ route: path, status: String(response.statusCode) }));
     void this.answer(route, { request, response, session, pathId }).catch((error: unknown) =>
       this.refuse(error, request, response, ofPath),
     );
@@ -125,7 +134,12 @@ export class DataPlane {
   }
 
   /** Answers with an error, in the form of its path. */
-  private refuse(cause: unknown, request: IncomingMessage, response: ServerResponse, route: Route): void {
+  private refuse(
+    cause: unknown,
+    request: IncomingMessage,
+    response: ServerResponse,
+    route: Pick<Route, 'errorBody' | 'hasErrorType'>,
+  ): void {
     const error = typed(cause);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause }, 'A request failed');
     if ((response.headersSent && !isBegun(response)) || response.destroyed) {
@@ -155,25 +169,4 @@ function typed(cause: unknown): BroomwagonError {
   if (isBroomwagonError(cause)) return cause;
   if (cause instanceof URIError) return new BroomwagonError('VALIDATION_FAILED', 'The path is not a valid URL');
   return new BroomwagonError('INTERNAL', 'The request failed; see the log');
-}
-
-/** Takes requests of the data plane from the server of Nest before Express sees them. */
-export function gatewayHttp(config: GatewayConfig) {
-  return {
-    options: { bodyParser: false },
-    configure(application: NestExpressApplication): void {
-      const server = application.getHttpServer() as Server;
-      const plane = application.get(DataPlane);
-      const [nest] = server.listeners('request') as RequestListener[];
-      server.removeAllListeners('request');
-      server.on('request', (request, response) => {
-        if (!plane.handle(request, response)) nest!(request, response);
-      });
-      // A response may take hours; only what the client sends has a limit of time.
-      server.timeout = 0;
-      server.headersTimeout = HEADERS_TIMEOUT_MS;
-      server.requestTimeout = config.bodyTimeoutMs;
-      server.keepAliveTimeout = config.keepAliveTimeoutMs;
-    },
-  };
 }

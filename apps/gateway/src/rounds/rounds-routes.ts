@@ -8,6 +8,9 @@ import { CALL_TIMEOUT_MS } from './calls';
 import { PayloadBytes } from './payload-bytes';
 import { ResultsStream } from './results-stream';
 
+/** Errors are those of NATS, also of paths that are no operation. */
+export const ROUNDS_ERRORS: Pick<Route, 'errorBody'> = { errorBody: (error) => error.toWire() };
+
 /** The operations of trainers over HTTP, with the requests, replies and errors that they have on NATS. */
 @Injectable()
 export class RoundsRoutes {
@@ -30,7 +33,7 @@ export class RoundsRoutes {
     this.routes[`${method} /rounds/v1/{pool}/${operation}`] = {
       role: TRAINER_OPERATIONS.get(operation),
       maxBodyBytes,
-      errorBody: (error) => error.toWire(),
+      ...ROUNDS_ERRORS,
       answer: (exchange) => {
         this.requirePool(exchange);
         return answer(exchange);
