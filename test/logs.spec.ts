@@ -5,22 +5,25 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { LogLevelReply } from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { post } from './system/gateway';
 import { TestSystem } from './system/test-system';
 
 /** A text that stands in prompts, payloads and malformed bodies. */
 const CANARY = 'canary-5d41402abc4b2a76';
 /** Processes that the test starts. */
-const SERVICES = 4;
+const SERVICES = 5;
 
 /** An engine that is healthy, refuses every generation and repeats the prompt in its answer, as some validators do. */
 async function startRefusingEngine(): Promise<Server> {
   const server = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString('utf8');
-    if (request.method === 'GET') response.writeHead(200).end('{}');
-    else
-      response
-        .writeHead(422, { 'content-type': 'application/json' })
-        .end(JSON.stringify({ detail: (JSON.parse(body) as { prompt: string }).prompt }));
+    if (request.method === 'GET') {
+      response.writeHead(200).end('{}');
+      return;
+    }
+    const { prompt, messages } = JSON.parse(body) as { prompt?: string; messages?: object[] };
+    response.writeHead(422, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ detail: prompt ?? messages }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return server;
@@ -33,6 +36,7 @@ describe('logs', () => {
   beforeAll(async () => {
     engine = await startRefusingEngine();
     system = await TestSystem.start({ balancers: 2, workers: 1, engines: 0, environment: { LOG_LEVEL: 'trace' } });
+    await system.startApp('gateway', 'gateway-1', { API_KEYS: 'off', LOG_LEVEL: 'trace' });
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     const server = { serverId: 'refusing', dialect: 'vllm', model: 'm', instanceId: 'first' } as const;
     await system.call('server.register', { ...server, endpoint, maxInflight: 16, weightVersion: 0 });
@@ -66,6 +70,19 @@ describe('logs', () => {
     expect(lines(/^The attempt failed/)).toMatchObject([
       { job: 'job', roundId, requestId: 'job/g/0', attempt: expect.any(String) as string, reason: 'engine-rejected' },
     ]);
+
+    const texts = [
+      ['/generate', { text: CANARY, rid: 'r' }],
+      ['/v1/completions', { model: 'm', prompt: CANARY, max_tokens: 8 }],
+      ['/v1/chat/completions', { model: 'm', messages: [{ role: 'user', content: CANARY }] }],
+      ['/v1/messages', { model: 'm', max_tokens: 8, messages: [{ role: 'user', content: CANARY }] }],
+      ['/tokenize', { prompt: CANARY }],
+      ['/generate', `{"text":"${CANARY}`],
+    ] as const;
+    for (const [path, body] of texts) {
+      const { status } = await post(`http://127.0.0.1:${system.port('gateway-1')}${path}`, body);
+      expect(status, path).toBeGreaterThanOrEqual(400);
+    }
 
     const { nats } = system.client.messaging.connection;
     const operations = ['round.submit', 'payload.put', 'lb.acquire', 'request.claim', 'service.log-level'];

@@ -125,6 +125,35 @@ it('exports one trace from round.open to the engine', async () => {
     .toContainEqual(expect.objectContaining({ name: 'process lb.status', parentSpanId: 'b7ad6b7169203331' }));
 });
 
+it('continues the trace of a client of the gateway to the engine', async () => {
+  const [collector, engine] = [await startCollector(), await startTracedEngine()];
+  const system = await startTraced(collector.url, engine.url);
+  const traced = { API_KEYS: 'off', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '50' };
+  await system.startApp('gateway', 'gateway-1', traced);
+  const traceId = '0af7651916cd43dd8448eb211c80319d';
+  const send = async (headers: Record<string, string>) => {
+    const response = await fetch(`http://127.0.0.1:${system.port('gateway-1')}/v1/completions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ prompt: [1, 2, 3], max_tokens: 8 }),
+    });
+    expect([response.status, await response.json()]).toMatchObject([200, { choices: [{}] }]);
+  };
+  await send({ traceparent: `00-${traceId}-b7ad6b7169203331-01` });
+  const ofTrace = () => collector.spans.filter((span) => span.traceId === traceId);
+  const named = (name: string) => ofTrace().find((span) => span.name === name);
+  const expected = ['POST /v1/completions', 'generate', 'request lb.acquire', 'process lb.acquire'];
+  await expect.poll(() => ofTrace().map(({ name }) => name)).toEqual(expect.arrayContaining(expected));
+  expect(named('POST /v1/completions')!.parentSpanId).toBe('b7ad6b7169203331');
+  // The engine continues the span of its generation.
+  expect(engine.traceparents).toEqual([`00-${traceId}-${named('generate')!.spanId}-01`]);
+
+  // A request that is not traced, or names no valid trace, begins none.
+  await send({});
+  await send({ traceparent: 'none' });
+  expect(engine.traceparents.slice(1)).toEqual(['undefined', 'undefined']);
+});
+
 it('does not load the SDK without an endpoint, so that it costs nothing', () => {
   const loaded = (endpoint: string): string => {
     const program =

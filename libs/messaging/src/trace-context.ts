@@ -45,9 +45,9 @@ export function inSpan<T>(
   attributes: Attributes,
   work: () => Promise<T>,
 ): Promise<T> {
-  const parent =
-    traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, { traceparent: traceparent });
-  if (!tracing.isOn || trace.getSpan(parent) === undefined) return work();
+  if (!tracing.isOn) return work();
+  const parent = traceparent === undefined ? context.active() : propagation.extract(ROOT_CONTEXT, { traceparent });
+  if (trace.getSpan(parent) === undefined) return work();
   return inSpanOf(parent, SpanKind.INTERNAL, name, attributes, work);
 }
 

@@ -9,6 +9,7 @@ import {
   type Prompt,
 } from '@broomwagon/contracts';
 import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import { inSpan } from '@broomwagon/messaging';
 import {
   ControlPlane,
   EngineAdapters,
@@ -146,16 +147,20 @@ export class GenerationRunner {
     generation.attempts += 1;
     generation.serverId = lease.serverId;
     const collector = new TokenCollector(false);
-    const generated = await runOnEngine(this.engines.of(lease), call, requestOf(generation, lease), collector, {
-      onTokens: (increment) => {
-        if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-        if (increment.tokenCount > 0) generation.firstTokenAt ??= performance.now();
-        this.metrics.tokens.inc(increment.tokenCount);
-        if (tokens.take(increment)) call.stop('cut');
-        generation.changed();
-      },
-      stopDeadlineMs: this.config.transitionDeadlineMs,
-    });
+    const request = requestOf(generation, lease);
+    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+    const generated = await inSpan(undefined, 'generate', span, () =>
+      runOnEngine(this.engines.of(lease), call, request, collector, {
+        onTokens: (increment) => {
+          if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+          if (increment.tokenCount > 0) generation.firstTokenAt ??= performance.now();
+          this.metrics.tokens.inc(increment.tokenCount);
+          if (tokens.take(increment)) call.stop('cut');
+          generation.changed();
+        },
+        stopDeadlineMs: this.config.transitionDeadlineMs,
+      }),
+    );
     const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
     if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.release();
     else tokens.cut();

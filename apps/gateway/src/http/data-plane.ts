@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
+import { inSpan } from '@broomwagon/messaging';
 import { ChatRoutes } from '../chat/chat-routes';
 import { ControlRoutes } from '../control/control-routes';
 import { FleetRoutes } from '../fleet/fleet-routes';
@@ -99,7 +100,9 @@ export class DataPlane {
       return true;
     }
     if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
-    void this.answer(route, { request, response, session, pathId }).catch((error: unknown) =>
+    const answer = () => this.answer(route, { request, response, session, pathId });
+    const traceparent = textOf(request.headers, 'traceparent');
+    void inSpan(traceparent, `${request.method} ${path}`, {}, answer).catch((error: unknown) =>
       this.refuse(error, request, response, ofPath),
     );
     return true;
