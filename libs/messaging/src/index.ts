@@ -16,5 +16,5 @@ export * from './validation/contract.pipe';
 export { fieldsOfQuery } from './validation/fields-of-query';
 export { schemaOf, type ContractClass } from './validation/json-schema';
 export { validate, type FieldError } from './validation/validator';
-export { decodeBody, type JsonObject } from './wire';
+export { decodeBody, type JsonObject, waitMsOf } from './wire';
 export * from './events/stream';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, cutText, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
+import { BroomwagonError, cutText, LIMITS, type WireError, wireMessage, wireText } from '@broomwagon/contracts';
 import { headers, type MsgHdrs, type NatsConnection } from 'nats';
 
 /** Header with the message of an error; a success has none, so a client may branch without parsing. */
@@ -119,4 +119,10 @@ function errorText(error: WireError): string {
 
 function headerSafe(text: string): string {
   return text.slice(0, 256).replace(/[^\x20-\x7e]/g, '?');
+}
+
+/** How long a request lets its service wait, milliseconds: 0 without a `waitMs`, or with one that is no number. */
+export function waitMsOf(body: object): number {
+  const { waitMs } = body as { waitMs?: unknown };
+  return typeof waitMs === 'number' ? Math.min(Math.max(0, waitMs), LIMITS.waitMs) : 0;
 }

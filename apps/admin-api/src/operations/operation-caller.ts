@@ -4,12 +4,11 @@ import {
   BroomwagonError,
   isBroomwagonError,
   type JobId,
-  LIMITS,
   OPERATIONS,
   type RestOperationName,
   type Route,
 } from '@broomwagon/contracts';
-import { type JsonObject, TypedClient, validate } from '@broomwagon/messaging';
+import { type JsonObject, TypedClient, validate, waitMsOf } from '@broomwagon/messaging';
 import { PoolDirectory } from '@broomwagon/state';
 import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
@@ -28,8 +27,7 @@ export class OperationCaller {
   /** @throws BroomwagonError of the operation; POOL_NOT_FOUND */
   async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
     const { operation, asTrainer } = route;
-    const waitMs = Number(body.waitMs) || 0;
-    const options = { timeoutMs: this.config.callTimeoutMs + Math.min(Math.max(0, waitMs), LIMITS.waitMs) };
+    const options = { timeoutMs: this.config.callTimeoutMs + waitMsOf(body) };
     try {
       if (isAdmin(operation)) {
         const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);

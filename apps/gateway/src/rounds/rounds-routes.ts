@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, LIMITS, type OperationName, OPERATIONS, TRAINER_OPERATIONS } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { validate } from '@broomwagon/messaging';
+import { validate, waitMsOf } from '@broomwagon/messaging';
 import type { Exchange, Route, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CALL_TIMEOUT_MS } from './calls';
@@ -44,7 +44,7 @@ export class RoundsRoutes {
   private async call(operation: OperationName, { response, body }: Exchange): Promise<void> {
     // As on NATS, where the service does it; a value that is nested too deeply cannot be sent.
     validate(OPERATIONS[operation].request as new () => object, body);
-    const timeoutMs = CALL_TIMEOUT_MS + (Number(body.waitMs) || 0);
+    const timeoutMs = CALL_TIMEOUT_MS + waitMsOf(body);
     sendJson(response, 200, await this.controlPlane.call(operation, body as never, { timeoutMs }));
   }
 

@@ -5,7 +5,7 @@ import { injectTrace, inRequestSpan } from '../trace-context';
 import { MessageContext } from '../transport/message-context';
 import { ReplySubjects } from '../transport/reply-subjects';
 import { poolTokenOf } from '../transport/subjects';
-import { decodeBody, publishReply, TIMEOUT_HEADER, wireErrorOf, type JsonObject } from '../wire';
+import { decodeBody, publishReply, TIMEOUT_HEADER, waitMsOf, wireErrorOf, type JsonObject } from '../wire';
 import { RequestMultiplexer, sendFailure } from './request-multiplexer';
 import { withRetry, type RetryOptions } from './retry';
 
@@ -84,7 +84,7 @@ export class MessagingClient {
       body: JSON.stringify(body),
       headers: headersOf(options.headers, timeoutMs),
       timeoutMs,
-      mayPark: Number((body as { waitMs?: unknown }).waitMs) > 0,
+      mayPark: waitMsOf(body) > 0,
     });
     let reply: unknown;
     try {
