@@ -231,6 +231,35 @@ describe('new weights with a version', () => {
     expect([named.status, (await weights()).version]).toEqual([200, 8]);
   });
 
+  it('by the calls of AReaL on vLLM, and of the broadcaster of prime-rl', async () => {
+    await startPool('vllm');
+    const group = { master_address: 'a', master_port: '1', rank_offset: 1, world_size: 3, backend: 'nccl' };
+    const broadcaster = { host: 'a', port: 1, rank_offset: 0, inference_world_size: 2, timeout: 9 };
+    const calls: [string, object][] = [
+      ['/init_broadcaster', broadcaster],
+      ['/areal_init_weights_update_group', group],
+      ['/areal_set_update_weight_meta', { names: ['w'], dtypes: ['bfloat16'], shapes: [[1]], group_name: 'g' }],
+      ['/areal_update_weights', { model_path: '/m' }],
+      ['/areal_set_update_weight_meta_lora', { lora_name: 'l' }],
+      ['/areal_update_weights_lora', { lora_model_path: '/l' }],
+      ['/areal_update_weights_lora_xccl', {}],
+    ];
+    expect((await gateway.post('/areal_pause_generation', '')).body.success).toBe(true);
+    expect([await isPoolPaused(), (await gateway.get('/is_paused')).body.is_paused]).toEqual([true, true]);
+    for (const [path, body] of calls) expect((await gateway.post(path, body)).status, path).toBe(200);
+    const version = { 'x-broomwagon-weight-version': '7' };
+    expect((await gateway.post('/areal_update_weights_xccl', {}, version)).status).toBe(200);
+    expect((await gateway.post('/areal_continue_generation', '')).body.success).toBe(true);
+    expect([(await weights()).version, await isPoolPaused()]).toEqual([7, false]);
+    expect((await gateway.get('/is_paused')).body.is_paused).toBe(false);
+    const made = await Promise.all(urls().map(controlsOf));
+    for (const [index, list] of made.entries()) {
+      expect(list.map(({ path }) => path)).toEqual([...calls.map(([path]) => path), '/areal_update_weights_xccl']);
+      expect(list.slice(0, 2).map(({ body }) => body.rank_offset)).toEqual([index, 1 + index]);
+      expect(list[2]!.body).toEqual(calls[2]![1]);
+    }
+  });
+
   it('refuses a version or mode that is none, and passes on one that is no number', async () => {
     await startPool('sglang');
     const send = (headers: Record<string, string>, version?: string) =>

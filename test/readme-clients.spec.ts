@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { EngineDialect } from '@broomwagon/contracts';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { Gateway, post } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -11,18 +12,20 @@ let bench: ServiceBench;
 let gateway: Gateway;
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 5);
+  bench = await ServiceBench.open({}, 8);
 });
 afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 20, 'vllm');
-  await bench.register({ model: 'simulated' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
 afterEach(async () => {
   await gateway.close();
   await bench.end();
 });
+
+/** A gateway in front of one engine. */
+async function start(dialect: EngineDialect): Promise<void> {
+  await bench.begin(() => 8_000, 20, dialect);
+  await bench.register({ model: 'simulated', dialect });
+  gateway = await Gateway.start(bench.prefix, bench.pool);
+}
 
 /** The value of a setting in the block of a client in README.md, with the port of the gateway of this test. */
 function setting(client: string, name: RegExp): string {
@@ -32,7 +35,8 @@ function setting(client: string, name: RegExp): string {
   return value!.replace('30000', String(gateway.service.httpPort));
 }
 
-it('slime generates, and aborts what the list of workers names', async () => {
+it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /workers lists', async (dialect) => {
+  await start(dialect);
   const router = `http://${setting('slime', /--sglang-router-ip/)}:${setting('slime', /--sglang-router-port/)}`;
   const sampling = { temperature: 1, top_p: 1, top_k: -1, max_new_tokens: TOKENS, stop: null, stop_token_ids: null };
   const asked = { sampling_params: { ...sampling, skip_special_tokens: false, no_stop_trim: true } };
@@ -57,11 +61,11 @@ it('slime generates, and aborts what the list of workers names', async () => {
 });
 
 /** What SkyRL and prime-rl send. */
-async function expectTokens(url: string, more: object): Promise<void> {
+async function expectTokens(url: string, more: object, path = '/inference/v1/generate'): Promise<void> {
   const sampling = { max_tokens: TOKENS, temperature: 1, logprobs: 1 };
   const request = { model: 'simulated', token_ids: PROMPT, sampling_params: sampling, ...more };
   const headers = { 'x-session-id': 'trajectory', authorization: 'Bearer none' };
-  const { status, body } = await post(`${url}/inference/v1/generate`, request, headers);
+  const { status, body } = await post(`${url}${path}`, request, headers);
   expect([status, body.choices[0].finish_reason]).toEqual([200, 'length']);
   expect(body.choices[0].token_ids).toHaveLength(TOKENS);
   const content = body.choices[0].logprobs.content as { logprob: number }[];
@@ -69,9 +73,15 @@ async function expectTokens(url: string, more: object): Promise<void> {
   expect(body.usage.completion_tokens).toBe(TOKENS);
 }
 
-it('SkyRL generates, pauses and resumes at one address', async () => {
+it('SkyRL generates, ends sessions, pauses and resumes at one address', async () => {
+  await start('vllm');
   const proxy = setting('SkyRL', /generator\.inference_engine\.external_proxy_url/);
   await expectTokens(proxy, {});
+  await expectTokens(proxy, {}, '/skyrl/v1/generate');
+  const finished = await post(`${proxy}/finish_session?session_id=trajectory`, '');
+  expect([finished.status, finished.body.finished]).toEqual([200, true]);
+  const tokenized = await post(`${proxy}/tokenize`, { model: 'simulated', prompt: 'What is 1 + 1?' });
+  expect([tokenized.status, tokenized.body.count]).toEqual([200, tokenized.body.tokens.length]);
   const completion = { model: 'simulated', prompt: PROMPT, max_tokens: TOKENS };
   expect((await post(`${proxy}/v1/completions`, completion)).body.usage.completion_tokens).toBe(TOKENS);
   expect((await post(`${proxy}/pause?mode=keep&clear_cache=false`, '')).status).toBe(200);
@@ -81,13 +91,15 @@ it('SkyRL generates, pauses and resumes at one address', async () => {
 });
 
 it('prime-rl generates with its cache salt, and reads the length of the model', async () => {
+  await start('vllm');
   const base = setting('prime-rl', /base_url/);
   await expectTokens(base.replace(/\/v1$/, ''), { cache_salt: '3' });
   const models = (await (await fetch(`${base}/models`)).json()) as { data: { id: string; max_model_len?: number }[] };
   expect(models.data[0]).toMatchObject({ id: 'simulated' });
 });
 
-it('AReaL generates as on SGLang and as on vLLM', async () => {
+it.each(['sglang', 'vllm'] as const)('AReaL generates as on SGLang and as on vLLM; engine: %s', async (dialect) => {
+  await start(dialect);
   const url = `http://${setting('AReaL', /export AREAL_LLM_SERVER_ADDRS/)}`;
   expect((await fetch(`${url}/health`)).status).toBe(200);
   const sampling = { max_new_tokens: TOKENS, temperature: 1, top_p: 1, stop_token_ids: [], frequency_penalty: 0 };
@@ -104,6 +116,7 @@ it('AReaL generates as on SGLang and as on vLLM', async () => {
 });
 
 it('an OpenAI agent chats, also as a stream', async () => {
+  await start('vllm');
   const client = new OpenAI({
     baseURL: setting('OpenAI agents', /export OPENAI_BASE_URL/),
     apiKey: setting('OpenAI agents', /export OPENAI_API_KEY/),

@@ -8,7 +8,7 @@ import type { Route } from './route';
 
 const SGLANG_MODES: Record<string, PauseMode> = { abort: 'abort', in_place: 'keep', retract: 'keep' };
 
-/** How vLLM is steered: in its development mode, as a trainer runs it. */
+/** How vLLM is steered: in its development mode, as a trainer runs it, and with the routes that AReaL adds. */
 export function vllmControls(engine: SimulatedEngine, identities: SampleIdentities): Record<string, Route> {
   return {
     'POST /pause': async (request, response, query) => {
@@ -22,6 +22,16 @@ export function vllmControls(engine: SimulatedEngine, identities: SampleIdentiti
       request.resume();
       engine.resume();
       sendJson(response, 200, { status: 'resumed' });
+    },
+    'POST /areal_pause_generation': async (request, response) => {
+      request.resume();
+      await engine.pause('abort');
+      sendJson(response, 200, { success: true, message: 'Generation paused.' });
+    },
+    'POST /areal_continue_generation': (request, response) => {
+      request.resume();
+      engine.resume();
+      sendJson(response, 200, { success: true, message: 'Generation continued.' });
     },
     'GET /is_paused': (_, response) => sendJson(response, 200, { is_paused: engine.isPaused }),
     'POST /reset_prefix_cache': (request, response) => {
