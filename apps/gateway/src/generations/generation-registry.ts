@@ -207,10 +207,11 @@ function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
 
 /**
  * Whether a request is a repeat of the one that has the same identity. A session may ask for several samples of one
- * prompt at the same time: while the client reads the first, an equal request is another sample.
+ * prompt at the same time: while the client reads the first, an equal request is another sample, or the repeat of
+ * another sample.
  */
-function isRepeated({ readers }: Entry, { kind, isRepeat }: RepeatIdentity): boolean {
-  return kind !== 'session' || readers === 0 || isRepeat;
+function isRepeated({ readers }: Entry, { kind }: RepeatIdentity): boolean {
+  return kind !== 'session' || readers === 0;
 }
 
 /** Without a key: an abort of every key. */

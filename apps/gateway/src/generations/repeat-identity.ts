@@ -12,10 +12,8 @@ export interface RepeatIdentity {
   kind: RepeatKind;
   /** Unique among the requests of one key. */
   key: string;
-  /** SHA-256 of the body. */
+  /** SHA-256 of route and body. */
   digest: string;
-  /** The client says that it has sent the request before. */
-  isRepeat: boolean;
 }
 
 /** What identifies a request. */
@@ -37,10 +35,8 @@ export function repeatIdentityOf(request: RequestIdentity): RepeatIdentity | und
   const { id, isOwnId, sessionId, headers } = request;
   const identityOf = (kind: RepeatKind, name: string): RepeatIdentity => {
     const digest = request.digest();
-    // Clients of OpenAI count their repeats.
-    const isRepeat = Number(headers['x-stainless-retry-count'] ?? 0) > 0;
     const key = JSON.stringify([kind, name, ...(kind === 'session' ? [digest] : [])]);
-    return { kind, key, digest, isRepeat };
+    return { kind, key, digest };
   };
   if (isOwnId) return identityOf('id', id);
   const idempotencyKey = textOf(headers, 'idempotency-key');

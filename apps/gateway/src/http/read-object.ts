@@ -3,10 +3,18 @@ import type { IncomingMessage } from 'node:http';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { parseBody } from './parse-body';
 
-/** The body as a JSON object. @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON */
-export async function readObject(request: IncomingMessage, maxBytes: number) {
+/**
+ * The body as a JSON object.
+ * @param route part of the digest: an equal body to another route is another request
+ * @throws BroomwagonError PAYLOAD_TOO_LARGE, MALFORMED_JSON
+ */
+export async function readObject(request: IncomingMessage, maxBytes: number, route: string) {
   const bytes = await readBytes(request, maxBytes);
-  return { object: parse(bytes), bytes, digest: () => createHash('sha256').update(bytes).digest('hex') };
+  return {
+    object: parse(bytes),
+    bytes,
+    digest: () => createHash('sha256').update(`${route}\n`).update(bytes).digest('hex'),
+  };
 }
 
 function readBytes(request: IncomingMessage, maxBytes: number): Promise<Buffer> {

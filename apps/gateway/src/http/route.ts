@@ -13,7 +13,7 @@ export interface Exchange {
   body: Record<string, unknown>;
   /** The body as it came. */
   bytes: Buffer;
-  /** SHA-256 of the bytes of the body. */
+  /** SHA-256 of the route and the bytes of the body. */
   digest: () => string;
 }
 
