@@ -1,5 +1,5 @@
 import { Injectable, Logger, type BeforeApplicationShutdown, type OnApplicationBootstrap } from '@nestjs/common';
-import { gatewaySubject, type WorkerId } from '@broomwagon/contracts';
+import { gatewaySubject, idFault, MAX_COMPOSED_ID_BYTES, type WorkerId } from '@broomwagon/contracts';
 import { MessagingClient, type ClientSubscription } from '@broomwagon/messaging';
 import { GatewayConfig } from '../gateway.config';
 import { type AbortTarget, GenerationRegistry } from './generation-registry';
@@ -36,10 +36,11 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
 
   /**
    * Stops them here at once, and in the other replicas. An id that no replica has is remembered by all of them: its
-   * request may be on its way.
+   * request may be on its way. What is no id of a request aborts nothing.
    * @throws BroomwagonError UNAVAILABLE
    */
   abort(target: AbortTarget): void {
+    if (target.id !== undefined && idFault(target.id, MAX_COMPOSED_ID_BYTES, 'composed') !== undefined) return;
     const isOne = target.id !== undefined && !target.isPrefix;
     const stopped = this.generations.abort(target);
     if (isOne && stopped > 0) return;

@@ -17,6 +17,7 @@ import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
 import { VllmRoutes } from '../vllm/vllm-routes';
 import { SkyRlRoutes } from '../vllm/skyrl-routes';
+import { cutIfStalled } from './client-connection';
 import { takeProgram, textOf } from './placement';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
@@ -36,6 +37,8 @@ const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz
 const ROUNDS_PATH = '/rounds/v1/';
 /** Label of requests whose path has no route: labels of metrics have few values. */
 const UNKNOWN = 'unknown';
+/** A client that takes nothing of its response for this long is disconnected, milliseconds. */
+const STALLED_MS = 300_000;
 /** Sent with 429 and 503 if the error names no time, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 
@@ -100,7 +103,8 @@ export class DataPlane {
       return true;
     }
     if (route === undefined) response.setHeader('Allow', this.methodsOf(path));
-    const answer = () => this.answer(route, { request, response, session, pathId });
+    cutIfStalled(response, STALLED_MS);
+    const answer = () => this.answer(route, { request, response, path, session, pathId });
     const traceparent = textOf(request.headers, 'traceparent');
     void inSpan(traceparent, `${request.method} ${path}`, {}, answer).catch((error: unknown) =>
       this.refuse(error, request, response, ofPath),
@@ -115,10 +119,10 @@ export class DataPlane {
 
   private async answer(
     route: Route | undefined,
-    exchange: Pick<Exchange, 'request' | 'response' | 'pathId'> & { session?: string },
+    exchange: Pick<Exchange, 'request' | 'response' | 'pathId'> & { path: string; session?: string },
   ) {
     if (route === undefined) throw new BroomwagonError('METHOD_NOT_ALLOWED', 'The path has another method');
-    const { request, session } = exchange;
+    const { request, path, session } = exchange;
     const pathId = exchange.pathId && decodeURIComponent(exchange.pathId);
     const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
     const caller: Caller = isPublic
@@ -130,7 +134,7 @@ export class DataPlane {
       if ((caller.sessionId ?? id) !== id) throw invalidField('session', 'of the path is not that of the key');
       caller.sessionId = id;
     }
-    const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes);
+    const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes, path);
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
     if (body.program_id !== undefined) takeProgram(body);
     await route.answer({ ...exchange, pathId, caller, body, bytes, digest });

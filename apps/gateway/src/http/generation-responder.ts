@@ -6,6 +6,7 @@ import type { Generation, GenerationInput } from '../generations/generation';
 import { GenerationRegistry } from '../generations/generation-registry';
 import { repeatIdentityOf } from '../generations/repeat-identity';
 import { checkedJob } from '../trajectories/trajectory-recorder';
+import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
 import { setHeaders, setRecorded } from './generation-headers';
 import { textOf } from './placement';
@@ -41,8 +42,8 @@ export class GenerationResponder {
     // The client went while its key was checked: its close comes no more.
     if (response.destroyed) return;
     const generations: Generation[] = [];
-    response.once('close', () => {
-      for (const generation of generations) this.generations.leave(generation, response.writableFinished);
+    whenClosed(response, (isDelivered) => {
+      for (const generation of generations) this.generations.leave(generation, isDelivered);
     });
     const { sessionId } = inputs[0]!.placement;
     const recordFor = recordedJobOf(headers, sessionId);

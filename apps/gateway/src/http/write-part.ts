@@ -1,9 +1,5 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { setTimeout as delay } from 'node:timers/promises';
-
-/** A client that takes nothing for this long is disconnected, milliseconds. */
-const STALLED_MS = 300_000;
 
 /**
  * Writes a part of a response, and waits until the client has taken most of it.
@@ -14,8 +10,7 @@ export async function writePart(response: ServerResponse, part: string | Buffer)
   if (response.write(part)) return true;
   const waiting = new AbortController();
   const { signal } = waiting;
-  const stalled = delay(STALLED_MS, undefined, { signal }).then(() => response.destroy());
-  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal }), stalled]);
+  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
   waiting.abort();
   return !response.destroyed;
 }

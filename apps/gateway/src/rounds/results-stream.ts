@@ -7,6 +7,8 @@ import { writePart } from '../http/write-part';
 import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
+/** Without a wait an open round would be asked again and again. */
+const LEAST_WAIT_MS = 100;
 
 /** `round.results` as a stream of JSON lines, from a cursor until the round is completed. */
 @Injectable()
@@ -20,7 +22,7 @@ export class ResultsStream {
    */
   async answer({ request, response }: Exchange): Promise<void> {
     const given = validate(RoundResultsRequest, fieldsOfQuery(RoundResultsRequest, queryOf(request)));
-    const asked = { waitMs: DEFAULT_WAIT_MS, ...given };
+    const asked = { ...given, waitMs: Math.max(LEAST_WAIT_MS, given.waitMs ?? DEFAULT_WAIT_MS) };
     let page = await this.controlPlane.call('round.results', { ...asked, waitMs: 0 }, { timeoutMs: CALL_TIMEOUT_MS });
     response.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' });
     try {
