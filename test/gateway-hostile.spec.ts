@@ -1,0 +1,96 @@
+import { connect } from 'node:net';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { Gateway } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+let bench: ServiceBench;
+let gateway: Gateway | undefined;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 60);
+  await bench.begin(() => 8_000, 1, 'sglang');
+  await bench.register({ dialect: 'sglang' });
+});
+beforeEach(async () => {
+  gateway ??= await Gateway.start(bench.prefix, bench.pool, { rejoinMs: 0 });
+});
+afterAll(async () => {
+  await gateway?.close();
+  await bench?.engine.close();
+  await bench?.close();
+});
+
+it('does not join requests of two routes, though id and body are the same', async () => {
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
+  const both = { prompt: 'a', messages: [{ role: 'user', content: 'a' }], max_tokens: 20, stream: true };
+  const id = { 'x-request-id': 'r1' };
+  const first = gateway!.post('/v1/completions', both, id);
+  await expect.poll(async () => (await stateOf(bench.engine.url)).requests.received).toBe(1);
+  const second = await gateway!.post('/v1/chat/completions', both, id);
+  await gateway!.post('/abort_request', { abort_all: true });
+  expect([second.status, (await first).status]).toEqual([422, 200]);
+});
+
+it('does not keep aborts of ids that no request can have', async () => {
+  const id = 'x'.repeat(2_000_000);
+  expect((await gateway!.post('/abort_request', { rid: id })).status).toBe(200);
+  expect((await gateway!.post('/abort_requests', { request_ids: [id] })).status).toBe(200);
+});
+
+/** Sends a line as it is, and returns the whole answer. */
+function answerTo(line: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(gateway!.url).port), '127.0.0.1');
+    let text = '';
+    socket.setEncoding('utf8').on('data', (part: string) => (text += part));
+    socket.on('error', reject).on('close', () => resolve(text));
+    socket.write(`${line} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n`);
+  });
+}
+
+it.each([
+  ['GET http://[/', 404],
+  ['GET http://gateway/v1/models', 200],
+  ['GET //v1/models', 404],
+  ['POST /%2e%2e/workers', 404],
+  ['GET /v1%2Fmodels', 404],
+  ['GET /v1/models/', 404],
+  ['GET /sessions/s/v1/models', 200],
+  ['GET /livez%ff', 404],
+  ['OPTIONS *', 404],
+  ['TRACE /', 404],
+])('answers %s with JSON', async (line, status) => {
+  const answer = await answerTo(line);
+  expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*content-type: application/json`, 'i'));
+});
+
+const WRONG = [null, true, -1, 1.5, '', '\ud800', [null], { a: [] }];
+const CHAT = { messages: [{ role: 'user', content: 'a' }], max_tokens: 1, tools: [], tool_choice: 'auto', model: 'm' };
+const BODIES: [string, Record<string, unknown>][] = [
+  ['/generate', { input_ids: [1], rid: 'r', session_id: 's', sampling_params: { max_new_tokens: 1 }, image_data: 'a' }],
+  ['/inference/v1/generate', { token_ids: [1], request_id: 'r', sampling_params: { max_tokens: 1 }, features: {} }],
+  ['/v1/completions', { prompt: 'a', n: 1, max_tokens: 1, stop: ['a'], logprobs: 1, stream_options: {}, seed: 1 }],
+  ['/v1/chat/completions', { ...CHAT, n: 1, stop: ['a'], top_logprobs: 1, stream_options: {}, response_format: {} }],
+  ['/v1/messages', { ...CHAT, system: 'a', stop_sequences: ['a'], thinking: {}, metadata: {} }],
+  ['/v1/messages/count_tokens', { ...CHAT, system: 'a' }],
+  ['/v1/responses', { input: 'a', max_output_tokens: 1, instructions: 'a', text: {}, reasoning: {}, include: [] }],
+  ['/tokenize', { prompt: 'a', model: 'm' }],
+  ['/abort_request', { rid: 'r', abort_all: false, prefix: false }],
+  ['/abort_requests', { request_ids: ['r'] }],
+  ['/finish_session', { session_id: 's', program_id: 's' }],
+  ['/sessions', { session_id: 's', job: 'j' }],
+  ['/workers', { url: 'u', worker_type: 'regular' }],
+  ['/update_weights_from_disk', { weight_version: '1' }],
+  ['/init_weights_update_group', { rank_offset: 1, world_size: 2 }],
+];
+
+it.each(BODIES)('%s has no defect that a wrong field shows', async (path, right) => {
+  // A null counts as absent, and without a budget a response has no end.
+  const bodies = Object.keys(right)
+    .flatMap((name) => WRONG.map((value) => ({ ...right, [name]: value })))
+    .filter((body) => Object.entries(body).every(([name, value]) => value !== null || !name.startsWith('max_')));
+  const replies = await Promise.all(bodies.map((body) => gateway!.post(path, body)));
+  const defects = replies.filter(({ body }) => (body?.error?.type ?? body?.error?.code) === 'INTERNAL');
+  expect(defects).toEqual([]);
+});
