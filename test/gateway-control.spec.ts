@@ -92,6 +92,7 @@ describe('a call for all engines of SGLang', () => {
   it('needs the role trainer, and engines of the dialect', async () => {
     const other = await gateway.post('/wake_up', {});
     expect([other.status, other.body.error.type]).toEqual([503, 'NO_SERVER_AVAILABLE']);
+    expect([(await gateway.post('/pause', {})).status, await isPoolPaused()]).toEqual([503, false]);
     const guarded = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
     const redis = connectRedis({ url: testRedisUrl() });
     const store = new CredentialStore(redis, bench.prefix);

@@ -36,7 +36,11 @@ export class ControlRoutes {
     const sent = { path: `${call.path}${search}`, bytes, body };
     const version = versionOf(call, body, textOf(request.headers, 'x-broomwagon-weight-version'));
     const mode = modeOf(textOf(request.headers, 'x-broomwagon-weight-mode'));
-    if (call.pool === 'pause') await this.setPool('pool.pause');
+    if (call.pool === 'pause') {
+      // The pool of a client that is answered an error must not stay paused.
+      await this.fanOut.serversFor(call);
+      await this.setPool('pool.pause');
+    }
     if (call.pool === 'resume') await this.weights.commitOpen();
     const update = () => this.fanOut.call(call, sent);
     const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));

@@ -29,18 +29,21 @@ export class EngineFanOut {
     private readonly config: GatewayConfig,
   ) {}
 
+  /** The servers of the engines that have the call. @throws BroomwagonError NO_SERVER_AVAILABLE: none can be called */
+  async serversFor({ dialects }: ControlCall): Promise<ServerStatus[]> {
+    const servers = (await poolServers(this.controlPlane)).filter(({ dialect }) => dialects.includes(dialect));
+    if (!servers.every(isAway)) return servers;
+    const message = `The pool has no ${dialects.join(' or ')} engine that could be called`;
+    throw new BroomwagonError('NO_SERVER_AVAILABLE', message);
+  }
+
   /**
    * @returns an answer for each engine, in the order of the server ids
    * @throws BroomwagonError NO_SERVER_AVAILABLE, and VALIDATION_FAILED for ranks that the engines do not fit
    */
   async call(call: ControlCall, sent: SentCall): Promise<EngineAnswer[]> {
-    const servers = (await poolServers(this.controlPlane)).filter(({ dialect }) => call.dialects.includes(dialect));
-    const isAway = ({ state }: ServerStatus): boolean => state === 'failed' || state === 'removed';
+    const servers = await this.serversFor(call);
     const called = servers.filter((server) => !isAway(server));
-    if (called.length === 0) {
-      const message = `The pool has no ${call.dialects.join(' or ')} engine that could be called`;
-      throw new BroomwagonError('NO_SERVER_AVAILABLE', message);
-    }
     called.sort((a, b) => (a.serverId < b.serverId ? -1 : 1));
     const { method, ranks } = call;
     const askWorldSize = (server: ServerStatus) => this.worldSizeOf(server);
@@ -80,6 +83,10 @@ export class EngineFanOut {
     const size = server.dialect === 'vllm' ? info.world_size : (info.pp_size ?? 1) === 1 && info.tp_size;
     return Number.isSafeInteger(size) && (size as number) > 0 ? (size as number) : undefined;
   }
+}
+
+function isAway({ state }: ServerStatus): boolean {
+  return state === 'failed' || state === 'removed';
 }
 
 function parsed(text: string): unknown {
