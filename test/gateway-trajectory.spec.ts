@@ -123,6 +123,14 @@ it('records a repeat once, on the same replica and on another', async () => {
   await other.close();
 });
 
+it('records requests with one id and different bodies as turns of their own', async () => {
+  const headers = { ...recorded, 'x-session-id': 's', 'x-request-id': 'r' };
+  const replies = [await gateway.post('/generate', body(PROMPT), headers)];
+  replies.push(await gateway.post('/generate', body([...PROMPT, 9]), headers));
+  expect(replies.map(stateIn)).toEqual(['recorded:1', 'recorded:2']);
+  expect((await trajectory('s')).branches).toHaveLength(2);
+});
+
 it('a turn that cannot be recorded is answered, and the trajectory says that it is missing', async () => {
   const full = await Gateway.start(bench.prefix, bench.pool, { payloadQuotaBytes: 20 });
   const headers = { ...recorded, 'x-session-id': 's' };

@@ -36,7 +36,7 @@ export class TrajectoryRecorder {
     const { sessionId } = generation.input.placement;
     if (sessionId === undefined) return;
     const identity = createHash('sha256')
-      .update(repeat?.key ?? uid)
+      .update(repeat === undefined ? uid : `${repeat.key}${repeat.digest}`)
       .digest('hex');
     const hasOwnId = repeat !== undefined && repeat.kind !== 'session';
     const turnOf = { id: trajectoryIdOf(sessionId), tokenId, identity, generation: uid, hasOwnId };
