@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { workerCommandSubject } from '@broomwagon/contracts';
 import { detectEngine } from '@broomwagon/engines';
 import { describe, expect, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
@@ -142,21 +143,29 @@ describe('a response that is cut is continued on another engine', () => {
     const { reply } = await system.stalled();
     await system.registerSecond();
     const [lease] = (await system.bench.client.call(system.bench.pool, 'lb.leases', {})).leases;
-    // The lease keeps its id, and the call on the new server stalls too.
-    await inject(system.second.url, { kind: 'stall', afterTokens: 6 });
-    const moves = [{ leaseId: lease!.leaseId, targetServerId: 's2' }];
-    await system.bench.client.call(system.bench.pool, 'rebalance.execute', { planId: 'p1', moves });
+    const { leaseId, workerId, workerEpoch } = lease!;
+    const move = (planId: string, targetServerId: string) =>
+      system.bench.client.call(system.bench.pool, 'rebalance.execute', {
+        planId,
+        moves: [{ leaseId, targetServerId }],
+      });
+    // The lease keeps its id, and the calls after the first two moves stall too.
+    for (const { url } of [system.second, system.bench.engine]) await inject(url, { kind: 'stall', afterTokens: 6 });
+    await move('p1', 's2');
     const moved = async () =>
       (await system.bench.client.call(system.bench.pool, 'rebalance.status', { planId: 'p1' })).results;
-    await expect.poll(moved).toMatchObject([{ leaseId: lease!.leaseId, state: 'moved' }]);
+    await expect.poll(moved).toMatchObject([{ leaseId, state: 'moved' }]);
     await expect.poll(() => system.metric('tokens_generated_total')).toBe(12);
-    await system.bench.client.call(system.bench.pool, 'rebalance.execute', {
-      planId: 'p2',
-      moves: [{ leaseId: lease!.leaseId, targetServerId: 's1' }],
-    });
+    await move('p2', 's1');
+    await expect.poll(() => system.metric('tokens_generated_total')).toBe(18);
+    // Commands are repeated: one of the first plan that comes late moves nothing.
+    const late = { workerEpoch, planId: 'p1', leases: [{ leaseId, targetServerId: 's2' }] };
+    const command = workerCommandSubject(system.bench.pool, workerId, 'move');
+    expect(await system.bench.client.messaging.request(command, late)).toEqual({ stopped: 0 });
+    await move('p3', 's2');
     const { status, headers, body } = await reply;
     expectSame({ status, headers, body }, await system.uncut(LONG));
-    expect(headers).toMatchObject({ 'x-broomwagon-server': 's1', 'x-broomwagon-attempts': '3' });
+    expect(headers).toMatchObject({ 'x-broomwagon-server': 's2', 'x-broomwagon-attempts': '4' });
   });
 
   it('when the weights change, with both versions', async () => {

@@ -123,9 +123,9 @@ export class GenerationRunner {
           void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', generated.made.tokenCount);
           return {};
         }
+        const next = call.again(moved !== lease);
         lease = moved;
         this.metrics.continued.inc({ cause: 'move' });
-        const next = call.again();
         this.leases.replace(call, next);
         generation.call = next;
         // What stopped the generation meanwhile stopped the call before.

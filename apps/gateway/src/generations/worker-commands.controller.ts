@@ -25,7 +25,7 @@ export class WorkerCommandsController {
     if (!this.isCurrent(command)) return { stopped: 0 };
     const moved = command.leases.filter((lease) => {
       const call = this.leases.callOf(lease.leaseId);
-      return call instanceof MovableCall && call.move(lease);
+      return call instanceof MovableCall && call.move(command.planId, lease);
     });
     return { stopped: moved.length };
   }

@@ -53,17 +53,23 @@ export class LeasedCall {
 /** A call of a holder that only routes: its lease may be moved to another server. */
 export class MovableCall extends LeasedCall {
   target: MoveTarget | undefined;
+  private planId: string | undefined;
+  /** Plans that have moved the lease: a repeated command of one of them is late. */
+  private donePlans: ReadonlySet<string> = new Set();
 
-  /** Stops the call, whose lease is to be moved. False if it is stopped already. */
-  move(target: MoveTarget): boolean {
-    if (this.signal.aborted) return false;
+  /** Stops the call, whose lease is to be moved. False if it is stopped already, or was moved by this plan. */
+  move(planId: string, target: MoveTarget): boolean {
+    if (this.signal.aborted || this.donePlans.has(planId)) return false;
+    this.planId = planId;
     this.target = target;
     this.stop('move');
     return true;
   }
 
-  /** The next call under the same lease. */
-  again(): MovableCall {
-    return new MovableCall(this.worker, this.ids, this.acquireId);
+  /** The next call under the same lease. @param isMoved the lease is on the server of its plan now */
+  again(isMoved: boolean): MovableCall {
+    const next = new MovableCall(this.worker, this.ids, this.acquireId);
+    next.donePlans = isMoved ? new Set([...this.donePlans, this.planId!]) : this.donePlans;
+    return next;
   }
 }
