@@ -151,6 +151,9 @@ it('tokens are counted, made of texts and texts of them, by an engine of the poo
   expect((await gateway.post('/tokenize', { prompt: 'a' })).body.error.type).toBe('NO_SERVER_AVAILABLE');
 });
 
+/** `String` throws for it. */
+const NO_TEXT = { toString: null };
+
 it('errors have the form of Anthropic, of keys and in a stream too', async () => {
   const wrong: [string, object, string][] = [
     ['no messages', { messages: undefined }, 'messages'],
@@ -159,6 +162,9 @@ it('errors have the form of Anthropic, of keys and in a stream too', async () =>
     ['a document', { messages: [{ role: 'user', content: [{ type: 'document' }] }] }, 'messages.0.content.0'],
     ['a number', { messages: [{ role: 'user', content: 5 }] }, 'messages.0.content'],
     ['a tool of the server', { tools: [{ type: 'web_search_20250305', name: 'a' }] }, 'tools.0.type'],
+    ['no text', { messages: [{ role: 'assistant', content: [{ type: 'text' }] }] }, 'messages.0.content.0.text'],
+    ['a block of no type', { messages: [{ role: 'user', content: [{ type: NO_TEXT }] }] }, 'messages.0.content.0'],
+    ['a choice with the name of a method', { tool_choice: { type: 'constructor' } }, 'tool_choice'],
     ['another choice of tools', { tool_choice: { type: 'most' } }, 'tool_choice'],
     ['a stop list of 10 MB', { stop_sequences: ['x'.repeat(1e7)] }, 'stop'],
   ];

@@ -61,8 +61,9 @@ function versionOf(call: ControlCall, body: Record<string, unknown>, header: str
   if (header !== undefined && !VERSION.test(header)) {
     throw invalidField('x-broomwagon-weight-version', 'must be a whole number of at most 9 digits');
   }
-  const text = header ?? String(body[call.version]);
-  return VERSION.test(text) ? Number(text) : undefined;
+  const given = header ?? body[call.version];
+  const isText = typeof given === 'string' || typeof given === 'number';
+  return isText && VERSION.test(`${given}`) ? Number(given) : undefined;
 }
 
 function modeOf(header: string | undefined): 'abort' | 'wait' {

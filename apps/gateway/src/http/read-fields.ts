@@ -57,6 +57,25 @@ export function objectOf(value: unknown, field: string): Record<string, unknown>
   return withoutNulls(value as Record<string, unknown>);
 }
 
+/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+export function requiredObject(value: unknown, field: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidField(field, 'must be an object');
+  return value as Record<string, unknown>;
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+export function listOfObjects(value: unknown, field: string): Record<string, unknown>[] {
+  if (!Array.isArray(value)) throw invalidField(field, 'must be a list');
+  return value.map((one, index) => requiredObject(one, `${field}.${index}`));
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+export function requiredText(value: unknown, field: string): string {
+  if (typeof value === 'string') return value;
+  throw invalidField(field, 'must be a text');
+}
+
 /** A null counts as absent. */
 export function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));

@@ -1,10 +1,14 @@
 import { invalidField } from '@broomwagon/contracts';
-import { withoutNulls } from '../http/read-fields';
+import { listOfObjects, requiredObject, requiredText, withoutNulls } from '../http/read-fields';
 
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
 
-const TOOL_CHOICES: Record<string, string> = { auto: 'auto', any: 'required', none: 'none' };
+const TOOL_CHOICES = new Map<unknown, string>([
+  ['auto', 'auto'],
+  ['any', 'required'],
+  ['none', 'none'],
+]);
 
 /** A request of `/v1/messages` as one of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
 export function chatOfMessages(body: Record<string, unknown>): Record<string, unknown> {
@@ -25,9 +29,9 @@ export function chatOfMessages(body: Record<string, unknown>): Record<string, un
     messages: [...systemOf(system), ...messages.flatMap((message, index) => messagesOf(message, `messages.${index}`))],
     n: 1,
     ...(stop !== undefined && { stop }),
-    ...(tools !== undefined && { tools: listOf(tools, 'tools').map(toolOf) }),
+    ...(tools !== undefined && { tools: listOfObjects(tools, 'tools').map(toolOf) }),
     ...(toolChoice !== undefined && toolChoiceOf(toolChoice)),
-    ...(thinking !== undefined && thinkingOf(objectOf(thinking, 'thinking'))),
+    ...(thinking !== undefined && thinkingOf(requiredObject(thinking, 'thinking'))),
   };
 }
 
@@ -37,10 +41,10 @@ function systemOf(system: unknown): Message[] {
 }
 
 function messagesOf(given: unknown, field: string): Message[] {
-  const { role, content } = objectOf(given, field);
+  const { role, content } = requiredObject(given, field);
   if (role !== 'user' && role !== 'assistant') throw invalidField(`${field}.role`, 'must be user or assistant');
   if (typeof content === 'string') return [{ role, content }];
-  const blocks = listOf(content, `${field}.content`);
+  const blocks = listOfObjects(content, `${field}.content`);
   if (role === 'assistant') return [assistantOf(blocks, `${field}.content`)];
   const results: Message[] = [];
   const parts: Block[] = [];
@@ -49,9 +53,9 @@ function messagesOf(given: unknown, field: string): Message[] {
     if (block.type === 'tool_result') {
       const text = block.content === undefined ? '' : textOf(block.content, `${at}.content`);
       results.push({ role: 'tool', tool_call_id: block.tool_use_id, content: text });
-    } else if (block.type === 'text') parts.push({ type: 'text', text: block.text });
+    } else if (block.type === 'text') parts.push({ type: 'text', text: requiredText(block.text, `${at}.text`) });
     else if (block.type === 'image') parts.push({ type: 'image_url', image_url: { url: imageOf(block, at) } });
-    else throw invalidField(at, `blocks of the type ${String(block.type)} are not supported`);
+    else throw invalidField(at, `blocks of the type ${JSON.stringify(block.type)} are not supported`);
   }
   return parts.length === 0 ? results : [...results, { role, content: parts }];
 }
@@ -61,13 +65,14 @@ function assistantOf(blocks: Block[], field: string): Message {
   const reasoning: string[] = [];
   const calls: object[] = [];
   for (const [index, block] of blocks.entries()) {
-    if (block.type === 'text') texts.push(String(block.text));
-    else if (block.type === 'thinking') reasoning.push(String(block.thinking));
+    const at = `${field}.${index}`;
+    if (block.type === 'text') texts.push(requiredText(block.text, `${at}.text`));
+    else if (block.type === 'thinking') reasoning.push(requiredText(block.thinking, `${at}.thinking`));
     else if (block.type === 'tool_use') {
       const called = { name: block.name, arguments: JSON.stringify(block.input ?? {}) };
       calls.push({ id: block.id, type: 'function', function: called });
     } else if (block.type !== 'redacted_thinking') {
-      throw invalidField(`${field}.${index}`, `blocks of the type ${String(block.type)} are not supported`);
+      throw invalidField(at, `blocks of the type ${JSON.stringify(block.type)} are not supported`);
     }
   }
   return {
@@ -81,7 +86,7 @@ function assistantOf(blocks: Block[], field: string): Message {
 /** A text, or the texts of blocks. */
 function textOf(content: unknown, field: string): string {
   if (typeof content === 'string') return content;
-  const texts = listOf(content, field).map((block, index) => {
+  const texts = listOfObjects(content, field).map((block, index) => {
     if (block.type === 'text' && typeof block.text === 'string') return block.text;
     throw invalidField(`${field}.${index}`, 'must be a block of text');
   });
@@ -89,9 +94,10 @@ function textOf(content: unknown, field: string): string {
 }
 
 function imageOf({ source }: Block, field: string): string {
-  const { type, media_type: mediaType, data, url } = objectOf(source, `${field}.source`);
-  if (type === 'base64') return `data:${String(mediaType)};base64,${String(data)}`;
-  if (type === 'url') return String(url);
+  const { type, media_type: mediaType, data, url } = requiredObject(source, `${field}.source`);
+  const text = (value: unknown, name: string) => requiredText(value, `${field}.source.${name}`);
+  if (type === 'base64') return `data:${text(mediaType, 'media_type')};base64,${text(data, 'data')}`;
+  if (type === 'url') return text(url, 'url');
   throw invalidField(`${field}.source`, 'must be base64 or a URL');
 }
 
@@ -103,8 +109,8 @@ function toolOf(tool: Block, index: number): object {
 }
 
 function toolChoiceOf(choice: unknown): object {
-  const { type, name, disable_parallel_tool_use: isSingle } = objectOf(choice, 'tool_choice');
-  const named = type === 'tool' ? { type: 'function', function: { name } } : TOOL_CHOICES[String(type)];
+  const { type, name, disable_parallel_tool_use: isSingle } = requiredObject(choice, 'tool_choice');
+  const named = type === 'tool' ? { type: 'function', function: { name } } : TOOL_CHOICES.get(type);
   if (named === undefined) throw invalidField('tool_choice', 'must have the type auto, any, tool or none');
   return { tool_choice: named, ...(isSingle === true && { parallel_tool_calls: false }) };
 }
@@ -113,16 +119,4 @@ function toolChoiceOf(choice: unknown): object {
 function thinkingOf({ type, budget_tokens: budget }: Block): object {
   if (type === 'disabled') return { reasoning_effort: 'none' };
   return budget === undefined ? {} : { thinking_token_budget: budget };
-}
-
-function listOf(value: unknown, field: string): Block[] {
-  if (!Array.isArray(value)) throw invalidField(field, 'must be a list');
-  return value.map((one, index) => objectOf(one, `${field}.${index}`));
-}
-
-function objectOf(value: unknown, field: string): Block {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalidField(field, 'must be an object');
-  }
-  return value as Block;
 }

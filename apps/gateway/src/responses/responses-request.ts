@@ -1,5 +1,5 @@
 import { invalidField } from '@broomwagon/contracts';
-import { isSet, withoutNulls } from '../http/read-fields';
+import { isSet, listOfObjects, requiredObject, requiredText, withoutNulls } from '../http/read-fields';
 
 type Item = Record<string, unknown>;
 type Message = Record<string, unknown>;
@@ -30,16 +30,16 @@ export function chatOfResponses(body: Record<string, unknown>): Record<string, u
     if (isSet(value)) throw invalidField(name, 'is not supported');
   }
   const rest = Object.fromEntries(Object.entries(checked).filter(([name]) => !DROPPED.has(name)));
-  const { format } = text === undefined ? {} : objectOf(text, 'text');
-  const { effort } = reasoning === undefined ? {} : objectOf(reasoning, 'reasoning');
+  const { format } = text === undefined ? {} : requiredObject(text, 'text');
+  const { effort } = reasoning === undefined ? {} : requiredObject(reasoning, 'reasoning');
   return {
     ...rest,
     messages: [...instructionsOf(instructions), ...messagesOf(input)],
     n: 1,
     ...(maxTokens !== undefined && { max_tokens: maxTokens }),
-    ...(tools !== undefined && { tools: listOf(tools, 'tools').map(toolOf) }),
+    ...(tools !== undefined && { tools: listOfObjects(tools, 'tools').map(toolOf) }),
     ...(toolChoice !== undefined && { tool_choice: toolChoiceOf(toolChoice) }),
-    ...(format !== undefined && formatOf(objectOf(format, 'text.format'))),
+    ...(format !== undefined && formatOf(requiredObject(format, 'text.format'))),
     ...(effort !== undefined && effort !== null && { reasoning_effort: effort }),
   };
 }
@@ -59,7 +59,7 @@ function messagesOf(input: unknown): Message[] {
     if (turn === undefined) messages.push((turn = { role: 'assistant', content: null }));
     return turn;
   };
-  for (const [index, item] of listOf(input, 'input').entries()) {
+  for (const [index, item] of listOfObjects(input, 'input').entries()) {
     const at = `input.${index}`;
     const { type = 'message', role } = item;
     if (type === 'reasoning') assistant().reasoning = reasoningOf(item, at);
@@ -79,16 +79,20 @@ function messagesOf(input: unknown): Message[] {
 }
 
 function messageOf({ type = 'message', role, content }: Item, field: string): Message {
-  if (type !== 'message') throw invalidField(`${field}.type`, `items of the type ${String(type)} are not supported`);
+  if (type !== 'message')
+    throw invalidField(`${field}.type`, `items of the type ${JSON.stringify(type)} are not supported`);
   if (!ROLES.has(role)) throw invalidField(`${field}.role`, `must be one of ${[...ROLES].join(', ')}`);
   const name = role === 'developer' ? 'system' : role;
   if (typeof content === 'string') return { role: name, content };
-  const parts = listOf(content, `${field}.content`).map((part, index) => partOf(part, `${field}.content.${index}`));
+  const parts = listOfObjects(content, `${field}.content`).map((part, index) =>
+    partOf(part, `${field}.content.${index}`),
+  );
   return { role: name, content: parts };
 }
 
 function partOf({ type, text, image_url: url }: Item, field: string): object {
-  if (type === 'input_text' || type === 'output_text') return { type: 'text', text };
+  if (type === 'input_text' || type === 'output_text')
+    return { type: 'text', text: requiredText(text, `${field}.text`) };
   if (type === 'input_image' && typeof url === 'string') return { type: 'image_url', image_url: { url } };
   throw invalidField(field, 'must be input_text, or input_image with a URL');
 }
@@ -105,11 +109,9 @@ function reasoningOf({ content, summary }: Item, field: string): string {
 /** A text, or the texts of parts. */
 function textOf(content: unknown, field: string): string {
   if (typeof content === 'string') return content;
-  const texts = listOf(content, field).map(({ text }, index) => {
-    if (typeof text === 'string') return text;
-    throw invalidField(`${field}.${index}`, 'must be a text');
-  });
-  return texts.join('');
+  return listOfObjects(content, field)
+    .map(({ text }, index) => requiredText(text, `${field}.${index}.text`))
+    .join('');
 }
 
 function toolOf({ type, ...called }: Item, index: number): object {
@@ -119,7 +121,7 @@ function toolOf({ type, ...called }: Item, index: number): object {
 
 function toolChoiceOf(choice: unknown): unknown {
   if (typeof choice === 'string') return choice;
-  const { type, name } = objectOf(choice, 'tool_choice');
+  const { type, name } = requiredObject(choice, 'tool_choice');
   if (type !== 'function') throw invalidField('tool_choice.type', 'must be function');
   return { type, function: { name } };
 }
@@ -127,16 +129,4 @@ function toolChoiceOf(choice: unknown): unknown {
 function formatOf({ type, ...schema }: Item): object {
   if (type === 'text') return {};
   return { response_format: { type, ...(type === 'json_schema' && { json_schema: withoutNulls(schema) }) } };
-}
-
-function listOf(value: unknown, field: string): Item[] {
-  if (!Array.isArray(value)) throw invalidField(field, 'must be a list');
-  return value.map((one, index) => objectOf(one, `${field}.${index}`));
-}
-
-function objectOf(value: unknown, field: string): Item {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw invalidField(field, 'must be an object');
-  }
-  return value as Item;
 }
