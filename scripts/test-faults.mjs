@@ -12,6 +12,7 @@ const FILES = [
   'test/admin-api-killed',
   'test/exactly-once',
   'test/failpoints',
+  'test/fuzz',
   'test/gateway-under-chaos',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',

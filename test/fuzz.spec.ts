@@ -3,12 +3,12 @@ import { runInNewContext } from 'node:vm';
 import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
 import { connectNats } from '@broomwagon/messaging';
 import { ProtocolCheck, testNatsUrl } from '@broomwagon/testing';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
 import { ServiceBench } from './system/service-bench';
 
 /** More by hand: FUZZ_MESSAGES=1000000. */
-const MESSAGES = Number(process.env.FUZZ_MESSAGES ?? 20_000);
+const MESSAGES = Number(process.env.FUZZ_MESSAGES ?? 10_000 * inject('runsFactor'));
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const AT_ONCE = 64;
 const ANSWER_WITHIN_MS = 20_000;

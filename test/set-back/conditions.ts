@@ -35,7 +35,7 @@ export function pairs(): Condition[] {
 }
 
 /**
- * Half of the moments, each in at least one condition, and every pair of values of the other factors. To save time each
+ * A third of the moments, each in at least one condition, and every pair of values of the other factors. To save time each
  * kind has one place for payloads, and no more is lost than must be.
  */
 export function chosenPairs(): Condition[] {
@@ -50,7 +50,7 @@ export function chosenPairs(): Condition[] {
     if (payloads !== placeOf[kind]) return false;
     if (moment === AT_RANDOM) return true;
     const index = FACTORS.moment.indexOf(moment);
-    return kind === SET_BACK_KINDS[index % kinds] && index % (2 * kinds) < kinds;
+    return kind === SET_BACK_KINDS[index % kinds] && index % (3 * kinds) < kinds;
   });
   return cover(all, ({ moment, ...rest }) => [moment, ...pairsOf(rest)]);
 }
