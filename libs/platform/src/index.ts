@@ -15,4 +15,5 @@ export { Scheduler } from './scheduler/scheduler';
 export { SchedulerModule } from './scheduler/scheduler.module';
 export * from './health/health-registry';
 export { type RunningService, runService } from './service/bootstrap';
+export { drained } from './service/drained';
 export { useValidTarget } from './service/request-target';

@@ -1,14 +1,17 @@
 import { Controller, Req, RequestMapping, RequestMethod, Res, UseGuards } from '@nestjs/common';
 import { API_ROOT, type Route, ROUTES } from '@broomwagon/contracts';
+import { drained } from '@broomwagon/platform';
 import type { Request, Response } from 'express';
 import type { Identity } from '../auth/identity';
 import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
-import { drained } from './drained';
 import { type RequestFields, readFields } from './request-fields';
 import { requestIdOf } from './request-id';
+
+/** A caller that reads nothing of an export for this long is cut off, milliseconds. */
+const STALLED_MS = 30_000;
 
 /** All routes of the table ROUTES; each gets a method of this class below. */
 @Controller(API_ROOT.slice(1))
@@ -53,7 +56,7 @@ export class RoutesController {
       if (response.destroyed) return;
       if (!response.headersSent) response.status(200).type('application/x-ndjson');
       const lines = entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
-      if (!response.write(lines)) await drained(response);
+      if (!response.write(lines)) await drained(response, STALLED_MS);
       ({ cursor } = page as { cursor?: unknown });
     } while (cursor !== undefined && !response.destroyed);
     response.end();

@@ -1,5 +1,5 @@
-import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { drained } from '@broomwagon/platform';
 
 /**
  * Writes a part of a response, and waits until the client has taken most of it.
@@ -8,9 +8,6 @@ import type { ServerResponse } from 'node:http';
 export async function writePart(response: ServerResponse, part: string | Buffer): Promise<boolean> {
   if (response.destroyed) return false;
   if (response.write(part)) return true;
-  const waiting = new AbortController();
-  const { signal } = waiting;
-  await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]);
-  waiting.abort();
+  await drained(response);
   return !response.destroyed;
 }
