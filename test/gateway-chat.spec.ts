@@ -321,5 +321,9 @@ it('input that is wrong is refused with the field, and holds no lease', async ()
   }
   const broken = await gateway.post('/v1/chat/completions', '{"messages":');
   expect([broken.status, broken.body.error.type]).toEqual([400, 'MALFORMED_JSON']);
-  await expect(whole({ max_tokens: 200_000 })).rejects.toMatchObject({ type: 'ENGINE_REJECTED' });
+  for (const stream of [false, true]) {
+    const failure: unknown = await ask(stream, { max_tokens: 200_000 }).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(OpenAI.BadRequestError);
+    expect(failure).toMatchObject({ status: 400, code: 'context_length_exceeded' });
+  }
 });

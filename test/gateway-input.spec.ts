@@ -5,7 +5,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(5);
+const system = useGateway(7);
 
 describe('input that is wrong', () => {
   const sampling = (fields: object) => ({ ...generate(3), sampling_params: fields });
@@ -97,5 +97,11 @@ describe('input that is wrong', () => {
     const reply = await system.gateway.post('/generate', generate(3));
     expect([reply.status, reply.body.error.type]).toEqual([422, 'ENGINE_REJECTED']);
     expect(reply.body.error.message).toContain('simulated refusal');
+  });
+
+  it.each([false, true])('that is longer than the context is refused; streamed: %s', async (stream) => {
+    const reply = await system.gateway.post('/generate', { ...generate(200_000), stream });
+    expect([reply.status, reply.body.error]).toMatchObject([400, { type: 'CONTEXT_TOO_LONG', code: 400 }]);
+    expect(reply.headers['x-broomwagon-attempts']).toBe('1');
   });
 });

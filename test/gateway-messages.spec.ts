@@ -174,6 +174,9 @@ it('errors have the form of Anthropic, of keys and in a stream too', async () =>
     const error = { type: 'invalid_request_error', code: 'VALIDATION_FAILED', param };
     expect(failure, name).toMatchObject({ error: { type: 'error', error } });
   }
+  const message = expect.stringMatching(/^prompt is too long: /) as string;
+  const tooLong = { type: 'invalid_request_error', code: 'CONTEXT_TOO_LONG', message };
+  await expect(ask(true, { max_tokens: 200_000 })).rejects.toMatchObject({ status: 400, error: { error: tooLong } });
   await inject(bench.engine.url, { kind: 'close-mid-stream', count: 1, afterTokens: 3 });
   const stream = ask(true, { tools: [TOOL] });
   await expect(stream).rejects.toMatchObject({ error: { type: 'error', error: { code: 'ENGINE_ERROR' } } });

@@ -8,7 +8,7 @@ import {
   type LeaseGrant,
   type Prompt,
 } from '@broomwagon/contracts';
-import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import { engineRequestId, isContextTooLong, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
   ControlPlane,
@@ -203,11 +203,7 @@ export class GenerationRunner {
     }
     const { error } = generated;
     if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return undefined;
-    const { field, message } = error;
-    return {
-      reason: 'error',
-      error: field === 'model' ? new BroomwagonError('MODEL_NOT_FOUND', message, { field }) : error,
-    };
+    return { reason: 'error', error: refusalOf(error) };
   }
 
   /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */
@@ -272,6 +268,13 @@ function canContinue(generation: Generation): boolean {
 /** Ids of a prompt that is continued; undefined if the response has no ids, or the prompt is more than its ids. */
 function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
   return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
+}
+
+/** Names what the engine refused, if clients have to tell it from other refusals. */
+function refusalOf(error: BroomwagonError): BroomwagonError {
+  const { field, message } = error;
+  if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
+  return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
 }
 
 function asOurs(error: Error): BroomwagonError {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
+import { type BroomwagonError, type ErrorCode, httpStatusOf } from '@broomwagon/contracts';
 import { isBegun } from './silence-keeper';
 
 /** Answers with JSON, if the connection is still there. */
@@ -13,9 +13,14 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
 }
 
-/** An error in the form of SGLang and OpenAI: message, type, param and HTTP status; `retryable` is ours. */
+/** The codes of OpenAI for errors that its clients tell from others; all other errors have the HTTP status. */
+const NAMES: Partial<Record<ErrorCode, string>> = {
+  MODEL_NOT_FOUND: 'model_not_found',
+  CONTEXT_TOO_LONG: 'context_length_exceeded',
+};
+
+/** An error in the form of OpenAI: message, type, param and code; `retryable` is ours. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
-  const number = code === 'MODEL_NOT_FOUND' ? 'model_not_found' : httpStatusOf(code);
-  return { message, type: code, code: number, param: field ?? null, retryable };
+  return { message, type: code, code: NAMES[code] ?? httpStatusOf(code), param: field ?? null, retryable };
 }

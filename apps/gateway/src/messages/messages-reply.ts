@@ -77,7 +77,9 @@ export class MessagesFormat implements Format {
 export function messagesError({ code, message, field, retryable }: BroomwagonError): object {
   const status = httpStatusOf(code);
   const type = ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
-  return { type, message, code, param: field ?? null, retryable };
+  // Agents shorten their context if the message begins so.
+  const text = code === 'CONTEXT_TOO_LONG' ? `prompt is too long: ${message}` : message;
+  return { type, message: text, code, param: field ?? null, retryable };
 }
 
 function blockOf(part: MessagePart): object {

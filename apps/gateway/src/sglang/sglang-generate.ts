@@ -1,14 +1,18 @@
 import { Injectable } from '@nestjs/common';
+import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
+import { errorBody } from '../http/send-json';
 import { readGenerateRequest } from './generate-request';
 import { replyOf } from './generate-reply';
 
 /** `/generate` of SGLang. */
 @Injectable()
 export class SglangGenerate {
-  readonly routes: Routes = { 'POST /generate': { answer: (exchange) => this.generate(exchange) } };
+  readonly routes: Routes = {
+    'POST /generate': { errorBody: sglangError, answer: (exchange) => this.generate(exchange) },
+  };
 
   constructor(
     private readonly responder: GenerationResponder,
@@ -19,7 +23,13 @@ export class SglangGenerate {
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, {
       chunk: replyOf,
+      failure: (error) => ({ error: sglangError(error) }),
       isCumulative: !this.config.incrementalStreams,
     });
   }
+}
+
+/** An error in the form of SGLang: its code is always the HTTP status. */
+function sglangError(error: BroomwagonError): object {
+  return { ...errorBody(error), code: httpStatusOf(error.code) };
 }

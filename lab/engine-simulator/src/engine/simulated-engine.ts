@@ -101,7 +101,8 @@ export class SimulatedEngine {
     const context = identity.promptTokens + identity.madeTokens;
     if (context + request.budget > this.maxModelTokens) {
       throw new RangeError(
-        `prompt of ${context} tokens and ${request.budget} to make exceed the model's ${this.maxModelTokens}`,
+        `This model's maximum context length is ${this.maxModelTokens} tokens. However, you requested ` +
+          `${request.budget} output tokens and your prompt contains at least ${context} input tokens.`,
       );
     }
     this.catchUp();

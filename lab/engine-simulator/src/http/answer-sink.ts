@@ -7,6 +7,11 @@ import type { AnswerFormat, Span } from './answer-format';
 const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 const LONG_LINE_BYTES = 2 * 1_048_576;
 
+/** A refusal of a stream, as SGLang sends it: with status 200, and without a code. */
+export function sendStreamError(response: ServerResponse, message: string): void {
+  response.writeHead(200, EVENT_STREAM).end(`data: ${JSON.stringify({ error: { message } })}\n\ndata: [DONE]\n\n`);
+}
+
 /** Writes a response as server-sent events. The last tokens and the finish reason go in one chunk. */
 export class StreamSink implements TokenSink {
   private held?: Span;

@@ -5,7 +5,7 @@ import { FAULT_KINDS, type FaultKind } from '../engine/faults';
 import type { SimulatedEngine } from '../engine/simulated-engine';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { AnswerFormat } from './answer-format';
-import { StreamSink, WholeSink } from './answer-sink';
+import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
 import { readOpenAiCall, readSglangCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
@@ -173,14 +173,21 @@ export class EngineServer {
     const names = call.form === 'chat' ? [call.id, `chatcmpl-${call.id}`] : [call.id, `cmpl-${call.id}-0`];
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);
     let sink: StreamSink | WholeSink | undefined;
-    const drop = engine.submit(
-      { names, identity, budget, minTokens: call.minTokens },
-      {
-        tokens: (from, to) => sink?.tokens(from, to),
-        // A response with nothing left to make ends before submit returns, hence before there is a sink.
-        end: (reason) => (sink ? sink.end(reason) : setImmediate(() => sink?.end(reason))),
-      },
-    );
+    let drop: () => void;
+    try {
+      drop = engine.submit(
+        { names, identity, budget, minTokens: call.minTokens },
+        {
+          tokens: (from, to) => sink?.tokens(from, to),
+          // A response with nothing left to make ends before submit returns, hence before there is a sink.
+          end: (reason) => (sink ? sink.end(reason) : setImmediate(() => sink?.end(reason))),
+        },
+      );
+    } catch (error) {
+      if (call.form !== 'sglang' || !call.stream) throw error;
+      sendStreamError(response, (error as Error).message);
+      return;
+    }
     sink = call.stream ? new StreamSink(response, format, start, fault) : new WholeSink(response, format, start);
     if (fault?.kind !== 'stall-unnoticed') response.on('close', drop);
   }

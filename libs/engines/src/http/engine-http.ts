@@ -210,6 +210,13 @@ export function isRefusal(status: number): boolean {
   return status >= 400 && status < 500 && !RETRYABLE_STATUS.has(status);
 }
 
+/** What vLLM and SGLang answer if the prompt and the budget have more tokens than the context of the model. */
+const CONTEXT_TOO_LONG = /maximum context length|longer than the model's context length|maximum model length/i;
+
+export function isContextTooLong(answer: string): boolean {
+  return CONTEXT_TOO_LONG.test(answer);
+}
+
 /**
  * Statuses below 500 that may be different the next time or on another engine: timeout, too early, too many requests;
  * and errors about the engine or its key instead of the request: unauthorized, forbidden, no such model or route.

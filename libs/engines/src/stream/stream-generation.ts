@@ -1,6 +1,6 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
-import { isRefusal, parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
+import { isContextTooLong, isRefusal, parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
@@ -111,9 +111,11 @@ function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
   const failure = event.error ?? (event.object === 'error' ? event : undefined);
   if (failure === undefined || failure === null) return event;
   const { message, code } = typeof failure === 'object' ? (failure as { message?: unknown; code?: unknown }) : {};
+  const reason = String(message ?? JSON.stringify(failure));
+  // The error of a stream of SGLang has no code.
   throw new BroomwagonError(
-    isRefusal(Number(code)) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
-    `${http.baseUrl} sent an error in the stream: ${quote(String(message ?? JSON.stringify(failure)))}`,
+    isRefusal(Number(code)) || isContextTooLong(reason) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+    `${http.baseUrl} sent an error in the stream: ${quote(reason)}`,
     { details: failure },
   );
 }
