@@ -1,6 +1,13 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
-import { isContextTooLong, isRefusal, parseObject, quote, type EngineHttp, type EngineResponse } from '../http/engine-http';
+import {
+  isContextTooLong,
+  isRefusal,
+  parseObject,
+  quote,
+  type EngineHttp,
+  type EngineResponse,
+} from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
