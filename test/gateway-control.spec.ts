@@ -1,3 +1,4 @@
+import type { PauseMode } from '@broomwagon/contracts';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -30,11 +31,11 @@ afterEach(async () => {
 });
 
 /** Two engines of one dialect with the given numbers of processes; the first also in `bench`. */
-async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}): Promise<void> {
+async function startPool(dialect: 'sglang' | 'vllm', ranks = 1, settings = {}, pauseModes: PauseMode[] = []) {
   await bench.begin(() => 8_000, 2, dialect);
   second = await startEngine(dialect, { speed: 2, ranks, lengths: { name: 'test', lengthOf: () => 8_000 } });
-  // Only the gateway pauses or resumes them.
-  const engine = { dialect, model: 'simulated', capabilities: { pauseModes: [] } };
+  // Without modes only the gateway pauses or resumes them.
+  const engine = { dialect, model: 'simulated', capabilities: { pauseModes } };
   await bench.register(engine);
   await bench.register({ ...engine, serverId: 's2', instanceId: 'i2', endpoint: second.url });
   gateway = await Gateway.start(bench.prefix, bench.pool, settings);
@@ -157,6 +158,18 @@ describe('a pause', () => {
     const { body } = await reply;
     expect(body.meta_info.finish_reason.type).toBe(type);
   });
+});
+
+it('ends a pause that its trainer does not end: pool and engines continue', async () => {
+  await startPool('sglang', 1, { pauseDeadlineMs: 1_000 }, ['keep']);
+  const reply = gateway.post('/generate', generate(LONG));
+  await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
+  const ended = await bench.metric('pauses_overdue_total');
+  expect((await gateway.post('/pause_generation', { mode: 'in_place' })).status).toBe(200);
+  const { status, body, headers } = await reply;
+  expect([status, body.output_ids.length, headers['x-broomwagon-attempts']]).toEqual([200, LONG, '1']);
+  expect((await gateway.post('/generate', generate(3))).status).toBe(200);
+  expect([await isPoolPaused(), (await bench.metric('pauses_overdue_total')) - ended]).toEqual([false, 1]);
 });
 
 describe('new weights with a version', () => {

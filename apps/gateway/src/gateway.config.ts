@@ -50,6 +50,12 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   })
   controlTimeoutMs: number = 600_000;
 
+  @Env('PAUSE_DEADLINE_MS', 'time after which a pause or a change of weights that its trainer does not end is ended', {
+    min: 1_000,
+    max: 3_600_000,
+  })
+  pauseDeadlineMs: number = 3_600_000;
+
   @Env('INCREMENTAL_STREAMS', 'chunks of /generate have only new tokens; default: all tokens so far, as SGLang')
   incrementalStreams: boolean = false;
 

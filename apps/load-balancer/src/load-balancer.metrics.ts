@@ -52,6 +52,10 @@ export class LoadBalancerMetrics {
     'engines_given_up_total',
     'Paused engines that could not be resumed for an hour: they may still be paused; the log names them',
   );
+  readonly pausesOverdue = this.metrics.counter(
+    'pauses_overdue_total',
+    'Pauses of pools that ended by their deadline: the trainer or the operator that paused did not resume',
+  );
   readonly workersExpired = this.metrics.counter(
     'workers_expired_total',
     'Workers that were silent for their time to live',
@@ -85,7 +89,7 @@ export class LoadBalancerMetrics {
     servers: this.ofPools('servers', 'Registered servers'),
     readyServers: this.ofPools('ready_servers', 'Servers that take leases; 0: no request can run'),
     expiredEpochs: this.ofPools('expired_epochs', 'Worker and server epochs whose leases are being returned'),
-  } satisfies Record<Exclude<keyof PoolTotals, 'slowScans'>, unknown>;
+  } satisfies Record<Exclude<keyof PoolTotals, 'slowScans' | 'pausedUntilMs'>, unknown>;
 
   constructor(private readonly metrics: Metrics) {
     this.prefixCacheResets.inc({ outcome: 'failed' }, 0);

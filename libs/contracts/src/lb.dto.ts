@@ -136,6 +136,8 @@ export interface LoadBalancerStatus {
   pool: string;
   /** It is paused (`pool.pause`). */
   paused: boolean;
+  /** End of a pause with a deadline, time of Redis, milliseconds. */
+  pausedUntilMs?: Integer;
   /** Registered servers. */
   servers: Integer;
   /** Servers that take leases. */

@@ -154,7 +154,13 @@ export interface PoolSettingsReply {
  * `pool.pause`: stops leases and claims until `pool.resume`. Acquires and claims are answered POOL_PAUSED: at once, or
  * after their `waitMs`.
  */
-export class PausePoolRequest {}
+export class PausePoolRequest {
+  /**
+   * Time after which the pause ends and engines are resumed, milliseconds; a repeat begins it again. Absent: the pause
+   * has no end but `pool.resume`. A pause without this time stays one.
+   */
+  @IsOptional() @IsWithin(1_000, 86_400_000) deadlineMs?: Integer;
+}
 /** `pool.resume`: ends a pause; waiting acquires and claims are served. */
 export class ResumePoolRequest {}
 export interface PausePoolReply {

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
-import { invalidField } from '@broomwagon/contracts';
+import { invalidField, type PausePoolRequest } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
+import { GatewayConfig } from '../gateway.config';
 import { textOf } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
@@ -22,6 +23,7 @@ export class ControlRoutes {
     private readonly fanOut: EngineFanOut,
     private readonly weights: WeightChanges,
     private readonly controlPlane: ControlPlane,
+    private readonly config: GatewayConfig,
   ) {
     this.routes = Object.fromEntries(
       CONTROL_CALLS.map((call) => [
@@ -39,19 +41,19 @@ export class ControlRoutes {
     if (call.pool === 'pause') {
       // The pool of a client that is answered an error must not stay paused.
       await this.fanOut.serversFor(call);
-      await this.setPool('pool.pause');
+      await this.setPool('pool.pause', { deadlineMs: this.config.pauseDeadlineMs });
     }
     if (call.pool === 'resume') await this.weights.commitOpen();
     const update = () => this.fanOut.call(call, sent);
     const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));
     // Also if engines failed: the others take requests again.
-    if (call.pool === 'resume') await this.setPool('pool.resume');
+    if (call.pool === 'resume') await this.setPool('pool.resume', {});
     const merged = mergedAnswer(answers);
     sendJson(response, merged.status, merged.body);
   }
 
-  private async setPool(operation: 'pool.pause' | 'pool.resume'): Promise<void> {
-    await this.controlPlane.callWithRetry(operation, {}, { deadlineMs: POOL_DEADLINE_MS });
+  private async setPool(operation: 'pool.pause' | 'pool.resume', body: PausePoolRequest): Promise<void> {
+    await this.controlPlane.callWithRetry(operation, body, { deadlineMs: POOL_DEADLINE_MS });
   }
 }
 

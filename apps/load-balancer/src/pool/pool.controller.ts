@@ -43,18 +43,18 @@ export class PoolController {
   }
 
   @Operation('pool.pause')
-  pause(_body: PausePoolRequest, { pool }: MessageContext) {
-    return this.setPaused(pool, true);
+  pause({ deadlineMs }: PausePoolRequest, { pool }: MessageContext) {
+    return this.setPaused(pool, { paused: true, deadlineMs });
   }
 
   @Operation('pool.resume')
   resume(_body: ResumePoolRequest, { pool }: MessageContext) {
-    return this.setPaused(pool, false);
+    return this.setPaused(pool, { paused: false });
   }
 
-  private async setPaused(pool: string, isPaused: boolean) {
+  private async setPaused(pool: string, pause: { paused: boolean; deadlineMs?: number }) {
     await this.pools.add(pool);
-    const { paused, changed, ...waiting } = await this.store.pause(pool, { paused: isPaused });
+    const { paused, changed, ...waiting } = await this.store.pause(pool, pause);
     this.waiters.sendAll(pool, waiting);
     return { paused, changed };
   }

@@ -54,6 +54,16 @@ export class UpkeepService {
     this.metrics.totals(pool, await this.pools.status(pool));
   }
 
+  /** Ends a pause whose caller did not end it; the engines are resumed by EnginePausesService. */
+  @InEachPool('end-pauses', upkeepInterval)
+  async endPauses(pool: string): Promise<void> {
+    const { paused: _, changed, ...waiting } = await this.pools.pause(pool, { paused: false, overdueOnly: true });
+    if (!changed) return;
+    this.waiters.sendAll(pool, waiting);
+    this.metrics.pausesOverdue.inc();
+    this.logger.error({ pool }, 'The pool was paused until the deadline of the pause: pool and engines are resumed');
+  }
+
   @InEachPool('warm-servers', upkeepInterval)
   async warmServers(pool: string): Promise<void> {
     this.waiters.sendAll(pool, await this.servers.warm(pool));

@@ -5,7 +5,8 @@ local Keys = {}
 local NAMES = {
   -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
   meta = 'meta',
-  settings = 'settings', -- hash: what pool.configure set, `paused`, and `syncing`: the weight version that is coming
+  -- hash: what pool.configure set, `paused`, `pausedUntilMs`, and `syncing`: the weight version that is coming
+  settings = 'settings',
   settingsHistory = 'settings:history', -- list: the last versions of the settings, latest first, JSON
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms

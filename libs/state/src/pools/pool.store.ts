@@ -46,8 +46,10 @@ const TEXTS = new Set<string>(['policy', 'groupPlacement']);
 /** Settings and totals of pools. */
 @Injectable()
 export class PoolStore extends storeOf({
-  /** Pauses the pool, or resumes it and grants free room to waiters. */
-  pause: transition<{ paused: boolean }, PausePoolReply & WaiterAnswers>('pools/pause'),
+  /** Pauses the pool, or resumes it and grants free room to waiters. `overdueOnly`: resumes it at its deadline. */
+  pause: transition<{ paused: boolean; deadlineMs?: number; overdueOnly?: boolean }, PausePoolReply & WaiterAnswers>(
+    'pools/pause',
+  ),
   status: transition<object, PoolTotals>('pools/status'),
 }) {
   /**

@@ -4,6 +4,7 @@ Flags: no-writes ]]
 return function(tx)
   return cjson.encode({
     paused = Settings.get(tx, 'paused') == '1',
+    pausedUntilMs = Settings.number(tx, 'pausedUntilMs'),
     servers = redis.call('ZCARD', tx.key.servers),
     readyServers = redis.call('SCARD', tx.key.usableServers),
     leases = redis.call('HLEN', tx.key.leases),

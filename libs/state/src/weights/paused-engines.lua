@@ -41,8 +41,11 @@ function PausedEngines.resume_unrecorded(tx, server)
     resumeAtMs = tx.now, givenUpAtMs = is_away and tx.now or nil, isAway = is_away or nil })
 end
 
--- After a new generation of the pool, when Redis may have lost entries: passes one page of its servers to
--- `resume_unrecorded`, until all have been passed once.
+-- Lets `review` pass all servers once more.
+function PausedEngines.review_again(tx) redis.call('HDEL', tx.key.meta, 'enginesOf') end
+
+-- After a new generation of the pool, when Redis may have lost entries, and after a pause that its caller did not end:
+-- passes one page of its servers to `resume_unrecorded`, until all have been passed once.
 function PausedEngines.review(tx)
   local field = redis.call('HMGET', tx.key.meta, 'generation', 'enginesOf')
   local generation, reviewed, cursor = field[1], string.match(field[2] or '', '^(%x+) (%d*)$')
