@@ -2,7 +2,7 @@ import type { PauseMode } from '@broomwagon/contracts';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { inEngine, inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
@@ -173,6 +173,29 @@ it('ends a pause that its trainer does not end: pool and engines continue', asyn
 });
 
 describe('new weights with a version', () => {
+  it('of two calls: the second waits while requests of the first run, and both are made', async () => {
+    await startPool('sglang');
+    await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
+    const reply = gateway.post('/generate', generate(LONG));
+    await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(2);
+    const update = () =>
+      gateway.post(
+        '/update_weights_from_disk',
+        { model_path: '/m', weight_version: '2' },
+        { 'x-broomwagon-weight-mode': 'wait' },
+      );
+    const first = update();
+    await expect.poll(async () => (await weights()).sync?.state).toBe('begun');
+    const second = update();
+    // A second call that does not wait is made within this time.
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    expect(await Promise.all(urls().map(controlsOf))).toEqual([[], []]);
+    await gateway.post('/abort_request', { abort_all: true });
+    expect([(await reply).status, (await first).status, (await second).status]).toEqual([200, 200, 200]);
+    for (const url of urls()) expect(await controlsOf(url)).toHaveLength(2);
+    expect([(await weights()).version, (await weights()).sync]).toEqual([2, undefined]);
+  });
+
   it('in a paused pool: are committed when it continues, and every lease sees them', async () => {
     await startPool('sglang');
     const reply = gateway.post('/generate', generate(LONG));

@@ -1,6 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, isBroomwagonError, LIMITS, type WeightSyncReply } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  LIMITS,
+  type BeginWeightsRequest,
+  type WeightSyncReply,
+} from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { pagesOf } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
@@ -8,10 +15,10 @@ import { type EngineAnswer, isDone } from './engine-answer';
 
 /** Begins the id of a change that a gateway has begun, and that a gateway commits. */
 const OURS = 'gateway-';
-/** Time until a change whose trainer does not continue the pool is rolled back, milliseconds. */
-const DEADLINE_MS = 3_600_000;
 /** How long the end of a change, or of a pause, is repeated, milliseconds. */
 const END_DEADLINE_MS = 30_000;
+/** How often a change of another call is looked at, milliseconds. */
+const LOOK_MS = 250;
 
 /** Ties updates of weights that name a version to `weights.begin` and `weights.commit` of the pool. */
 @Injectable()
@@ -26,7 +33,8 @@ export class WeightChanges {
   /**
    * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. In
    * a paused pool the change is kept open for further calls, until {@link commitOpen}; otherwise it begins before the
-   * update, when nothing runs, and ends after it. A change to the same version that is under way is joined.
+   * update, when nothing runs, and ends after it. A change to the same version that a trainer has begun is joined; that
+   * of another call of a gateway ends first.
    * @param mode what happens to requests that run in a pool that is not paused
    * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; what `update` throws
    */
@@ -35,23 +43,13 @@ export class WeightChanges {
     mode: 'abort' | 'wait',
     update: () => Promise<EngineAnswer[]>,
   ): Promise<EngineAnswer[]> {
-    const [{ paused }, { sync }] = await Promise.all([
-      this.controlPlane.call('lb.status', {}),
-      this.controlPlane.call('weights.status', {}),
-    ]);
-    if (sync?.version === version) return this.reported(version, update);
-    const syncId = `${OURS}${randomUUID()}`;
-    if (paused) {
-      await this.controlPlane.call('weights.begin', { syncId, version, mode: 'keep', deadlineMs: DEADLINE_MS });
-      return this.reported(version, update);
-    }
+    const syncId = await this.begin(version, mode);
     try {
-      await this.quiesce(syncId, version, mode);
       const answers = await this.reported(version, update);
-      await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
+      if (syncId !== undefined) await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
       return answers;
     } catch (error) {
-      await this.end('weights.rollback', syncId).catch(() => undefined);
+      if (syncId !== undefined) await this.end('weights.rollback', syncId).catch(() => undefined);
       throw error;
     }
   }
@@ -59,13 +57,47 @@ export class WeightChanges {
   /** Commits the change that updates in a paused pool have begun, if there is one. @throws BroomwagonError */
   async commitOpen(): Promise<void> {
     const { sync } = await this.controlPlane.call('weights.status', {});
-    if (sync?.syncId.startsWith(OURS)) await this.end('weights.commit', sync.syncId);
+    if (sync?.mode === 'keep' && sync.syncId.startsWith(OURS)) await this.end('weights.commit', sync.syncId);
   }
 
-  /** Begins a change and waits until no request runs. */
-  private async quiesce(syncId: string, version: number, mode: 'abort' | 'wait'): Promise<void> {
+  /** @returns the change that ends with the update; undefined if the change stays open after the update */
+  private async begin(version: number, mode: 'abort' | 'wait'): Promise<string | undefined> {
     const endsAtMs = Date.now() + this.config.controlTimeoutMs;
-    const change = { syncId, version, mode, deadlineMs: DEADLINE_MS };
+    const deadlineMs = this.config.pauseDeadlineMs;
+    const syncId = `${OURS}${randomUUID()}`;
+    for (;;) {
+      const [{ paused }, { sync }] = await Promise.all([
+        this.controlPlane.call('lb.status', {}),
+        this.controlPlane.call('weights.status', {}),
+      ]);
+      if (sync?.version === version) {
+        if (sync.mode === 'keep') return undefined;
+        if (!sync.syncId.startsWith(OURS)) {
+          await this.quiesce({ syncId: sync.syncId, version, mode: sync.mode }, endsAtMs);
+          return undefined;
+        }
+        if (Date.now() < endsAtMs) {
+          await delay(LOOK_MS);
+          continue;
+        }
+      }
+      try {
+        if (!paused) {
+          await this.quiesce({ syncId, version, mode, deadlineMs }, endsAtMs);
+          return syncId;
+        }
+        await this.controlPlane.call('weights.begin', { syncId, version, mode: 'keep', deadlineMs });
+        return undefined;
+      } catch (error) {
+        await this.end('weights.rollback', syncId).catch(() => undefined);
+        // Another call has begun a change at the same time.
+        if (sync !== undefined || !isBroomwagonError(error, 'WEIGHT_SYNC_CONFLICT')) throw error;
+      }
+    }
+  }
+
+  /** Begins a change, or repeats its begin, and waits until no request runs. */
+  private async quiesce(change: BeginWeightsRequest, endsAtMs: number): Promise<void> {
     let sync: WeightSyncReply;
     do {
       const waitMs = Math.max(0, Math.min(LIMITS.waitMs, endsAtMs - Date.now()));
