@@ -1,0 +1,136 @@
+{{- define "broomwagon.fullname" -}}
+{{- if .Values.fullnameOverride }}{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains .Chart.Name .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* What distinguishes the pods of one part of this release. Argument: list ROOT COMPONENT. */}}
+{{- define "broomwagon.selector" -}}
+{{- $root := first . -}}
+app.kubernetes.io/name: broomwagon
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ last . }}
+{{- end }}
+
+{{- define "broomwagon.labels" -}}
+{{- $root := first . -}}
+{{ include "broomwagon.selector" . }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
+{{- end }}
+
+{{/* A JSON list of the services that are on: their values over the defaults, with `key`, `name` and `fullname`. */}}
+{{- define "broomwagon.apps" -}}
+{{- $apps := list }}
+{{- range $key := list "loadBalancer" "trainerCoordinator" "worker" "gateway" "adminApi" }}
+  {{- $app := mergeOverwrite (deepCopy $.Values.defaults) (index $.Values $key) }}
+  {{- if $app.enabled }}
+    {{- $name := kebabcase $key }}
+    {{- $fullname := printf "%s-%s" (include "broomwagon.fullname" $) $name }}
+    {{- $apps = append $apps (mergeOverwrite $app (dict "key" $key "name" $name "fullname" $fullname)) }}
+  {{- end }}
+{{- end }}
+{{- toJson $apps }}
+{{- end }}
+
+{{- define "broomwagon.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* Required by the Pod Security level "restricted". Argument: the number of the user. */}}
+{{- define "broomwagon.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: {{ . }}
+runAsGroup: {{ . }}
+fsGroup: {{ . }}
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile: { type: RuntimeDefault }
+{{- end }}
+
+{{- define "broomwagon.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: { drop: [ALL] }
+{{- end }}
+
+{{/* The settings of one service as JSON: those of the chart, then `settings`, then those of the service. */}}
+{{- define "broomwagon.settings" -}}
+{{- $root := first . }}
+{{- $app := last . }}
+{{- $fullname := include "broomwagon.fullname" $root }}
+{{- $settings := dict "LOG_FORMAT" "json" }}
+{{- with $root.Values.nats }}
+  {{- $scheme := ternary "tls" "nats" (ne .tlsSecret "") }}
+  {{- $own := printf "%s://%s-nats:4222" $scheme $fullname }}
+  {{- if or .enabled .url }}{{ $_ := set $settings "NATS_URL" (ternary $own .url .enabled) }}{{ end }}
+  {{- if .tlsSecret }}{{ $_ := set $settings "NATS_TLS_CA" "/etc/broomwagon/nats/ca.crt" }}{{ end }}
+{{- end }}
+{{- with $root.Values.redis }}
+  {{- if and .url (not .enabled) }}{{ $_ := set $settings "REDIS_URL" .url }}{{ end }}
+  {{- if .tlsSecret }}{{ $_ := set $settings "REDIS_TLS_CA" "/etc/broomwagon/redis/ca.crt" }}{{ end }}
+{{- end }}
+{{- if eq $app.key "loadBalancer" }}{{ with $root.Values.discovery }}{{ if .enabled }}
+  {{- $_ := set $settings "K8S_LABEL_SELECTOR" (required "discovery.labelSelector is required" .labelSelector) }}
+  {{- $_ := set $settings "K8S_NAMESPACE" (.namespace | default $root.Release.Namespace) }}
+  {{- $_ := set $settings "K8S_PORT_NAME" .portName }}
+  {{- $_ := set $settings "K8S_DRAIN_MS" .drainMs }}
+{{- end }}{{ end }}{{ end }}
+{{- mergeOverwrite $settings (deepCopy $root.Values.settings) $app.settings | toJson }}
+{{- end }}
+
+{{/* Names of the Secrets with environment variables of one service, the last one has precedence. */}}
+{{- define "broomwagon.secrets" -}}
+{{- $root := first . }}
+{{- $app := last . }}
+{{- $own := ternary (list $app.fullname) list (or $root.Values.nats.enabled $root.Values.redis.enabled) }}
+{{- concat $own (compact (list $root.Values.existingSecret $app.existingSecret)) | toJson }}
+{{- end }}
+
+{{/* SHUTDOWN_TIMEOUT_MS bounds the whole shutdown, so it must be longer than the drain. */}}
+{{- define "broomwagon.terminationGracePeriodSeconds" -}}
+{{- $app := last . }}
+{{- $settings := include "broomwagon.settings" . | fromJson }}
+{{- $shutdownMs := $settings.SHUTDOWN_TIMEOUT_MS | default 25000 | int64 }}
+{{- $drainMs := $settings.DRAIN_MS | default 5000 | int64 }}
+{{- if and (has $app.key (list "worker" "gateway")) (ge $drainMs $shutdownMs) }}
+  {{- fail (printf "%s: SHUTDOWN_TIMEOUT_MS (%d) must be above DRAIN_MS (%d)" $app.name $shutdownMs $drainMs) }}
+{{- end }}
+{{- add $app.preStopSeconds (div (add $shutdownMs 999) 1000) 5 }}
+{{- end }}
+
+{{/* Volumes that a server or a service needs for TLS: the Secret, or only its CA. */}}
+{{- define "broomwagon.tlsVolumes" -}}
+{{- range $server := list "nats" "redis" }}
+{{- with (index $.Values $server).tlsSecret }}
+- name: {{ $server }}-tls
+  secret: { secretName: {{ . }}, items: [{ key: ca.crt, path: ca.crt }] }
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Volumes of NATS and Redis beside those of their claims. Argument: the values of the server. */}}
+{{- define "broomwagon.serverVolumes" -}}
+{{- if .tlsSecret }}
+- { name: tls, secret: { secretName: {{ .tlsSecret }}, defaultMode: 0440 } }
+{{- end }}
+{{- if not .persistence.enabled }}
+- { name: data, emptyDir: {} }
+{{- end }}
+{{- end }}
+
+{{- define "broomwagon.volumeClaims" -}}
+{{- if .persistence.enabled }}
+volumeClaimTemplates:
+  - metadata: { name: data }
+    spec:
+      accessModes: [ReadWriteOnce]
+      {{- with .persistence.storageClass }}
+      storageClassName: {{ . }}
+      {{- end }}
+      resources: { requests: { storage: {{ .persistence.size }} } }
+{{- end }}
+{{- end }}
