@@ -4,17 +4,21 @@ import { join } from 'node:path';
 import { asyncApiDocument } from './asyncapi';
 import { errorsPage } from './errors-page';
 import { openApiDocument } from './openapi';
+import { pythonErrors, pythonTypes } from './python-types';
 
 /**
- * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol; with `--check` it fails if one is
- * stale.
+ * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol, and the types of clients/python;
+ * with `--check` it fails if one is stale.
  */
 function main(): void {
   const root = process.cwd();
+  const asyncApi = asyncApiDocument(root);
   const made = {
-    'docs/protocol/asyncapi.json': `${JSON.stringify(asyncApiDocument(root), null, 2)}\n`,
+    'docs/protocol/asyncapi.json': `${JSON.stringify(asyncApi, null, 2)}\n`,
     'docs/protocol/openapi.json': `${JSON.stringify(openApiDocument(root), null, 2)}\n`,
     'docs/protocol/errors.md': errorsPage(),
+    'clients/python/src/broomwagon/protocol.py': pythonTypes(asyncApi),
+    'clients/python/src/broomwagon/errors.py': pythonErrors(),
   };
   for (const [name, text] of Object.entries(made)) {
     const file = join(root, name);

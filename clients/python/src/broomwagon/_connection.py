@@ -1,0 +1,179 @@
+"""Requests over NATS: deadlines, repeats, and errors with their codes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import ssl
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+
+import nats.errors
+from nats.aio.client import Client as Nats
+from nats.aio.msg import Msg
+
+from . import errors
+from ._error import BroomwagonError
+from ._inbox import Inbox
+
+logger = logging.getLogger("broomwagon")
+
+#: Seconds until a request without an answer is repeated for the first time; doubled with each repeat.
+FIRST_ANSWER = 1.0
+MAX_DOUBLINGS = 3
+#: Seconds after which a call that does not succeed is logged.
+WARN_AFTER = 5.0
+TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
+
+
+def pause_before_repeat(tries: int, error: BroomwagonError) -> float:
+    """What the service asked for, plus full jitter over a capped exponential, in seconds."""
+    return error.retry_after + random.random() * min(2.0, 0.025 * 2.0 ** min(tries, 10))
+
+
+class Connection:
+    """One connection to NATS, for one pool. All commands are idempotent, so a repeat is safe."""
+
+    def __init__(self, nats: Nats, pool: str) -> None:
+        self._nats = nats
+        self._inbox = Inbox(nats)
+        self.pool = pool
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        pool: str,
+        *,
+        user: str | None,
+        password: str | None,
+        tls_ca: str | None,
+        inbox_prefix: str | None,
+        timeout: float,
+    ) -> Connection:
+        """Connects within `timeout` seconds. Afterwards a lost connection is made again without end.
+
+        :raises Unavailable: no NATS server answers
+        """
+        options: dict[str, Any] = {"reconnect_time_wait": 0.2}
+        if user:
+            options.update(user=user, password=password)
+        if url.startswith("tls://"):
+            options["tls"] = ssl.create_default_context(cafile=tls_ca)
+        if inbox_prefix:
+            options["inbox_prefix"] = inbox_prefix.encode()
+        client = Nats()
+
+        async def log_disconnected() -> None:
+            if not client.is_closed:
+                logger.warning("The connection to NATS is lost; calls are repeated until it is made again")
+
+        connecting = client.connect(
+            url.split(","),
+            name="broomwagon-python",
+            max_reconnect_attempts=-1,
+            ping_interval=10,
+            error_cb=_log_error,
+            disconnected_cb=log_disconnected,
+            reconnected_cb=_log_reconnected,
+            **options,
+        )
+        try:
+            await asyncio.wait_for(connecting, timeout)
+            connection = cls(client, pool)
+            await connection._inbox.open()
+            return connection
+        except (asyncio.TimeoutError, OSError, nats.errors.Error) as error:
+            raise errors.Unavailable(f"Cannot connect to NATS at {url}: {error!r}", retryable=True) from error
+
+    async def request(self, operation: str, body: dict[str, Any], timeout: float) -> Any:
+        """Sends a request once and returns the reply.
+
+        :raises BroomwagonError: what the service answered, Timeout, Unavailable or PayloadTooLarge
+        """
+        subject = f"rollout.v1.{self.pool}.{operation}"
+        data = json.dumps(body, separators=(",", ":")).encode()
+        headers = {TIMEOUT_HEADER: str(round(timeout * 1000))}
+        try:
+            message = await self._inbox.request(subject, data, timeout, headers)
+        except asyncio.TimeoutError:
+            raise errors.Timeout(f"No reply from {subject} within {timeout:.1f} s", retryable=True) from None
+        except nats.errors.MaxPayloadError:
+            raise errors.PayloadTooLarge(f"The body for {subject} is over the limit of NATS") from None
+        except nats.errors.Error as error:
+            is_closed = isinstance(error, nats.errors.ConnectionClosedError)
+            raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=not is_closed) from error
+        if not message.data and message.headers and message.headers.get("Status") == "503":
+            raise errors.Unavailable(f"No service handles {subject}", retryable=True)
+        reply = json.loads(message.data)
+        failure = reply.get("error")
+        # Results of a batch may have a field `error` of another kind.
+        if isinstance(failure, dict) and "code" in failure:
+            raise error_of(failure)
+        return reply
+
+    async def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
+        """Sends a request, and sends it again while its error is retryable and `deadline` (seconds) allows.
+
+        :raises BroomwagonError: the last error
+        """
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        wait = float(body.get("waitMs", 0)) / 1000
+        is_logged = False
+        for tries in count():
+            left = began + deadline - loop.time()
+            timeout = min(left, wait + FIRST_ANSWER * 2.0 ** min(tries, MAX_DOUBLINGS))
+            try:
+                return await self.request(operation, body, max(0.01, timeout))
+            except BroomwagonError as error:
+                pause = 0.0 if isinstance(error, errors.Timeout) else pause_before_repeat(tries, error)
+                now = loop.time()
+                if not error.retryable or now + pause >= began + deadline:
+                    raise
+                if not is_logged and now - began > WARN_AFTER + wait:
+                    is_logged = True
+                    logger.warning("%s of pool %s is repeated: %s", operation, self.pool, error)
+            await asyncio.sleep(pause)
+
+    async def listen(self, subject: str, handler: Callable[[dict[str, Any]], Awaitable[None] | None]) -> None:
+        """Calls `handler` with each message on `rollout.v1.<pool>.<subject>`."""
+
+        async def receive(message: Msg) -> None:
+            try:
+                result = handler(json.loads(message.data))
+                if result is not None:
+                    await result
+            except Exception:
+                logger.exception("A message on %s was not handled", message.subject)
+
+        await self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive)
+        await self._nats.flush()
+
+    async def close(self) -> None:
+        await self._nats.close()
+
+
+def error_of(wire: dict[str, Any]) -> BroomwagonError:
+    """The exception of a `WireError`. A code of a later version is a BroomwagonError with its code."""
+    kind = errors.BY_CODE.get(wire["code"])
+    if kind is None:
+        kind = type("UnknownError", (BroomwagonError,), {"code": wire["code"]})
+    return kind(
+        wire["message"],
+        retryable=wire["retryable"],
+        retry_after=wire.get("retryAfterMs", 0) / 1000,
+        field=wire.get("field"),
+        details=wire.get("details"),
+    )
+
+
+async def _log_error(error: Exception) -> None:
+    logger.debug("NATS: %r", error)
+
+
+async def _log_reconnected() -> None:
+    logger.info("The connection to NATS is made again")

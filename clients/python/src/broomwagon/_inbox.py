@@ -1,0 +1,51 @@
+"""Requests and their replies by one subscription."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+
+from nats.aio.client import Client as Nats
+from nats.aio.msg import Msg
+
+
+class Inbox:
+    """Sends requests of one connection. `request` of nats-py loses a cancellation that comes together with the reply
+    (`asyncio.wait_for` of Python 3.11 and older), and a lost cancellation is an abort without effect."""
+
+    def __init__(self, nats: Nats) -> None:
+        self._nats = nats
+        self._inbox = nats.new_inbox()
+        self._pending: dict[str, asyncio.Future[Msg]] = {}
+        self._tokens = count()
+
+    async def open(self) -> None:
+        await self._nats.subscribe(f"{self._inbox}.*", cb=self._receive)
+
+    async def request(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg:
+        """Sends a request once.
+
+        :raises TimeoutError: no reply within `timeout` seconds
+        """
+        loop = asyncio.get_running_loop()
+        token = str(next(self._tokens))
+        future: asyncio.Future[Msg] = loop.create_future()
+        self._pending[token] = future
+        timer = loop.call_later(timeout, _time_out, future)
+        try:
+            await self._nats.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers)
+            return await future
+        finally:
+            timer.cancel()
+            del self._pending[token]
+
+    async def _receive(self, message: Msg) -> None:
+        future = self._pending.get(message.subject.rpartition(".")[2])
+        # The reply may be too late, or a second one.
+        if future is not None and not future.done():
+            future.set_result(message)
+
+
+def _time_out(future: asyncio.Future[Msg]) -> None:
+    if not future.done():
+        future.set_exception(asyncio.TimeoutError())

@@ -1,0 +1,159 @@
+"""Leases of servers: acquire, hold, release."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from uuid import uuid4
+
+from . import errors
+from ._batch import Batch
+from ._connection import Connection, error_of, pause_before_repeat
+from ._error import BroomwagonError
+from ._held import Stoppable, WorkerEpoch
+from ._session import EXPIRED_EPOCH, Session
+
+logger = logging.getLogger("broomwagon")
+
+#: Seconds that one acquire waits in the queue of the load-balancer; it is repeated until its deadline.
+ACQUIRE_WAIT = 20.0
+#: Seconds for a reply beyond the wait that the call itself asked for.
+REPLY_MARGIN = 2.0
+#: Seconds after which the reply may be lost with its replica; doubled with each repeat, which keeps its place.
+REPEAT_AFTER = 5.0
+#: Seconds between acquires in a pool without servers.
+NO_SERVER_PAUSE = 0.25
+#: Seconds that a release is repeated. Then a sync returns the lease, or the end of the worker epoch.
+RELEASE_DEADLINE = 120.0
+ITEMS_PER_CALL = 512
+
+
+@dataclass
+class Ask:
+    """One acquire. `item` is an AcquireItem without `waitMs`; `ends_at` is on the clock of the event loop."""
+
+    worker: WorkerEpoch
+    item: dict[str, Any]
+    ends_at: float
+    timeout: float
+
+
+class Leases:
+    """Acquires and releases leases for one worker."""
+
+    def __init__(self, connection: Connection, session: Session) -> None:
+        self._connection = connection
+        self._session = session
+        self._acquires: Batch[Ask, dict[str, Any]] = Batch(self._send_acquires, ITEMS_PER_CALL)
+        self._releases: Batch[dict[str, Any], None] = Batch(self._send_releases, ITEMS_PER_CALL)
+
+    async def acquire(self, request: dict[str, Any], work: Stoppable, timeout: float) -> tuple[str, dict[str, Any]]:
+        """Asks until a server is granted, and returns the acquireId and the `LeaseGrant`. An acquire that ends in any
+        other way, also by cancellation, leaves no lease.
+
+        :param work: stopped when the lease is aborted or lost
+        :param timeout: seconds without a server; the time of a pause of the pool does not count
+        :raises BroomwagonError: the last error at the timeout, or a refusal that another try cannot change
+        """
+        ends_at = asyncio.get_running_loop().time() + timeout
+        while True:
+            worker = await self._session.established()
+            acquire_id = uuid4().hex
+            held = self._session.leases
+            held.asking(acquire_id)
+            try:
+                grant = await self._ask(Ask(worker, {"acquireId": acquire_id, **request}, ends_at, timeout))
+            except EXPIRED_EPOCH:
+                # All leases of an expired epoch are returned by the load-balancer.
+                self._session.fence(worker)
+                if asyncio.get_running_loop().time() > ends_at:
+                    raise
+            except BaseException:
+                # A grant may still be on its way: the release of the acquireId takes effect first.
+                self._release(acquire_id, {"acquireId": acquire_id, "outcome": "aborted"})
+                raise
+            else:
+                if self._session.is_current(worker):
+                    held.granted(acquire_id, grant["leaseId"], work)
+                    return acquire_id, grant
+
+    def release(self, acquire_id: str, lease_id: str, outcome: str, tokens: int | None) -> None:
+        """Releases a lease in the background, repeatedly until the load-balancer answers."""
+        body: dict[str, Any] = {"leaseId": lease_id, "outcome": outcome}
+        if tokens is not None:
+            body["tokens"] = tokens
+        self._release(acquire_id, body)
+
+    async def idle(self) -> None:
+        """Settles when all releases are answered."""
+        await self._releases.idle()
+
+    def _release(self, acquire_id: str, body: dict[str, Any]) -> None:
+        held = self._session.leases
+        held.releasing(acquire_id)
+        released = self._releases.add(body)
+
+        def settle(_: asyncio.Future[None]) -> None:
+            held.dropped(acquire_id)
+            if not released.cancelled() and (error := released.exception()):
+                logger.warning("The lease of %s was not released: %s", acquire_id, error)
+
+        released.add_done_callback(settle)
+
+    async def _ask(self, ask: Ask) -> dict[str, Any]:
+        """Every call has the same acquireId, so a lost reply never costs a second lease."""
+        loop = asyncio.get_running_loop()
+        for tries in count():
+            try:
+                return await (self._acquires.add(ask) if tries == 0 else self._ask_alone(ask, tries))
+            except BroomwagonError as error:
+                # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
+                waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (
+                    tries == 0 and isinstance(error, (errors.ServersFull, errors.ReplyFull))
+                )
+                if isinstance(error, errors.PoolPaused):
+                    ask.ends_at = loop.time() + ask.timeout
+                if loop.time() >= ask.ends_at or not (error.retryable or waits_on):
+                    raise
+                pause = 0.0 if waits_on else pause_before_repeat(tries, error)
+                if isinstance(error, errors.NoServerAvailable):
+                    pause += NO_SERVER_PAUSE
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _ask_alone(self, ask: Ask, tries: int) -> dict[str, Any]:
+        left = ask.ends_at - asyncio.get_running_loop().time()
+        wait = max(0.0, min(ACQUIRE_WAIT, left))
+        body = {**ask.item, **ask.worker.body, "waitMs": round(wait * 1000)}
+        timeout = min(wait, REPEAT_AFTER * 2.0 ** min(tries, 8)) + REPLY_MARGIN
+        reply: dict[str, Any] = await self._connection.request("lb.acquire", body, timeout)
+        return reply
+
+    async def _send_acquires(self, asks: list[Ask]) -> list[dict[str, Any] | Exception]:
+        """One call for all that have the same epoch."""
+        if len(asks) == 1:
+            return [await self._ask_alone(asks[0], 0)]
+        worker = asks[-1].worker
+        body = {**worker.body, "acquires": [ask.item for ask in asks if ask.worker == worker]}
+        reply = await self._connection.request("lb.acquire-many", body, REPLY_MARGIN)
+        answers = iter(reply["leases"])
+        return [
+            _grant_of(next(answers), reply["servers"]) if ask.worker == worker else errors.Fenced("The epoch has ended")
+            for ask in asks
+        ]
+
+    async def _send_releases(self, items: list[dict[str, Any]]) -> list[Exception | None]:
+        if len(items) == 1:
+            await self._connection.call("lb.release", items[0], deadline=RELEASE_DEADLINE)
+        else:
+            await self._connection.call("lb.release-many", {"releases": items}, deadline=RELEASE_DEADLINE)
+        return [None] * len(items)
+
+
+def _grant_of(item: dict[str, Any], servers: dict[str, Any]) -> dict[str, Any] | Exception:
+    if "error" in item:
+        return error_of(item["error"])
+    return {**servers[item["serverId"]], **item}

@@ -1,0 +1,163 @@
+"""The registration of a worker: its epoch, its heartbeat, and what happens when the epoch has expired."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+from uuid import uuid4
+
+from . import errors
+from ._connection import Connection
+from ._error import BroomwagonError
+from ._held import HeldAttempts, HeldLeases, WorkerEpoch
+from ._reconcile import reconcile
+
+logger = logging.getLogger("broomwagon")
+
+#: Running calls make the counts differ for a moment; a mismatch that stays starts a sync.
+MISMATCHES_BEFORE_SYNC = 2
+REGISTER_DEADLINE = 60.0
+DEREGISTER_DEADLINE = 2.0
+#: The worker epoch has expired, or Redis does not have the worker: it must register again.
+EXPIRED_EPOCH = (errors.Fenced, errors.WorkerNotFound)
+
+
+class Session:
+    """Registers a worker when it is needed first, and renews all that it holds."""
+
+    def __init__(self, connection: Connection, worker_id: str, ttl: float, unclaimed_after: float) -> None:
+        self._connection = connection
+        self._worker_id = worker_id
+        self._ttl = ttl
+        self._unclaimed_after = unclaimed_after
+        self._epoch: WorkerEpoch | None = None
+        self._registering: asyncio.Task[None] | None = None
+        self._heartbeat: asyncio.Task[None] | None = None
+        self._reconciling: asyncio.Task[None] | None = None
+        self._generation: str | None = None
+        #: Until then, on the clock of Redis in milliseconds, each heartbeat starts a sync.
+        self._sync_until_ms = 0.0
+        self._mismatches = 0
+        self._is_listening = False
+        self._is_closed = False
+        self.leases = HeldLeases()
+        self.attempts = HeldAttempts()
+        #: Set when the current epoch ends.
+        self.epoch_ended = asyncio.Event()
+
+    async def established(self) -> WorkerEpoch:
+        """Waits for an epoch.
+
+        :raises BroomwagonError: ShuttingDown if the session is closed; no service answers within a minute
+        """
+        while self._epoch is None:
+            if self._is_closed:
+                raise errors.ShuttingDown("The client is closed")
+            if self._registering is None:
+                self._registering = asyncio.create_task(self._register())
+            # The registration is shared: a caller that is cancelled must not cancel it.
+            await asyncio.shield(self._registering)
+        return self._epoch
+
+    def is_current(self, worker: WorkerEpoch) -> bool:
+        return self._epoch == worker
+
+    def fence(self, worker: WorkerEpoch) -> None:
+        """A call was answered that this epoch has expired: everything of it is stopped and removed."""
+        if not self.is_current(worker):
+            return
+        logger.warning("Epoch %s of worker %s has expired: all its calls are stopped", worker.epoch, worker.worker_id)
+        self._epoch = None
+        self.epoch_ended.set()
+        self.epoch_ended = asyncio.Event()
+        self.attempts.forget_all()
+        self.leases.forget_all()
+
+    async def close(self) -> None:
+        """Deregisters the worker: what it holds is returned at once."""
+        self._is_closed = True
+        for task in (self._heartbeat, self._registering, self._reconciling):
+            if task:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        worker, self._epoch = self._epoch, None
+        if worker is None:
+            return
+        try:
+            await self._connection.call("worker.deregister", worker.body, deadline=DEREGISTER_DEADLINE)
+        except BroomwagonError as error:
+            logger.warning("Could not deregister; the epoch will expire: %s", error)
+
+    async def _register(self) -> None:
+        body = {"workerId": self._worker_id, "registrationId": uuid4().hex, "ttlMs": round(self._ttl * 1000)}
+        try:
+            if not self._is_listening:
+                await self._connection.listen(f"worker.{self._worker_id}.abort", self._abort)
+                self._is_listening = True
+            reply = await self._connection.call("worker.register", body, deadline=REGISTER_DEADLINE)
+            self._epoch = WorkerEpoch(self._worker_id, reply["workerEpoch"])
+        finally:
+            self._registering = None
+        if self._heartbeat is None:
+            self._heartbeat = asyncio.create_task(self._beat_always())
+
+    def _abort(self, command: dict[str, Any]) -> None:
+        """Stops what a command names. It is sent until each is ended, so a repeat is without effect."""
+        if self._epoch is None or command["workerEpoch"] != self._epoch.epoch:
+            return
+        for attempt in command["attempts"]:
+            self.attempts.stop((attempt["requestId"], attempt["attempt"]), command["cause"])
+        for item in command.get("leases", []):
+            if lease := self.leases.find(item["leaseId"]):
+                lease.work.stop(command["cause"])
+
+    async def _beat_always(self) -> None:
+        while True:
+            await asyncio.sleep(self._ttl / 3)
+            if worker := self._epoch:
+                await self._beat(worker)
+
+    async def _beat(self, worker: WorkerEpoch) -> None:
+        """One heartbeat. It does not wait for the sync that it starts."""
+        held = {
+            "leaseCount": len(self.leases),
+            "leaseDigest": self.leases.digest,
+            "attemptCount": len(self.attempts),
+        }
+        try:
+            reply = await self._connection.call("worker.heartbeat", {**worker.body, **held}, deadline=self._ttl / 3)
+        except EXPIRED_EPOCH:
+            self.fence(worker)
+            return
+        except BroomwagonError as error:
+            logger.warning("The heartbeat failed: %s", error)
+            return
+        if not self.is_current(worker):
+            return
+        now_held = (len(self.leases), self.leases.digest, len(self.attempts))
+        agrees = (reply["leaseCount"], reply["leaseDigest"], reply["attemptCount"]) == now_held
+        self._mismatches = 0 if agrees else self._mismatches + 1
+        must_sync = self._is_new_generation(reply) or reply.get("syncAsked")
+        if not must_sync and self._mismatches < MISMATCHES_BEFORE_SYNC:
+            return
+        self._mismatches = 0
+        if self._reconciling is None or self._reconciling.done():
+            self._reconciling = asyncio.create_task(self._reconcile(worker, reply["serverTimeMs"]))
+
+    def _is_new_generation(self, reply: dict[str, Any]) -> bool:
+        """A Redis that was set back may have lost one attempt and assigned another, so that the counts agree."""
+        now_ms: float = reply["serverTimeMs"]
+        if self._generation is not None and self._generation != reply["generation"]:
+            self._sync_until_ms = now_ms + 1000 * (self._unclaimed_after + 2 * self._ttl / 3)
+        self._generation = reply["generation"]
+        return now_ms < self._sync_until_ms
+
+    async def _reconcile(self, worker: WorkerEpoch, server_time_ms: float) -> None:
+        old_before_ms = server_time_ms - 1000 * self._unclaimed_after
+        try:
+            await reconcile(self._connection, worker, self.leases, self.attempts, old_before_ms)
+        except EXPIRED_EPOCH:
+            self.fence(worker)
+        except BroomwagonError as error:
+            logger.warning("The reconciliation failed: %s", error)

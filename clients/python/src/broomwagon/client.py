@@ -1,0 +1,175 @@
+"""The client: one connection to NATS, and what a trainer, a worker or an agent loop needs of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, cast
+from uuid import uuid4
+
+from ._connection import Connection
+from ._leases import Leases
+from ._session import Session
+from .lease import Lease
+
+if TYPE_CHECKING:
+    from .protocol import Call, EngineFeature
+
+DEFAULT_URL = "nats://127.0.0.1:4222"
+
+
+class Client:
+    """Use it as `async with Client() as client`, within one event loop.
+
+    Settings that are not given are read from the environment: `NATS_URL`, `POOL`, `NATS_USER`, `NATS_PASSWORD`,
+    `NATS_TLS_CA`, `NATS_INBOX_PREFIX`. The process registers as a worker when it acquires its first lease, and a
+    heartbeat renews all its leases until the client is closed or the process dies.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        pool: str | None = None,
+        worker_id: str | None = None,
+        worker_ttl: float = 15.0,
+        unclaimed_after: float = 10.0,
+        connect_timeout: float = 10.0,
+    ) -> None:
+        """
+        :param worker_id: id under which this process holds leases; default: made from host and process
+        :param worker_ttl: seconds of silence after which the leases of this process are returned
+        :param unclaimed_after: age in seconds at which a lease whose grant this process never received is returned
+        """
+        self._url = url or os.environ.get("NATS_URL", DEFAULT_URL)
+        self._pool = pool or os.environ.get("POOL", "default")
+        self._worker_id = worker_id or _default_worker_id()
+        self._worker_ttl = worker_ttl
+        self._unclaimed_after = unclaimed_after
+        self._connect_timeout = connect_timeout
+        self._connection: Connection | None = None
+        self._session: Session | None = None
+        self._leases: Leases | None = None
+
+    async def __aenter__(self) -> Client:
+        await self.connect()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Connects to NATS.
+
+        :raises Unavailable: no NATS server answers
+        """
+        self._connection = connection = await Connection.open(
+            self._url,
+            self._pool,
+            user=os.environ.get("NATS_USER"),
+            password=os.environ.get("NATS_PASSWORD"),
+            tls_ca=os.environ.get("NATS_TLS_CA"),
+            inbox_prefix=os.environ.get("NATS_INBOX_PREFIX"),
+            timeout=self._connect_timeout,
+        )
+        self._session = Session(connection, self._worker_id, self._worker_ttl, self._unclaimed_after)
+        self._leases = Leases(connection, self._session)
+
+    async def close(self) -> None:
+        """Waits for the releases, deregisters the worker, and closes the connection."""
+        connection, self._connection = self._connection, None
+        if connection is None:
+            return
+        if self._leases and self._session:
+            await self._leases.idle()
+            await self._session.close()
+        await connection.close()
+
+    @property
+    def pool(self) -> str:
+        return self._pool
+
+    @property
+    def worker_id(self) -> str:
+        return self._worker_id
+
+    @property
+    def call(self) -> Call:
+        """Any operation of the protocol by its name, with bodies and replies as in `broomwagon.protocol`. It is
+        repeated while its error is retryable, for `deadline` seconds (60)."""
+        return cast("Call", self._connected.call)
+
+    def lease(
+        self,
+        request_id: str,
+        *,
+        session_id: str | None = None,
+        group_id: str | None = None,
+        priority: int | None = None,
+        context_tokens: int | None = None,
+        weight_version: int | None = None,
+        min_weight_version: int | None = None,
+        max_weight_lag: int | None = None,
+        exclude_servers: Sequence[str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        needs: Sequence[EngineFeature] | None = None,
+        dp_rank: int | None = None,
+        bound_server_id: str | None = None,
+        bound_server_epoch: str | None = None,
+        attempt: str | None = None,
+        explain: bool | None = None,
+        timeout: float = 600.0,
+    ) -> Lease:
+        """A lease of one server: `async with client.lease("request-1", session_id="chat-7") as server`.
+
+        :param request_id: id for correlation and aborts; all turns of a trajectory may have the same
+        :param session_id: turns of one session stay on one server
+        :param timeout: seconds to wait for a server; the time of a pause of the pool does not count
+
+        The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
+        """
+        request = {
+            "requestId": request_id,
+            "sessionId": session_id,
+            "groupId": group_id,
+            "priority": priority,
+            "contextTokens": context_tokens,
+            "weightVersion": weight_version,
+            "minWeightVersion": min_weight_version,
+            "maxWeightLag": max_weight_lag,
+            "excludeServers": None if exclude_servers is None else list(exclude_servers),
+            "labels": None if labels is None else dict(labels),
+            "needs": None if needs is None else list(needs),
+            "dpRank": dp_rank,
+            "boundServerId": bound_server_id,
+            "boundServerEpoch": bound_server_epoch,
+            "attempt": attempt,
+            "explain": explain,
+        }
+        assert self._connected and self._leases
+        return Lease(self._leases, {name: value for name, value in request.items() if value is not None}, timeout)
+
+    async def finish_session(self, session_id: str) -> None:
+        """Forgets the server of a trajectory that has ended."""
+        await self._connected.call("lb.finish-session", {"sessionId": session_id})
+
+    async def settled(self) -> None:
+        """Waits until all releases are answered. The end of a lease does not wait for its release."""
+        assert self._connected and self._leases
+        await self._leases.idle()
+
+    @property
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            raise RuntimeError("The client is not connected: use `async with Client() as client`")
+        return self._connection
+
+
+def _default_worker_id() -> str:
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
+    return f"python-{host}-{os.getpid()}-{uuid4().hex[:6]}"

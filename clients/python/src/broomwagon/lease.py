@@ -1,0 +1,130 @@
+"""`async with client.lease(...) as server`: one lease of one server."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, cast
+
+from ._held import StopCause
+
+if TYPE_CHECKING:
+    from ._leases import Leases
+    from .protocol import Decision, EngineDialect, LeaseGrant, ReleaseOutcome
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server of a lease."""
+
+    server_id: str
+    #: Base URL of the engine.
+    endpoint: str
+    #: API of the engine.
+    dialect: EngineDialect
+    #: Epoch of the server.
+    epoch: str
+    #: Weight version of the server at the grant.
+    weight_version: int
+    #: Id of the lease.
+    lease_id: str
+    model: str | None = None
+    #: Data-parallel rank of the session on this server.
+    dp_rank: int | None = None
+    #: How the server was chosen; with many acquires at once only with `explain`.
+    decision: Decision | None = None
+
+    @classmethod
+    def of(cls, grant: LeaseGrant) -> Server:
+        return cls(
+            server_id=grant["serverId"],
+            endpoint=grant["endpoint"],
+            dialect=grant["dialect"],
+            epoch=grant["epoch"],
+            weight_version=grant["weightVersion"],
+            lease_id=grant["leaseId"],
+            model=grant.get("model"),
+            dp_rank=grant.get("dpRank"),
+            decision=grant.get("decision"),
+        )
+
+
+class LeaseStopped(Exception):
+    """The lease was taken back while it was held: the call under it was cancelled, and the lease is released.
+
+    `cause`: `abort` (the request ends), `cut` (the weights change: acquire again and continue with the tokens),
+    `lease-lost` or `fenced` (the load-balancer gave the place to others: acquire again).
+    """
+
+    def __init__(self, cause: StopCause) -> None:
+        super().__init__(f"The lease was stopped: {cause}")
+        self.cause = cause
+
+
+class Lease:
+    """Acquires at the begin of `async with`, and releases exactly once at its end.
+
+    An abort cancels the task that is within the block, and the block then raises LeaseStopped, as `asyncio.timeout`
+    does with TimeoutError. End the call of the engine when it is cancelled, for example by closing its connection.
+    """
+
+    def __init__(self, leases: Leases, request: dict[str, Any], timeout: float) -> None:
+        self._leases = leases
+        self._request = request
+        self._timeout = timeout
+        self._acquire_id = ""
+        self._lease_id = ""
+        self._task: asyncio.Task[Any] | None = None
+        self._cancelling = 0
+        self._cause: StopCause | None = None
+        #: Tokens generated under this lease, for the statistics of the server.
+        self.tokens: int | None = None
+        #: How the call ended, if the end of the block does not show it; `rejected` if the engine refused the request.
+        self.outcome: ReleaseOutcome | None = None
+
+    async def __aenter__(self) -> Server:
+        if self._task is not None:
+            raise RuntimeError("A lease can be used once")
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling = _cancelling(self._task)
+        self._acquire_id, grant = await self._leases.acquire(self._request, self, self._timeout)
+        server = Server.of(cast("LeaseGrant", grant))
+        self._lease_id = server.lease_id
+        return server
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        task, self._task = self._task, None
+        # The load-balancer returns the leases of an expired epoch.
+        if self._cause != "fenced":
+            outcome = self.outcome or _outcome_of(kind)
+            self._leases.release(self._acquire_id, self._lease_id, outcome, self.tokens)
+        if self._cause is None or task is None:
+            return
+        is_own = _uncancel(task) <= self._cancelling
+        if is_own and kind is not None and issubclass(kind, asyncio.CancelledError):
+            raise LeaseStopped(self._cause) from error
+
+    def stop(self, cause: StopCause) -> None:
+        """Cancels the block, once."""
+        if self._cause is None and self._task is not None:
+            self._cause = cause
+            self._task.cancel()
+
+
+def _outcome_of(kind: type[BaseException] | None) -> ReleaseOutcome:
+    if kind is None:
+        return "finished"
+    return "failed" if issubclass(kind, Exception) else "aborted"
+
+
+def _cancelling(task: asyncio.Task[Any]) -> int:
+    return task.cancelling() if hasattr(task, "cancelling") else 0
+
+
+def _uncancel(task: asyncio.Task[Any]) -> int:
+    """Python 3.10 does not count cancellations: one of somebody else at the same moment is taken for ours."""
+    return task.uncancel() if hasattr(task, "uncancel") else 0

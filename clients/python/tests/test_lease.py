@@ -1,0 +1,221 @@
+"""Leases: acquired and released exactly once, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import types
+from collections.abc import Coroutine, Generator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest import leases_of, until
+
+from broomwagon import Client, LeaseStopped, errors
+
+#: Cancellations of one run.
+CANCELLATIONS = int(os.environ.get("CANCELLATIONS", "1000"))
+
+
+@pytest.mark.short
+async def test_a_lease_is_held_within_its_block(client: Client) -> None:
+    async with client.lease("request", session_id="session") as server:
+        assert server.endpoint.startswith("http://")
+        assert server.dialect == "vllm"
+        assert await leases_of(client) == 1
+    await client.settled()
+    assert await leases_of(client) == 0
+
+
+async def test_turns_of_a_session_stay_on_one_server(client: Client) -> None:
+    session = uuid4().hex
+    servers = set()
+    for _ in range(5):
+        async with client.lease("request", session_id=session) as server:
+            servers.add(server.server_id)
+    assert len(servers) == 1
+    await client.finish_session(session)
+
+
+@pytest.mark.short
+async def test_acquires_of_one_turn_are_one_call(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with client.lease("registers"):
+        pass
+    await client.settled()
+    sent: list[str] = []
+    request = client._connected.request
+
+    async def counted(operation: str, *rest: Any) -> Any:
+        sent.append(operation)
+        return await request(operation, *rest)
+
+    monkeypatch.setattr(client._connected, "request", counted)
+    leases: set[str] = set()
+    all_hold = asyncio.Event()
+
+    async def use(index: int) -> None:
+        async with client.lease(f"request-{index}") as server:
+            leases.add(server.lease_id)
+            if len(leases) == 64:
+                all_hold.set()
+            await all_hold.wait()
+
+    await asyncio.gather(*(use(index) for index in range(64)))
+    await client.settled()
+    assert sent == ["lb.acquire-many", "lb.release-many"]
+    assert await leases_of(client) == 0
+
+
+@types.coroutine
+def cancelled_at(work: Coroutine[Any, Any, Any], step: int) -> Generator[Any, Any, bool]:
+    """Runs a coroutine and cancels its task where it awaits for the given time. False if it ends before."""
+    yielded = None
+    result: Any = None
+    for count in range(1, 1_000_000):
+        try:
+            yielded = work.send(result)
+        except StopIteration:
+            return False
+        if count == step:
+            task = asyncio.current_task()
+            assert task is not None
+            asyncio.get_running_loop().call_soon(task.cancel)
+        try:
+            result = yield yielded
+        except asyncio.CancelledError as cancelled:
+            try:
+                work.throw(cancelled)
+            except asyncio.CancelledError:
+                return True
+            raise AssertionError("the coroutine continues after its cancellation") from None
+    raise AssertionError("the coroutine does not end")
+
+
+@pytest.mark.short
+async def test_a_cancellation_at_any_await_leaks_nothing(client: Client) -> None:
+    async def use() -> None:
+        async with client.lease(uuid4().hex):
+            await asyncio.sleep(0)
+            await client.call("lb.status", {})
+        await asyncio.sleep(0)
+
+    async def one(step: int) -> bool:
+        return await cancelled_at(use(), step)
+
+    steps: set[int] = set()
+    count = 0
+    while count < CANCELLATIONS:
+        step = 1
+        # Eight at a time, so that acquires of one and of many are cancelled.
+        while any(await asyncio.gather(*(one(step) for _ in range(8)))):
+            steps.add(step)
+            count += 8
+            step += 1
+    assert len(steps) >= 4
+    await client.settled()
+    assert await leases_of(client) == 0
+    assert client._session is not None
+    assert len(client._session.leases) == 0
+
+
+@pytest.mark.short
+async def test_an_abort_cancels_the_task_of_its_lease(client: Client) -> None:
+    holding = asyncio.Event()
+    other, aborted = uuid4().hex, uuid4().hex
+
+    async def use(request_id: str) -> str:
+        try:
+            async with client.lease(request_id):
+                if request_id == aborted:
+                    holding.set()
+                    await asyncio.sleep(3600)
+                await holding.wait()
+                await client.call("request.abort", {"abortId": uuid4().hex, "requestIds": [aborted], "waitMs": 5000})
+        except LeaseStopped as stopped:
+            return stopped.cause
+        return "finished"
+
+    assert tuple(await asyncio.gather(use(aborted), use(other))) == ("abort", "finished")
+    await client.settled()
+    assert await leases_of(client) == 0
+
+
+async def test_an_abort_and_a_cancellation_are_told_apart(client: Client) -> None:
+    holding = asyncio.Event()
+
+    async def use() -> None:
+        async with client.lease("request"):
+            holding.set()
+            await asyncio.sleep(3600)
+
+    task = asyncio.create_task(use())
+    await holding.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await client.settled()
+    assert await leases_of(client) == 0
+
+
+async def test_an_error_of_the_block_is_raised_and_the_lease_released(client: Client) -> None:
+    with pytest.raises(KeyError):
+        async with client.lease("request"):
+            raise KeyError("of the caller")
+    await client.settled()
+    assert await leases_of(client) == 0
+
+
+async def test_a_fenced_worker_registers_again(client: Client) -> None:
+    holding = asyncio.Event()
+
+    async def use() -> None:
+        async with client.lease("request"):
+            holding.set()
+            await asyncio.sleep(3600)
+
+    task = asyncio.create_task(use())
+    await holding.wait()
+    # Another process with the same id.
+    await client.call("worker.register", {"workerId": client.worker_id, "registrationId": uuid4().hex})
+    with pytest.raises(LeaseStopped) as stopped:
+        await task
+    assert stopped.value.cause == "fenced"
+    async with client.lease("request"):
+        assert await leases_of(client) == 1
+
+
+async def test_a_lease_whose_grant_was_lost_is_returned(client: Client) -> None:
+    async with client.lease("request"):
+        worker = await client._session.established() if client._session else None
+        assert worker is not None
+        item = {"acquireId": uuid4().hex, "requestId": "lost", **worker.body}
+        await client._connected.call("lb.acquire", item)
+
+        async def one_is_left() -> bool:
+            return await leases_of(client) == 1
+
+        await until(one_is_left)
+
+
+@pytest.mark.short
+async def test_errors_have_classes_with_the_codes_of_the_wire(client: Client) -> None:
+    with pytest.raises(errors.ValidationFailed) as refused:
+        await client.call("lb.release", {"outcome": "melted"})  # type: ignore[call-overload]
+    assert (refused.value.code, refused.value.retryable, refused.value.field) == ("VALIDATION_FAILED", False, "outcome")
+    with pytest.raises(errors.NoServerAvailable) as none:
+        async with client.lease("request", labels={"gpu": "none"}, timeout=0.4):
+            pass
+    assert none.value.details["reason"] == "none-fits"
+
+
+async def test_a_pool_without_services_is_an_error_at_the_deadline() -> None:
+    async with Client(pool="no-such-pool") as client:
+        with pytest.raises(errors.Unavailable, match="No service handles"):
+            await client.call("lb.status", {}, deadline=0.3)
+
+
+async def test_no_nats_is_an_error_at_the_timeout() -> None:
+    with pytest.raises(errors.Unavailable, match="Cannot connect"):
+        async with Client("nats://127.0.0.1:1", connect_timeout=0.5):
+            pass

@@ -1,0 +1,54 @@
+// Virtual environments of Python for tests, in the cache folder. Only Node's own modules.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+
+const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10'];
+const INSTALL_TIMEOUT_MS = 600_000;
+
+/** Pythons from `least` on, by version: `{ '3.11': 'python3' }`. PYTHON names one more. */
+export function findPythons(least) {
+  const pyenv = join(homedir(), '.pyenv', 'versions');
+  const ofPyenv = existsSync(pyenv) ? readdirSync(pyenv).map((name) => join(pyenv, name, 'bin', 'python')) : [];
+  const found = {};
+  for (const command of [process.env.PYTHON, ...NAMES, ...ofPyenv].filter(Boolean)) {
+    const print = 'import sys; print("%d.%d" % sys.version_info[:2])';
+    const { status, stdout } = spawnSync(command, ['-c', print], { encoding: 'utf8' });
+    const version = stdout?.trim();
+    if (status === 0 && Number(version.split('.')[1]) >= least && version.startsWith('3.')) found[version] ??= command;
+  }
+  return found;
+}
+
+/**
+ * The interpreter of a virtual environment with these packages, from the package index that pip is configured for; made
+ * once. Undefined, with a printed reason, if it cannot be had.
+ */
+export function pythonWith(name, python, requirements) {
+  const cache =
+    process.env.BROOMWAGON_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
+  const folder = join(cache, name);
+  const executable = join(folder, 'venv', 'bin', 'python');
+  const stamp = join(folder, 'installed');
+  const wanted = readFileSync(requirements, 'utf8');
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return executable;
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  if (!succeeds(python, ['-m', 'venv', join(folder, 'venv')])) return skip(`${python} has no venv`);
+  const options = ['--quiet', '--retries', '1', '--disable-pip-version-check'];
+  if (!succeeds(executable, ['-m', 'pip', 'install', ...options, '--requirement', requirements])) {
+    return skip('pip has failed');
+  }
+  writeFileSync(stamp, wanted);
+  return executable;
+}
+
+export function skip(reason) {
+  console.log(`Tests of Python are skipped: ${reason}.`);
+  return undefined;
+}
+
+function succeeds(command, args) {
+  return spawnSync(command, args, { stdio: 'inherit', timeout: INSTALL_TIMEOUT_MS }).status === 0;
+}

@@ -1,0 +1,19 @@
+// `npm run test:python`: clients/python with each Python of this machine from 3.10 on: its tests against the services,
+// mypy, ruff, and a wheel that is installed into a new environment. `npm test` runs the short tests. The packages are
+// installed into the cache folder, once. Without Python or the package index the tests are skipped by name.
+import { join } from 'node:path';
+import { build, install, requireNode, root } from './prepare.mjs';
+import { findPythons, pythonWith, skip } from './python.mjs';
+import { runTests } from './vitest.mjs';
+
+requireNode();
+install();
+build();
+const requirements = join(root, 'test', 'python', 'requirements.txt');
+const found = Object.entries(findPythons(10)).sort(([a], [b]) => Number(a.slice(2)) - Number(b.slice(2)));
+if (found.length === 0) skip('there is no Python 3.10');
+// The oldest and the newest.
+const used = [...new Set([found[0], found.at(-1)])].filter(Boolean);
+const pythons = used.flatMap(([version, python]) => pythonWith(`python-${version}`, python, requirements) ?? []);
+const environment = { CLIENT_PYTHONS: pythons.join(' ') };
+process.exit(runTests(['--config', 'test/python/vitest.config.mjs', ...process.argv.slice(2)], { environment }));

@@ -1,0 +1,22 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { pytest } from './python/pytest';
+import { TestSystem } from './system/test-system';
+
+/** With nats-py and pytest; scripts/test.mjs finds it. */
+const python = process.env.CLIENT_PYTHON;
+
+// `npm run test:python` runs all tests, with every Python.
+describe.skipIf(python === undefined)('the client for Python', () => {
+  let system: TestSystem;
+
+  beforeAll(async () => {
+    system = await TestSystem.start({ workers: 1 });
+  });
+  afterAll(() => system?.stop());
+
+  it('passes its short tests against the services', async () => {
+    const output = await pytest(python!, system, ['-m', 'short'], { CANCELLATIONS: '80' });
+    expect(output).toMatch(/\d+ passed/);
+    await system.expectAtRest();
+  });
+});
