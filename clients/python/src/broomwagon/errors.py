@@ -457,6 +457,12 @@ class EngineStalled(BroomwagonError):
     code = "ENGINE_STALLED"
 
 
+class ContextTooLong(BroomwagonError):
+    """The prompt and the budget have more tokens than the context of the model."""
+
+    code = "CONTEXT_TOO_LONG"
+
+
 class ModelNotFound(BroomwagonError):
     """The engine does not serve the model that the request names."""
 
@@ -544,6 +550,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "ENGINE_PROTOCOL": EngineProtocol,
     "ENGINE_ERROR": EngineError,
     "ENGINE_STALLED": EngineStalled,
+    "CONTEXT_TOO_LONG": ContextTooLong,
     "MODEL_NOT_FOUND": ModelNotFound,
     "ENGINE_REJECTED": EngineRejected,
 }

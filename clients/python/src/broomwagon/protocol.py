@@ -2349,6 +2349,9 @@ class LoadBalancerStatus(TypedDict):
     paused: bool
     """It is paused (`pool.pause`)."""
 
+    pausedUntilMs: NotRequired[int]
+    """End of a pause with a deadline, time of Redis, milliseconds."""
+
     servers: int
     """Registered servers."""
 
@@ -2746,6 +2749,11 @@ class PausePoolReply(TypedDict):
 class PausePoolRequest(TypedDict):
     """`pool.pause`: stops leases and claims until `pool.resume`. Acquires and claims are answered
     POOL_PAUSED: at once, or after their `waitMs`.
+    """
+
+    deadlineMs: NotRequired[int]
+    """Time after which the pause ends and engines are resumed, milliseconds; a repeat begins it again.
+    Absent: the pause has no end but `pool.resume`. A pause without this time stays one.
     """
 
 
@@ -5392,7 +5400,7 @@ DecisionBranch = Literal["sticky-hit", "sticky-broken", "least-loaded", "tie", "
 DispatchOrder = Literal["arrival", "longest-first", "probe-first"]
 EngineDialect = Literal["vllm", "sglang", "openai"]
 EngineFeature = Literal["tokenIdsIn", "tokenIdsOut", "logprobs", "abortById", "abortOnDisconnect", "loadReport", "prefixCacheReset", "tokenize"]
-ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
+ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
 LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace", "silent"]
