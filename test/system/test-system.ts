@@ -11,7 +11,7 @@ import {
   type TailPolicy,
   type TailPolicyName,
 } from '@broomwagon/contracts';
-import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { connectNats, MessagingClient, type NatsConfig, TypedClient } from '@broomwagon/messaging';
 import {
   flushPrefix,
   type ManagedProcess,
@@ -50,8 +50,14 @@ export interface SystemOptions {
   /** Default: those that all tests share. */
   natsUrl?: string;
   redisUrl?: string;
+  /** For the client of the test; default: the address only. */
+  nats?: NatsConfig;
+  /** Default: that of the pool. */
+  keyPrefix?: string;
   /** Given to every application. */
   environment?: Record<string, string>;
+  /** Given to each process of one application. */
+  environmentOf?: (app: string) => Record<string, string>;
 }
 
 /** What one trainer got from a job. */
@@ -91,7 +97,7 @@ export class TestSystem {
 
   private constructor(private readonly options: SystemOptions) {
     ({ pool: this.pool } = testPool());
-    this.keyPrefix = this.pool;
+    this.keyPrefix = options.keyPrefix ?? this.pool;
     this.redis = new RedisView(this.redisUrl, this.keyPrefix, this.pool);
     this.group = new ProcessGroup({
       logFolder: join(this.folder, 'logs'),
@@ -113,7 +119,7 @@ export class TestSystem {
     try {
       const { balancers = 1, coordinators = 1, workers = 2, engines = 2 } = options;
       const names = (app: string, count: number) => Array.from({ length: count }, (_, index) => `${app}-${index + 1}`);
-      system.client = new TypedClient(new MessagingClient(await connectNats({ url: system.natsUrl })));
+      system.client = new TypedClient(new MessagingClient(await connectNats(options.nats ?? { url: system.natsUrl })));
       await Promise.all([
         ...names('load-balancer', balancers).map((name) => system.startApp('load-balancer', name)),
         ...names('trainer-coordinator', coordinators).map((name) => system.startApp('trainer-coordinator', name)),
@@ -153,7 +159,13 @@ export class TestSystem {
       name,
       command: [process.execPath, '--require', RECORD_CALLS, join(release, 'apps', app, 'src', 'main.js')],
       ready: async (process) => orElse(process) || found.ready(process),
-      environment: { ...found.environment, WORKER_ID: name, CALL_RECORD, ...environment },
+      environment: {
+        ...found.environment,
+        WORKER_ID: name,
+        CALL_RECORD,
+        ...this.options.environmentOf?.(app),
+        ...environment,
+      },
     });
   }
 

@@ -52,8 +52,8 @@ async function connectNats() {
   const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
   // nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
   const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
-  const { NATS_USER: user, NATS_PASSWORD: pass } = process.env;
-  const connection = await connect({ servers, tls, user, pass, name: 'example-trainer' });
+  const { NATS_USER: user, NATS_PASSWORD: pass, NATS_INBOX_PREFIX: inboxPrefix } = process.env;
+  const connection = await connect({ servers, tls, user, pass, inboxPrefix, name: 'example-trainer' });
   return {
     async send(operation, body) {
       const message = await connection.request(`rollout.v1.${pool}.${operation}`, body, { timeout: TIMEOUT_MS });

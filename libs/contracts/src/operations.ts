@@ -142,13 +142,6 @@ export function subjectOf(pool: string, name: OperationName): string {
 export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
   return `${SUBJECT_ROOT}.*.${name}`;
 }
-/**
- * Pattern of the subjects on which one replica of a service takes its operations,
- * `rollout.v1.<pool>.replica.<id>.<operation>`.
- */
-export function replicaPattern(replicaId: string): string {
-  return `${SUBJECT_ROOT}.*.replica.${replicaId}.>`;
-}
 /** Subject of an operation that one replica of its service takes. */
 export function replicaSubject(replicaId: string, pool: string, operation: string): string {
   return `${SUBJECT_ROOT}.${pool}.replica.${replicaId}.${operation}`;

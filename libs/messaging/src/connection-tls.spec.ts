@@ -95,6 +95,8 @@ it('does not start an app that may not subscribe to its subjects', async () => {
   const user = '{ user: bw, password: secret, permissions: { publish: ">", subscribe: "_INBOX.>" } }';
   const server = await startNats({ configuration: `authorization { users: [${user}] }` });
   const url = `nats://bw:secret@127.0.0.1:${server.port}`;
-  await expect(startEchoApp(url, echoController('refused-spec'))).rejects.toThrow(/refuses a subscription.*grant it/);
+  await expect(startEchoApp(url, echoController('refused-spec'))).rejects.toThrow(
+    /does not let the user bw subscribe to rollout.*: add it to the permissions/,
+  );
   await server.stop();
 });

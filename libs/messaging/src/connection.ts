@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice, type TlsSettings } from '@broomwagon/contracts';
 import {
   connect,
+  createInbox,
   credsAuthenticator,
   ErrorCode,
   Events,
@@ -10,6 +11,7 @@ import {
   type ConnectionOptions,
   type NatsConnection,
 } from 'nats';
+import { Refusals } from './refusals';
 
 /** How to reach NATS. One kind of credentials at most is expected. */
 export interface NatsConfig {
@@ -29,7 +31,7 @@ export interface NatsConfig {
   credsFile?: string;
   /** How TLS is spoken, for `tls://`. */
   tls?: TlsSettings;
-  /** First part of our inboxes; default `_INBOX`. */
+  /** First part of the inboxes of this client; default `_INBOX`. */
   inboxPrefix?: string;
   /** How long the first connection may take before the start fails. Default 10,000. */
   startDeadlineMs?: number;
@@ -43,14 +45,18 @@ export class MessagingConnection {
   private reason: Error | undefined;
   /** Called when the link to a server is up again. */
   onReconnect: () => void = () => undefined;
-  /** Settles when the connection is closed for good, with the error that did it, if any. Liveness hangs on it. */
+  /** What NATS has refused to this user. */
+  readonly refusals: Refusals;
+  /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
 
   constructor(
     readonly nats: NatsConnection,
     /** First part of the inboxes that requests on it use. */
     readonly inboxPrefix?: string,
+    user?: string,
   ) {
+    this.refusals = new Refusals(user);
     this.closedForGood = nats.closed().then((error) => {
       this.connected = false;
       this.reason = error ?? undefined;
@@ -90,6 +96,8 @@ export class MessagingConnection {
       } else if (status.type === Events.Reconnect) {
         this.connected = true;
         this.onReconnect();
+      } else if (status.permissionContext !== undefined) {
+        this.refusals.note(status.permissionContext);
       }
     }
   }
@@ -107,7 +115,11 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   for (;;) {
     try {
       const attemptMs = Math.max(100, Math.min(2_000, deadline - Date.now()));
-      return new MessagingConnection(await connect({ ...options, timeout: attemptMs }), config.inboxPrefix);
+      const nats = await connect({ ...options, timeout: attemptMs });
+      const refusal = await inboxRefusal(nats, config.inboxPrefix, attemptMs);
+      if (refusal === undefined) return new MessagingConnection(nats, config.inboxPrefix, options.user);
+      await nats.close();
+      throw refusal;
     } catch (error) {
       const { code } = error as { code?: string };
       const advice = adviceFor(error);
@@ -124,6 +136,17 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   }
 }
 
+/** Why the user may not read replies, or why that is not known in time; undefined if it may. */
+async function inboxRefusal(nats: NatsConnection, prefix: string | undefined, timeoutMs: number) {
+  let refusal: Error | undefined;
+  const subscription = nats.subscribe(createInbox(prefix), { callback: (error) => (refusal = error ?? undefined) });
+  const late = delay(timeoutMs, new Error('the server does not answer a ping'), { ref: false });
+  // What was refused is reported before the answer to a ping.
+  const failure = await Promise.race([nats.flush().catch((error: Error) => error), late]);
+  if (!subscription.isClosed()) subscription.unsubscribe();
+  return refusal ?? failure ?? undefined;
+}
+
 /** What to set when trying again does not help; undefined when it may. */
 function adviceFor(error: unknown): string | undefined {
   const { code, message } = error as { code?: string; message?: string };
@@ -135,6 +158,8 @@ function adviceFor(error: unknown): string | undefined {
         `it refuses the connection (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED ` +
         'or NATS_CREDS to what the server knows'
       );
+    case ErrorCode.PermissionsViolation:
+      return `it does not let this user read replies (${message}); set NATS_INBOX_PREFIX to the inboxes of the user`;
     case ErrorCode.ServerOptionNotAvailable:
       return NO_TLS_ADVICE;
     default:

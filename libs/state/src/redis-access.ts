@@ -1,6 +1,6 @@
 import { BroomwagonError, tlsAdvice } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
-import { FunctionRunner, loadLibrary } from './library/function-runner';
+import { FunctionRunner } from './library/function-runner';
 import { PoolStore } from './pools';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
 import { tlsRefusal } from './tls-probe';
@@ -10,12 +10,17 @@ const FOR_REDIS: Advice = [
   [/NOAUTH/, 'it requires a password; set REDIS_URL to redis://:password@host:port or redis://user:password@host:port'],
   [/WRONGPASS|invalid password/i, 'it refuses the user and password of REDIS_URL'],
   [
+    /NOPERM.*function\|load/,
+    'its user may not load functions, and no service has loaded those of this version: start a load-balancer or ' +
+      'trainer-coordinator of this version first',
+  ],
+  [
     /NOPERM|ACL failure/,
     'the user of REDIS_URL may not run functions on the keys of this service; grant it FUNCTION, FCALL and the ' +
       'keys of REDIS_KEY_PREFIX (docs/operations.md)',
   ],
   [
-    /unknown command.*FUNCTION/i,
+    /unknown command.*(FUNCTION|FCALL)/i,
     'it has no Redis Functions; Redis 7.0 or later, or Valkey, is required: update it, or change REDIS_URL',
   ],
 ];
@@ -48,8 +53,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
   const runLibrary = async () => {
     // A Cluster answers when it is known which of its nodes are primaries.
     await redis.ping();
-    await loadLibrary(redis);
-    // Of a pool that does not exist.
+    // Of a pool that does not exist. It loads the library if it is missing.
     await new PoolStore(new FunctionRunner(redis, keyPrefix)).settings('');
   };
   if (!(redis instanceof BoundedCluster)) {

@@ -41,10 +41,9 @@ export class MessagingClient {
     repeatAfterMs = 1_000,
   ) {
     this.multiplexer = new RequestMultiplexer(connection.nats, connection.inboxPrefix, repeatAfterMs);
+    connection.refusals.onPublish((subject, error) => this.multiplexer.reject(error, subject));
     void connection.closedForGood.then((error) =>
-      this.multiplexer.rejectAll(
-        new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error }),
-      ),
+      this.multiplexer.reject(new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error })),
     );
   }
 
@@ -135,10 +134,12 @@ export class MessagingClient {
   ): ClientSubscription {
     const running = new Set<Promise<void>>();
     const poolToken = poolTokenOf(subject);
-    const subscription = this.connection.nats.subscribe(subject, {
+    const { connection } = this;
+    const subscription = connection.nats.subscribe(subject, {
       queue: options.queue,
       callback: (refusal, message) => {
         const work = (async () => {
+          if (refusal?.permissionContext) throw connection.refusals.note(refusal.permissionContext);
           if (refusal !== null) throw sendFailure(subject, refusal);
           await handler(decodeBody(message.data), new MessageContext(message, poolToken, message.reply || undefined));
         })().catch((failure: unknown) => options.onError?.(failure));

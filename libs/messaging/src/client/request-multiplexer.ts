@@ -99,13 +99,14 @@ export class RequestMultiplexer {
     });
   }
 
-  /** Rejects what waits; for a connection that is closed for good. */
-  rejectAll(error: BroomwagonError): void {
+  /** Rejects the requests of a subject, by default all: NATS refuses the subject, or the connection is closed. */
+  reject(error: BroomwagonError, subject?: string): void {
     for (const [token, pending] of this.pending) {
+      if (subject !== undefined && pending.subject !== subject) continue;
       this.forget(token, pending);
       pending.reject(error);
     }
-    this.stopTimer();
+    if (this.pending.size === 0) this.stopTimer();
   }
 
   /** Sends all requests of one turn of the event loop by one write: a write costs more than the rest of a request. */
@@ -136,7 +137,9 @@ export class RequestMultiplexer {
     this.nats.subscribe(`${this.inbox}.*`, {
       callback: (error, message) => {
         if (error !== null) {
-          this.rejectAll(new BroomwagonError('UNAVAILABLE', `NATS refuses the inbox of this client: ${error.message}`));
+          // The next request subscribes again.
+          this.subscribed = false;
+          this.reject(new BroomwagonError('FORBIDDEN', `NATS refuses the inbox of this client: ${error.message}`));
           return;
         }
         this.receive(message.subject.slice(start), message);

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { BroomwagonError, LIMITS, replicaPattern } from '@broomwagon/contracts';
+import { BroomwagonError, LIMITS, replicaSubject, SUBJECT_ROOT } from '@broomwagon/contracts';
 import { Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
 import {
   headers as makeHeaders,
@@ -22,6 +22,8 @@ import { poolTokenOf, subjectsOf, type Pools } from './subjects';
 
 const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseId', 'serverId', 'workerId'];
 
+/** Patterns of operations begin with it. */
+const OF_POOLS = `${SUBJECT_ROOT}.*.`;
 /** Callers add jitter to the pause. */
 const OVERLOADED = new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs: 50 });
 const EXPIRED = new BroomwagonError(
@@ -73,14 +75,12 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly metrics: MessageMetrics;
   private readonly inFlight: InFlight;
   private readonly subscriptions: Subscription[] = [];
-  private readonly routes = new Map<string, Route>();
   private readonly replySubjects: ReplySubjects;
   private readonly stallWatch: StallWatch;
   /** Names this process among those that share its queue group; part of a subject. */
   readonly replicaId = randomBytes(6).toString('hex');
   private readonly replicaHeaders: MsgHdrs;
-  private state: 'new' | 'bound' | 'broken' | 'draining' | 'closed' = 'new';
-  private refusal: string | undefined;
+  private state: 'new' | 'bound' | 'draining' | 'closed' = 'new';
   private closing: Promise<void> | undefined;
 
   constructor(
@@ -104,7 +104,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
 
   /** True when all subscriptions exist and no shutdown has begun. */
   isBound(): boolean {
-    return this.state === 'bound';
+    return this.state === 'bound' && this.connection.refusals.subscription === undefined;
   }
 
   isDraining(): boolean {
@@ -157,48 +157,29 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     for (const [pattern, handler] of this.messageHandlers) {
       const route: Route = { pattern, poolToken: poolTokenOf(pattern), handler };
       const queue = handler.extras?.broadcast === true ? undefined : this.options.queueGroup;
-      for (const subject of subjectsOf(pattern, this.options.pools ?? '*', this.options.placeholders ?? {})) {
-        const callback = (error: NatsError | null, message: Msg): void => this.receive(route, error, message);
-        this.subscriptions.push(this.nats.subscribe(subject, { queue, callback }));
+      this.subscribe(pattern, route, queue);
+      // Callers that get no answer from the group, of which one may hang, repeat here.
+      if (queue !== undefined && pattern.startsWith(OF_POOLS) && !pattern.includes('{')) {
+        this.subscribe(replicaSubject(this.replicaId, '*', pattern.slice(OF_POOLS.length)), route);
       }
-      if (queue !== undefined) this.routes.set(pattern, route);
-    }
-    // Callers that get no answer from the group, of which one may hang, repeat here.
-    for (const subject of subjectsOf(replicaPattern(this.replicaId), this.options.pools ?? '*', {})) {
-      const callback = (error: NatsError | null, message: Msg): void => this.receiveDirectly(subject, error, message);
-      this.subscriptions.push(this.nats.subscribe(subject, { callback }));
     }
     // The answer to this ping comes after the server has all subscriptions.
     await this.nats.flush();
     // What was refused is known by now, too.
-    if (this.refusal !== undefined) {
-      throw new BroomwagonError(
-        'UNAVAILABLE',
-        `NATS refuses a subscription: ${this.refusal}; grant it to the user of this service`,
-      );
-    }
+    if (this.connection.refusals.subscription !== undefined) throw this.connection.refusals.subscription;
     if (this.state === 'new') this.state = 'bound';
   }
 
-  private receiveDirectly(subject: string, error: NatsError | null, message: Msg): void {
-    const [root, version, , , , ...operation] = error === null ? message.subject.split('.') : [];
-    const route = this.routes.get([root, version, '*', ...operation].join('.'));
-    if (error !== null) {
-      this.refuse(subject, error);
-    } else if (route !== undefined) {
-      this.receive(route, null, message);
-    } else if (message.reply && this.replySubjects.allows(message.reply)) {
-      publishReply(
-        this.nats,
-        message.reply,
-        new BroomwagonError('NOT_FOUND_SUBJECT', 'This replica has no such handler'),
-      );
+  private subscribe(pattern: string, route: Route, queue?: string): void {
+    for (const subject of subjectsOf(pattern, this.options.pools ?? '*', this.options.placeholders ?? {})) {
+      const callback = (error: NatsError | null, message: Msg): void => this.receive(route, error, message);
+      this.subscriptions.push(this.nats.subscribe(subject, { queue, callback }));
     }
   }
 
   private receive(route: Route, error: NatsError | null, message: Msg): void {
     if (error !== null) {
-      this.refuse(route.pattern, error);
+      if (error.permissionContext !== undefined) this.connection.refusals.note(error.permissionContext);
       return;
     }
     const replyTo = message.reply && this.replySubjects.allows(message.reply) ? message.reply : undefined;
@@ -208,12 +189,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     } else if (!this.inFlight.admit(() => void this.handle(route, { message, replyTo }), replyTo === undefined)) {
       this.shed(route, replyTo, OVERLOADED);
     }
-  }
-
-  private refuse(subject: string, error: NatsError): void {
-    this.state = 'broken';
-    this.refusal = error.message;
-    this.logger.error(`The subscription to ${subject} was refused: ${error.message}`);
   }
 
   private shed(route: Route, replyTo: string | undefined, error: BroomwagonError): void {

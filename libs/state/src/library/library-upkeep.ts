@@ -57,11 +57,15 @@ export class LibraryUpkeep {
     const nowMs = await timeOf(this.redis);
     await this.redis.zadd(LIBRARIES_KEY, nowMs, name);
     for (const unused of await this.redis.zrangebyscore(LIBRARIES_KEY, '-inf', nowMs - this.unusedAfterMs)) {
+      let isKept = false;
       for (const primary of primariesOf(this.redis)) {
         await primary.function('DELETE', unused).catch((error: unknown) => {
-          if (!String(error).includes('Library not found')) throw error;
+          // Another service may delete it.
+          if (String(error).includes('NOPERM')) isKept = true;
+          else if (!String(error).includes('Library not found')) throw error;
         });
       }
+      if (isKept) continue;
       await this.redis.zrem(LIBRARIES_KEY, unused);
       this.logger.log(
         `Library ${unused} was deleted: no replica has used it for ${Math.round(this.unusedAfterMs / 60_000)} minutes`,

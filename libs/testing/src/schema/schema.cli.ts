@@ -3,12 +3,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { asyncApiDocument } from './asyncapi';
 import { errorsPage } from './errors-page';
+import { natsPermissions } from './nats-permissions';
 import { openApiDocument } from './openapi';
 import { pythonErrors, pythonTypes } from './python-types';
 
 /**
- * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol, and the types of clients/python;
- * with `--check` it fails if one is stale.
+ * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol, the types of clients/python, and the
+ * permissions of NATS to deploy/nats; with `--check` it fails if one is stale.
  */
 function main(): void {
   const root = process.cwd();
@@ -19,6 +20,7 @@ function main(): void {
     'docs/protocol/errors.md': errorsPage(),
     'clients/python/src/broomwagon/protocol.py': pythonTypes(asyncApi),
     'clients/python/src/broomwagon/errors.py': pythonErrors(),
+    'deploy/nats/permissions.conf': natsPermissions(),
   };
   for (const [name, text] of Object.entries(made)) {
     const file = join(root, name);

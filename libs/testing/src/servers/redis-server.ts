@@ -7,7 +7,7 @@ export interface RedisOptions extends ServerOptions, FindOptions {}
 
 /** How Redis is run: append-only file synced every second, no snapshots, nothing ever evicted, loopback only. */
 export function redisRecipe(options: ServerOptions): ServerRecipe {
-  const { user, password } = options;
+  const { user, password, configuration = '' } = options;
   const url = (port: number) => `redis://${credentials(user, password)}127.0.0.1:${port}`;
   return {
     kind: 'redis',
@@ -21,7 +21,7 @@ export function redisRecipe(options: ServerOptions): ServerRecipe {
         'appendonly yes',
         'appendfsync everysec',
         'maxmemory-policy noeviction',
-        ...accessLines(user, password),
+        ...(configuration.includes('aclfile') ? [] : accessLines(user, password)),
       ].join('\n'),
     commandArguments: (file) => [file],
     url,
@@ -31,7 +31,7 @@ export function redisRecipe(options: ServerOptions): ServerRecipe {
 
 /**
  * Starts a Redis (or Valkey) server of our own on a free port of 127.0.0.1. With `password` alone the default user
- * needs it; with `user` too, that user has all rights and the default one is off.
+ * needs it; with `user` too, that user has all rights and the default one is off, unless the configuration names an `aclfile`.
  *
  * @throws BroomwagonError UNAVAILABLE when there is no way to start one here, with the command that helps.
  */

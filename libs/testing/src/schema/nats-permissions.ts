@@ -1,0 +1,164 @@
+import {
+  AUDIT_STREAM,
+  auditSubject,
+  EVENTS_STREAM,
+  eventSubject,
+  gatewaySubject,
+  type OperationName,
+  OPERATIONS,
+  patternOf,
+  replicaSubject,
+  ROUTES,
+  TRAINER_OPERATIONS,
+  workerCommandSubject,
+} from '@broomwagon/contracts';
+import { LOG_LEVEL_PATTERN } from '../../../contracts/src/log-level.dto';
+
+/** What one user of NATS may do. Its inboxes are below `_INBOX.<name>`. */
+interface Role {
+  /** Operations that it calls. */
+  calls: readonly OperationName[];
+  publish?: readonly string[];
+  /** A queue group after a space: only members of this group may subscribe. */
+  subscribe?: readonly string[];
+}
+
+const ALL = Object.keys(OPERATIONS) as OperationName[];
+/** Calls of all programs that hold leases. */
+const OF_HOLDERS: readonly OperationName[] = [
+  'lb.acquire',
+  'lb.release',
+  'lb.status',
+  'weights.status',
+  'worker.deregister',
+  'worker.heartbeat',
+  'worker.register',
+  'worker.sync',
+];
+const OF_TRAINERS = [...TRAINER_OPERATIONS.keys()];
+/** What admin-api offers. */
+const OF_ADMIN = ALL.filter((name) => ROUTES.some(({ operation }) => operation === name));
+const CHANGES = new Set(ROUTES.filter(({ method }) => method !== 'GET').map(({ operation }) => operation));
+
+/** A service that owns operations: load-balancer and trainer-coordinator. */
+function owner(app: 'load-balancer' | 'trainer-coordinator', publish: readonly string[] = []): Role {
+  const operations = ALL.filter((name) => OPERATIONS[name].owner === app);
+  return {
+    calls: [],
+    publish,
+    subscribe: [
+      ...operations.flatMap((name) => [`${patternOf(name)} ${app}`, replicaSubject('*', '*', name)]),
+      LOG_LEVEL_PATTERN,
+    ],
+  };
+}
+
+const streamCalls = (stream: string) => ['INFO', 'CREATE', 'UPDATE'].map((call) => `$JS.API.STREAM.${call}.${stream}`);
+const consumerCalls = (stream: string) =>
+  ['CREATE', 'INFO', 'DELETE', 'MSG.NEXT'].map((call) => `$JS.API.CONSUMER.${call}.${stream}.>`);
+
+/** All users of NATS by name. A service has the name of its app. */
+export const NATS_ROLES: Readonly<Record<string, Role>> = {
+  'load-balancer': owner('load-balancer'),
+  'trainer-coordinator': owner('trainer-coordinator', [
+    eventSubject('*', '>'),
+    workerCommandSubject('*', '*', 'abort'),
+    workerCommandSubject('*', '*', 'move'),
+    '$JS.API.INFO',
+    ...streamCalls(EVENTS_STREAM),
+  ]),
+  worker: {
+    calls: [...OF_HOLDERS, 'request.claim', 'request.complete', 'request.fail', 'request.save', 'request.segments'],
+    subscribe: [`${workerCommandSubject('*', '*', 'abort')} worker`, LOG_LEVEL_PATTERN],
+  },
+  gateway: {
+    calls: [
+      ...OF_HOLDERS,
+      ...OF_TRAINERS,
+      'lb.finish-session',
+      'lb.transfer',
+      'pool.pause',
+      'pool.resume',
+      'server.list',
+      'server.register',
+      'server.remove',
+      'server.update',
+    ],
+    publish: [gatewaySubject('*', 'abort')],
+    subscribe: [
+      gatewaySubject('*', 'abort'),
+      `${workerCommandSubject('*', '*', 'abort')} gateway`,
+      `${workerCommandSubject('*', '*', 'move')} gateway`,
+      LOG_LEVEL_PATTERN,
+    ],
+  },
+  'admin-api': {
+    calls: OF_ADMIN,
+    publish: [
+      LOG_LEVEL_PATTERN,
+      auditSubject('*', '>'),
+      '$JS.API.INFO',
+      ...streamCalls(AUDIT_STREAM),
+      `$JS.API.STREAM.INFO.${EVENTS_STREAM}`,
+      ...[AUDIT_STREAM, EVENTS_STREAM].flatMap(consumerCalls),
+    ],
+    subscribe: [LOG_LEVEL_PATTERN],
+  },
+  /** A trainer also reads the load of the pool, reports the weights of its engines, and uses the prompt memory. */
+  trainer: {
+    calls: [
+      ...OF_TRAINERS.filter((name) => TRAINER_OPERATIONS.get(name) === 'trainer'),
+      'lb.status',
+      'prompt.lengths',
+      'prompt.remember',
+      'server.list',
+      'server.update',
+    ],
+  },
+  /** A program beside an engine that registers it, reports its state, and drains it. */
+  engine: {
+    calls: ['server.register', 'server.heartbeat', 'server.update', 'server.drain', 'server.remove'],
+  },
+  /** People and monitors: reads only. */
+  viewer: {
+    calls: OF_ADMIN.filter((name) => !CHANGES.has(name)),
+    subscribe: [eventSubject('*', '>')],
+  },
+};
+
+/** The subjects of a role. */
+export function permissionsOf(name: string): { publish: string[]; subscribe: string[] } {
+  const { calls, publish = [], subscribe = [] } = NATS_ROLES[name]!;
+  const requests = calls.flatMap((call) => [patternOf(call), replicaSubject('*', '*', call)]);
+  return {
+    publish: [...new Set([...requests, ...publish, ...inboxesOfCallers(name)])],
+    subscribe: [...subscribe, `_INBOX.${name}.>`],
+  };
+}
+
+/** Where a role sends replies: the inboxes of those who call its operations, or the levels of its logs. */
+function inboxesOfCallers(name: string): string[] {
+  const callers = Object.keys(NATS_ROLES).filter((caller) => {
+    const { calls, publish = [] } = NATS_ROLES[caller]!;
+    const setsLogLevel =
+      publish.includes(LOG_LEVEL_PATTERN) && NATS_ROLES[name]!.subscribe?.includes(LOG_LEVEL_PATTERN);
+    return setsLogLevel || calls.some((call) => OPERATIONS[call].owner === name);
+  });
+  return callers.map((caller) => `_INBOX.${caller}.>`);
+}
+
+/** Name of the variable with the permissions of a role in permissions.conf. */
+const variableOf = (name: string) => `${name.replaceAll('-', '_')}_permissions`;
+
+/** The text of deploy/nats/permissions.conf. */
+export function natsPermissions(): string {
+  const list = (subjects: readonly string[]) =>
+    `[\n${subjects.map((one) => `    ${JSON.stringify(one)}\n`).join('')}  ]`;
+  const roles = Object.keys(NATS_ROLES).map((name) => {
+    const { publish, subscribe } = permissionsOf(name);
+    return `${variableOf(name)} {\n  publish: ${list(publish)}\n  subscribe: ${list(subscribe)}\n}\n`;
+  });
+  return `# Permissions of the users of NATS, which nats.conf names. Made by npm run schema from
+# libs/testing/src/schema/nats-permissions.ts: do not edit.
+${roles.join('\n')}`;
+}
