@@ -38,7 +38,7 @@ class Unauthenticated(BroomwagonError):
 
 
 class Forbidden(BroomwagonError):
-    """The token does not allow this operation or this pool."""
+    """The token, or the user of NATS, does not allow this operation or this pool."""
 
     code = "FORBIDDEN"
 
