@@ -93,6 +93,16 @@ module.exports = {
       { path: lib('testing') },
       'libs/testing is for tests and lab',
     ),
+    only(
+      'reached-from-an-entry',
+      { path: ['^apps/[^/]+/src/(main|[\\w-]+\\.cli)\\.tsx?$', '^lab/demo/src/'] },
+      {
+        path: '^apps/[^/]+/src/',
+        pathNot: ['/main\\.tsx?$', '\\.cli\\.ts$', '\\.(spec|fixture)\\.tsx?$'],
+        reachable: false,
+      },
+      'no program uses the file: a provider that no module lists does not run',
+    ),
   ],
   options: {
     tsConfig: { fileName: 'tsconfig.json' },

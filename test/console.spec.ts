@@ -1,3 +1,5 @@
+import { join } from 'node:path';
+import { freePort, ProcessGroup } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AdminApi } from './system/admin-api';
 import { Browser, NO_BROWSER } from './system/chromium';
@@ -48,6 +50,25 @@ describe('the console', () => {
     const missing = await fetch(`${api.url}/assets/../api/v1/unknown`);
     expect(await missing.json()).toMatchObject({ code: 'ROUTE_NOT_FOUND' });
     expect(await (await fetch(`${api.url}/assets/unknown.js`)).json()).toMatchObject({ code: 'ROUTE_NOT_FOUND' });
+  });
+
+  it('is served from its sources by `npx vite apps/console`', async () => {
+    const group = new ProcessGroup();
+    const port = String(await freePort());
+    const url = `http://127.0.0.1:${port}`;
+    const vite = join('node_modules', 'vite', 'bin', 'vite.js');
+    const options = ['--host', '127.0.0.1', '--port', port];
+    try {
+      await group.start({
+        name: 'vite',
+        command: [process.execPath, vite, 'apps/console', ...options],
+        ready: `${url}/`,
+      });
+      const module = await fetch(`${url}/src/session/session.tsx`);
+      expect(await module.text()).toContain('/libs/admin-client/src/index.ts');
+    } finally {
+      await group.stopAll();
+    }
   });
 
   it('signs in by the address and shows the servers', async ({ skip }) => {
