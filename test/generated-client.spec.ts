@@ -47,7 +47,7 @@ describe('a client that a generator makes from docs/protocol/asyncapi.json', () 
     const environment = { ...process.env, NATS_URL: system.natsUrl, POOL: system.pool };
     const output = execFileSync(process.execPath, [join(folder, 'one-round.js')], {
       env: environment,
-      timeout: 60_000,
+      timeout: 110_000,
     });
     expect(JSON.parse(output.toString())).toEqual({ stepsTrained: 1, samples: [3, 3, 3, 3], acceptedGroups: 2 });
   });

@@ -19,7 +19,9 @@ async function main(): Promise<void> {
   });
   await nats.flush();
   const workerId = `worker-${randomUUID()}`;
-  const { workerEpoch } = await client.call('worker.register', { workerId, registrationId: randomUUID() });
+  // Without heartbeats, so everything below must be done within the time to live.
+  const registration = { workerId, registrationId: randomUUID(), ttlMs: 600_000 };
+  const { workerEpoch } = await client.call('worker.register', registration);
 
   const policy: TailPolicy = { name: 'wait', overProvision: 1 };
   const round = { job: `job-${randomUUID()}`, roundId: 'round-1' };
@@ -53,7 +55,7 @@ async function main(): Promise<void> {
 
 /** One request: a lease of a server, its tokens, their place in the payload store, and the lease given back. */
 async function run(client: Client, worker: Worker, { job, requestId, attempt }: Claim): Promise<void> {
-  const lease = await client.call('lb.acquire', { acquireId: randomUUID(), requestId, ...worker, waitMs: 1_000 });
+  const lease = await client.call('lb.acquire', { acquireId: randomUUID(), requestId, ...worker, waitMs: 20_000 });
   const tokens: SegmentPayload = { tokenIds: [1, 2, 3], text: 'one two three' };
   const data = Buffer.from(JSON.stringify(tokens)).toString('base64');
   const stored = { job, requestId, name: attempt, chunkIndex: 0, chunkCount: 1, data };

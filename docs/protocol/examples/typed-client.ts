@@ -18,7 +18,7 @@ export class Client {
   async call<Name extends keyof Operations>(
     operation: Name,
     body: Operations[Name]['request'],
-    timeoutMs = 5_000,
+    timeoutMs = 30_000,
   ): Promise<Operations[Name]['reply']> {
     const subject = `rollout.v1.${this.pool}.${operation}`;
     const message = await this.nats.request(subject, JSON.stringify(body), { timeout: timeoutMs });
