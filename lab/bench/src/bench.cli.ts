@@ -40,7 +40,6 @@ const program = new Command('bench').description(
   'Benchmarks on this machine; lab/bench/README.md explains the numbers.',
 );
 const commands: [string, string, Bench][] = [
-  ['acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire],
   ['coordinator', 'rounds of requests: submit, claim, complete, cut, requeue', benchCoordinator],
   ['payload', 'the queue with small and large payloads behind its references', benchPayload],
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
@@ -56,6 +55,10 @@ const commands: [string, string, Bench][] = [
 for (const [name, description, bench] of commands) {
   add(name, description, bench);
 }
+add('acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire).option(
+  '--against <dir>',
+  'another checkout that is built, of which one replica is measured too',
+);
 add('cost', 'what single operations cost Redis in this build and in another one', benchCost).option(
   '--against <dir>',
   'another checkout that is built; by default this one',

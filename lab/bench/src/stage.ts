@@ -10,7 +10,15 @@ import {
   WorkerStore,
   type RedisClient,
 } from '@broomwagon/state';
-import { freePort, ProcessGroup, provideServices, type ServerHandle, type Services } from '@broomwagon/testing';
+import {
+  freePort,
+  ProcessGroup,
+  provideServices,
+  startRedis,
+  type ServerHandle,
+  type Services,
+} from '@broomwagon/testing';
+import { Redis } from 'ioredis';
 import { LeaseBounds } from '../../../libs/state/src/leases/lease.store';
 import { Child } from './child';
 import { fillPool, LONG_MS } from './fill-pool';
@@ -24,15 +32,19 @@ const PAGE = 128;
 /** The state of pools in one Redis, written as the load-balancer would. */
 export class PoolState {
   readonly redis: RedisClient;
-  readonly leases: LeaseStore;
+  readonly leases: Pick<LeaseStore, 'acquire' | 'release'>;
   readonly servers: ServerStore;
   readonly workers: WorkerStore;
 
-  constructor(readonly server: ServerHandle) {
+  /** @param leases of another build */
+  constructor(
+    readonly server: ServerHandle,
+    leases?: LeaseStore,
+  ) {
     this.redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
     const runner = new FunctionRunner(this.redis, KEY_PREFIX);
     // What was released is forgotten at once: the memory of leases is measured, not that of the past.
-    this.leases = new LeaseStore(runner, { ...new LeaseBounds(), rememberMs: 1 });
+    this.leases = leases ?? new LeaseStore(runner, { ...new LeaseBounds(), rememberMs: 1 });
     this.servers = new ServerStore(runner);
     this.workers = new WorkerStore(runner);
   }
@@ -92,7 +104,7 @@ async function inPages<T>(all: readonly T[], use: (page: T[], first: number) => 
 /** NATS, Redis and the processes of a benchmark; all of them its own. */
 export class Stage {
   private readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-bench-'));
-  private readonly group = new ProcessGroup({ distFolder: DIST, logFolder: this.folder });
+  private readonly group = new ProcessGroup({ logFolder: this.folder });
   private readonly children: { stop(): void }[] = [];
   private readonly stops: (() => Promise<void>)[] = [];
   private readonly ports = new Map<string, number>();
@@ -115,10 +127,21 @@ export class Stage {
   }
 
   /** State in this Redis. */
-  state(server: ServerHandle): PoolState {
-    const state = new PoolState(server);
+  state(server: ServerHandle, leases?: LeaseStore): PoolState {
+    const state = new PoolState(server, leases);
     this.stops.unshift(() => state.close());
     return state;
+  }
+
+  /** Another Redis, and a client that commands of any build can use. */
+  async startRedis(): Promise<{ server: ServerHandle; client: Redis }> {
+    const server = await startRedis();
+    const client = new Redis(server.url);
+    this.onStop(async () => {
+      await client.quit();
+      await server.stop();
+    });
+    return { server, client };
   }
 
   /** Something else to end. */
@@ -126,19 +149,25 @@ export class Stage {
     this.stops.unshift(stop);
   }
 
-  /** Starts one of our applications for some pools. @returns its process id */
+  /**
+   * Starts one of our applications for some pools.
+   *
+   * @param dist of another build
+   * @returns its process id
+   */
   async startApp(
     app: string,
     name: string,
     pools: readonly string[],
     redis: ServerHandle,
     environment: Record<string, string> = {},
+    dist = DIST,
   ): Promise<number> {
     const port = await freePort();
     this.ports.set(name, port);
     const started = await this.group.start({
       name,
-      app,
+      command: [process.execPath, join(dist, 'apps', app, 'src', 'main.js')],
       environment: {
         NATS_URL: this.services.nats.url,
         REDIS_URL: redis.url,

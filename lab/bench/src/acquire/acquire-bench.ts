@@ -11,13 +11,18 @@ const QUICK: Effort = { rounds: 3, warmUpMs: 150, measureMs: 400 };
 const PREPARATIONS = Throughput.preparations + 3 + 1 + 4 + 1;
 
 /** `bench acquire`: everything in one run on servers of its own. */
-export async function benchAcquire(stage: Stage, isQuick: boolean): Promise<{ report: AcquireReport; text: string }> {
+export async function benchAcquire(
+  stage: Stage,
+  isQuick: boolean,
+  against?: string,
+): Promise<{ report: AcquireReport; text: string }> {
   const effort = isQuick ? QUICK : FULL;
   await stage.start((line) => console.error(line));
-  const steps = effort.rounds * (Throughput.rowCount + Scaling.poolCount) + PREPARATIONS;
+  const rowCount = Throughput.rowCount + (against === undefined ? 0 : Throughput.rowsAgainst);
+  const steps = effort.rounds * (rowCount + Scaling.poolCount) + PREPARATIONS;
   const progress = new Progress(steps);
   try {
-    const throughput = await Throughput.prepare(stage, effort, progress);
+    const throughput = await Throughput.prepare(stage, effort, progress, against);
     await throughput.run(progress);
     throughput.letRun(undefined);
     const scaling = await Scaling.prepare(stage, effort, progress);

@@ -3,7 +3,14 @@ import { median, significant } from '../arithmetic';
 import type { JobResult } from '../generator/jobs';
 import { plainTable } from '../table';
 import type { Scaling } from './scaling';
-import { OPEN_RATES, ratesOf, type CpuMicroseconds, type Row, type Throughput } from './throughput';
+import {
+  OPEN_RATES,
+  ratesOf,
+  type CpuMicroseconds,
+  type OverOtherBuild,
+  type Row,
+  type Throughput,
+} from './throughput';
 
 /** What `--json` holds; README.md of bench explains each number. */
 export interface AcquireReport {
@@ -11,6 +18,8 @@ export interface AcquireReport {
   machine: string;
   rounds: number;
   ratios: { acquireOverRawHandler: number; acquireOverEcho: number; pairsOverEcho: number };
+  /** Only with `--against`. */
+  overOtherBuild?: OverOtherBuild;
   openLoop: { rate: number; p50Ms: number; p99Ms: number }[];
   acquireMany2048Ms: number;
   longestBurstScriptMs: number;
@@ -42,6 +51,7 @@ export function acquireReport(throughput: Throughput, scaling: Scaling, rounds: 
       acquireOverEcho: significant(throughput.ratio('acquire', 'echo')),
       pairsOverEcho: significant(throughput.ratio('pairs-512', 'echo')),
     },
+    overOtherBuild: throughput.overOtherBuild(),
     openLoop: OPEN_RATES.map((rate) => {
       const row = throughput.row(`open-${rate}`);
       return { rate, p50Ms: over(row, 'p50Ms'), p99Ms: over(row, 'p99Ms') };
@@ -96,6 +106,11 @@ export function acquireText(report: AcquireReport, throughput: Throughput, scali
     return [label, cpuMicroseconds.toFixed(1), ratio.toFixed(2), perSecond.toLocaleString('en')];
   });
   const { echo, acquire } = report.cpuMicroseconds;
+  const other = report.overOtherBuild;
+  const against = (kind: 'acquire' | 'pairs') => {
+    const { rate, cpu } = other![kind];
+    return `${kind} ${significant(rate)} of the rate, ${significant(cpu)} of the CPU of replica and Redis`;
+  };
   return [
     '',
     `${report.machine}; medians of ${report.rounds} interleaved rounds`,
@@ -107,6 +122,7 @@ export function acquireText(report: AcquireReport, throughput: Throughput, scali
     `CPU us of an echo: generator ${echo.generator}, NATS ${echo.nats}, responder ${echo.echo}.`,
     `CPU us of an acquire: generator ${acquire.generator}, NATS ${acquire.nats}, replica ${acquire.replica}, Redis ${acquire.redis}.`,
     `Longest script of a burst: ${report.longestBurstScriptMs.toFixed(2)} ms.`,
+    ...(other ? [`Over the other build, window 512: ${against('acquire')}; ${against('pairs')}.`] : []),
     `Redis memory: ${report.bytesPerLease} bytes for a live lease, ${report.bytesPerSession} for an idle session.`,
     '',
   ].join('\n');

@@ -1,4 +1,5 @@
 import { median, medianRatio } from '../arithmetic';
+import { Build } from '../cost/build';
 import type { BenchWorker, Job, JobResult, ListJob } from '../generator/jobs';
 import type { Progress } from '../progress';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
@@ -21,6 +22,8 @@ const OPEN_LOOP_FACTOR = 2;
 /** And bursts, so that some end even on a slow machine. */
 const BURST_FACTOR = 4;
 const ECHO_SUBJECT = 'bench.echo';
+/** The pool that the other build serves. */
+const AGAINST = 'against';
 
 type RowName =
   | 'echo'
@@ -31,11 +34,16 @@ type RowName =
   | `pairs-${number}`
   | `replicas-${number}`
   | 'many'
-  | `open-${number}`;
+  | `open-${number}`
+  | 'acquire-against'
+  | 'pairs-against';
 
 /** Whose CPU time is read. */
 const CPU_PROCESSES = ['replica', 'redis', 'generator', 'nats', 'echo'] as const;
 export type CpuMicroseconds = Record<(typeof CPU_PROCESSES)[number], number>;
+
+/** What this build has, over what the other build has. */
+export type OverOtherBuild = Record<'acquire' | 'pairs', { rate: number; cpu: number }>;
 
 /** One line of the table: every round of one load. */
 export interface Row {
@@ -57,17 +65,24 @@ export class Throughput {
     private readonly effort: Effort,
   ) {}
 
+  /** The state of the pool of another build, which has a Redis of its own. */
+  private against?: PoolState;
+  private againstProcessIds: number[] = [];
+
   /** Process ids of the replicas of each pool. */
   private readonly replicas = new Map<string, number[]>();
 
   /** Steps of `prepare`. */
   static readonly preparations = 1 + REPLICAS.length;
   static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
+  static readonly rowsAgainst = 2;
 
   /**
    * Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own, and warms them up.
+   *
+   * @param against another checkout that is built, of which one replica is measured too
    */
-  static async prepare(stage: Stage, effort: Effort, progress: Progress): Promise<Throughput> {
+  static async prepare(stage: Stage, effort: Effort, progress: Progress, against?: string): Promise<Throughput> {
     const { nats, redis } = stage.services;
     const state = stage.state(redis);
     const throughput = new Throughput(stage, state, effort);
@@ -87,6 +102,7 @@ export class Throughput {
       }
       throughput.replicas.set(pool, processIds);
     }
+    if (against !== undefined) workers.set(AGAINST, await throughput.startAgainst(against));
     throughput.addRows(workers, throughput.replicas.get('replicas-1')![0]!, echo.processId);
     for (const pool of ['raw', ...throughput.replicas.keys()]) {
       progress.step(`warming up ${pool}`);
@@ -94,6 +110,18 @@ export class Throughput {
       await warmUp(stage, pool, workers.get(pool)!);
     }
     return throughput;
+  }
+
+  /** One replica of another build. @returns the workers of its pool */
+  private async startAgainst(checkout: string): Promise<BenchWorker[]> {
+    const { server, client } = await this.stage.startRedis();
+    const build = new Build(checkout, client, KEY_PREFIX);
+    const workers = await build.fill(AGAINST, SERVERS, {});
+    this.against = this.stage.state(server, build.leases);
+    const replica = await this.stage.startApp('load-balancer', AGAINST, [AGAINST], server, {}, build.folder);
+    this.replicas.set(AGAINST, [replica]);
+    this.againstProcessIds = [replica, server.pid ?? 0];
+    return workers;
   }
 
   private addRows(workers: ReadonlyMap<string, BenchWorker[]>, replica: number, echo: number): void {
@@ -131,6 +159,11 @@ export class Throughput {
       const job: Job = { ...one, kind: 'open', ratePerSecond, measureMs: measureMs * OPEN_LOOP_FACTOR };
       add(`open-${ratePerSecond}`, `acquire+release, open loop, ${ratePerSecond}/s`, job);
     }
+    if (this.against) {
+      const load = { ...loadOf(AGAINST), window: WINDOW, processIds: this.againstProcessIds };
+      add('acquire-against', `acquire, window ${WINDOW}, the other build`, { ...load, kind: 'acquire' });
+      add('pairs-against', `acquire+release, window ${WINDOW}, the other build`, { ...load, kind: 'pairs' });
+    }
   }
 
   /** All rows in turn, again and again, so that a slow minute of the machine falls on all of them. */
@@ -144,7 +177,8 @@ export class Throughput {
         const result = await this.stage.generator.ask(row.job);
         if (isBurst) await this.noteLongestScript();
         row.results.push(result);
-        await this.state.release(row.job.pool, result.heldAcquireIds);
+        const state = row.job.pool === AGAINST ? this.against! : this.state;
+        await state.release(row.job.pool, result.heldAcquireIds);
       }
     }
   }
@@ -154,6 +188,21 @@ export class Throughput {
     for (const [other, processIds] of this.replicas) {
       for (const processId of processIds) process.kill(processId, other === pool ? 'SIGCONT' : 'SIGSTOP');
     }
+  }
+
+  /** Of one replica with its Redis, both builds with 512 in flight. */
+  overOtherBuild(): OverOtherBuild | undefined {
+    if (!this.against) return undefined;
+    const over = (name: RowName, other: RowName) => ({
+      rate: this.ratio(name, other),
+      cpu: medianRatio(this.serverCpu(name), this.serverCpu(other)),
+    });
+    return { acquire: over('acquire', 'acquire-against'), pairs: over('pairs-512', 'pairs-against') };
+  }
+
+  /** CPU time of replica and Redis for one request, each round. */
+  private serverCpu(name: RowName): number[] {
+    return this.row(name).results.map(({ cpuSeconds: [replica, redis], completed }) => (replica! + redis!) / completed);
   }
 
   row(name: RowName): Row {

@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { newEpoch } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import type * as State from '@broomwagon/state';
-import type { AcquireEntry, LeaseStore, RequestStore, RoundStore } from '@broomwagon/state';
+import type { AcquireEntry, LeaseStore, RequestStore, RoundStore, ServerRegistration } from '@broomwagon/state';
 import type { Redis } from 'ioredis';
 import { fillPool, LONG_MS, type Stores } from '../fill-pool';
 import type { BenchWorker } from '../generator/jobs';
@@ -36,7 +36,8 @@ export class Build {
   private readonly stores: Stores;
   private last = 0;
 
-  private readonly folder: string;
+  /** With its programs. */
+  readonly folder: string;
   private readonly state: AnyState;
 
   /** @param checkout in which `npm run build` was run */
@@ -84,9 +85,14 @@ export class Build {
   }
 
   /** A pool with servers that have room for everything, and eight workers. */
-  async fill(pool: string, servers: number): Promise<void> {
-    const fields = { weightVersion: 1, labels: LABELS };
-    this.workers.set(pool, await fillPool(this.stores, pool, servers, 8, fields));
+  async fill(
+    pool: string,
+    servers: number,
+    fields: Partial<ServerRegistration> = { weightVersion: 1, labels: LABELS },
+  ): Promise<BenchWorker[]> {
+    const workers = await fillPool(this.stores, pool, servers, 8, fields);
+    this.workers.set(pool, workers);
+    return workers;
   }
 
   nextId(): string {

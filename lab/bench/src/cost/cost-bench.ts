@@ -1,8 +1,6 @@
 import { join } from 'node:path';
 import { LIMITS } from '@broomwagon/contracts';
 import type { AcquireEntry } from '@broomwagon/state';
-import { startRedis } from '@broomwagon/testing';
-import { Redis } from 'ioredis';
 import { median, significant } from '../arithmetic';
 import { Progress } from '../progress';
 import type { Stage } from '../stage';
@@ -54,15 +52,7 @@ export async function benchCost(
   isQuick: boolean,
   against = HERE,
 ): Promise<{ report: object; text: string }> {
-  const connect = async (): Promise<Redis> => {
-    const server = await startRedis();
-    const redis = new Redis(server.url);
-    stage.onStop(async () => {
-      await redis.quit();
-      await server.stop();
-    });
-    return redis;
-  };
+  const connect = async () => (await stage.startRedis()).client;
   const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
   const cost = new Cost(new Build(against, await connect(), 'before'), new Build(HERE, await connect(), 'after'));
   const progress = new Progress(rounds + 1);
