@@ -13,6 +13,7 @@ import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/te
 import { expect } from 'vitest';
 import { bootstrapService } from '../../libs/platform/src/service/bootstrap';
 import { type SimulatorState, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
+import type { SimulatorOptions } from '../../lab/engine-simulator/src/simulator';
 import type { LengthSource } from '../../lab/engine-simulator/src/tokens/length-source';
 import { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
 import { LoadBalancerModule } from '../../apps/load-balancer/src/load-balancer.module';
@@ -74,9 +75,10 @@ export class ServiceBench {
     lengthOf: LengthSource['lengthOf'] = () => 8_000,
     speed = 1,
     dialect: EngineDialect = 'vllm',
+    more: Partial<SimulatorOptions> = {},
   ): Promise<void> {
     this.pool = this.pools.pop()!;
-    this.engine = await startEngine(dialect, { speed, lengths: { name: 'test', lengthOf } });
+    this.engine = await startEngine(dialect, { speed, lengths: { name: 'test', lengthOf }, ...more });
   }
 
   /** After each test: in-flight is zero, on the engine and in the counts. */

@@ -28,6 +28,10 @@ export interface SimulatorOptions {
   cumulative: boolean;
   /** Tokens are the random numbers of their call alone; default false: those of prompt and sample. */
   noise?: boolean;
+  /** vLLM with `--enable-scale-out`: with the route that parses the tokens of a chat. */
+  scaleOut?: boolean;
+  /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
+  reasoningTokens?: number;
   /** Processes of each engine, as it reports them; default 1. */
   ranks?: number;
 }

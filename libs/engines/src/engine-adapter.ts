@@ -82,6 +82,16 @@ export interface GenerationResult {
   resumedBy?: 'tokens' | 'text';
 }
 
+/** A whole response to messages. */
+export interface GeneratedChat {
+  prompt: Prompt;
+  /** Ids of the rendered prompt. */
+  promptTokenIds: number[];
+  tokenIds: number[];
+  text: string;
+  finishReason: 'stop' | 'length' | 'abort';
+}
+
 export interface GenerateOptions {
   /** Aborting it disconnects, aborts by id where the engine can, and gives finishReason `aborted`: no error. */
   signal?: AbortSignal;
@@ -145,6 +155,10 @@ export interface EngineAdapter {
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
+  /** Whether the engine has the route of {@link parseChat}. */
+  canParseChats(): Promise<boolean>;
+  /** The message of a chat (content, reasoning, tool calls) as the chat route of the engine writes it. */
+  parseChat(chat: GeneratedChat): Promise<Record<string, unknown>>;
   /** What the engine reports, in as few calls as possible. Never throws. */
   report(): Promise<EngineReport>;
   /** Resolves when the engine reports that it is healthy. ENGINE_REJECTED when it answers with 4xx. */

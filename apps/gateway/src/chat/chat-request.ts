@@ -9,6 +9,10 @@ import type { ChatShape } from './chat-reply';
 
 const MAX_CHOICES = LIMITS.samplesPerGroup;
 const MAX_TOP_LOGPROBS = 20;
+interface Tool {
+  function?: { strict?: unknown };
+}
+
 const REFUSED = [...REFUSED_SAMPLING, 'echo'];
 
 /** A request of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
@@ -52,15 +56,16 @@ export function readChatRequest(
   // The longest id of its choices.
   idOf(`${id.id}-${MAX_CHOICES}`, 'request_id');
   const prompt = { ...promptOf(messages), ...(isSet(unknown) && { engineFields: unknown }) };
-  const isParsed = isSet(unknown.tools) && unknown.tool_choice !== 'none';
+  const hasTools = isSet(unknown.tools) && unknown.tool_choice !== 'none';
   const input = {
     prompt,
     maxTokens: (maxTokens as number | undefined) ?? Infinity,
     keepsStop: unknown.include_stop_str_in_output === true,
     isContinued:
       textOf(headers, 'x-broomwagon-resume') !== 'off' &&
-      !isParsed &&
+      !(hasTools && isGuided(unknown)) &&
       !UNCONTINUED.some((name) => isSet(unknown[name])),
+    hasTools,
     continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
     placement: placementOf(headers, caller, session),
   };
@@ -79,6 +84,11 @@ export function readChatRequest(
       hasContinuousUsage: hasContinuousUsage === true,
     },
   };
+}
+
+/** The engine lets the model generate nothing but calls of tools, or arguments of a schema. */
+function isGuided({ tools, tool_choice: choice = 'auto' }: Record<string, unknown>): boolean {
+  return choice !== 'auto' || (tools as Tool[]).some((tool) => tool?.function?.strict === true);
 }
 
 function promptOf(messages: unknown): Prompt {

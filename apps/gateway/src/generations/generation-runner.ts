@@ -1,14 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import {
-  BroomwagonError,
-  isBroomwagonError,
-  isMultimodal,
-  textOfPrompt,
-  type LeaseGrant,
-  type Prompt,
-} from '@broomwagon/contracts';
-import { engineRequestId, isContextTooLong, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import { BroomwagonError, isBroomwagonError, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
+import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
   ControlPlane,
@@ -28,6 +21,7 @@ import {
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
+import { asOurs, isMovable, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
 import { FailureLimit } from './failure-limit';
 import type { Generation, GenerationEnd } from './generation';
 import { PartialSaves } from './partial-saves';
@@ -81,6 +75,7 @@ export class GenerationRunner {
       const worker = await unlessAborted(generation.signal, this.session.established());
       if (worker === undefined) return stopped(generation);
       const call = new MovableCall(worker, { requestId: generation.id });
+      call.isMovable = () => isMovable(generation);
       generation.call = call;
       if (generation.stoppedBy !== undefined) call.stop(generation.stoppedBy);
       const { placement } = generation.input;
@@ -114,6 +109,12 @@ export class GenerationRunner {
   ): Promise<{ end?: GenerationEnd; error?: Error }> {
     let [call, lease] = [first, granted];
     for (;;) {
+      const engine = this.engines.of(lease);
+      const refusal = await prepareCall(generation, engine);
+      if (refusal !== undefined) {
+        void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', 0);
+        return { end: refusal };
+      }
       const generated = await this.callEngine(generation, call, lease);
       const end = this.endOf(generation, call, generated);
       const { target } = call;
@@ -137,7 +138,8 @@ export class GenerationRunner {
       await pauseAfterFailure(call, generated, this.config.engineFailurePauseMs);
       const outcome = releaseOutcomeOf(generated);
       void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
-      return { end, error: 'error' in generated ? generated.error : undefined };
+      if (end !== undefined) return parseAtEnd(generation, engine, end);
+      return { error: 'error' in generated ? generated.error : undefined };
     }
   }
 
@@ -240,65 +242,11 @@ function endOfRefusal(generation: Generation, error: Error | undefined): Generat
   return { reason: 'error', error: asOurs(error) };
 }
 
-/** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
-function prepareRepeat(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
-  const { tokens, input } = generation;
-  if (tokens.count === 0 || (input.isContinued && canContinue(generation))) return undefined;
-  if (generation.isSent) {
-    const cause = error && asOurs(error);
-    const reason = 'The call ended early, and this request cannot be continued exactly';
-    return { reason: 'error', error: cause ?? new BroomwagonError('ENGINE_ERROR', reason) };
-  }
-  tokens.clear();
-  generation.spans = [];
-  return undefined;
-}
-
-/**
- * A prompt of token ids is continued by token ids only; so is a chat, within its content: the engine parses nothing of
- * a call with token ids.
- */
-function canContinue(generation: Generation): boolean {
-  const { tokens, input, needsLogprobs } = generation;
-  if (needsLogprobs && tokens.allLogprobs === undefined) return false;
-  if (tokens.message !== undefined) return tokens.message.isInContent && promptIdsOf(generation) !== undefined;
-  return input.prompt.promptTokenIds === undefined || tokens.allIds !== undefined;
-}
-
-/** Ids of a prompt that is continued; undefined if the response has no ids, or the prompt is more than its ids. */
-function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
-  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
-}
-
 /** Names what the engine refused, if clients have to tell it from other refusals. */
 function refusalOf(error: BroomwagonError): BroomwagonError {
   const { field, message } = error;
   if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
   return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
-}
-
-function asOurs(error: Error): BroomwagonError {
-  return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
-}
-
-function requestOf(generation: Generation, { dialect }: LeaseGrant): GenerationRequest {
-  const { uid, attempts, tokens, input, needsLogprobs } = generation;
-  const { maxTokens } = input;
-  const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
-  const { engineFields } = input.prompt;
-  const prompt = promptTokenIds === undefined ? input.prompt : { promptTokenIds, engineFields };
-  const { seed } = input.sampling;
-  // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
-  const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
-  const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
-  const sampling = {
-    ...input.sampling,
-    ...(needsLogprobs && { logprobs: true }),
-    ...(isDerived && { seed: sampleSeed(seed, sample) }),
-  };
-  const made =
-    tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
-  return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };
 }
 
 /** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */

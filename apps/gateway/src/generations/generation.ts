@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
-import { MessageLog } from './message-log';
+import { MessageLog, type SavedMessage } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
 import type { Recording } from '../trajectories/recording';
 import { TokenLog } from './token-log';
@@ -16,6 +16,8 @@ export interface GenerationInput {
   keepsStop: boolean;
   /** Continued with its tokens when a call ends early; otherwise repeated from the start. */
   isContinued: boolean;
+  /** A chat in whose message the engine looks for calls of tools. */
+  hasTools?: boolean;
   /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
   continuesEngineAborts: boolean;
   /** Session, group, priority and weight gates of its acquires. */
@@ -43,6 +45,9 @@ export interface RestoredTokens {
   logprobs?: number[];
   spans: WeightSpan[];
   promptTokens?: number;
+  /** Of a chat: ids of its rendered prompt, and its message. */
+  promptTokenIds?: number[];
+  message?: SavedMessage;
 }
 
 /** One response of a model: its tokens so far, how they were made, and its end. */
@@ -119,8 +124,10 @@ export class Generation {
 
   /** Before the first call: the tokens that another replica has generated. */
   restore(made: RestoredTokens): void {
-    const { tokenIds, text, logprobs } = made;
+    const { tokenIds, text, logprobs, message } = made;
     this.tokens.restore({ tokenIds, text, logprobs, tokenCount: tokenIds.length });
+    this.promptTokenIds ??= made.promptTokenIds;
+    if (message !== undefined) this.tokens.message?.restore(message, this.input.hasTools === true);
     this.spans = made.spans;
     this.promptTokens = made.promptTokens;
     this.changed();

@@ -19,9 +19,18 @@ interface ToolCall {
 
 type ToolCallDelta = Partial<Omit<ToolCall, 'function'>> & { function?: Partial<ToolCall['function']> };
 
+/** A message as it is saved for another replica. */
+export interface SavedMessage {
+  texts: Record<string, string>;
+  calls: ToolCall[];
+  others: [string, unknown][];
+  logprobs: object[];
+  isContentLast: boolean;
+}
+
 /**
  * The message of a chat over all its calls, as its engines have parsed it. The text of a call that was continued with
- * token ids is not parsed: it is added to the content.
+ * token ids is not parsed: it is added to the content, or the whole message is parsed at its end.
  */
 export class MessageLog {
   /** Content, reasoning and further texts, by the names of the engine. */
@@ -33,28 +42,82 @@ export class MessageLog {
   readonly logprobs: object[] = [];
   private changes = 0;
   private isContentLast = false;
+  /** The parts stay as they are until {@link settle} gives the whole message. */
+  isParsedAtEnd = false;
   finishReason: string | undefined;
 
   /** @param topLogprobs alternatives of each token that the client has asked for; undefined: no log probabilities */
   constructor(private readonly topLogprobs: number | undefined) {}
 
   take(increment: TokenIncrement): void {
-    this.changes += 1;
     const { choice, text } = increment;
-    if (choice?.delta) this.merge(choice.delta);
-    else if (text !== '') this.add('content', text);
+    if (!this.isParsedAtEnd) {
+      this.changes += 1;
+      if (choice?.delta) this.merge(choice.delta);
+      else if (text !== '') this.add('content', text);
+    }
     this.finishReason = choice?.finish_reason ?? this.finishReason;
     if (this.topLogprobs === undefined) return;
     for (const entry of this.entriesOf(increment)) this.logprobs.push(entry);
   }
 
   clear(): void {
-    this.texts = {};
-    this.calls.length = 0;
-    this.others.clear();
+    this.clearParts();
     this.logprobs.length = 0;
     this.isContentLast = false;
+    this.isParsedAtEnd = false;
     this.finishReason = undefined;
+  }
+
+  /**
+   * Takes the whole message, as an engine has parsed it.
+   * @param isSent a client has read the parts so far
+   * @returns false, with nothing changed, if the message does not begin with the parts that were sent
+   */
+  settle(parsed: Record<string, unknown>, isSent: boolean): boolean {
+    const { tool_calls: list, ...fields } = parsed;
+    const calls = (list ?? []) as ToolCall[];
+    const sentTexts = isSent ? this.texts : {};
+    const sentCalls = isSent ? [...this.calls] : [];
+    const isKept =
+      Object.entries(sentTexts).every(([name, text]) => String(fields[name] ?? '').startsWith(text)) &&
+      sentCalls.every(({ index, function: { name, arguments: text } }) => {
+        const called = calls[index]?.function;
+        return called?.name === name && called?.arguments.startsWith(text);
+      });
+    if (!isKept) return false;
+    this.clearParts();
+    this.isParsedAtEnd = false;
+    this.changes += 1;
+    const ids = new Map(sentCalls.map(({ index, id }) => [index, id]));
+    this.merge({
+      ...fields,
+      tool_calls: calls.map((call, index) => ({ ...call, index, id: ids.get(index) ?? call.id })),
+    });
+    this.finishReason = calls.length > 0 ? 'tool_calls' : 'stop';
+    return true;
+  }
+
+  get saved(): SavedMessage {
+    const { texts, calls, logprobs, isContentLast } = this;
+    return {
+      texts,
+      calls,
+      others: [...this.others].map(([name, { value }]) => [name, value]),
+      logprobs,
+      isContentLast,
+    };
+  }
+
+  /** Readers get the parts only if the message is continued as content; otherwise it may begin again. */
+  restore({ texts, calls, others, logprobs, isContentLast }: SavedMessage, hasTools: boolean): void {
+    this.clear();
+    this.texts = texts;
+    this.calls.push(...calls);
+    for (const entry of logprobs) this.logprobs.push(entry);
+    this.isContentLast = isContentLast;
+    this.changes = isContentLast && !hasTools ? 1 : 0;
+    for (const [name, value] of others) this.others.set(name, { value, change: 1 });
   }
 
   /** Removes the end of the content: it follows a stop text. */
@@ -98,6 +161,12 @@ export class MessageLog {
       ...others,
       ...(calls && { tool_calls: calls.map(({ index: _index, ...call }) => call) }),
     };
+  }
+
+  private clearParts(): void {
+    this.texts = {};
+    this.calls.length = 0;
+    this.others.clear();
   }
 
   private merge({ role: _role, tool_calls: calls, ...fields }: Record<string, unknown>): void {

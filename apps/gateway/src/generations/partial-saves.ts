@@ -2,6 +2,7 @@ import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShut
 import { PartialStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { continuationOf } from './continuation';
 import type { Generation, RestoredTokens } from './generation';
 
 /** How long saved tokens are kept for a client that repeats its request, milliseconds. */
@@ -76,10 +77,11 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async save(generation: Generation): Promise<void> {
-    const { tokens, repeat, spans, promptTokens, input } = generation;
-    const { allIds: tokenIds, allLogprobs: logprobs, text } = tokens;
-    if (tokenIds === undefined || (input.sampling.logprobs && logprobs === undefined)) return;
-    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens };
+    const { tokens, repeat, spans, promptTokens, promptTokenIds } = generation;
+    const { allIds: tokenIds, allLogprobs: logprobs, text, message } = tokens;
+    if (tokenIds === undefined || continuationOf(generation) === undefined) return;
+    const chat = message && { message: message.saved, promptTokenIds };
+    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens, ...chat };
     await this.attempt(generation, () =>
       this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), KEPT_MS),
     );
@@ -97,11 +99,7 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 }
 
-/**
- * Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. The parts of the
- * message of a chat are not saved.
- */
-function identityOf({ repeat, tokenId, input }: Generation): string | undefined {
-  const isSaved = input.isContinued && input.prompt.messages === undefined;
-  return repeat === undefined || repeat.kind === 'session' || !isSaved ? undefined : `${tokenId}\n${repeat.key}`;
+/** Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. */
+function identityOf({ repeat, tokenId, input: { isContinued } }: Generation): string | undefined {
+  return repeat === undefined || repeat.kind === 'session' || !isContinued ? undefined : `${tokenId}\n${repeat.key}`;
 }

@@ -21,6 +21,8 @@ export interface AnswerContext {
   start: number;
   /** SGLang: chunks repeat everything made by this attempt. */
   cumulative: boolean;
+  /** Tokens at the begin of a message that are its reasoning. */
+  reasoningTokens: number;
 }
 
 /**
@@ -76,9 +78,13 @@ export class AnswerFormat {
   }
 
   private message({ from, to }: Span, reason: FinishReason | undefined): string {
-    const { call, script, start } = this.context;
+    const { call, script, start, reasoningTokens } = this.context;
+    if (call.tool === undefined) {
+      const border = Math.max(from, Math.min(reasoningTokens, to));
+      const reasoning = border > from ? `,"reasoning":"${script.text(from, border)}"` : '';
+      return `{"role":"assistant"${reasoning},"content":"${script.text(border, to)}"}`;
+    }
     const words = script.text(from, to);
-    if (call.tool === undefined) return `{"role":"assistant","content":"${words}"}`;
     const isFirst = from === start;
     const called = {
       ...(isFirst && { name: call.tool }),

@@ -9,6 +9,7 @@ import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
 import { readOpenAiCall, readSglangCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
+import { derenderRoute } from './derender-route';
 import { metricsPage } from './metrics-page';
 import { readObject, wholeNumber } from './request-body';
 import type { Route } from './route';
@@ -21,6 +22,10 @@ export interface EngineServerOptions {
   model: string;
   /** SGLang: chunks repeat everything made so far (its default) or not. */
   cumulative: boolean;
+  /** vLLM with `--enable-scale-out`. */
+  scaleOut?: boolean;
+  /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
+  reasoningTokens?: number;
 }
 
 const VERSION = '0.11.0';
@@ -70,7 +75,7 @@ export class EngineServer {
   }
 
   private dialectRoutes(): Record<string, Route> {
-    const { engine, identities, model, dialect } = this.options;
+    const { engine, identities, model, dialect, scaleOut, reasoningTokens = 0 } = this.options;
     const health: Route = (_, response) => sendBody(response, engine.faults.unhealthy ? 503 : 200, 'text/plain', '');
     const openAi: Record<string, Route> = {
       'GET /v1/models': (_, response) => sendJson(response, 200, this.modelList()),
@@ -88,6 +93,7 @@ export class EngineServer {
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
         ...vllmControls(engine, identities),
+        ...(scaleOut && { 'POST /v1/chat/completions/derender': derenderRoute(identities, reasoningTokens) }),
         ...vllmWeights(engine),
       },
       sglang: {
@@ -152,7 +158,7 @@ export class EngineServer {
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
-    const { engine, identities, model, cumulative } = this.options;
+    const { engine, identities, model, cumulative, reasoningTokens = 0 } = this.options;
     const fault = engine.faults.take();
     if (fault && this.refuse(fault.kind, response)) return;
 
@@ -169,6 +175,7 @@ export class EngineServer {
       promptTokens,
       start,
       cumulative,
+      reasoningTokens,
     });
     const names = call.form === 'chat' ? [call.id, `chatcmpl-${call.id}`] : [call.id, `cmpl-${call.id}-0`];
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);

@@ -69,7 +69,8 @@ export function readOpenAiCall(
   };
 }
 
-function toolOf({ tools, tool_choice: choice }: Record<string, unknown>): string | undefined {
+/** Name of the tool that a chat calls. */
+export function toolOf({ tools, tool_choice: choice }: Record<string, unknown>): string | undefined {
   const [tool] = (Array.isArray(tools) && choice !== 'none' ? tools : []) as { function?: { name?: string } }[];
   return tool?.function?.name;
 }

@@ -13,6 +13,7 @@ import type {
   EngineDescription,
   EngineReport,
   ForwardedCall,
+  GeneratedChat,
   GenerateOptions,
   GenerationRequest,
   GenerationResult,
@@ -67,6 +68,14 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   async health(signal?: AbortSignal): Promise<void> {
     await this.requireHealthy('/health', signal);
+  }
+
+  canParseChats(): Promise<boolean> {
+    return Promise.resolve(false);
+  }
+
+  parseChat(_chat: GeneratedChat): Promise<Record<string, unknown>> {
+    return this.cannot('parse the tokens of a chat');
   }
 
   forward({ method, path, body, timeoutMs }: ForwardedCall): Promise<{ status: number; text: string }> {

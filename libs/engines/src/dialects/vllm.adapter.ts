@@ -1,5 +1,5 @@
 import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broomwagon/contracts';
-import type { EngineDescription, EngineLoad, EngineReport, GenerationRequest } from '../engine-adapter';
+import type { EngineDescription, EngineLoad, EngineReport, GeneratedChat, GenerationRequest } from '../engine-adapter';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics, startOf, type Metric } from './prometheus';
@@ -7,6 +7,8 @@ import { wireSampling } from './sampling';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
 const TOKEN_IDS_SINCE = [0, 10, 2];
+
+const PARSE_PATH = '/v1/chat/completions/derender';
 
 /** vLLM's OpenAI server. */
 export class VllmAdapter extends HttpEngineAdapter {
@@ -89,6 +91,53 @@ export class VllmAdapter extends HttpEngineAdapter {
     if (parseObject(answer)?.success === false) {
       throw new BroomwagonError('ENGINE_ERROR', `${this.url} did not reset its prefix cache: requests use it`);
     }
+  }
+
+  /** Only with `--enable-scale-out`. */
+  override canParseChats(): Promise<boolean> {
+    return this.hasRoute(PARSE_PATH);
+  }
+
+  override async parseChat(chat: GeneratedChat): Promise<Record<string, unknown>> {
+    const { prompt, promptTokenIds, tokenIds, finishReason } = chat;
+    // Log probabilities are not parsed, and are not in the body.
+    const { top_logprobs: _top, ...fields } = prompt.engineFields ?? {};
+    const model = fields.model ?? (await this.model());
+    const choice = { index: 0, token_ids: tokenIds, finish_reason: finishReason };
+    const answer = await this.http.call('POST', PARSE_PATH, {
+      model,
+      generate_response: { request_id: 'parsed', choices: [choice], prompt_token_ids: promptTokenIds },
+      prompt_tokens: promptTokenIds.length,
+      chat_request: { ...fields, model, messages: prompt.messages },
+    });
+    const { choices } = (parseObject(answer.text) ?? {}) as { choices?: { message?: Record<string, unknown> }[] };
+    const message = choices?.[0]?.message;
+    if (answer.status !== 200 || message === undefined) {
+      throw new BroomwagonError('ENGINE_ERROR', `${this.url}${PARSE_PATH} answered ${answer.status}`);
+    }
+    const { tool_calls: calls } = message;
+    // Its chat route gives one call then; this route gives all of them.
+    if (fields.parallel_tool_calls === false && Array.isArray(calls)) message.tool_calls = calls.slice(0, 1);
+    return finishReason === 'stop' ? this.withoutEndToken(message, chat, model) : message;
+  }
+
+  /** The parsed text contains special tokens, and so that which ended the response; a text of its routes does not. */
+  private async withoutEndToken(
+    message: Record<string, unknown>,
+    { tokenIds, text }: GeneratedChat,
+    model: unknown,
+  ): Promise<Record<string, unknown>> {
+    const answer = await this.http.call('POST', '/detokenize', { model, tokens: tokenIds.slice(-1) });
+    const end = parseObject(answer.text)?.prompt;
+    if (typeof end !== 'string') {
+      throw new BroomwagonError('ENGINE_ERROR', `${this.url}/detokenize answered ${answer.status}`);
+    }
+    if (end === '' || text.endsWith(end)) return message;
+    const parts = Object.entries(message).map(([name, part]) => {
+      const isEnded = typeof part === 'string' && part.endsWith(end);
+      return [name, isEnded ? part.slice(0, -end.length) : part];
+    });
+    return Object.fromEntries(parts) as Record<string, unknown>;
   }
 
   /** Special tokens as its completion and chat routes add them. */

@@ -53,13 +53,15 @@ export class LeasedCall {
 /** A call of a holder that only routes: its lease may be moved to another server. */
 export class MovableCall extends LeasedCall {
   target: MoveTarget | undefined;
+  /** False while another server could not continue the call. */
+  isMovable = (): boolean => true;
   private planId: string | undefined;
   /** Plans that have moved the lease: a repeated command of one of them is late. */
   private donePlans: ReadonlySet<string> = new Set();
 
-  /** Stops the call, whose lease is to be moved. False if it is stopped already, or was moved by this plan. */
+  /** Stops the call, whose lease is to be moved. False if it is stopped, was moved by this plan, or must stay. */
   move(planId: string, target: MoveTarget): boolean {
-    if (this.signal.aborted || this.donePlans.has(planId)) return false;
+    if (this.signal.aborted || this.donePlans.has(planId) || !this.isMovable()) return false;
     this.planId = planId;
     this.target = target;
     this.stop('move');
@@ -69,6 +71,7 @@ export class MovableCall extends LeasedCall {
   /** The next call under the same lease. @param isMoved the lease is on the server of its plan now */
   again(isMoved: boolean): MovableCall {
     const next = new MovableCall(this.worker, this.ids, this.acquireId);
+    next.isMovable = this.isMovable;
     next.donePlans = isMoved ? new Set([...this.donePlans, this.planId!]) : this.donePlans;
     return next;
   }

@@ -1,0 +1,39 @@
+import { MovableCall } from '@broomwagon/generation';
+import { expect, it } from 'vitest';
+import { continuationOf, isMovable } from './continuation';
+import { Generation, type GenerationInput } from './generation';
+
+const input: GenerationInput = {
+  prompt: { messages: [{ role: 'user', content: 'a' }] },
+  sampling: {},
+  maxTokens: 9,
+  keepsStop: false,
+  isContinued: true,
+  continuesEngineAborts: false,
+  placement: {},
+};
+
+/** A chat with one token. */
+function chat(delta: object, more: Partial<GenerationInput> = {}): Generation {
+  const generation = new Generation('id', 'key', { ...input, ...more });
+  generation.promptTokenIds = [1, 2];
+  generation.tokens.take({ text: 'x', tokenIds: [5], tokenCount: 1, choice: { delta: { ...delta } } });
+  return generation;
+}
+
+it.each([
+  ['content', chat({ content: 'x' }), 'exact', true],
+  ['reasoning', chat({ reasoning: 'x' }), 'parsed-at-end', false],
+  ['content with tools', chat({ content: 'x' }, { hasTools: true }), 'parsed-at-end', false],
+  ['reasoning with a stop text', chat({ reasoning: 'x' }, { sampling: { stop: ['s'] } }), undefined, false],
+  ['content that is guided', chat({ content: 'x' }, { isContinued: false }), undefined, false],
+  ['nothing, guided', new Generation('id', 'key', { ...input, isContinued: false }), undefined, true],
+])('a chat with %s', (_, generation, continuation, movable) => {
+  expect([continuationOf(generation), isMovable(generation)]).toEqual([continuation, movable]);
+  const call = new MovableCall({ workerId: 'w', workerEpoch: 'e' }, {});
+  call.isMovable = () => isMovable(generation);
+  const target = { targetServerId: 's', targetEpoch: 'e' };
+  for (const one of [call, call.again(false)]) {
+    expect([one.move('plan', target), one.signal.aborted]).toEqual([movable, movable]);
+  }
+});

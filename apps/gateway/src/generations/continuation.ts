@@ -1,0 +1,110 @@
+import { BroomwagonError, isBroomwagonError, isMultimodal, type LeaseGrant } from '@broomwagon/contracts';
+import { type EngineAdapter, engineRequestId, type GenerationRequest, sampleSeed } from '@broomwagon/engines';
+import type { Generation, GenerationEnd } from './generation';
+
+/**
+ * How a response is continued with its tokens. `parsed-at-end`: a chat whose tokens make more than content. The engine
+ * does not parse what a call with token ids generates, so the whole message is parsed at its end.
+ */
+type Continuation = 'exact' | 'parsed-at-end';
+
+/** Undefined: the response begins again, or ends with the error. */
+export function continuationOf(generation: Generation): Continuation | undefined {
+  const { tokens, input, needsLogprobs } = generation;
+  const { message, allIds } = tokens;
+  if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
+  if (message === undefined) {
+    return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
+  }
+  if (promptIdsOf(generation) === undefined) return undefined;
+  if (message.isInContent && !input.hasTools) return 'exact';
+  // Tokens that are parsed at the end include those of the stop text.
+  return (input.sampling.stop ?? []).length > 0 ? undefined : 'parsed-at-end';
+}
+
+/** A response that cannot be continued exactly on every engine runs to its end where it is. */
+export function isMovable(generation: Generation): boolean {
+  return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
+}
+
+/** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
+export function prepareRepeat(generation: Generation, error?: Error): GenerationEnd | undefined {
+  const { count, message } = generation.tokens;
+  if (count === 0) return undefined;
+  const continuation = continuationOf(generation);
+  if (continuation === undefined) return beginAgain(generation, error);
+  if (message !== undefined) message.isParsedAtEnd = continuation === 'parsed-at-end';
+  return undefined;
+}
+
+/** As {@link prepareRepeat}, on the engine of the call: the tokens of a chat are kept only if it can parse them. */
+export async function prepareCall(generation: Generation, engine: EngineAdapter): Promise<GenerationEnd | undefined> {
+  const end = prepareRepeat(generation);
+  if (end !== undefined || generation.tokens.message?.isParsedAtEnd !== true) return end;
+  // An engine that does not answer fails the call too, and the tokens are kept for the next engine.
+  const canParse = await engine.canParseChats().catch(() => true);
+  return canParse ? undefined : beginAgain(generation);
+}
+
+/** At the end of a chat that is parsed at its end: its message. No `end`: it is generated again. */
+export async function parseAtEnd(
+  generation: Generation,
+  engine: EngineAdapter,
+  end: GenerationEnd,
+): Promise<{ end?: GenerationEnd; error?: Error }> {
+  const { tokens, input, promptTokenIds } = generation;
+  const { message, text, allIds } = tokens;
+  if (message?.isParsedAtEnd !== true || end.reason === 'error') return { end };
+  let error: Error;
+  try {
+    const { prompt } = input;
+    const { reason: finishReason } = end;
+    const chat = { prompt, promptTokenIds: promptTokenIds!, tokenIds: allIds!, text, finishReason };
+    if (message.settle(await engine.parseChat(chat), generation.isSent)) return { end };
+    error = new BroomwagonError('ENGINE_PROTOCOL', 'The parsed message does not begin with what was sent of it');
+  } catch (cause) {
+    error = cause as Error;
+  }
+  return { end: beginAgain(generation, error), error };
+}
+
+/** Removes all tokens, or ends the response if some were sent. */
+function beginAgain(generation: Generation, error?: Error): GenerationEnd | undefined {
+  if (generation.isSent) {
+    const reason = 'The call ended early, and this request cannot be continued exactly';
+    return { reason: 'error', error: error ? asOurs(error) : new BroomwagonError('ENGINE_ERROR', reason) };
+  }
+  generation.tokens.clear();
+  generation.spans = [];
+  return undefined;
+}
+
+/** Ids of a prompt that is continued; undefined if the response has no ids, or the prompt is more than its ids. */
+function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
+  return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
+}
+
+export function asOurs(error: Error): BroomwagonError {
+  return isBroomwagonError(error) ? error : new BroomwagonError('INTERNAL', 'The generation failed; see the log');
+}
+
+/** The next call of an engine, with all tokens so far. */
+export function requestOf(generation: Generation, { dialect }: LeaseGrant): GenerationRequest {
+  const { uid, attempts, tokens, input, needsLogprobs } = generation;
+  const { maxTokens } = input;
+  const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
+  const { engineFields } = input.prompt;
+  const prompt = promptTokenIds === undefined ? input.prompt : { promptTokenIds, engineFields };
+  const { seed } = input.sampling;
+  // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
+  const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
+  const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
+  const sampling = {
+    ...input.sampling,
+    ...(needsLogprobs && { logprobs: true }),
+    ...(isDerived && { seed: sampleSeed(seed, sample) }),
+  };
+  const made =
+    tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
+  return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };
+}

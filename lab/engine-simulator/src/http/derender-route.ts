@@ -1,0 +1,35 @@
+import type { FinishReason } from '../engine/simulated-engine';
+import type { SampleIdentities } from '../tokens/sample-identity';
+import { RefusedError, sendJson } from './answers';
+import { toolOf } from './generate-call';
+import { readObject } from './request-body';
+import type { Route } from './route';
+
+interface Body {
+  generate_response?: { choices?: { token_ids?: number[]; finish_reason?: FinishReason }[] };
+  chat_request?: Record<string, unknown>;
+}
+
+/**
+ * `/v1/chat/completions/derender` of vLLM: a chat of token ids. As in vLLM, calls of tools have new ids, the finish
+ * reason is that of the body, and a call of a tool that is not complete is content.
+ * @param reasoningTokens tokens at the begin of a message that are its reasoning
+ */
+export function derenderRoute(identities: SampleIdentities, reasoningTokens: number): Route {
+  return async (request, response) => {
+    const { generate_response: generated, chat_request: chat = {} } = (await readObject(request)) as Body;
+    const [{ token_ids: ids = [], finish_reason: reason } = {}] = generated?.choices ?? [];
+    if (ids.length === 0) throw new RefusedError(400, 'choice 0 has empty or null token_ids');
+    const tool = reason === 'stop' ? toolOf(chat) : undefined;
+    const args = JSON.stringify({ text: identities.detokenize(ids) });
+    const call = { id: `parsed-${ids.length}`, type: 'function', function: { name: tool, arguments: args } };
+    const thought = tool === undefined ? ids.slice(0, reasoningTokens) : [];
+    const message = {
+      role: 'assistant',
+      reasoning: thought.length === 0 ? null : identities.detokenize(thought),
+      content: tool === undefined ? identities.detokenize(ids.slice(thought.length)) : null,
+      tool_calls: tool === undefined ? [] : [call],
+    };
+    sendJson(response, 200, { object: 'chat.completion', choices: [{ index: 0, message, finish_reason: reason }] });
+  };
+}

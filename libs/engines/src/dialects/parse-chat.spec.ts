@@ -1,0 +1,75 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { createEngineAdapter } from '../detect-engine';
+import type { EngineAdapter, GeneratedChat } from '../engine-adapter';
+
+let server: Server;
+afterEach(() => server.close());
+
+/** An engine of vLLM that parses every chat as this message; its last token is `<end>`. */
+async function engineOf(message: object, bodies: Record<string, unknown>[] = []): Promise<EngineAdapter> {
+  server = createServer((request, response) => {
+    let text = '';
+    request.on('data', (chunk) => (text += chunk));
+    request.on('end', () => {
+      if (request.method === 'POST') bodies.push(JSON.parse(text) as Record<string, unknown>);
+      const isParse = request.url === '/v1/chat/completions/derender';
+      response
+        .writeHead(request.method === 'OPTIONS' ? (isParse ? 405 : 404) : 200)
+        .end(JSON.stringify(isParse ? { choices: [{ message: { ...message } }] } : { prompt: '<end>' }));
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return createEngineAdapter('vllm', `http://127.0.0.1:${(server.address() as AddressInfo).port}`, { model: 'm' });
+}
+
+const chat: GeneratedChat = {
+  prompt: { messages: [{ role: 'user', content: 'a' }], engineFields: { reasoning_effort: 'low', top_logprobs: 2 } },
+  promptTokenIds: [1, 2],
+  tokenIds: [5, 6],
+  text: 'Four',
+  finishReason: 'stop',
+};
+
+it('a chat is parsed with its request, and without the text of the token that ended it', async () => {
+  const bodies: Record<string, unknown>[] = [];
+  const engine = await engineOf({ content: 'Four<end>', reasoning: 'a<end>b' }, bodies);
+  expect(await engine.canParseChats()).toBe(true);
+  expect(await engine.parseChat(chat)).toEqual({ content: 'Four', reasoning: 'a<end>b' });
+  expect(bodies[0]).toEqual({
+    model: 'm',
+    generate_response: {
+      request_id: 'parsed',
+      choices: [{ index: 0, token_ids: [5, 6], finish_reason: 'stop' }],
+      prompt_token_ids: [1, 2],
+    },
+    prompt_tokens: 2,
+    chat_request: { reasoning_effort: 'low', model: 'm', messages: [{ role: 'user', content: 'a' }] },
+  });
+  expect(bodies[1]).toEqual({ model: 'm', tokens: [6] });
+});
+
+it.each([
+  ['the text has the last token', { text: 'Four<end>' }],
+  ['the response was not ended by a token', { finishReason: 'length' as const }],
+])('nothing is removed if %s', async (_, more) => {
+  const engine = await engineOf({ content: 'Four<end>' });
+  expect(await engine.parseChat({ ...chat, ...more })).toEqual({ content: 'Four<end>' });
+});
+
+it('one call of a tool is kept if the request allows one', async () => {
+  const calls = [{ id: 'a' }, { id: 'b' }];
+  const engine = await engineOf({ content: null, tool_calls: calls });
+  const prompt = { ...chat.prompt, engineFields: { parallel_tool_calls: false } };
+  expect(await engine.parseChat({ ...chat, prompt })).toEqual({ content: null, tool_calls: calls.slice(0, 1) });
+});
+
+it('engines of other dialects parse no chats', async () => {
+  for (const dialect of ['sglang', 'openai'] as const) {
+    const engine = createEngineAdapter(dialect, 'http://127.0.0.1:1');
+    expect(await engine.canParseChats()).toBe(false);
+    await expect(engine.parseChat(chat)).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
+  }
+  server = createServer();
+});

@@ -1,0 +1,182 @@
+import OpenAI from 'openai';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { Gateway, post } from './system/gateway';
+import { ServiceBench } from './system/service-bench';
+
+const TOKENS = 40;
+/** Of each message without tools, its first tokens. */
+const REASONING = 10;
+const MODEL = { scaleOut: true, reasoningTokens: REASONING };
+let bench: ServiceBench;
+let gateway: Gateway;
+let second: Awaited<ReturnType<typeof startEngine>>;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({}, 20);
+});
+afterAll(() => bench?.close());
+beforeEach(async () => {
+  await bench.begin(() => TOKENS, 20, 'vllm', MODEL);
+  await bench.register({ model: 'simulated' });
+  await startSecond();
+  gateway = await Gateway.start(bench.prefix, bench.pool);
+});
+afterEach(async () => {
+  await gateway.close();
+  await second.close();
+  await expect.poll(async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases).toBe(0);
+  await bench.engine.close();
+  expect(await bench.findings()).toEqual([]);
+});
+
+async function startSecond(more: object = {}): Promise<void> {
+  await second?.close();
+  second = await startEngine('vllm', {
+    speed: 20,
+    lengths: { name: 'test', lengthOf: () => TOKENS },
+    ...MODEL,
+    ...more,
+  });
+}
+
+const TOOLS = { tools: [{ type: 'function', function: { name: 'search', parameters: { type: 'object' } } }] };
+const chat = {
+  model: 'simulated',
+  messages: [{ role: 'user', content: 'How many clips?' }],
+  max_tokens: 100,
+  seed: 7,
+  logprobs: true,
+  top_logprobs: 2,
+  return_token_ids: true,
+};
+type Message = OpenAI.ChatCompletionMessage & { reasoning?: string };
+interface Answer {
+  choices: (OpenAI.ChatCompletion.Choice & { message: Message; token_ids: number[] })[];
+  usage: OpenAI.CompletionUsage;
+}
+
+/** Ids of tool calls are random. */
+function partsOf({ choices: [choice], usage }: Answer): object {
+  const { content, reasoning = '', tool_calls: calls } = choice!.message;
+  return {
+    content: content ?? '',
+    reasoning: reasoning ?? '',
+    calls: (calls as OpenAI.ChatCompletionMessageFunctionToolCall[] | undefined)?.map((call) => call.function),
+    reason: choice!.finish_reason,
+    ids: choice!.token_ids,
+    logprobs: choice!.logprobs!.content,
+    usage,
+  };
+}
+
+/** The answer of an engine that was not cut. */
+const uncut = async (more: object = {}) =>
+  (await post(`${second.url}/v1/chat/completions`, { ...chat, ...more })).body as Answer;
+
+/** The answer, or that which the client of OpenAI puts together of a stream. */
+async function ask(stream: boolean, more: object = {}, url = gateway.url): Promise<Answer> {
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+  const body = { ...chat, ...more } as OpenAI.ChatCompletionCreateParamsNonStreaming;
+  if (!stream) return (await client.chat.completions.create(body)) as unknown as Answer;
+  const events = client.chat.completions.stream({ ...body, stream: true, stream_options: { include_usage: true } });
+  let reasoning = '';
+  const ids: number[] = [];
+  events.on('chunk', ({ choices: [choice] }) => {
+    const part = choice as unknown as { token_ids?: number[]; delta: Message } | undefined;
+    ids.push(...(part?.token_ids ?? []));
+    reasoning += part?.delta.reasoning ?? '';
+  });
+  const answer = (await events.finalChatCompletion()) as unknown as Answer;
+  answer.choices[0]!.token_ids = ids;
+  answer.choices[0]!.message.reasoning = reasoning;
+  return answer;
+}
+
+/** The first engine stops sending after 7 tokens; then it dies, and the second one is registered. */
+async function cut(answered: Promise<unknown>): Promise<void> {
+  // It is awaited later; until then its failure is no unhandled one.
+  answered.catch(() => undefined);
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
+  await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+  await bench.engine.close();
+}
+
+/** Tokens that the second engine has generated, beside those of an answer that was not cut. */
+const madeBySecond = async () => (await stateOf(second.url)).tokensMade - TOKENS;
+
+it.each([
+  ['reasoning', false, {}],
+  ['reasoning', true, {}],
+  ['calls of tools', false, TOOLS],
+  ['calls of tools', true, TOOLS],
+])(
+  'a response that is cut within its %s is continued, and parsed at its end; streamed: %s',
+  async (_, stream, more) => {
+    await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+    const answered = ask(stream, more);
+    await cut(answered);
+    expect(partsOf(await answered)).toEqual(partsOf(await uncut(more)));
+    expect(await madeBySecond()).toBe(TOKENS - 7);
+    expect((await stateOf(second.url)).resumeMismatches).toBe(0);
+  },
+);
+
+it.each([
+  ['an engine that cannot parse', {}, { scaleOut: false }],
+  ['a stop text', { stop: ['none'] }, {}],
+  ['a tool with a strict schema', { tools: [{ type: 'function', function: { name: 'search', strict: true } }] }, {}],
+  ['a choice of tools', { ...TOOLS, tool_choice: 'required' }, {}],
+])('with %s a response that is not streamed begins again', async (_, more, options) => {
+  await startSecond(options);
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+  const answered = ask(false, more);
+  await cut(answered);
+  expect(partsOf(await answered)).toEqual(partsOf(await uncut(more)));
+  expect(await madeBySecond()).toBe(TOKENS);
+});
+
+it.each([
+  ['an engine that cannot parse', { scaleOut: false }, 'ENGINE_ERROR'],
+  ['an engine that parses otherwise', { reasoningTokens: 5 }, 'ENGINE_PROTOCOL'],
+])('with %s a stream ends with an error', async (_, options, type) => {
+  await startSecond(options);
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+  const answered = ask(true);
+  await cut(answered);
+  await expect(answered).rejects.toMatchObject({ type });
+});
+
+it.each([
+  ['within its content', false, { reasoningTokens: 0 }, {}, 7],
+  ['within its content', true, { reasoningTokens: 0 }, {}, 7],
+  ['within its reasoning', false, {}, {}, 7],
+  ['within its calls of tools', true, {}, TOOLS, 7],
+  ['within its reasoning, without an engine that can parse', true, { scaleOut: false }, {}, 0],
+])(
+  'a chat whose gateway ends %s is answered by another replica; streamed: %s',
+  async (_, stream, options, more, kept) => {
+    await bench.engine.close();
+    bench.engine = await startEngine('vllm', {
+      speed: 20,
+      lengths: { name: 'test', lengthOf: () => TOKENS },
+      ...MODEL,
+      ...options,
+    });
+    await startSecond(options);
+    await bench.register({ endpoint: bench.engine.url, instanceId: 'i3', model: 'simulated' });
+    await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+    const body = { ...more, request_id: 'mine' };
+    const first = ask(stream, body);
+    first.catch(() => undefined);
+    await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
+    await gateway.close();
+    await expect(first).rejects.toThrow();
+    gateway = await Gateway.start(bench.prefix, bench.pool);
+    await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+    await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
+    expect(partsOf(await ask(stream, body))).toEqual(partsOf(await uncut(more)));
+    expect(await gateway.metric('gateway_restored_tokens_total')).toBe(7);
+    expect(await madeBySecond()).toBe(TOKENS - kept);
+  },
+);
