@@ -15,7 +15,7 @@ const FOR_REDIS: Advice = [
       'trainer-coordinator of this version first',
   ],
   [
-    /NOPERM|ACL failure/,
+    /NOPERM|ACL failure|The user executing the script can't/,
     'the user of REDIS_URL may not run functions on the keys of this service; grant it FUNCTION, FCALL and the ' +
       'keys of REDIS_KEY_PREFIX (docs/operations.md)',
   ],

@@ -201,9 +201,15 @@ function asTyped(name: string, cause: unknown): BroomwagonError {
   const reason = cause instanceof Error ? cause.message : String(cause);
   if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
   // A Lua error is a defect of ours, not an outage: it must not be retried as one.
-  const isDefect = /^(ERR|WRONGTYPE|user_function)/.test(reason) && !isUnknownFunction(cause);
+  const isDefect = /^(ERR|WRONGTYPE|user_function)/.test(reason) && !isUnknownFunction(cause) && !isForbidden(reason);
   const code = isDefect ? 'INTERNAL' : 'UNAVAILABLE';
-  return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}`, { cause });
+  const advice = isForbidden(reason) ? '; `ACL LOG` of Redis shows what its user needs' : '';
+  return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}${advice}`, { cause });
+}
+
+/** Whether Redis refuses a command or key to its user, in a transition or before it. */
+function isForbidden(reason: string): boolean {
+  return /NOPERM|ACL failure|The user executing the script can't/.test(reason);
 }
 
 /** Names the file and line of ours instead of the line of the library. */
