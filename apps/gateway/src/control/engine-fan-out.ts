@@ -74,7 +74,7 @@ export class EngineFanOut {
     }
   }
 
-  /** Processes of an engine; undefined if the engine does not tell, or has several ranks in one pipeline. */
+  /** Processes of an engine; undefined if the engine does not report them, or has several ranks in one pipeline. */
   private async worldSizeOf(server: ServerStatus): Promise<number | undefined> {
     const path = server.dialect === 'vllm' ? '/get_world_size' : '/get_server_info';
     const { status, body } = await this.callOne(server, { method: 'GET', path });

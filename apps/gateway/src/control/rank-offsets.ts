@@ -4,7 +4,7 @@ import type { RankFields } from './control-table';
 /**
  * The bodies by which engines join a group of processes. The trainer counts the gateway as one engine, so the first
  * rank it names is that of the first engine; each further engine begins after the ranks of the one before.
- * @param askWorldSize ranks of an engine; if no engine tells, all have the same number of the ranks that are left
+ * @param askWorldSize ranks of an engine; without any report, all have the same number of the rest
  * @returns a body for each server; undefined if the body names no first rank
  * @throws BroomwagonError VALIDATION_FAILED
  */

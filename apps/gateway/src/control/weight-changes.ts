@@ -54,7 +54,7 @@ export class WeightChanges {
     }
   }
 
-  /** Commits the change that updates in a paused pool have begun, if there is one. @throws BroomwagonError */
+  /** Commits the change that was begun by updates in a paused pool, if there is one. @throws BroomwagonError */
   async commitOpen(): Promise<void> {
     const { sync } = await this.controlPlane.call('weights.status', {});
     if (sync?.mode === 'keep' && sync.syncId.startsWith(OURS)) await this.end('weights.commit', sync.syncId);
@@ -115,7 +115,7 @@ export class WeightChanges {
     return answers;
   }
 
-  /** A server whose version is not known is quarantined by the commit until its engine reports the version. */
+  /** The commit quarantines a server whose version is unknown until its engine reports the version. */
   private async report(serverId: string, weightVersion: number): Promise<void> {
     try {
       await this.controlPlane.call('server.update', { serverId, weightVersion });

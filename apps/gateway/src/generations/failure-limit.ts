@@ -1,7 +1,7 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { GatewayConfig } from '../gateway.config';
 
-/** When a generation whose calls fail one after the other, without a token between them, ends. */
+/** When a generation ends whose calls fail one after the other, without a token between them. */
 export class FailureLimit {
   private failures = 0;
   private sinceMs: number | undefined;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Disconnects a client that has taken nothing of what is written for `stalledMs`. A response with nothing to take, such
+ * Disconnects a client that has read nothing of what is written for `stalledMs`. A response with nothing to take, such
  * as one that waits for a server, has no limit of time.
  */
 export function cutIfStalled(response: ServerResponse, stalledMs: number): void {

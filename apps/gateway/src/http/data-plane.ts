@@ -167,7 +167,7 @@ export class DataPlane {
   }
 }
 
-/** Clients of Anthropic send their key in a header of its own. */
+/** The header in which clients of Anthropic send their key. */
 function bearerOf(key: string | undefined): string | undefined {
   return key && `Bearer ${key}`;
 }

@@ -27,7 +27,7 @@ function headersOf(generation: Generation): Record<string, string> {
 /** In headers of a whole response, and in trailers of a stream. */
 const RECORDED = 'x-broomwagon-trajectory';
 
-/** Says in a header which turns of the trajectory the response is, and whether each is recorded. */
+/** Names in a header the turns of the trajectory that the response is, and whether each is recorded. */
 export function setRecorded(generations: Generation[], response: ServerResponse): void {
   const recorded = recordedOf(generations);
   if (recorded !== '' && !response.headersSent) response.setHeader(RECORDED, recorded);

@@ -68,7 +68,7 @@ export class GenerationResponder {
   }
 }
 
-/** The job for which a client wants its session recorded. @throws BroomwagonError VALIDATION_FAILED */
+/** The job for which a client requests that its session is recorded. @throws BroomwagonError VALIDATION_FAILED */
 function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefined): string | undefined {
   const wanted = textOf(headers, 'x-broomwagon-trajectory');
   if (wanted === undefined) return undefined;

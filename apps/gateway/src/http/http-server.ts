@@ -47,7 +47,7 @@ export function gatewayHttp(config: GatewayConfig) {
         connectionsCheckingInterval: LATE_CHECKED_EVERY_MS,
       });
       server.maxHeadersCount = MAX_HEADERS;
-      // Trainers keep their connections: there is no limit of requests on one.
+      // Trainers keep their connections open: the number of requests on one connection has no limit.
       server.maxRequestsPerSocket = 0;
       // A response may take hours; only what the client sends has a limit of time.
       server.timeout = 0;

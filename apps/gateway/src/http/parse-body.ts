@@ -5,7 +5,7 @@ import { keepListJson } from '@broomwagon/engines';
 const NAMES = ['input_ids', 'token_ids', 'prompt'];
 /** Shorter lists are not worth the search, bytes. */
 const MIN_LIST_BYTES = 1_024;
-/** In the place of the list; clients do not know it. */
+/** Stands in the place of the list; random, so that no client can send it. */
 const PLACE = randomUUID();
 /** Engines take numbers of other forms for no token ids. */
 const OTHER_FORMS = ['.', 'e', 'E', '-'];

@@ -85,7 +85,7 @@ export function isCount(value: unknown, least: number, most: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
 }
 
-/** False for what asks for nothing: absent, 0, false, an empty text, list or object. */
+/** False for a value that requests nothing: absent, 0, false, an empty text, list or object. */
 export function isSet(value: unknown): boolean {
   if (typeof value === 'object' && value !== null) return Object.keys(value).length > 0;
   return Boolean(value);

@@ -13,7 +13,7 @@ export function sendJson(response: ServerResponse, status: number, body: object)
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
 }
 
-/** The codes of OpenAI for errors that its clients tell from others; all other errors have the HTTP status. */
+/** The codes of OpenAI for errors that its clients handle separately; all other errors have the HTTP status. */
 const NAMES: Partial<Record<ErrorCode, string>> = {
   MODEL_NOT_FOUND: 'model_not_found',
   CONTEXT_TOO_LONG: 'context_length_exceeded',

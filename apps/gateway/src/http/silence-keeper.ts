@@ -11,7 +11,7 @@ export function isBegun(response: ServerResponse): boolean {
 /**
  * Begins an answer after a silence, and sends white space, which JSON may begin with, after each further one: proxies
  * close connections that bring nothing. 0: never.
- * @param beforeHeaders sets what is known by then
+ * @param beforeHeaders sets the headers whose values are known then
  * @returns ends it
  */
 export function keepFromSilence(response: ServerResponse, silenceMs: number, beforeHeaders: () => void): () => void {

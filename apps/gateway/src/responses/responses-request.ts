@@ -22,7 +22,7 @@ export function chatOfResponses(body: Record<string, unknown>): Record<string, u
     reasoning,
     ...others
   } = withoutNulls(body);
-  // Clients ask for encrypted reasoning that they send back: there is none.
+  // Clients request encrypted reasoning, which they would send back: the gateway returns none.
   const { include, ...checked } = others;
   const isOnlyReasoning = Array.isArray(include) && include.every((one) => one === 'reasoning.encrypted_content');
   for (const name of REFUSED) {

@@ -7,7 +7,7 @@ import { writePart } from '../http/write-part';
 import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
-/** Without a wait an open round would be asked again and again. */
+/** Without a wait, the coordinator would be called continuously while a round is open. */
 const LEAST_WAIT_MS = 100;
 
 /** `round.results` as a stream of JSON lines, from a cursor until the round is completed. */

@@ -36,7 +36,7 @@ export class SglangControl {
     };
   }
 
-  /** As in SGLang, the answer does not show whether there was such a request. */
+  /** As in SGLang, the answer does not show whether the request exists. */
   private abort({ response, caller, body }: Exchange): void {
     const { rid, abort_all: all, prefix } = body;
     if (rid !== undefined && rid !== null && typeof rid !== 'string') throw invalidField('rid', 'must be a text');
@@ -87,7 +87,7 @@ export class SglangControl {
     });
   }
 
-  /** A server of the pool, one that takes requests if there is any. */
+  /** A server of the pool, if possible one that takes requests. */
   private async server(): Promise<ServerStatus> {
     const { servers } = await this.controlPlane.call('server.list', {});
     const server = servers.find(({ state }) => state === 'ready') ?? servers[0];

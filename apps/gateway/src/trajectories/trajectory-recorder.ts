@@ -45,7 +45,7 @@ export class TrajectoryRecorder {
       const { job, turn, refusal } = await this.trajectories.begin(this.config.pool, turnOf);
       if (job !== undefined) generation.recording = { job, turn, state: 'pending', reason: refusal };
     } catch (error) {
-      // Whether the session is recorded is not known if its client has not said so.
+      // Unknown unless the client has sent whether its session is recorded.
       if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
     }

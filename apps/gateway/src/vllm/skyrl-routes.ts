@@ -39,7 +39,7 @@ export class SkyRlRoutes {
     });
   }
 
-  /** Forgets a session, that of the query or the body: its next request may go to any server. */
+  /** Removes the session that the query or the body names: its next request may go to any server. */
   private async finish({ request, response, caller, body }: Exchange): Promise<void> {
     const { searchParams } = new URL(request.url!, 'http://gateway');
     const named = searchParams.get('session_id') ?? body.session_id ?? caller.sessionId;

@@ -41,7 +41,7 @@ export class VllmRoutes {
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }
 
-  /** Aborts by id; an empty list means all. The answer does not show whether there were such requests. */
+  /** Aborts by id; an empty list means all. The answer does not show whether the requests exist. */
   private abort({ response, caller, body }: Exchange): void {
     const { request_ids: ids } = body;
     if (!Array.isArray(ids) || ids.length > MAX_ABORTED_IDS || !ids.every((id) => typeof id === 'string')) {

@@ -12,7 +12,7 @@ const FAILED_STOP_DEADLINE_MS = 30_000;
 export type Generated = { made: MadeSegment; result?: GenerationResult } & (
   | { finishReason: 'stop' | 'length' }
   | { stopped: true }
-  /** The engine ended the request by itself, e.g. when its trainer aborts all requests: no failure. */
+  /** The engine ended the request without a call of ours, e.g. when its trainer aborts all requests: no failure. */
   | { stoppedByEngine: true }
   | { error: Error }
 );

@@ -18,7 +18,7 @@ export class HeldLeases {
   private readonly asked = new Map<string, LeasedCall>();
   private digestSum = 0;
 
-  /** Until `granted` or `dropped`, a lease of this acquire may exist whose reply is on its way. */
+  /** Until `granted` or `dropped`, a lease of this acquire may exist whose reply has not arrived. */
   asking(call: LeasedCall): void {
     this.asked.set(call.acquireId, call);
   }
