@@ -22,7 +22,7 @@ import { TimedRunner, type Timing } from './timed-runner';
 const MOST_AUDITS = 2;
 
 /** The most that an audit adds up at one moment, see libs/state/src/audit/views.lua. */
-const LEASES_OF_ONE_SERVER = 1_000;
+const LEASES_OF_ONE_SERVER = 500;
 
 /** How large everything is that has no bound, and how often it is measured. */
 export interface CaseSizes {

@@ -2,7 +2,7 @@
 -- views: what is stored of a thing, beside what the indexes and counts contain of it. Nothing here writes or checks.
 local Views = {}
 
-local MOST_LEASES = 1000 -- of one server or worker that are summed up at once; more are read in pages
+local MOST_LEASES = 500 -- of one server or worker that are summed up at once; more are read in pages
 local PAGE = 256
 local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
