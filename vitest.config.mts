@@ -2,6 +2,7 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 const barrel = (folder: string) => fileURLToPath(new URL(`./${folder}/src/index.ts`, import.meta.url));
 const libraries = [
@@ -15,6 +16,15 @@ const libraries = [
   'platform',
   'testing',
 ];
+
+/** By size, larger files first; before them the files that only call a suite, so that no worker waits for them at the end. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const callsSuite = ({ moduleId }: TestSpecification) => moduleId.includes('/test/set-back/');
+    return [...sorted.filter(callsSuite), ...sorted.filter((file) => !callsSuite(file))];
+  }
+}
 
 export default defineConfig({
   // Without .swcrc, whose paths would go before the aliases below.
@@ -33,13 +43,14 @@ export default defineConfig({
     include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
     // `npm run test:browser`; its short form is test/console.spec.ts.
     exclude: ['test/browser/**'],
-    // A busy machine of two cores stands still for seconds at times; only what never comes may fail a test.
+    // A busy machine of two cores pauses for seconds at times; a test may fail only for what never happens.
     testTimeout: 120_000 * Number(process.env['TEST_RUNS_FACTOR'] ?? 1),
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
-    // Most tests wait for other processes: two files at a time fit on two cores.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many tests wait for other processes most of the time: two at a time leave a third of two cores idle.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
+    sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
     globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
   },
