@@ -134,6 +134,33 @@ it.each([
   await third.close();
 });
 
+it.each([false, true])(
+  'texts, offsets and alternatives of tokens are those of an uncut one; streamed: %s',
+  async (stream) => {
+    const body = { ...completion, logprobs: 2, return_tokens_as_token_ids: false };
+    await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+    const names = { tokens: [] as string[], top_logprobs: [] as object[], text_offset: [] as number[] };
+    const take = ({ tokens, top_logprobs: tops, text_offset: offsets }: OpenAI.CompletionChoice.Logprobs) => {
+      names.tokens.push(...tokens!);
+      names.top_logprobs.push(...tops!);
+      names.text_offset.push(...offsets!);
+    };
+    const answered = (async () => {
+      if (!stream) return take((await client.completions.create({ ...body, stream: false })).choices[0]!.logprobs!);
+      for await (const { choices } of await client.completions.create({ ...body, stream: true })) {
+        if (choices[0]) take(choices[0].logprobs!);
+      }
+    })();
+    await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
+    await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+    await bench.engine.close();
+    await answered;
+    const { tokens, top_logprobs: tops } = (await uncut(body)).logprobs!;
+    const offsets = tokens!.map((_, index) => tokens!.slice(0, index).join('').length);
+    expect(names).toEqual({ tokens, top_logprobs: tops, text_offset: offsets });
+  },
+);
+
 it('ids, texts of a stop and fields that are not read go to the engine; an unknown model is not repeated', async () => {
   const bodies: Record<string, unknown>[] = [];
   const engine = createServer((request, response) => {
@@ -204,7 +231,7 @@ it('input that is wrong is refused with the field', async () => {
     ['echo', { echo: true }, 'echo'],
     ['a suffix', { suffix: 'a' }, 'suffix'],
     ['best_of', { best_of: 2 }, 'best_of'],
-    ['logprobs of more tokens', { logprobs: 5 }, 'logprobs'],
+    ['logprobs of too many tokens', { logprobs: 21 }, 'logprobs'],
     ['no budget', { max_tokens: 0 }, 'max_tokens'],
     ['a number as text', { top_p: '1' }, 'top_p'],
     ['a stop list of 1 MB', { stop: ['x'.repeat(1e6)] }, 'stop'],

@@ -5,6 +5,7 @@ import { MessageLog, type SavedMessage } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
 import type { Recording } from '../trajectories/recording';
 import { TokenLog } from './token-log';
+import { type NamedTokens, TokenNames } from './token-names';
 
 /** What a dialect has read from a request. */
 export interface GenerationInput {
@@ -16,6 +17,8 @@ export interface GenerationInput {
   keepsStop: boolean;
   /** Continued with its tokens when a call ends early; otherwise repeated from the start. */
   isContinued: boolean;
+  /** The client reads texts, offsets or alternatives of tokens. */
+  hasNames?: boolean;
   /** A chat in whose message the engine looks for calls of tools. */
   hasTools?: boolean;
   /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
@@ -48,6 +51,8 @@ export interface RestoredTokens {
   /** Of a chat: ids of its rendered prompt, and its message. */
   promptTokenIds?: number[];
   message?: SavedMessage;
+  /** If the client reads them. */
+  names?: NamedTokens;
 }
 
 /** One response of a model: its tokens so far, how they were made, and its end. */
@@ -96,7 +101,8 @@ export class Generation {
     const { prompt, sampling, keepsStop } = input;
     const message =
       prompt.messages && new MessageLog(sampling.logprobs ? Number(prompt.engineFields?.top_logprobs ?? 0) : undefined);
-    this.tokens = new TokenLog(sampling.stop ?? [], keepsStop, message);
+    const names = input.hasNames ? new TokenNames() : undefined;
+    this.tokens = new TokenLog(sampling.stop ?? [], keepsStop, message, names);
     this.promptTokenIds = prompt.promptTokenIds;
   }
 
@@ -124,8 +130,9 @@ export class Generation {
 
   /** Before the first call: the tokens that another replica has generated. */
   restore(made: RestoredTokens): void {
-    const { tokenIds, text, logprobs, message } = made;
-    this.tokens.restore({ tokenIds, text, logprobs, tokenCount: tokenIds.length });
+    const { tokenIds, text, logprobs, message, names } = made;
+    const choice = names && { logprobs: names };
+    this.tokens.restore({ tokenIds, text, logprobs, tokenCount: tokenIds.length, choice });
     this.promptTokenIds ??= made.promptTokenIds;
     if (message !== undefined) this.tokens.message?.restore(message, this.input.hasTools === true);
     this.spans = made.spans;

@@ -80,8 +80,8 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     const { tokens, repeat, spans, promptTokens, promptTokenIds } = generation;
     const { allIds: tokenIds, allLogprobs: logprobs, text, message } = tokens;
     if (tokenIds === undefined || continuationOf(generation) === undefined) return;
-    const chat = message && { message: message.saved, promptTokenIds };
-    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens, ...chat };
+    const more = { ...(message && { message: message.saved, promptTokenIds }), names: tokens.names?.from(0) };
+    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens, ...more };
     await this.attempt(generation, () =>
       this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), KEPT_MS),
     );

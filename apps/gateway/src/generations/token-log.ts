@@ -2,6 +2,7 @@ import type { TokenIncrement } from '@broomwagon/engines';
 import type { MessageLog } from './message-log';
 import { NumberLog } from './number-log';
 import { TextLog } from './text-log';
+import type { TokenNames } from './token-names';
 
 /** Most tokens of one character: a byte each. */
 const MAX_CHARACTER_TOKENS = 4;
@@ -24,11 +25,13 @@ export class TokenLog {
    * @param stops engines look for them in the text of one call only
    * @param keepsStop the text contains the stop text that ended it
    * @param message of a chat: the parts of its text
+   * @param names if the client reads them
    */
   constructor(
     private readonly stops: readonly string[],
     private readonly keepsStop: boolean,
     readonly message?: MessageLog,
+    readonly names?: TokenNames,
   ) {}
 
   /** Takes tokens of a call. @returns true if a stop text that began in an earlier call ends the response */
@@ -47,6 +50,7 @@ export class TokenLog {
     for (const increment of this.held) {
       const { tokenIds, logprobs, text, tokenCount } = increment;
       this.message?.take(increment);
+      this.names?.take(increment);
       for (const id of tokenIds ?? []) this.ids.push(id);
       for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
       this.texts.append(text);
@@ -72,6 +76,7 @@ export class TokenLog {
   clear(): void {
     this.cut();
     this.message?.clear();
+    this.names?.clear();
     this.ids.clear();
     this.logprobs.clear();
     this.texts.cutAt(0);

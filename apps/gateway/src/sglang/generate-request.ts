@@ -1,8 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { findPromptFault, invalidField, LIMITS, type Prompt, type SamplingParameters } from '@broomwagon/contracts';
+import { invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { placementOf, textOf } from '../http/placement';
+import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import type { Caller } from '../keys/api-keys';
 
 /** Tokens of a response without `max_new_tokens`, as in SGLang. */
@@ -44,7 +45,7 @@ export function readGenerateRequest(
   body: Record<string, unknown>,
   headers: IncomingHttpHeaders,
   caller: Caller,
-): GenerationRequest {
+): GenerationRequest & { isBatch: boolean } {
   const {
     rid,
     text,
@@ -56,8 +57,13 @@ export function readGenerateRequest(
     ...others
   } = withoutNulls(body);
   const sampling = objectOf(samplingParams, 'sampling_params');
-  refuseBatches(text, promptTokenIds, sampling);
-  const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, ...samplingFields } = sampling;
+  const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, n = 1, ...samplingFields } = sampling;
+  if ((text === undefined) === (promptTokenIds === undefined)) {
+    throw invalidField('input_ids', 'give exactly one of input_ids and text');
+  }
+  const { prompts, isList } =
+    text === undefined ? promptsOf(promptTokenIds, 'input_ids', 'promptTokenIds') : promptsOf(text, 'text', 'text');
+  const samples = choicesOf(n, prompts, 'sampling_params.n');
   if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
@@ -67,34 +73,40 @@ export function readGenerateRequest(
     !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name])) &&
     !UNCONTINUED_FIELDS.some((name) => isSet(others[name])) &&
     !(typeof others.logprob_start_len === 'number' && others.logprob_start_len >= 0);
+  const shared = {
+    maxTokens: maxTokens as number,
+    keepsStop: unknown.no_stop_trim === true,
+    isContinued,
+    continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+    placement: placementOf(headers, caller, session),
+  };
+  const isBatch = isList || samples > 1;
+  const id = idOf(rid ?? textOf(headers, 'x-request-id'), 'rid');
+  // The longest id of its samples.
+  if (isBatch) idOf(`${id.id}-${MAX_CHOICES}`, 'rid');
   return {
-    ...idOf(rid ?? textOf(headers, 'x-request-id'), 'rid'),
+    ...id,
     stream: stream === true,
-    inputs: [
-      {
-        prompt: promptOf(text, promptTokenIds, { ...others, ...(isSet(unknown) && { sampling_params: unknown }) }),
-        sampling: known,
-        maxTokens: maxTokens as number,
-        keepsStop: unknown.no_stop_trim === true,
-        isContinued,
-        continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
-        placement: placementOf(headers, caller, session),
-      },
-    ],
+    isBatch,
+    inputs: prompts.flatMap((prompt, index) => {
+      const fields = isList ? fieldsAt(others, index, prompts.length) : others;
+      const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
+      return Array.from({ length: samples }, (_, sample) => ({
+        ...shared,
+        prompt: { ...prompt, ...(isSet(engineFields) && { engineFields }) },
+        // Samples with one seed would be the same.
+        sampling: known.seed === undefined ? known : { ...known, seed: known.seed + sample },
+      }));
+    }),
   };
 }
 
-function refuseBatches(text: unknown, ids: unknown, sampling: Record<string, unknown>): void {
-  const single = 'must be of one request: send each request of a batch by itself';
-  if (Array.isArray(text)) throw invalidField('text', single);
-  if (Array.isArray(ids) && Array.isArray(ids[0])) throw invalidField('input_ids', single);
-  if ((sampling.n ?? 1) !== 1) throw invalidField('sampling_params.n', 'must be 1: send a request for each sample');
-}
-
-function promptOf(text: unknown, promptTokenIds: unknown, engineFields: Record<string, unknown>): Prompt {
-  const given = { ...(text !== undefined && { text }), ...(promptTokenIds !== undefined && { promptTokenIds }) };
-  if (Object.keys(given).length !== 1) throw invalidField('input_ids', 'give exactly one of input_ids and text');
-  const fault = findPromptFault(given);
-  if (fault) throw invalidField(fault.field.replace('promptTokenIds', 'input_ids') || 'input_ids', fault.reason);
-  return { ...(given as Prompt), ...(isSet(engineFields) && { engineFields }) };
+/** The fields of one prompt of a batch: a list has a value for each prompt. */
+function fieldsAt(fields: Record<string, unknown>, index: number, count: number): Record<string, unknown> {
+  const entries = Object.entries(fields).map(([name, value]) => {
+    if (!Array.isArray(value)) return [name, value];
+    if (value.length !== count) throw invalidField(name, `must have a value for each of the ${count} prompts`);
+    return [name, value[index]];
+  });
+  return Object.fromEntries(entries) as Record<string, unknown>;
 }

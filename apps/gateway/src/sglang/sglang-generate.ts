@@ -1,11 +1,18 @@
 import { Injectable } from '@nestjs/common';
 import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
+import { BEGIN, type Format } from '../http/format';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { errorBody } from '../http/send-json';
 import { readGenerateRequest } from './generate-request';
 import { replyOf } from './generate-reply';
+
+/** Several prompts, or several samples of one. */
+const BATCH: Format = {
+  whole: (generations) => generations.map((generation) => replyOf(generation, BEGIN)),
+  chunk: (generation, from, index) => ({ ...replyOf(generation, from), index }),
+};
 
 /** `/generate` of SGLang. */
 @Injectable()
@@ -22,7 +29,7 @@ export class SglangGenerate {
   private generate(exchange: Exchange): Promise<void> {
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, {
-      chunk: replyOf,
+      ...(request.isBatch ? BATCH : { chunk: replyOf }),
       failure: (error) => ({ error: sglangError(error) }),
       isCumulative: !this.config.incrementalStreams,
     });

@@ -1,4 +1,5 @@
 import type { Generation } from '../generations/generation';
+import { nameOf } from '../generations/token-names';
 import { BEGIN, type Format, type Position } from '../http/format';
 import { finishOf, usageOf } from './choice-fields';
 
@@ -66,12 +67,13 @@ export class CompletionFormat implements Format {
   }
 }
 
-/** Tokens are written as their ids: the text of a response is not kept by token. */
+/** Without names, tokens are written as their ids: this costs the least. */
 function logprobsOf({ input, tokens }: Generation, from: Position): object | null {
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
-  const ids = tokens.idsFrom(from.tokens);
   if (logprobs === undefined) return null;
-  return { token_logprobs: logprobs, top_logprobs: null, tokens: ids?.map((id) => `token_id:${id}`) };
+  const named = tokens.names?.from(from.tokens);
+  const ids = { tokens: tokens.idsFrom(from.tokens)?.map(nameOf), top_logprobs: null };
+  return { token_logprobs: logprobs, ...(named ?? ids) };
 }
 
 /** Those of a prompt of text are in the last answer of the engine, before the tokens that it continued. */

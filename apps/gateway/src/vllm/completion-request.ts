@@ -1,16 +1,17 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/contracts';
+import { invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { placementOf, textOf } from '../http/placement';
+import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import type { Caller } from '../keys/api-keys';
 import type { CompletionShape } from './completion-reply';
-import { isLogprobCount, REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
+import { REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
 /** Tokens of a response without `max_tokens`, as in the API of OpenAI and vLLM. */
 const DEFAULT_MAX_TOKENS = 16;
-/** Choices of one request, those of all its prompts. */
-const MAX_CHOICES = LIMITS.samplesPerGroup;
+/** As in vLLM. */
+const MAX_LOGPROBS = 20;
 const REFUSED = [...REFUSED_SAMPLING, 'echo', 'suffix', 'prompt_embeds'];
 
 /** A request of `/v1/completions`. @throws BroomwagonError VALIDATION_FAILED */
@@ -29,7 +30,7 @@ export function readCompletionRequest(
     stream_options: streamOptions,
     session_id: session,
     return_token_ids: hasTokenIds,
-    return_tokens_as_token_ids: _names,
+    return_tokens_as_token_ids: asIds,
     ...others
   } = withoutNulls(body);
   const { model } = others;
@@ -37,15 +38,19 @@ export function readCompletionRequest(
   if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('max_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
-  if (!isLogprobCount(logprobs)) {
-    throw invalidField('logprobs', 'must be 0 or 1: only the chosen token has a log probability');
+  if (logprobs !== undefined && !isCount(logprobs, 0, MAX_LOGPROBS)) {
+    throw invalidField('logprobs', `must be a whole number from 0 to ${MAX_LOGPROBS}`);
   }
   for (const name of REFUSED) if (isSet(others[name])) throw invalidField(name, 'is not supported');
-  const prompts = promptsOf(prompt);
-  if (!isCount(n, 1, Math.floor(MAX_CHOICES / prompts.length))) {
-    throw invalidField('n', `must be a whole number from 1, with at most ${MAX_CHOICES} choices of all prompts`);
-  }
+  const { prompts } = promptsOf(prompt, 'prompt');
+  const choicesPerPrompt = choicesOf(n, prompts, 'n');
   const { known, unknown } = splitSampling(others, SAMPLING_NAMES, logprobs !== undefined, '');
+  const hasNames = logprobs !== undefined && !(asIds === true && logprobs === 0);
+  // Engines are told the alternatives of tokens as of a chat.
+  const engineFields = {
+    ...unknown,
+    ...(hasNames && { top_logprobs: logprobs, ...(asIds === true && { return_tokens_as_token_ids: true }) }),
+  };
   const { include_usage: hasUsage, continuous_usage_stats: hasContinuousUsage } = objectOf(
     streamOptions,
     'stream_options',
@@ -53,9 +58,9 @@ export function readCompletionRequest(
   const id = idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id');
   // The longest id of its choices.
   idOf(`${id.id}-${MAX_CHOICES}`, 'request_id');
-  const choicesPerPrompt = n as number;
   const shared = {
     maxTokens: maxTokens as number,
+    hasNames,
     keepsStop: unknown.include_stop_str_in_output === true,
     isContinued: textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED.some((name) => isSet(unknown[name])),
     continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
@@ -67,7 +72,7 @@ export function readCompletionRequest(
     inputs: prompts.flatMap((one) =>
       Array.from({ length: choicesPerPrompt }, (_, choice) => ({
         ...shared,
-        prompt: { ...one, ...(isSet(unknown) && { engineFields: unknown }) },
+        prompt: { ...one, ...(isSet(engineFields) && { engineFields }) },
         // As in vLLM: choices of one prompt with one seed would be the same.
         sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
       })),
@@ -80,20 +85,4 @@ export function readCompletionRequest(
       hasContinuousUsage: hasContinuousUsage === true,
     },
   };
-}
-
-/** A text, token ids, or a list of one of these. */
-function promptsOf(prompt: unknown): Prompt[] {
-  if (prompt === undefined) throw invalidField('prompt', 'is missing');
-  const isList = Array.isArray(prompt) && typeof prompt[0] !== 'number';
-  const prompts = isList ? (prompt as unknown[]) : [prompt];
-  if (prompts.length === 0 || prompts.length > MAX_CHOICES) {
-    throw invalidField('prompt', `must be 1 to ${MAX_CHOICES} prompts`);
-  }
-  return prompts.map((one) => {
-    const given = typeof one === 'string' ? { text: one } : { promptTokenIds: one };
-    const fault = findPromptFault(given);
-    if (fault) throw invalidField('prompt', fault.reason);
-    return given as Prompt;
-  });
 }
