@@ -82,7 +82,8 @@ describe('Redis with TLS', () => {
     await expect(start({ url })).rejects.toThrow(/REDIS_TLS_CA/);
   });
 
-  it.each<[string, () => RedisConnectionOptions, RegExp]>([
+  // Each waits for the deadline of the connection.
+  it.concurrent.each<[string, () => RedisConnectionOptions, RegExp]>([
     ['a server without TLS', () => ({ url: at(plainPort), tls }), /does not support TLS/],
     ['another CA', () => ({ url: at(ports.open), tls: { ca: OTHER_TEST_CERTIFICATE } }), /REDIS_TLS_CA/],
     ['no CA', () => ({ url: at(ports.open) }), /REDIS_TLS_CA/],
