@@ -97,8 +97,8 @@ module.exports = {
       'reached-from-an-entry',
       { path: ['^apps/[^/]+/src/(main|[\\w-]+\\.cli)\\.tsx?$', '^lab/demo/src/'] },
       {
-        path: '^apps/[^/]+/src/',
-        pathNot: ['/main\\.tsx?$', '\\.cli\\.ts$', '\\.(spec|fixture)\\.tsx?$'],
+        path: '^(apps/|libs/(?!testing/))[^/]+/src/',
+        pathNot: ['/main\\.tsx?$', '\\.cli\\.ts$', '\\.(spec|fixture|d)\\.tsx?$'],
         reachable: false,
       },
       'no program uses the file: a provider that no module lists does not run',
