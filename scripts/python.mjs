@@ -23,22 +23,26 @@ export function findPythons(least) {
 
 /**
  * The interpreter of a virtual environment with these packages, from the package index that pip is configured for; made
- * once. Undefined, with a printed reason, if it cannot be had.
+ * once. Packages of the file `alone` are installed without what they require. Undefined, with a printed reason, if it
+ * cannot be had.
  */
-export function pythonWith(name, python, requirements) {
+export function pythonWith(name, python, requirements, alone) {
   const cache =
     process.env.BROOMWAGON_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
   const folder = join(cache, name);
   const executable = join(folder, 'venv', 'bin', 'python');
   const stamp = join(folder, 'installed');
-  const wanted = readFileSync(requirements, 'utf8');
+  const files = [requirements, ...(alone === undefined ? [] : [alone])];
+  const wanted = files.map((file) => readFileSync(file, 'utf8')).join('\n');
   if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return executable;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   if (!succeeds(python, ['-m', 'venv', join(folder, 'venv')])) return skip(`${python} has no venv`);
   const options = ['--quiet', '--retries', '1', '--disable-pip-version-check'];
-  if (!succeeds(executable, ['-m', 'pip', 'install', ...options, '--requirement', requirements])) {
-    return skip('pip has failed');
+  for (const file of files) {
+    const more = file === alone ? ['--no-deps'] : [];
+    const isInstalled = succeeds(executable, ['-m', 'pip', 'install', ...options, ...more, '--requirement', file]);
+    if (!isInstalled) return skip('pip has failed');
   }
   writeFileSync(stamp, wanted);
   return executable;

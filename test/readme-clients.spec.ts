@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs';
 import type { EngineDialect } from '@broomwagon/contracts';
 import OpenAI from 'openai';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { Gateway, post } from './system/gateway';
+import { readmeSetting } from './clients/readme';
+import { Gateway, post, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
 
 const PROMPT = [11, 12, 13];
@@ -20,20 +20,14 @@ afterEach(async () => {
   await bench.end();
 });
 
-/** A gateway in front of one engine. */
+/** A gateway in front of one engine that has the model `my-model`, as in README.md. */
 async function start(dialect: EngineDialect): Promise<void> {
   await bench.begin(() => 8_000, 20, dialect);
-  await bench.register({ model: 'simulated', dialect });
+  await bench.register({ model: 'my-model', dialect });
   gateway = await Gateway.start(bench.prefix, bench.pool);
 }
 
-/** The value of a setting in the block of a client in README.md, with the port of the gateway of this test. */
-function setting(client: string, name: RegExp): string {
-  const readme = readFileSync('README.md', 'utf8');
-  const [, block] = new RegExp(`\\n\\*\\*${client}\\*\\*:.*\\n\\n\`\`\`\\w+\\n([^\`]*)\`\`\``).exec(readme)!;
-  const [, value] = new RegExp(`^${name.source}["\\[\\s=]*([^"\\]\\s]+)`, 'm').exec(block!)!;
-  return value!.replace('30000', String(gateway.service.httpPort));
-}
+const setting = (client: string, name: RegExp): string => readmeSetting(client, name, gateway.service.httpPort);
 
 it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /workers lists', async (dialect) => {
   await start(dialect);
@@ -47,6 +41,8 @@ it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /wo
   expect(logprobs.map(([, id]) => id)).toEqual(body.output_ids);
   expect(body.meta_info.weight_version).toBe('0');
   const long = { sampling_params: { max_new_tokens: 8_000 }, input_ids: PROMPT, return_logprob: true };
+  // What slime sends the key of a session for.
+  expect(setting('slime', /--router-policy/)).toBe('consistent_hashing');
   const running = post(`${router}/generate`, long, { 'x-smg-routing-key': 'session' });
   await bench.made(1);
   const { workers } = (await (await fetch(`${router}/workers`)).json()) as { workers: { url: string }[] };
@@ -61,10 +57,15 @@ it.each(['sglang', 'vllm'] as const)('slime generates on %s, and aborts what /wo
 });
 
 /** What SkyRL and prime-rl send. */
-async function expectTokens(url: string, more: object, path = '/inference/v1/generate'): Promise<void> {
+async function expectTokens(
+  url: string,
+  more: object,
+  path = '/inference/v1/generate',
+  ofClient: Record<string, string> = {},
+): Promise<void> {
   const sampling = { max_tokens: TOKENS, temperature: 1, logprobs: 1 };
-  const request = { model: 'simulated', token_ids: PROMPT, sampling_params: sampling, ...more };
-  const headers = { 'x-session-id': 'trajectory', authorization: 'Bearer none' };
+  const request = { token_ids: PROMPT, sampling_params: sampling, ...more };
+  const headers = { 'x-session-id': 'trajectory', ...ofClient };
   const { status, body } = await post(`${url}${path}`, request, headers);
   expect([status, body.choices[0].finish_reason]).toEqual([200, 'length']);
   expect(body.choices[0].token_ids).toHaveLength(TOKENS);
@@ -76,26 +77,33 @@ async function expectTokens(url: string, more: object, path = '/inference/v1/gen
 it('SkyRL generates, ends sessions, pauses and resumes at one address', async () => {
   await start('vllm');
   const proxy = setting('SkyRL', /generator\.inference_engine\.external_proxy_url/);
-  await expectTokens(proxy, {});
-  await expectTokens(proxy, {}, '/skyrl/v1/generate');
+  expect(setting('SkyRL', /generator\.inference_engine\.run_engines_locally/)).toBe('false');
+  const model = setting('SkyRL', /generator\.inference_engine\.served_model_name/);
+  await expectTokens(proxy, { model });
+  await expectTokens(proxy, { model }, '/skyrl/v1/generate');
   const finished = await post(`${proxy}/finish_session?session_id=trajectory`, '');
   expect([finished.status, finished.body.finished]).toEqual([200, true]);
-  const tokenized = await post(`${proxy}/tokenize`, { model: 'simulated', prompt: 'What is 1 + 1?' });
+  const tokenized = await post(`${proxy}/tokenize`, { model, prompt: 'What is 1 + 1?' });
   expect([tokenized.status, tokenized.body.count]).toEqual([200, tokenized.body.tokens.length]);
-  const completion = { model: 'simulated', prompt: PROMPT, max_tokens: TOKENS };
+  const completion = { model, prompt: PROMPT, max_tokens: TOKENS };
   expect((await post(`${proxy}/v1/completions`, completion)).body.usage.completion_tokens).toBe(TOKENS);
   expect((await post(`${proxy}/pause?mode=keep&clear_cache=false`, '')).status).toBe(200);
   expect((await bench.client.call(bench.pool, 'lb.status', {})).paused).toBeTruthy();
   expect((await post(`${proxy}/resume`, '')).status).toBe(200);
-  await expectTokens(proxy, {});
+  await expectTokens(proxy, { model });
 });
 
-it('prime-rl generates with its cache salt, and reads the length of the model', async () => {
+it('prime-rl generates with its cache salt, key and headers, and reads the length of the model', async () => {
   await start('vllm');
   const base = setting('prime-rl', /base_url/);
-  await expectTokens(base.replace(/\/v1$/, ''), { cache_salt: '3' });
+  expect(setting('prime-rl', /api_key_var/)).toMatch(/^\w+$/);
+  const headers: Record<string, string> = { authorization: 'Bearer none' };
+  for (const [, name, value] of setting('prime-rl', /headers/).matchAll(/([\w-]+) = "(.*?)"/g)) headers[name!] = value!;
+  expect(headers).toHaveProperty('X-Broomwagon-Job');
+  const request = { model: 'my-model', cache_salt: '3' };
+  await expectTokens(base.replace(/\/v1$/, ''), request, '/inference/v1/generate', headers);
   const models = (await (await fetch(`${base}/models`)).json()) as { data: { id: string; max_model_len?: number }[] };
-  expect(models.data[0]).toMatchObject({ id: 'simulated' });
+  expect(models.data[0]).toMatchObject({ id: 'my-model' });
 });
 
 it.each(['sglang', 'vllm'] as const)('AReaL generates as on SGLang and as on vLLM; engine: %s', async (dialect) => {
@@ -104,7 +112,9 @@ it.each(['sglang', 'vllm'] as const)('AReaL generates as on SGLang and as on vLL
   expect((await fetch(`${url}/health`)).status).toBe(200);
   const sampling = { max_new_tokens: TOKENS, temperature: 1, top_p: 1, stop_token_ids: [], frequency_penalty: 0 };
   const request = { input_ids: PROMPT, sampling_params: sampling, return_logprob: true, stream: false };
-  const { meta_info: meta } = (await post(`${url}/generate`, request)).body;
+  const signal = AbortSignal.timeout(1_000 * Number(setting('AReaL', /rollout\.request_timeout/)));
+  const answer = await fetch(`${url}/generate`, { method: 'POST', body: JSON.stringify(request), signal });
+  const { meta_info: meta } = (await answer.json()) as Reply['body'];
   expect([meta.finish_reason.type, meta.prompt_tokens, meta.completion_tokens]).toEqual(['length', 3, TOKENS]);
   expect(meta.output_token_logprobs).toHaveLength(TOKENS);
   const asked = { prompt: PROMPT, max_tokens: TOKENS, temperature: 1, stream: false };
@@ -113,6 +123,11 @@ it.each(['sglang', 'vllm'] as const)('AReaL generates as on SGLang and as on vLL
   const { tokens, token_logprobs: logprobs } = choices[0].logprobs as { tokens: string[]; token_logprobs: number[] };
   expect(tokens.filter((token) => /^token_id:\d+$/.test(token))).toHaveLength(TOKENS);
   expect(logprobs).toEqual(LOGPROBS);
+  const [, engines] = /^sglang:d(\d+)$/.exec(setting('AReaL', /rollout\.backend/))!;
+  const group = { master_address: '127.0.0.1', master_port: '29500', group_name: 'weights', backend: 'nccl' };
+  const path = dialect === 'sglang' ? '/init_weights_update_group' : '/areal_init_weights_update_group';
+  const joined = await post(`${url}${path}`, { ...group, rank_offset: 1, world_size: Number(engines) + 1 });
+  expect(joined.status).toBe(200);
 });
 
 it('an OpenAI agent chats, also as a stream', async () => {
@@ -123,7 +138,7 @@ it('an OpenAI agent chats, also as a stream', async () => {
     maxRetries: 0,
   });
   const chat = {
-    model: 'simulated',
+    model: setting('OpenAI agents', /export OPENAI_DEFAULT_MODEL/),
     messages: [{ role: 'user' as const, content: 'What is 1 + 1?' }],
     max_tokens: TOKENS,
   };

@@ -48,11 +48,33 @@ it('repeats a request after its own timeout, and joins the generation that runs'
   expect(await gateway.metric('gateway_joined_total')).toBeGreaterThan(0);
 });
 
-it('gets errors as its own classes', async () => {
-  const client = clientOf({ maxRetries: 0 });
-  const wrong = client.completions.create({ ...completion, n: 10_000 });
+it('joins the generation that runs with both of its repeats', async () => {
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
+  let calls = 0;
+  const brokenTwice: typeof fetch = async (input, init) => {
+    calls += 1;
+    if (calls > 2) return fetch(input, init);
+    const cut = new AbortController();
+    const sent = fetch(input, { ...init, signal: cut.signal }).catch(() => undefined);
+    await expect.poll(() => gateway.metric('tokens_generated_total')).toBeGreaterThanOrEqual(3);
+    if (calls === 2) await expect.poll(() => gateway.metric('gateway_joined_total')).toBe(1);
+    cut.abort();
+    await sent;
+    throw new TypeError('The connection broke');
+  };
+  const client = clientOf({ fetch: brokenTwice, defaultHeaders: { 'X-Session-ID': 's' } });
+  const answer = await client.completions.create(completion);
+  expect([calls, answer.choices[0]!.finish_reason, answer.usage!.completion_tokens]).toEqual([3, 'length', 8]);
+  expect(await gateway.metric('gateway_joined_total')).toBe(2);
+});
+
+it.each([
+  ['too many choices', 'n', { n: 10_000 }],
+  ['a context that is too long', null, { max_tokens: 200_000 }],
+])('gets an error of %s as its own class', async (_, param, options) => {
+  const wrong = clientOf({ maxRetries: 0 }).completions.create({ ...completion, ...options });
   await expect(wrong).rejects.toBeInstanceOf(OpenAI.BadRequestError);
-  await expect(wrong).rejects.toMatchObject({ status: 400, param: 'n' });
+  await expect(wrong).rejects.toMatchObject({ status: 400, param });
 });
 
 it('speaks chat, and its trajectory has the tokens of its turns', async () => {

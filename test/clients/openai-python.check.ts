@@ -1,17 +1,13 @@
-import { execFile } from 'node:child_process';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inject } from '../../lab/engine-simulator/src/test-engine';
 import { Gateway } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
+import { printedBy, python, startScript } from './python';
+import { readmeSetting } from './readme';
 
-const python = process.env.CLIENTS_PYTHON;
-const SCRIPT = resolve('test/clients/openai_client.py');
-
-describe.skipIf(python === undefined)('the client of OpenAI for Python', () => {
+describe.skipIf(python === undefined)('the client for Python', () => {
   let bench: ServiceBench;
   let gateway: Gateway;
 
@@ -20,7 +16,7 @@ describe.skipIf(python === undefined)('the client of OpenAI for Python', () => {
   });
   afterAll(() => bench?.close());
   beforeEach(async () => {
-    await bench.begin(() => 8_000, 20, 'vllm');
+    await bench.begin(() => 400, 20, 'vllm');
     await bench.register({ model: 'simulated' });
     gateway = await Gateway.start(bench.prefix, bench.pool, { engineStallTimeoutMs: 3_000, rejoinMs: 120_000 });
   });
@@ -32,27 +28,55 @@ describe.skipIf(python === undefined)('the client of OpenAI for Python', () => {
 
   /** What a call of the script prints. */
   async function run(call: string, url = gateway.url) {
-    const { stdout } = await promisify(execFile)(python!, [SCRIPT, call, `${url}/v1`]);
-    return JSON.parse(stdout);
+    return printedBy(await startScript('openai_client.py', [call, `${url}/v1`]));
   }
 
-  it('reads completions with token ids and log probabilities, whole and streamed', async () => {
+  it('of OpenAI reads completions with token ids and log probabilities, whole and streamed', async () => {
     const { whole, streamed } = await run('completions');
     expect(whole).toMatchObject({ finish_reason: 'length', logprobs: 6, usage: 6 });
     expect([whole.token_ids.length, streamed.text]).toEqual([6, whole.text]);
   });
 
-  it('reads chats with log probabilities, whole and streamed', async () => {
+  it('of OpenAI reads chats with log probabilities, whole and streamed', async () => {
     const { whole, streamed } = await run('chat');
     expect(whole).toMatchObject({ finish_reason: 'length', logprobs: 6 });
     expect(streamed.text).toBe(whole.text);
   });
 
-  it('lists models, and gets errors as its own classes', async () => {
-    expect(await run('errors')).toEqual({ models: ['simulated'], error: 'BadRequestError', param: 'n' });
+  it('of OpenAI reads calls of tools, whole and streamed', async () => {
+    const { name, arguments: all } = await run('tools');
+    expect([name, all[1]]).toEqual(['search', all[0]]);
   });
 
-  it('repeats a request that was answered 503', async () => {
+  it('of OpenAI lists models, and gets errors as its own classes', async () => {
+    const { models, refused } = await run('errors');
+    expect(models).toEqual(['simulated']);
+    expect(refused).toEqual([
+      ['BadRequestError', 400, 'n'],
+      ['BadRequestError', 400, null],
+      ['BadRequestError', 400, 'logprobs'],
+    ]);
+  });
+
+  it('of Anthropic reads messages and calls of tools, whole and streamed, and gets errors as its own classes', async () => {
+    const { texts, count, ...read } = printedBy(await startScript('anthropic_client.py', [gateway.url]));
+    const message = ['max_tokens', 6, ['text']];
+    const refused = ['BadRequestError', 400];
+    expect(read).toEqual({ whole: message, streamed: message, tool: ['tool_use'], refused });
+    expect([texts[1], count > 0]).toEqual([texts[0], true]);
+  });
+
+  it('of the Agents SDK runs an agent with the settings of README.md', async () => {
+    const names = ['OPENAI_BASE_URL', 'OPENAI_API_KEY', 'OPENAI_DEFAULT_MODEL'];
+    const settings = names.map((name) => [
+      name,
+      readmeSetting('OpenAI agents', new RegExp(`export ${name}`), gateway.service.httpPort),
+    ]);
+    const answer = printedBy(await startScript('agents_client.py', [], Object.fromEntries(settings)));
+    expect(answer.trim().split(' ')).toHaveLength(400);
+  });
+
+  it('of OpenAI repeats a request that was answered 503', async () => {
     let calls = 0;
     const proxy = createServer((incoming, outgoing) => {
       calls += 1;
@@ -76,7 +100,7 @@ describe.skipIf(python === undefined)('the client of OpenAI for Python', () => {
     proxy.close();
   });
 
-  it('repeats a request after its own timeout, and joins the generation that runs', async () => {
+  it('of OpenAI repeats a request after its own timeout, and joins the generation that runs', async () => {
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
     const { whole } = await run('timeout');
     expect(whole.token_ids).toHaveLength(6);

@@ -59,18 +59,31 @@ def chat():
     return {"whole": whole, "streamed": {"text": text}}
 
 
+def tools():
+    one = client()
+    tool = {"type": "function", "function": {"name": "search", "parameters": {"type": "object"}}}
+    options = {**CHAT, "tools": [tool]}
+    [call] = one.chat.completions.create(**options).choices[0].message.tool_calls
+    deltas = [chunk.choices[0].delta for chunk in one.chat.completions.create(**options, stream=True) if chunk.choices]
+    parts = [part for delta in deltas for part in delta.tool_calls or []]
+    streamed = "".join(part.function.arguments or "" for part in parts)
+    return {"name": call.function.name, "arguments": [call.function.arguments, streamed]}
+
+
 def errors():
     one = client(max_retries=0)
-    models = [model.id for model in one.models.list()]
-    try:
-        one.completions.create(**COMPLETION, n=10_000)
-    except openai.APIStatusError as error:
-        return {"models": models, "error": type(error).__name__, "param": error.param}
-    return {"models": models}
+    refused = []
+    for options in ({"n": 10_000}, {"max_tokens": 200_000}, {"logprobs": 9}):
+        try:
+            one.completions.create(**{**COMPLETION, **options})
+        except openai.APIStatusError as error:
+            refused.append([type(error).__name__, error.status_code, error.param])
+    return {"models": [model.id for model in one.models.list()], "refused": refused}
 
 
 def timeout():
     return {"whole": completion(client(timeout=1, max_retries=50, default_headers={"X-Session-ID": "s"}))}
 
 
-print(json.dumps({"completions": completions, "chat": chat, "errors": errors, "timeout": timeout}[CALL]()))
+CALLS = {"completions": completions, "chat": chat, "tools": tools, "errors": errors, "timeout": timeout}
+print(json.dumps(CALLS[CALL]()))

@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, inject, startEngine } from '../../lab/engine-simulator/src/test-engine';
-import { eventsOf, Gateway, open } from '../system/gateway';
+import { eventsOf, Gateway, open, type Reply } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
 
-// Requests as the clients of the trainers send them, and what these clients read of the answers.
+// What cannot be installed or is not in a published package: requests recorded of the code of the trainers, and what
+// this code reads of the answers. `trainers-python.check.ts` runs the packages that can be installed.
 const PROMPT = [11, 12, 13];
 let bench: ServiceBench;
 let gateway: Gateway;
@@ -24,54 +26,70 @@ async function begin(dialect: 'sglang' | 'vllm'): Promise<void> {
   gateway = await Gateway.start(bench.prefix, bench.pool);
 }
 
+interface Recorded {
+  method: 'GET' | 'POST';
+  path: string;
+  headers?: Record<string, string>;
+  body?: object;
+}
+
+const readRecorded = (trainer: string): Record<string, Recorded> =>
+  JSON.parse(readFileSync(`test/clients/recorded/${trainer}.json`, 'utf8')).requests;
+
+/** Sends a request as it was recorded; `{engine}` stands for the address of an engine. */
+function send({ method, path, headers, body }: Recorded, engine = ''): Promise<Reply> {
+  if (method === 'GET') return gateway.get(path, headers);
+  return gateway.post(path, body === undefined ? '' : JSON.stringify(body).replace('{engine}', engine), headers);
+}
+
 describe('slime', () => {
+  const recorded = readRecorded('slime');
   beforeEach(() => begin('sglang'));
 
-  const sampling = { max_new_tokens: 4, temperature: 1, top_p: 1, top_k: -1, stop: null, stop_token_ids: null };
-  const flags = { skip_special_tokens: false, no_stop_trim: true, spaces_between_special_tokens: false };
-  const generate = { input_ids: PROMPT, sampling_params: { ...sampling, ...flags }, return_logprob: true };
-
   it('reads tokens, log probabilities, finish reason and weight version of /generate', async () => {
-    const { status, body } = await gateway.post('/generate', generate, { 'x-smg-routing-key': 'session' });
+    const { status, body } = await send(recorded.generate!);
     const { output_token_logprobs: entries, finish_reason: reason, weight_version: version } = body.meta_info;
-    expect([status, reason.type, version]).toEqual([200, 'length', '0']);
+    expect([status, reason, version]).toEqual([200, { type: 'length', length: 6 }, '0']);
     expect(entries.map(([, id]: [number, number]) => id)).toEqual(body.output_ids);
     expect(typeof body.text).toBe('string');
   });
 
   it('reads a stream whose chunks have all tokens so far', async () => {
-    const { body } = await gateway.post('/generate', { ...generate, stream: true });
-    const events = eventsOf(body) as {
-      meta_info: { output_token_logprobs: number[][]; finish_reason: object | null };
-    }[];
+    const events = eventsOf((await send(recorded.stream!)).body) as Reply['body'][];
     expect(events.at(-1)).toBeNull();
-    const last = events.at(-2)!.meta_info;
-    expect([last.output_token_logprobs.length, last.finish_reason]).toEqual([4, { type: 'length', length: 4 }]);
+    const last = events.at(-2).meta_info;
+    expect([last.output_token_logprobs.length, last.finish_reason]).toEqual([6, { type: 'length', length: 6 }]);
   });
 
   it('aborts what runs at the workers of the list, waits until nothing runs, and continues with the tokens', async () => {
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 2 });
-    const long = { ...generate, sampling_params: { ...generate.sampling_params, max_new_tokens: 6 } };
-    const running = gateway.post('/generate', long);
+    const running = send(recorded.generate!);
     await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(2);
-    const { body: list } = await gateway.get('/workers');
-    for (const { url } of list.workers) expect(url).toBe(gateway.url);
-    expect((await gateway.post('/abort_request', { abort_all: true })).status).toBe(200);
+    const { body: list } = await send(recorded.workers!);
+    expect(list.workers.map(({ url }: { url: string }) => url)).toEqual([gateway.url]);
+    expect((await send(recorded.abort!)).status).toBe(200);
     const partial = (await running).body;
     expect([partial.meta_info.finish_reason.type, partial.output_ids.length]).toEqual(['abort', 2]);
-    await expect.poll(async () => (await gateway.get('/v1/loads?include=core')).body.loads[0].num_total_reqs).toBe(0);
-    const rest = { ...sampling, ...flags, max_new_tokens: 4 };
-    const input = { ...generate, input_ids: [...PROMPT, ...partial.output_ids], sampling_params: rest };
-    expect((await gateway.post('/generate', input)).body.meta_info.completion_tokens).toBe(4);
+    await expect.poll(async () => (await send(recorded.loads!)).body.loads[0].num_total_reqs).toBe(0);
+    expect((await send(recorded.continue!)).body.meta_info.completion_tokens).toBe(4);
   });
 
-  it('registers and removes an engine', async () => {
+  it('registers an engine', async () => {
     const engine = await startEngine('sglang', { speed: 1, lengths: { name: 'test', lengthOf: () => 8_000 } });
-    const added = await gateway.post('/workers', { url: engine.url, worker_type: 'regular' });
-    expect(added.status).toBe(202);
+    expect((await send(recorded.register!, engine.url)).status).toBe(202);
     const removed = await fetch(`${gateway.url}/workers/${encodeURIComponent(engine.url)}`, { method: 'DELETE' });
     expect(removed.status).toBe(202);
     await engine.close();
+  });
+
+  it('changes the weights while generation is paused', async () => {
+    const { health, pause, flush, update, version, resume } = recorded;
+    for (const request of [health!, pause!, flush!, update!]) {
+      expect([request.path, (await send(request)).status]).toEqual([request.path, 200]);
+    }
+    expect((await send(version!)).body.weight_version).toBe('2');
+    expect((await send(resume!)).status).toBe(200);
+    expect((await send(recorded.generate!)).body.meta_info.weight_version).toBe('2');
   });
 });
 
@@ -109,51 +127,21 @@ describe('miles', () => {
 describe('SkyRL and prime-rl', () => {
   beforeEach(() => begin('vllm'));
 
-  const sampling = { max_tokens: 5, temperature: 1, top_p: 1, logprobs: 0 };
-  const more = { cache_salt: '17', priority: 0 };
-
-  it('read tokens, log probabilities and usage of /inference/v1/generate', async () => {
-    const body = { model: 'simulated', token_ids: PROMPT, sampling_params: sampling, ...more };
-    const { status, body: answer } = await gateway.post('/inference/v1/generate', body, { 'x-session-id': 't1' });
-    const [choice] = answer.choices;
-    expect([status, choice.finish_reason, answer.usage.completion_tokens]).toEqual([200, 'length', 5]);
-    expect(choice.token_ids).toHaveLength(5);
-    expect(choice.logprobs.content.every(({ logprob }: { logprob: number }) => Number.isFinite(logprob))).toBe(true);
-  });
-
-  it('read the length of the context of /v1/models', async () => {
-    const { data } = (await gateway.get('/v1/models')).body;
-    expect(data).toMatchObject([{ id: 'simulated', object: 'model', max_model_len: 4_096 }]);
-  });
-
   it('abort by closing the connection', async () => {
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 1 });
-    const sent = open(`${gateway.url}/inference/v1/generate`, { token_ids: PROMPT, sampling_params: sampling });
+    const body = { token_ids: PROMPT, sampling_params: { max_tokens: 5, logprobs: 0 } };
+    const sent = open(`${gateway.url}/inference/v1/generate`, body);
     await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(1);
     sent.destroy();
     await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(0);
     await expect.poll(() => inEngine(bench.engine.url)).toBe(0);
   });
-});
 
-describe('AReaL', () => {
-  it('reads /generate of SGLang, and whether an aborted response is empty', async () => {
-    await begin('sglang');
-    expect((await gateway.get('/health')).status).toBe(200);
-    const sampling = { max_new_tokens: 3, temperature: 1, top_k: -1, sampling_seed: 3, frequency_penalty: 0 };
-    const body = { input_ids: PROMPT, image_data: [], sampling_params: sampling, return_logprob: true, stream: false };
-    const { meta_info: meta } = (await gateway.post('/generate', body)).body;
-    expect([meta.prompt_tokens, meta.completion_tokens, meta.finish_reason.type]).toEqual([3, 3, 'length']);
-    expect(meta.output_token_logprobs).toHaveLength(3);
-  });
-
-  it('reads ids of tokens of /v1/completions of vLLM, without a model', async () => {
-    await begin('vllm');
-    const body = { prompt: PROMPT, max_tokens: 3, return_tokens_as_token_ids: true, logprobs: 0, temperature: 1 };
-    const { status, body: answer } = await gateway.post('/v1/completions', { ...body, stream: false });
-    const { tokens, token_logprobs: logprobs } = answer.choices[0].logprobs;
-    expect([status, answer.choices[0].finish_reason]).toEqual([200, 'length']);
-    for (const token of tokens) expect(token).toMatch(/^token_id:\d+$/);
-    expect(logprobs.every((one: number) => one > -9_999)).toBe(true);
+  it('prime-rl waits for the servers, updates weights while generation is paused, and loads an adapter', async () => {
+    const { models, ...others } = readRecorded('prime-rl');
+    expect((await send(models!)).body.data).toMatchObject([{ id: 'simulated', max_model_len: 4_096 }]);
+    for (const request of Object.values(others)) {
+      expect([request.path, (await send(request)).status]).toEqual([request.path, 200]);
+    }
   });
 });

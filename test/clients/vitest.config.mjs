@@ -8,6 +8,6 @@ export default defineConfig({
   root: fileURLToPath(new URL('../..', import.meta.url)),
   test: {
     ...base.test,
-    include: ['test/clients/*.{spec,check}.ts', 'test/gateway-completions.spec.ts', 'test/gateway-chat.spec.ts'],
+    include: ['test/clients/*.{spec,check}.ts', 'test/gateway-{completions,chat,messages,responses}.spec.ts'],
   },
 });

@@ -6,7 +6,10 @@ import type { Route } from './route';
 
 type Handler = (body: Record<string, unknown>, response: ServerResponse) => void;
 
-/** Weights, groups of processes, memory and adapters of vLLM, also by the calls of AReaL. The engine keeps each call for tests to read. */
+/**
+ * Weights, groups of processes, memory and adapters of vLLM, also by the calls of AReaL. The engine keeps each call for
+ * tests to read.
+ */
 export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
   const done: Handler = (_, response) => sendJson(response, 200, { status: 'ok' });
   const renamed: Handler = (body, response) => {
@@ -16,7 +19,7 @@ export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
   return {
     ...recorded(engine, done, '/sleep', '/wake_up', '/init_weight_transfer_engine', '/start_weight_update'),
     ...recorded(engine, done, '/update_weights', '/load_lora_adapter', '/skyrl/v1/load_lora_adapter'),
-    ...recorded(engine, done, '/init_broadcaster', '/areal_init_weights_update_group'),
+    ...recorded(engine, done, '/init_broadcaster', '/areal_init_weights_update_group', '/v1/unload_lora_adapter'),
     ...recorded(engine, done, '/areal_set_update_weight_meta', '/areal_set_update_weight_meta_lora'),
     ...recorded(engine, renamed, '/areal_update_weights', '/areal_update_weights_lora'),
     ...recorded(engine, renamed, '/areal_update_weights_xccl', '/areal_update_weights_lora_xccl'),

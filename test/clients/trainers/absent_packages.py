@@ -1,0 +1,89 @@
+"""Empty modules in place of packages that the HTTP clients of trainers import and do not need, such as torch."""
+
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import sys
+import types
+import typing
+
+import typing_extensions
+
+VERSION = "999.0"
+
+
+class _AnyMember(type):
+    """A class that has each attribute, which is again such a class."""
+
+    def __getattr__(cls, name):
+        return _member(name)
+
+    def __or__(cls, other):
+        return typing.Any
+
+    __ror__ = __or__
+
+
+class _Absent(metaclass=_AnyMember):
+    """An instance returns what it decorates, and does nothing as a context."""
+
+    def __init__(self, *args, **options):
+        pass
+
+    def __call__(self, decorated=None, *args, **options):
+        return decorated
+
+    def __getattr__(self, name):
+        return _member(name)
+
+    def __class_getitem__(cls, item):
+        return cls
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return None
+
+
+def _member(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _AnyMember(name, (_Absent,), {})
+
+
+class _AbsentModule(types.ModuleType):
+    __path__ = []
+    __version__ = VERSION
+
+    def __getattr__(self, name):
+        return _member(name)
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, packages):
+        self.packages = packages
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.packages:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return _AbsentModule(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+def install(*packages):
+    """Makes these packages importable, before the client of a trainer is imported."""
+    version_of = importlib.metadata.version
+
+    def version(name):
+        return VERSION if name in packages else version_of(name)
+
+    importlib.metadata.version = version
+    # pydantic does not read the one of Python before 3.12.
+    typing.TypedDict = typing_extensions.TypedDict
+    sys.meta_path.insert(0, _Finder(packages))
