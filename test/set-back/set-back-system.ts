@@ -6,7 +6,7 @@ import { connectRedis, openPayloadStore, PoolAudit, FunctionRunner } from '@broo
 import { flushPrefix, type RedisHistory, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import type { TestPrompt } from '../system/data-set';
-import { TestSystem } from '../system/test-system';
+import { type SystemOptions, TestSystem } from '../system/test-system';
 import type { PayloadPlace } from './conditions';
 
 /** A response of 300 tokens takes a third of a second: a data set runs for some seconds, and loses some of them. */
@@ -33,7 +33,12 @@ export class SetBackSystem {
   }
 
   /** @param redis is stopped with the system, or when this fails */
-  static async start(redis: RedisHistory, place: PayloadPlace, prompts: readonly TestPrompt[]): Promise<SetBackSystem> {
+  static async start(
+    redis: RedisHistory,
+    place: PayloadPlace,
+    prompts: readonly TestPrompt[],
+    { environment, ...options }: SystemOptions = {},
+  ): Promise<SetBackSystem> {
     const folder = mkdtempSync(join(tmpdir(), 'broomwagon-payloads-'));
     try {
       const { driver, url, dir } = storeOf(place, redis.url, folder);
@@ -41,13 +46,19 @@ export class SetBackSystem {
         prompts,
         speed: SPEED,
         redisUrl: redis.url,
-        environment: { ...LATE_REMOVAL, PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
+        ...options,
+        environment: { ...environment, ...LATE_REMOVAL, PAYLOAD_DRIVER: driver, PAYLOAD_URL: url, PAYLOAD_DIR: dir },
       });
       return new SetBackSystem(system, redis, place, folder);
     } catch (error) {
       await redis.stop();
       throw error;
     }
+  }
+
+  /** The folder of the payloads of the place `file`. */
+  get payloadFolder(): string {
+    return this.payloads.dir;
   }
 
   async stop(): Promise<void> {

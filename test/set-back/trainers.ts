@@ -32,9 +32,12 @@ export function examplePrompts(count: number, samples: number): TestPrompt[] {
   }));
 }
 
+/** What a trainer needs of a system. */
+type Target = Pick<TestSystem, 'client' | 'folder' | 'natsUrl' | 'pool'>;
+
 /** Trains the example prompts with one of our trainers. @throws Error when it has not ended by then */
 export type Trainer = (
-  system: TestSystem,
+  system: Target,
   job: string,
   prompts: readonly TestPrompt[],
   signal: AbortSignal,
@@ -44,7 +47,7 @@ export const TRAINERS: Record<'reference' | 'plain', Trainer> = { reference, pla
 
 /** The loop of `npm start`, with its file of results. */
 async function reference(
-  system: TestSystem,
+  system: Target,
   job: string,
   prompts: readonly TestPrompt[],
   signal: AbortSignal,
@@ -87,7 +90,7 @@ function linesOf(file: string): ResultLine[] {
 
 /** docs/protocol/examples/trainer.mjs, a process of its own. */
 async function plain(
-  system: TestSystem,
+  system: Target,
   job: string,
   prompts: readonly TestPrompt[],
   signal: AbortSignal,
@@ -109,7 +112,7 @@ async function plain(
 
 /** Starts docs/protocol/examples/trainer.mjs. @param out the folder of its files and its log */
 export async function startExampleTrainer(
-  system: TestSystem,
+  system: Target,
   out: string,
   settings: Record<string, string | number>,
   environment: Record<string, string> = { NATS_URL: system.natsUrl },

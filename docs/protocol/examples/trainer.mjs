@@ -49,9 +49,9 @@ const TIMEOUT_MS = 5_000;
 
 async function connectNats() {
   const { connect } = await import('nats');
-  const servers = process.env.NATS_URL ?? 'nats://127.0.0.1:4222';
+  const servers = (process.env.NATS_URL ?? 'nats://127.0.0.1:4222').split(',');
   // nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
-  const tls = servers.startsWith('tls://') ? { caFile: process.env.NATS_TLS_CA } : undefined;
+  const tls = servers.some((server) => server.startsWith('tls://')) ? { caFile: process.env.NATS_TLS_CA } : undefined;
   const { NATS_USER: user, NATS_PASSWORD: pass, NATS_INBOX_PREFIX: inboxPrefix } = process.env;
   const connection = await connect({ servers, tls, user, pass, inboxPrefix, name: 'example-trainer' });
   return {

@@ -81,8 +81,8 @@ export class AuditLog {
 
   private async ensure(): Promise<void> {
     if (this.hasStream) return;
-    const { auditStreamMaxBytes: maxBytes, auditStreamMaxAgeMs: maxAgeMs } = this.config;
-    const bounds = { maxBytes, maxAgeMs, keepsMessages: true };
+    const { auditStreamMaxBytes: maxBytes, auditStreamMaxAgeMs: maxAgeMs, natsStreamReplicas: replicas } = this.config;
+    const bounds = { maxBytes, maxAgeMs, replicas, keepsMessages: true };
     await ensureStream(this.connection, { name: AUDIT_STREAM, subjects: [auditSubject('*', '>')], ...bounds });
     this.hasStream = true;
   }

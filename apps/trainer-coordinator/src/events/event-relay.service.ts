@@ -85,6 +85,7 @@ export class EventRelayService {
         subjects: [eventSubject('*', '>')],
         maxBytes: this.config.eventsStreamMaxBytes,
         maxAgeMs: this.config.eventsStreamMaxAgeMs,
+        replicas: this.config.natsStreamReplicas,
       });
       this.hasStream = true;
     } catch (error) {

@@ -9,6 +9,8 @@ export interface StreamDescription {
   subjects: string[];
   maxBytes: number;
   maxAgeMs: number;
+  /** Copies in a cluster. */
+  replicas?: number;
   /** No message can be deleted or purged; cannot be taken back. */
   keepsMessages?: boolean;
 }
@@ -31,10 +33,11 @@ const logger = new Logger('Streams');
  * warning. @throws Error without JetStream
  */
 export async function ensureStream({ nats }: MessagingConnection, description: StreamDescription): Promise<void> {
-  const { name, subjects, maxBytes, maxAgeMs, keepsMessages } = description;
+  const { name, subjects, maxBytes, maxAgeMs, replicas = 1, keepsMessages } = description;
   const bounds = {
     max_bytes: maxBytes,
     max_age: maxAgeMs * NANOSECONDS_PER_MS,
+    num_replicas: replicas,
     ...(keepsMessages ? { deny_delete: true, deny_purge: true } : {}),
   };
   const manager = await nats.jetstreamManager();

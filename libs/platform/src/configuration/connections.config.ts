@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseNatMap, parseRedisAddress, REDIS_ADDRESS_FORMS, type TlsSettings } from '@broomwagon/contracts';
 import { applyDecorators } from '@nestjs/common';
-import { Matches, ValidateBy } from 'class-validator';
+import { IsIn, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 
 /** How services and command lines reach NATS and Redis. */
@@ -44,6 +44,10 @@ export class ConnectionsConfig {
   @Env('NATS_INBOX_PREFIX', 'prefix of the inboxes of this service; other services need it in REPLY_PREFIXES')
   @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be a subject prefix, as _INBOX' })
   natsInboxPrefix: string = '_INBOX';
+
+  @Env('NATS_STREAM_REPLICAS', 'copies of each stream in a NATS cluster: 1, 3 or 5')
+  @IsIn([1, 3, 5])
+  natsStreamReplicas: number = 1;
 
   @Env('REDIS_URL', `Redis or Valkey address: ${REDIS_ADDRESS_FORMS}; rediss requires TLS`)
   @IsRedisAddress()

@@ -1,0 +1,102 @@
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ServerHandle, startRedis, waitUntil } from '@broomwagon/testing';
+import { Redis } from 'ioredis';
+import { afterAll, beforeAll, describe, it } from 'vitest';
+import { randomOf } from '../system/chaos';
+import { AT_RANDOM } from './conditions';
+import { runSetBack } from './set-back-run';
+import { SetBackSystem } from './set-back-system';
+import { examplePrompts } from './trainers';
+
+const PROMPTS = examplePrompts(24, 4);
+const TIMEOUT_MS = 300_000;
+/** What is done after the back-up is lost. */
+const LOST_MS = 1_000;
+
+// Takes a minute: `npm run test:faults`.
+describe.runIf(process.env.SET_BACK === 'all')(
+  'Redis is lost, is used while it is empty, and is restored (docs/operations/backup.md)',
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-backup-'));
+    const data = join(folder, 'data');
+    const [snapshot, payloads] = [join(folder, 'redis.rdb'), join(folder, 'payloads')];
+    let redis: ServerHandle;
+    let client: Redis;
+    let stand: SetBackSystem;
+    let arePayloadsFirst = false;
+
+    beforeAll(async () => {
+      redis = await startRedis({ folder: data });
+      client = new Redis(redis.url);
+      client.on('error', () => undefined);
+      const setBack = async () => {
+        await backUp();
+        await delay(LOST_MS);
+        await lose();
+        await restore();
+        return LOST_MS;
+      };
+      const stop = async () => {
+        client.disconnect();
+        await redis.stop();
+      };
+      stand = await SetBackSystem.start({ url: redis.url, setBack, stop }, 'file', PROMPTS);
+    }, TIMEOUT_MS);
+    afterAll(async () => {
+      await stand?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    async function backUp(): Promise<void> {
+      const copyPayloads = () => cpSync(stand.payloadFolder, payloads, { recursive: true });
+      rmSync(payloads, { recursive: true, force: true });
+      if (arePayloadsFirst) copyPayloads();
+      // So long the two are apart.
+      await delay(LOST_MS / 2);
+      await client.save();
+      cpSync(join(data, 'dump.rdb'), snapshot);
+      await delay(LOST_MS / 2);
+      if (!arePayloadsFirst) copyPayloads();
+    }
+
+    /** Until a worker has registered in the empty Redis. */
+    async function lose(): Promise<void> {
+      await redis.kill();
+      for (const name of ['appendonlydir', 'dump.rdb']) rmSync(join(data, name), { recursive: true, force: true });
+      await redis.restart();
+      const { keyPrefix, pool } = stand.system;
+      await waitUntil(async () => (await client.zcard(`${keyPrefix}:{${pool}}:workers`)) > 0, {
+        what: 'a worker in the empty Redis',
+        timeoutMs: 60_000,
+      });
+    }
+
+    async function restore(): Promise<void> {
+      await redis.kill();
+      rmSync(stand.payloadFolder, { recursive: true });
+      cpSync(payloads, stand.payloadFolder, { recursive: true });
+      const files = join(data, 'appendonlydir');
+      rmSync(files, { recursive: true, force: true });
+      mkdirSync(files);
+      cpSync(snapshot, join(files, 'appendonly.aof.1.base.rdb'));
+      writeFileSync(join(files, 'appendonly.aof.manifest'), 'file appendonly.aof.1.base.rdb seq 1 type b\n');
+      await redis.restart();
+    }
+
+    it.each([
+      ['before', 'reference'],
+      ['after', 'plain'],
+    ] as const)(
+      'each sample is held and counted once: payloads copied %s Redis, %s trainer',
+      async (order, trainer) => {
+        arePayloadsFirst = order === 'before';
+        const moment = { trainer, lostMs: LOST_MS, moment: AT_RANDOM, victim: 'goes on' } as const;
+        await runSetBack(stand, moment, PROMPTS, randomOf(21));
+      },
+      TIMEOUT_MS,
+    );
+  },
+);
