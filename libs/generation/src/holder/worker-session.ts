@@ -18,7 +18,7 @@ export function isExpiredEpoch(error: unknown): boolean {
 }
 
 /**
- * The registration of this worker. If it is fenced (it was silent for too long, or another process has its id),
+ * The registration of this worker. If it is fenced (it sent no heartbeat for too long, or another process has its id),
  * everything of the old epoch is stopped and removed, and the worker registers again.
  */
 @Injectable()

@@ -11,7 +11,7 @@ export interface HeldLease {
   releasing: boolean;
 }
 
-/** The leases this worker holds or has asked for, with the digest its heartbeat carries. */
+/** The leases this worker holds or has requested, with the digest its heartbeat carries. */
 @Injectable()
 export class HeldLeases {
   private readonly held = new Map<string, HeldLease>();
