@@ -90,6 +90,11 @@ capabilities: { drop: [ALL] }
 {{- concat $own (compact (list $root.Values.existingSecret $app.existingSecret)) | toJson }}
 {{- end }}
 
+{{/* The variable in deploy/nats and deploy/redis for the password of a user. Argument: list SERVER USER. */}}
+{{- define "broomwagon.passwordKey" -}}
+{{ first . | upper }}_{{ last . | upper | replace "-" "_" }}_PASSWORD
+{{- end }}
+
 {{/* SHUTDOWN_TIMEOUT_MS bounds the whole shutdown, so it must be longer than the drain. */}}
 {{- define "broomwagon.terminationGracePeriodSeconds" -}}
 {{- $app := last . }}

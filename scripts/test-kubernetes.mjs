@@ -1,0 +1,27 @@
+// `npm run test:kubernetes`: the Helm chart against helm and a real API server with its etcd, and discovery of engines by
+// EndpointSlices. `-- discovery` runs a part. Needs Go for the first run, and Linux: the tests run in a network
+// namespace, because EndpointSlices refuse loopback addresses.
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { build, install, requireNode } from './prepare.mjs';
+import { runTests } from './vitest.mjs';
+
+const NETWORK = 'ip link set lo up && ip address add 10.244.0.1/24 dev lo && exec "$@"';
+
+const parts = process.argv.slice(2);
+if (process.env.KUBERNETES_TOOLS) {
+  process.exit(runTests(['--config', 'test/kubernetes/vitest.config.mjs', ...parts]));
+}
+requireNode();
+install();
+build();
+const { kubernetesTools } = await import('../test/kubernetes/tools.mjs');
+const tools = kubernetesTools();
+const namespace = process.getuid() === 0 ? ['--net'] : ['--net', '--map-root-user'];
+const { status, error } = spawnSync(
+  'unshare',
+  [...namespace, 'sh', '-c', NETWORK, 'sh', process.execPath, fileURLToPath(import.meta.url), ...parts],
+  { stdio: 'inherit', env: { ...process.env, KUBERNETES_TOOLS: JSON.stringify(tools) } },
+);
+if (error) console.error(`test:kubernetes needs unshare and ip of Linux: ${error.message}`);
+process.exit(status ?? 1);

@@ -1,0 +1,190 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitUntil } from '@broomwagon/testing';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { CHART, helm, objectsIn, podOf, rendered } from './chart';
+import { KubernetesClient, type KubernetesObject } from './kubernetes-client';
+
+const EVERYTHING = ['-f', 'test/kubernetes/values/everything.yaml'];
+const files = readdirSync('test/kubernetes/values').map((file) => `test/kubernetes/values/${file}`);
+const SETS: [string, string[]][] = [
+  ['default values', []],
+  ...files.map((file): [string, string[]] => [file, ['-f', file]]),
+];
+const CONTAINER = {
+  securityContext: { readOnlyRootFilesystem: true },
+  resources: { limits: { memory: expect.anything() }, requests: { cpu: expect.anything() } },
+};
+const admin = new KubernetesClient(inject('apiServer'));
+
+const named = (objects: readonly KubernetesObject[], kind: string, name: string) =>
+  objects.find((one) => one.kind === kind && one.metadata.name === name);
+
+interface Definition {
+  spec: { group: string; names: { plural: string }; versions: { name: string; served: boolean }[] };
+}
+
+beforeAll(async () => {
+  const definitions = inject('crds')
+    .flatMap((folder) => readdirSync(folder).map((file) => join(folder, file)))
+    .flatMap((file) => objectsIn(readFileSync(file, 'utf8')))
+    .filter(({ kind }) => kind === 'CustomResourceDefinition') as (KubernetesObject & Definition)[];
+  for (const definition of definitions) await admin.create(definition, '');
+  for (const { spec } of definitions) {
+    const { name } = spec.versions.find(({ served }) => served)!;
+    const path = `/apis/${spec.group}/${name}/${spec.names.plural}`;
+    await waitUntil(async () => (await admin.get(path)).status === 200, { what: path, timeoutMs: 60_000 });
+  }
+  await admin.createNamespace('engines');
+  const metadata = { name: 'high' };
+  await admin.create({ apiVersion: 'scheduling.k8s.io/v1', kind: 'PriorityClass', metadata, value: 1_000 }, '');
+});
+
+describe.each(SETS)('with %s', (name, options) => {
+  const namespace = `rl-${SETS.findIndex(([one]) => one === name)}`;
+  let objects: KubernetesObject[];
+  let pods: NonNullable<ReturnType<typeof podOf>>[];
+
+  beforeAll(async () => {
+    objects = await rendered('broomwagon', '--namespace', namespace, ...options);
+    pods = objects.flatMap((object) => podOf(object) ?? []);
+    await admin.createNamespace(namespace);
+  });
+
+  it('passes helm lint without a warning', async () => {
+    expect(await helm('lint', '--strict', CHART, ...options)).toContain('1 chart(s) linted, 0 chart(s) failed');
+  });
+
+  it('makes objects that the API server accepts, without unknown fields', async () => {
+    for (const object of objects.filter(({ kind }) => kind !== 'Pod')) await admin.create(object, namespace);
+    expect(objects.length).toBeGreaterThan(8);
+  });
+
+  it('makes pods that the level "restricted" admits, with probes, bounded memory and a read-only root', async () => {
+    expect(pods.length).toBeGreaterThan(2);
+    for (const pod of pods) {
+      await admin.create(pod, namespace, '&dryRun=All');
+      expect(pod.spec, pod.metadata.name).toMatchObject({ enableServiceLinks: false });
+      expect(pod.spec.securityContext.runAsUser).toBeGreaterThan(0);
+      for (const container of pod.spec.containers) {
+        expect(container).toMatchObject(CONTAINER);
+        if (pod.metadata.name.endsWith('-test')) continue;
+        const probes = Object.keys(container).filter((key) => key.endsWith('Probe'));
+        expect(probes.toSorted(), pod.metadata.name).toEqual(['livenessProbe', 'readinessProbe', 'startupProbe']);
+      }
+    }
+  });
+
+  it('gives a token of the API server only to the load-balancer, and only when it looks for engines', () => {
+    const withToken = pods.filter(({ spec }) => spec.automountServiceAccountToken !== false);
+    const expected = options.at(-1)?.endsWith('everything.yaml') ? ['broomwagon-load-balancer'] : [];
+    expect(withToken.map(({ metadata }) => metadata.name)).toEqual(expected);
+    const accounts = objects.filter(({ kind }) => kind === 'ServiceAccount');
+    for (const account of accounts) expect(account['automountServiceAccountToken']).toBe(false);
+  });
+
+  it('refers only to objects that exist', () => {
+    for (const { metadata, spec } of pods.filter((pod) => !pod.metadata.name.endsWith('-test'))) {
+      const { serviceAccountName = '', containers, volumes = [] } = spec;
+      expect(named(objects, 'ServiceAccount', serviceAccountName), metadata.name).toBeDefined();
+      const sources = [...containers.flatMap(({ envFrom }) => envFrom), ...volumes] as (typeof volumes)[number][] &
+        (typeof containers)[number]['envFrom'];
+      for (const { configMapRef, configMap, secretRef } of sources) {
+        const map = configMapRef ?? configMap;
+        if (map) expect(named(objects, 'ConfigMap', map.name), map.name).toBeDefined();
+        const isOurs = secretRef?.name.startsWith('broomwagon-') && !options.at(-1)?.endsWith('another-pool.yaml');
+        if (isOurs) expect(named(objects, 'Secret', secretRef!.name), secretRef!.name).toBeDefined();
+      }
+    }
+    const selectors = new Set(['Service', 'NetworkPolicy', 'PodDisruptionBudget']);
+    for (const { kind, metadata, spec } of objects.filter((object) => selectors.has(object.kind))) {
+      const selector = (spec!['selector'] ?? spec!['podSelector']) as Record<string, unknown>;
+      const labels = Object.entries((selector['matchLabels'] ?? selector) as Record<string, string>);
+      const selected = pods.filter((pod) => labels.every(([key, value]) => pod.metadata.labels?.[key] === value));
+      expect(selected.length, `${kind} ${metadata.name}`).toBe(1);
+    }
+  });
+});
+
+describe('values', () => {
+  it('give pods as long to end as the service, its drain and its removal from the Service take', async () => {
+    const objects = await rendered('broomwagon', ...EVERYTHING);
+    const graceOf = (app: string) =>
+      podOf(named(objects, 'Deployment', `broomwagon-${app}`)!)!.spec.terminationGracePeriodSeconds;
+    expect(['load-balancer', 'worker', 'gateway'].map(graceOf)).toEqual([30, 95, 35]);
+    await expect(rendered('broomwagon', '--set', 'worker.settings.DRAIN_MS=25000')).rejects.toThrow(
+      'worker: SHUTDOWN_TIMEOUT_MS (25000) must be above DRAIN_MS (25000)',
+    );
+  });
+
+  it('reach the services as they read them', async () => {
+    const objects = await rendered('broomwagon', ...EVERYTHING);
+    expect(named(objects, 'ConfigMap', 'broomwagon-admin-api')!.data).toMatchObject({
+      AUDIT_STREAM_MAX_AGE_MS: '7776000000',
+      LOG_LEVEL: 'debug',
+      NATS_URL: 'tls://broomwagon-nats:4222',
+    });
+  });
+
+  it('are refused when they are unknown or contradict each other', async () => {
+    const refusals: [string, string][] = [
+      ['loadBalancer.replica=3', 'replica'],
+      ['image.digest=sha256:12', 'digest'],
+      ['settings.logLevel=debug', 'logLevel'],
+      ['discovery.enabled=true', 'discovery.labelSelector is required'],
+      ['gateway.scaledObject.enabled=true', 'gateway: only worker can have a scaledObject'],
+      ['adminApi.ingress.enabled=true', 'adminApi.ingress.host is required'],
+      ['worker.scaledObject.enabled=true', 'keda.prometheusUrl is required'],
+      ['worker.scaledObject.enabled=true,worker.autoscaling.enabled=true', 'exclude each other'],
+    ];
+    for (const [values, complaint] of refusals) {
+      await expect(rendered('broomwagon', '--set', values), values).rejects.toThrow(complaint);
+    }
+  });
+});
+
+it('packs the alert rules and the dashboard, which are links in the sources', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-chart-'));
+  await helm('package', CHART, '--destination', folder);
+  const [chart] = readdirSync(folder);
+  const objects = objectsIn(await helm('template', 'x', join(folder, chart!), ...EVERYTHING));
+  const [rules] = objectsIn(readFileSync('deploy/prometheus/alerts.yaml', 'utf8'));
+  expect(named(objects, 'PrometheusRule', 'x-broomwagon')!.spec).toEqual(rules);
+  const dashboard = named(objects, 'ConfigMap', 'x-broomwagon-dashboard')!.data!['broomwagon.json'];
+  expect(dashboard).toBe(readFileSync('deploy/grafana/broomwagon.json', 'utf8'));
+  rmSync(folder, { recursive: true });
+});
+
+it('is installed, updated and removed by helm, and keeps its passwords', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-kubeconfig-'));
+  const { url, ca, token } = inject('apiServer');
+  const cluster = { server: url, 'certificate-authority-data': Buffer.from(ca).toString('base64') };
+  const config = {
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'test', cluster }],
+    users: [{ name: 'test', user: { token } }],
+    contexts: [{ name: 'test', context: { cluster: 'test', user: 'test' } }],
+    'current-context': 'test',
+  };
+  writeFileSync(join(folder, 'config'), JSON.stringify(config));
+  const access = ['--kubeconfig', join(folder, 'config'), '--namespace', 'installed'];
+  await admin.createNamespace('installed');
+  const secrets = () =>
+    Promise.all(
+      ['broomwagon-passwords', 'broomwagon-worker'].map(
+        async (name) => (await admin.get(`/api/v1/namespaces/installed/secrets/${name}`)).body.data!,
+      ),
+    );
+  expect(await helm('install', 'broomwagon', CHART, ...access)).toContain('STATUS: deployed');
+  const before = await secrets();
+  expect(Object.keys(before[0]!).length).toBe(17);
+  const updated = await helm('upgrade', 'broomwagon', CHART, '--set', 'worker.replicas=5', ...access);
+  expect(updated).toContain('REVISION: 2');
+  expect(await secrets()).toEqual(before);
+  const { body } = await admin.get('/apis/apps/v1/namespaces/installed/deployments/broomwagon-worker');
+  expect(body.spec).toMatchObject({ replicas: 5 });
+  expect(await helm('uninstall', 'broomwagon', ...access)).toContain('uninstalled');
+  rmSync(folder, { recursive: true });
+});

@@ -1,0 +1,40 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { beforeAll, describe, expect, inject, it } from 'vitest';
+import { objectsIn, podOf, rendered } from './chart';
+import { KubernetesClient, type KubernetesObject } from './kubernetes-client';
+
+const FOLDER = 'deploy/examples';
+const NAMESPACE = 'examples';
+const admin = new KubernetesClient(inject('apiServer'));
+let chart: KubernetesObject[];
+
+beforeAll(async () => {
+  // Images of engines run as root.
+  await admin.createNamespace(NAMESPACE, 'baseline');
+  chart = await rendered('broomwagon');
+});
+
+describe.each(readdirSync(FOLDER))('%s', (file) => {
+  const objects = objectsIn(readFileSync(`${FOLDER}/${file}`, 'utf8'));
+  const [pod] = objects.flatMap((object) => podOf(object) ?? []);
+  const [worker] = pod!.spec.initContainers!;
+  const [engine] = pod!.spec.containers;
+
+  it('is accepted by the API server, and its pods by the level "baseline"', async () => {
+    for (const object of objects) await admin.create(object, NAMESPACE);
+    await admin.create(pod!, NAMESPACE, '&dryRun=All');
+  });
+
+  it('has a worker with the command, the settings and the Secret of the chart', () => {
+    const ours = chart.find(({ kind, metadata: { name } }) => kind === 'Deployment' && name === 'broomwagon-worker')!;
+    const [{ command, image, envFrom }] = podOf(ours)!.spec.containers as [typeof worker & object];
+    expect(worker).toMatchObject({ command, image, envFrom, restartPolicy: 'Always' });
+  });
+
+  it('keeps an engine until its requests are drained, and then gives it time to end', () => {
+    const drainMs = 25_000;
+    const preStopSeconds = Number(engine!.lifecycle!.preStop.exec.command[1]);
+    expect(preStopSeconds * 1_000).toBeGreaterThan(drainMs);
+    expect(pod!.spec.terminationGracePeriodSeconds).toBeGreaterThan(preStopSeconds + 20);
+  });
+});

@@ -1,0 +1,71 @@
+// Builds helm, etcd, kube-apiserver and the loader of compose files from their Go modules, once, and finds the CRDs of
+// others in theirs. Takes half an hour on two cores; the programs stay in the cache folder.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const SOURCES = ['go.mod', 'go.sum', 'compose/main.go'];
+const source = (name) => fileURLToPath(new URL(name, import.meta.url));
+/** Modules with CRDs whose objects the chart can make, and their folders. */
+const CRDS = {
+  'github.com/kedacore/keda/v2@v2.16.1': 'config/crd/bases',
+  'github.com/prometheus-operator/prometheus-operator@v0.85.0': 'example/prometheus-operator-crd',
+  'sigs.k8s.io/gateway-api@v1.6.3': 'config/crd/standard',
+};
+
+/** The versions that the programs would get from the builds of their projects. */
+const VERSIONS = [
+  'k8s.io/component-base/version.gitMajor=1',
+  'k8s.io/component-base/version.gitMinor=34',
+  'k8s.io/component-base/version.gitVersion=v1.34.4',
+  ...['chartutil', 'lint/rules'].flatMap((name) => [
+    `helm.sh/helm/v3/pkg/${name}.k8sVersionMajor=1`,
+    `helm.sh/helm/v3/pkg/${name}.k8sVersionMinor=34`,
+  ]),
+];
+const FLAGS = ['-trimpath', `-ldflags=-s ${VERSIONS.map((version) => `-X ${version}`).join(' ')}`];
+
+function findGo() {
+  const places = [process.env.GO, 'go', '/usr/local/go/bin/go'].filter(Boolean);
+  const go = places.find((place) => spawnSync(place, ['version']).status === 0);
+  if (go !== undefined) return go;
+  console.error(`test:kubernetes builds a Kubernetes API server and needs Go 1.24 or later: on PATH, or named in GO.`);
+  process.exit(2);
+}
+
+function run(command, args, cwd) {
+  const { status, stdout } = spawnSync(command, args, {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, CGO_ENABLED: '0' },
+  });
+  if (status !== 0) process.exit(status ?? 1);
+  return stdout;
+}
+
+/** Folders of the programs and of the CRDs. */
+export function kubernetesTools() {
+  const go = findGo();
+  const cache = join(process.env.BROOMWAGON_CACHE ?? join(homedir(), '.cache', 'broomwagon'), 'kubernetes');
+  const version = createHash('sha256').update(FLAGS.join());
+  for (const name of SOURCES) version.update(readFileSync(source(name)));
+  const programs = join(cache, version.digest('hex').slice(0, 16));
+  if (!existsSync(programs)) {
+    const folder = join(cache, `.building-${process.pid}`);
+    mkdirSync(folder, { recursive: true });
+    for (const name of SOURCES) cpSync(source(name), join(folder, name));
+    console.log('Building helm, etcd and kube-apiserver (once, up to half an hour) ...');
+    run(go, ['build', ...FLAGS, '-o', 'bin/', 'tool', './compose'], folder);
+    renameSync(join(folder, 'bin'), programs);
+    rmSync(folder, { recursive: true });
+  }
+  const crds = Object.entries(CRDS).map(([module, folder]) => {
+    const { Dir } = JSON.parse(run(go, ['mod', 'download', '-json', module], cache));
+    return join(Dir, folder);
+  });
+  return { programs, crds };
+}
