@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { pytest } from './python/pytest';
-import { TestSystem } from './system/test-system';
+import { pytest, startPythonSystem } from './python/pytest';
+import type { TestSystem } from './system/test-system';
 
 /** With nats-py and pytest; scripts/test.mjs finds it. */
 const python = process.env.CLIENT_PYTHON;
@@ -10,7 +10,7 @@ describe.skipIf(python === undefined)('the client for Python', () => {
   let system: TestSystem;
 
   beforeAll(async () => {
-    system = await TestSystem.start({ workers: 1 });
+    system = await startPythonSystem();
   });
   afterAll(() => system?.stop());
 

@@ -2,8 +2,9 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TestSystem } from '../system/test-system';
-import { pytest, runPython } from './pytest';
+import { RunningSystem } from '../system/running-system';
+import type { TestSystem } from '../system/test-system';
+import { pytest, pythonBlocks, runPython, startPythonSystem } from './pytest';
 
 /** The oldest and the newest Python of this machine, with all packages of requirements.txt. */
 const pythons = (process.env.CLIENT_PYTHONS ?? '').split(' ').filter((path) => path !== '');
@@ -13,7 +14,7 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
   let system: TestSystem;
 
   beforeAll(async () => {
-    system = await TestSystem.start({ workers: 1 });
+    system = await startPythonSystem();
   });
   afterAll(() => system?.stop());
 
@@ -30,17 +31,45 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
     await runPython(newest!, ['-m', 'ruff', 'check']);
     await runPython(newest!, ['-m', 'ruff', 'format', '--check']);
   });
+});
 
-  it('builds a wheel and an sdist that can be installed', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-python-'));
+describe.skipIf(newest === undefined)('the packages', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-python-'));
+  let wheel: string;
+  let sdist: string;
+
+  beforeAll(async () => {
     await runPython(newest!, ['-m', 'build', '--no-isolation', '--outdir', folder]);
-    const [wheel, sdist] = readdirSync(folder).sort();
-    expect([wheel, sdist]).toEqual([expect.stringMatching(/\.whl$/), expect.stringMatching(/\.tar\.gz$/)]);
+    [wheel, sdist] = readdirSync(folder)
+      .sort()
+      .map((file) => join(folder, file)) as [string, string];
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
+
+  it('run each block of the documents in a new environment, with `npm start`', async () => {
     await runPython(newest!, ['-m', 'venv', join(folder, 'venv')]);
     const installed = join(folder, 'venv', 'bin', 'python');
-    await runPython(installed, ['-m', 'pip', 'install', '--quiet', join(folder, wheel!)]);
-    const where = ['-c', 'import broomwagon.errors, broomwagon.protocol; print(broomwagon.__file__)'];
-    expect(await runPython(installed, where, undefined, { PYTHONPATH: '' })).toContain(folder);
-    rmSync(folder, { recursive: true });
+    await runPython(installed, ['-m', 'pip', 'install', '--quiet', wheel]);
+    const system = await RunningSystem.start('--steps', '1');
+    try {
+      await expect.poll(() => system.output, { timeout: 120_000 }).toContain('Ctrl-C ends everything');
+      const [, NATS_URL, POOL] = /export NATS_URL=(\S+) POOL=(\S+)/.exec(system.output)!;
+      const environment = { NATS_URL: NATS_URL!, POOL: POOL!, PYTHONPATH: '' };
+      for (const block of [...pythonBlocks('README.md'), ...pythonBlocks('clients/python/README.md')]) {
+        // A worker runs until it is stopped.
+        const stopAfterMs = block.includes('serve()') ? 3_000 : undefined;
+        const output = await runPython(installed, ['-c', block], undefined, environment, stopAfterMs);
+        if (stopAfterMs === undefined) expect(output).not.toBe('');
+      }
+    } finally {
+      await system.stop();
+    }
+  });
+
+  it('include an sdist that can be installed', async () => {
+    const target = join(folder, 'unpacked');
+    const options = ['--quiet', '--no-deps', '--no-build-isolation', '--target', target];
+    await runPython(newest!, ['-m', 'pip', 'install', ...options, sdist]);
+    expect(readdirSync(join(target, 'broomwagon'))).toContain('py.typed');
   });
 });

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from broomwagon import Client
+from broomwagon import Client, errors
 
 
 @pytest.fixture
@@ -31,3 +31,15 @@ async def leases_of(client: Client) -> int:
     """The leases of this client in Redis."""
     reply = await client.call("lb.leases", {"workerId": client.worker_id})
     return len(reply["leases"])
+
+
+async def delete_job(client: Client, job: str) -> None:
+    """Deletes a job with everything that it has."""
+
+    async def is_deleted() -> bool:
+        try:
+            return (await client.call("job.delete", {"job": job, "force": True}))["state"] == "deleted"
+        except errors.JobNotFound:
+            return True
+
+    await until(is_deleted)

@@ -99,9 +99,8 @@ function sayWhere(options: TrainerOptions, system: RolloutSystem, say: (line: st
 function sayConnect(system: StartedSystem, say: (line: string) => void): void {
   say('');
   say('The system keeps running. Connect your own trainer or workers:');
-  say(`  NATS_URL=${system.natsUrl}`);
+  say(`  export NATS_URL=${system.natsUrl} POOL=${system.pool}`);
   say(`  REDIS_URL=${system.redisUrl}`);
-  say(`  pool: ${system.pool} (subjects rollout.v1.${system.pool}.>)`);
   for (const { serverId, dialect, endpoint } of system.fleet.engines) say(`  ${serverId}: ${endpoint} (${dialect})`);
   say('Ctrl-C ends everything.');
 }

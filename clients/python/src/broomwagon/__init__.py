@@ -2,7 +2,23 @@
 
 from . import errors
 from ._error import BroomwagonError
+from .attempt import Attempt
 from .client import Client
 from .lease import Lease, LeaseStopped, Server
+from .results import Group, Sample
+from .trainer import Rollout
+from .worker import Worker
 
-__all__ = ["BroomwagonError", "Client", "Lease", "LeaseStopped", "Server", "errors"]
+__all__ = [
+    "Attempt",
+    "BroomwagonError",
+    "Client",
+    "Group",
+    "Lease",
+    "LeaseStopped",
+    "Rollout",
+    "Sample",
+    "Server",
+    "Worker",
+    "errors",
+]

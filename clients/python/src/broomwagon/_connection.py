@@ -124,6 +124,7 @@ class Connection:
         began = loop.time()
         wait = float(body.get("waitMs", 0)) / 1000
         is_logged = False
+        last: BroomwagonError | None = None
         for tries in count():
             left = began + deadline - loop.time()
             timeout = min(left, wait + FIRST_ANSWER * 2.0 ** min(tries, MAX_DOUBLINGS))
@@ -132,6 +133,10 @@ class Connection:
             except BroomwagonError as error:
                 pause = 0.0 if isinstance(error, errors.Timeout) else pause_before_repeat(tries, error)
                 now = loop.time()
+                # The deadline has cut the wait short, and tells less than the error before.
+                if isinstance(error, errors.Timeout) and timeout < FIRST_ANSWER and last:
+                    raise last from None
+                last = error
                 if not error.retryable or now + pause >= began + deadline:
                     raise
                 if not is_logged and now - began > WARN_AFTER + wait:

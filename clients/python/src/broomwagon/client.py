@@ -14,9 +14,11 @@ from ._connection import Connection
 from ._leases import Leases
 from ._session import Session
 from .lease import Lease
+from .trainer import Rollout
+from .worker import Worker
 
 if TYPE_CHECKING:
-    from .protocol import Call, EngineFeature
+    from .protocol import Call, EngineFeature, SamplingParameters
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
@@ -153,6 +155,47 @@ class Client:
         }
         assert self._connected and self._leases
         return Lease(self._leases, {name: value for name, value in request.items() if value is not None}, timeout)
+
+    def rollout(
+        self,
+        job: str,
+        *,
+        groups: int = 64,
+        samples: int = 8,
+        max_tokens: int = 4096,
+        sampling: SamplingParameters | None = None,
+        timeout: float | None = None,
+        progress: bool = False,
+    ) -> Rollout:
+        """The rounds of a job, for its trainer: `async for group in client.rollout("run-1").round(prompts)`.
+
+        :param groups: groups (prompts) of one training step
+        :param samples: samples of each group
+        :param max_tokens: token budget of each sample
+        :param sampling: `SamplingParameters` of `broomwagon.protocol`, for example `{"temperature": 1.0}`
+        :param timeout: seconds of generation time of each sample
+        :param progress: show a progress bar; needs the package tqdm
+        """
+        return Rollout(
+            self._connected,
+            job,
+            groups=groups,
+            samples=samples,
+            max_tokens=max_tokens,
+            sampling=sampling,
+            timeout=timeout,
+            progress=progress,
+        )
+
+    def worker(self, *, concurrency: int = 64, job: str | None = None, drain: float = 5.0) -> Worker:
+        """Runs samples of rounds with an agent loop of yours.
+
+        :param concurrency: samples that run at the same time
+        :param job: claim samples of this job only; default: of all jobs
+        :param drain: seconds that samples may continue when the worker stops
+        """
+        assert self._connected and self._session
+        return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
 
     async def finish_session(self, session_id: str) -> None:
         """Forgets the server of a trajectory that has ended."""

@@ -1,0 +1,96 @@
+"""A worker with an agent loop: several turns with tools, against any OpenAI-compatible engine.
+
+    pip install broomwagon openai
+    NATS_URL=nats://127.0.0.1:4222 POOL=default python agent_loop.py --job my-job
+
+Stop it with Ctrl-C or SIGTERM: samples that have not ended are returned with their tokens and their messages, and
+another worker continues them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from typing import Any
+
+from openai import AsyncOpenAI
+
+from broomwagon import Attempt, Client
+
+MAX_TURNS = 8
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "multiply",
+            "description": "Multiplies two numbers.",
+            "parameters": {
+                "type": "object",
+                "properties": {"a": {"type": "number"}, "b": {"type": "number"}},
+                "required": ["a", "b"],
+            },
+        },
+    }
+]
+
+
+def call_tool(name: str, arguments: str) -> str:
+    """Runs a tool that the model has asked for. The model reads its errors."""
+    try:
+        values = json.loads(arguments)
+        return str(values["a"] * values["b"]) if name == "multiply" else f"There is no tool {name}"
+    except (ValueError, KeyError, TypeError) as error:
+        return f"Error: {error!r}"
+
+
+async def solve(attempt: Attempt) -> str:
+    """One sample. After a cut, the next attempt begins with the messages in `attempt.state`."""
+    messages: list[Any] = attempt.state.get("messages") or list(attempt.prompt.get("messages", []))
+    if not messages:
+        messages = [{"role": "user", "content": attempt.prompt.get("text", "")}]
+    for _ in range(MAX_TURNS):
+        # A lease for each turn: tools run without one, and others use the server meanwhile.
+        async with attempt.server() as server:
+            engine = AsyncOpenAI(base_url=f"{server.endpoint}/v1", api_key="none")
+            async with engine:
+                reply = await engine.chat.completions.create(
+                    model=server.model or "default",
+                    messages=messages,
+                    tools=TOOLS,  # type: ignore[arg-type]
+                    max_tokens=attempt.tokens_left,
+                    temperature=attempt.sampling.get("temperature", 1.0),
+                    extra_body={"return_token_ids": True},
+                )
+            choice = reply.choices[0]
+            tokens = reply.usage.completion_tokens if reply.usage else 0
+            # vLLM returns the ids of the tokens; other engines only their number.
+            token_ids = getattr(choice, "token_ids", None) or []
+            attempt.add(token_ids, choice.message.content or "", token_count=None if token_ids else tokens)
+        messages.append(choice.message.model_dump(exclude_none=True))
+        for call in choice.message.tool_calls or []:
+            assert call.type == "function"
+            result = call_tool(call.function.name, call.function.arguments)
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
+        attempt.state["messages"] = messages
+        if choice.finish_reason == "length" or attempt.tokens_left == 0:
+            return "length"
+        if not choice.message.tool_calls:
+            return "stop"
+        await attempt.save()
+    return "stop"
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--job", help="run samples of this job only")
+    parser.add_argument("--concurrency", type=int, default=64)
+    options = parser.parse_args()
+    async with Client() as client:
+        worker = client.worker(job=options.job, concurrency=options.concurrency)
+        worker.run(solve)
+        await worker.serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,106 @@
+"""The calls of a trainer for one job: epoch and stamp, takeover, and what to do when Redis has lost changes."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from . import errors
+from ._connection import Connection
+
+logger = logging.getLogger("broomwagon")
+
+CALL_DEADLINE = 120.0
+GROUPS_PER_RECONCILE = 1024
+#: Steps that Redis may lose when it is set back.
+STEPS_KEPT = 64
+
+T = TypeVar("T")
+
+
+class Job:
+    """One trainer of a job. Each call has the epoch, which fences earlier trainers, and the stamp of the last reply,
+    which shows whether Redis has lost later changes."""
+
+    def __init__(self, connection: Connection, name: str) -> None:
+        self._connection = connection
+        self.name = name
+        self.epoch: str | None = None
+        self._stamp: str | None = None
+        self.steps_trained = 0
+        #: The last trained steps: samples by group.
+        self._trained: deque[tuple[int, dict[str, int]]] = deque(maxlen=STEPS_KEPT)
+
+    async def call(self, operation: str, **body: Any) -> Any:
+        """An operation of the job, with its epoch and stamp.
+
+        :raises GenerationChanged: Redis has lost changes
+        :raises Fenced: another trainer has taken the job over
+        """
+        fields = {"job": self.name, "trainerEpoch": self.epoch, "stamp": self._stamp, **body}
+        sent = {name: value for name, value in fields.items() if value is not None}
+        reply = await self._connection.call(operation, sent, deadline=CALL_DEADLINE)
+        self._stamp = reply.get("stamp", self._stamp)
+        self.epoch = reply.get("trainerEpoch", self.epoch)
+        return reply
+
+    async def take_over(self, submitted: Sequence[str]) -> tuple[dict[str, Any] | None, list[str], int]:
+        """Becomes the trainer of the job, and tells Redis which steps are trained if it does not count them.
+
+        :param submitted: groups that this process has submitted and not trained
+        :returns: the status of the open round, those of `submitted` that Redis has lost, and how many groups were
+            submitted ever
+        """
+        self._stamp = self.epoch = None
+        body = {"job": self.name, "takeoverId": uuid4().hex}
+        try:
+            found = await self._connection.call("round.takeover", body, deadline=CALL_DEADLINE)
+        except errors.JobNotFound:
+            found = {"stepsTrained": 0, "submittedGroups": 0}
+        self.epoch, self._stamp = found.get("trainerEpoch"), found.get("stamp")
+        self.steps_trained = found["stepsTrained"]
+        open_round = found.get("round", {}).get("roundId")
+        for step, groups in list(self._trained):
+            if step > found["stepsTrained"]:
+                open_round = await self._reconcile_step(step, groups, body["takeoverId"])
+        unknown: list[str] = list(submitted) if self.epoch is None else []
+        for page in _pages(submitted if self.epoch else [], GROUPS_PER_RECONCILE):
+            reply = await self.call("job.reconcile", groupIds=page)
+            unknown.extend(reply["unknown"])
+            open_round = reply.get("openRoundId")
+        status = await self.call("round.status", roundId=open_round) if open_round else None
+        return status, unknown, found["submittedGroups"]
+
+    async def reconcile_step(self, step: int, groups: dict[str, int]) -> None:
+        """Ends a step whose round is lost: exactly these groups are trained."""
+        await self._reconcile_step(step, groups, uuid4().hex)
+
+    async def ledger(self) -> dict[str, Any]:
+        """The `LedgerSummary` of all steps."""
+        reply = await self._connection.call("job.ledger", {"job": self.name})
+        summary: dict[str, Any] = reply["summary"]
+        return summary
+
+    def has_trained(self, step: int, groups: dict[str, int]) -> None:
+        self.steps_trained = max(self.steps_trained, step)
+        self._trained.append((step, groups))
+
+    async def _reconcile_step(self, step: int, groups: dict[str, int], takeover_id: str) -> str | None:
+        """Returns the id of the open round."""
+        logger.warning("Redis does not count step %s of job %s as trained; reconciling it", step, self.name)
+        trained = [{"groupId": group_id, "samples": samples} for group_id, samples in groups.items()]
+        open_round = None
+        pages = list(_pages(trained, GROUPS_PER_RECONCILE))
+        for index, page in enumerate(pages):
+            body = {"step": step, "groups": page, "isLast": index == len(pages) - 1, "takeoverId": takeover_id}
+            open_round = (await self.call("job.reconcile", **body)).get("openRoundId")
+        self.steps_trained = max(self.steps_trained, step)
+        return open_round
+
+
+def _pages(items: Sequence[T], size: int) -> Iterator[list[T]]:
+    for start in range(0, len(items), size):
+        yield list(items[start : start + size])

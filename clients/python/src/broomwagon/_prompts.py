@@ -1,0 +1,89 @@
+"""Prompts in the order in which they are submitted."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+#: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
+#: `broomwagon.protocol.Prompt`; the mapping may have `id`, `domain`, and any fields of the caller.
+PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+_WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
+
+
+class PromptSource:
+    """Takes prompts from what a trainer gives, and keeps those that are not trained yet. A prompt without an id gets
+    its position, so a trainer that starts again with the same data gives the same ids."""
+
+    def __init__(self) -> None:
+        self._given: Iterable[PromptLike] | None = None
+        self._iterators: deque[Iterator[PromptLike]] = deque()
+        self._waiting: deque[str] = deque()
+        self._items: dict[str, PromptLike] = {}
+        self._position = 0
+        self._skipped = 0
+
+    def give(self, prompts: Iterable[PromptLike]) -> None:
+        """Prompts of the next rounds. The same object again continues where the last round has ended."""
+        if prompts is not self._given:
+            self._given = prompts
+            self._iterators.append(iter(prompts))
+
+    def skip(self, count: int) -> None:
+        """An earlier trainer has submitted the first `count` prompts."""
+        self._skipped = count
+
+    def read_ahead(self, count: int) -> int:
+        """How many prompts wait to be submitted, after at least `count` are read, if there are so many."""
+        while len(self._waiting) < count and self._iterators:
+            for prompt in self._iterators[0]:
+                self._add(prompt)
+                if len(self._waiting) >= count:
+                    break
+            else:
+                self._iterators.popleft()
+        return len(self._waiting)
+
+    def take(self, count: int) -> list[tuple[str, PromptLike]]:
+        """The next prompts with their ids."""
+        ids = [self._waiting.popleft() for _ in range(min(count, self.read_ahead(count)))]
+        return [(group_id, self._items[group_id]) for group_id in ids]
+
+    def put_back(self, group_ids: Iterable[str]) -> None:
+        """These were submitted, and Redis has lost them."""
+        self._waiting.extendleft(reversed([group_id for group_id in group_ids if group_id in self._items]))
+
+    def submitted(self) -> list[str]:
+        """Ids of prompts that were taken and are not trained."""
+        waiting = set(self._waiting)
+        return [group_id for group_id in self._items if group_id not in waiting]
+
+    def find(self, group_id: str) -> PromptLike | None:
+        return self._items.get(group_id)
+
+    def trained(self, group_id: str) -> None:
+        self._items.pop(group_id, None)
+        if group_id in self._waiting:
+            self._waiting.remove(group_id)
+
+    def _add(self, prompt: PromptLike) -> None:
+        self._position += 1
+        if self._position <= self._skipped:
+            return
+        given = prompt.get("id") if isinstance(prompt, Mapping) else None
+        group_id = str(self._position - 1 if given is None else given)
+        self._items[group_id] = prompt
+        self._waiting.append(group_id)
+
+
+def wire_prompt(prompt: PromptLike) -> dict[str, Any]:
+    """A prompt as the protocol has it."""
+    if isinstance(prompt, str):
+        return {"text": prompt}
+    if isinstance(prompt, Mapping):
+        return {name: prompt[name] for name in _WIRE_FIELDS if name in prompt}
+    if prompt and isinstance(prompt[0], Mapping):
+        return {"messages": list(prompt)}
+    return {"promptTokenIds": list(prompt)}

@@ -1,0 +1,296 @@
+"""One attempt of a sample, as the function of an agent loop gets it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from ._attempt_calls import END_DEADLINE, GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
+from ._error import BroomwagonError
+from ._held import StopCause, WorkerEpoch
+from ._session import EXPIRED_EPOCH
+from .lease import LeaseStopped, Server
+
+if TYPE_CHECKING:
+    from .protocol import Prompt, SamplingParameters
+
+logger = logging.getLogger("broomwagon")
+
+#: Field of `engineFields` of a segment that has the state of the agent loop.
+STATE = "agent_state"
+
+
+class Attempt:
+    """A sample that this worker runs. When its group is cut, the weights change, or the worker stops, the loop is
+    cancelled at its next await; the tokens that it has added go with the sample to its next attempt."""
+
+    def __init__(self, calls: AttemptCalls, claim: dict[str, Any], worker: WorkerEpoch) -> None:
+        self._calls = calls
+        self._claim = claim
+        self._identity = {"requestId": claim["requestId"], "attempt": claim["attempt"], **worker.body}
+        self._claimed_at = time.monotonic()
+        self._loop_task: asyncio.Task[str | None] | None = None
+        self._cause: StopCause | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._first_server: Server | None = None
+        self._server: Server | None = None
+        self._asked_at = 0.0
+        self._versions: list[int] = []
+        self._saved_tokens = 0
+        self._token_count = 0
+        self._made: dict[str, Any] = {"tokenIds": [], "text": "", "logprobs": []}
+        #: The prompt, as in `broomwagon.protocol.Prompt`.
+        self.prompt: Prompt = {}
+        #: Tokens of earlier attempts and of this one.
+        self.token_ids: list[int] = []
+        #: Text of earlier attempts and of this one.
+        self.text = ""
+        #: Anything that JSON can have. It is stored with the tokens, and the next attempt begins with it.
+        self.state: dict[str, Any] = {}
+        self._earlier_tokens: int = sum(segment["tokenCount"] for segment in claim["segments"])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self._claim["requestId"], self._claim["attempt"])
+
+    @property
+    def request_id(self) -> str:
+        return str(self._claim["requestId"])
+
+    @property
+    def group_id(self) -> str:
+        return str(self._claim["groupId"])
+
+    @property
+    def sample_index(self) -> int:
+        return int(self._claim["sampleIndex"])
+
+    @property
+    def sampling(self) -> SamplingParameters:
+        sampling: SamplingParameters = self._claim["sampling"]
+        return sampling
+
+    @property
+    def tokens_left(self) -> int:
+        """What is left of the token budget of the sample."""
+        return max(0, int(self._claim["maxTokens"]) - self._earlier_tokens - self._token_count)
+
+    @asynccontextmanager
+    async def server(self, *, context_tokens: int | None = None, timeout: float = 600.0) -> AsyncIterator[Server]:
+        """A lease of a server for one turn; all turns go to one server while it takes leases."""
+        lease = self._calls.client.lease(
+            self.request_id,
+            session_id=self.request_id,
+            # Groups of two jobs may have one name, and share a pool.
+            group_id=self.request_id.rpartition("/")[0],
+            attempt=self._claim["attempt"],
+            min_weight_version=self._claim["weightVersion"] or None,
+            bound_server_id=self._claim.get("boundServerId"),
+            bound_server_epoch=self._claim.get("boundServerEpoch"),
+            context_tokens=context_tokens,
+            timeout=timeout,
+        )
+        async with lease as server:
+            if self._first_server is None:
+                await self._begin(server)
+            self._server = server
+            before = self._token_count
+            try:
+                yield server
+            finally:
+                lease.tokens = self._token_count - before
+
+    def add(
+        self,
+        token_ids: Sequence[int] = (),
+        text: str = "",
+        *,
+        logprobs: Sequence[float] = (),
+        token_count: int | None = None,
+    ) -> None:
+        """Adds what an engine has generated, within the block of its server.
+
+        :param token_count: for an engine that returns no token ids
+        """
+        if self._server is None:
+            raise RuntimeError("Tokens are added within `async with attempt.server()`")
+        self._token_count += len(token_ids) if token_count is None else token_count
+        self._versions.append(self._server.weight_version)
+        self._made["tokenIds"].extend(token_ids)
+        self._made["text"] += text
+        self._made["logprobs"].extend(logprobs)
+        self.token_ids.extend(token_ids)
+        self.text += text
+
+    async def save(self) -> None:
+        """Saves the tokens and the state: if the worker dies, the next attempt continues there. A save that fails is
+        logged, because the next one has more tokens."""
+        if self._token_count == self._saved_tokens:
+            return
+        count = self._token_count
+        try:
+            segment = await self._segment(SAVE_DEADLINE)
+            await self._save({"segment": segment})
+            self._saved_tokens = count
+        except BroomwagonError as error:
+            self._save_failed(error)
+
+    def stop(self, cause: StopCause) -> None:
+        """Cancels the loop. The first cause stays, except that `expired` and `fenced` replace it."""
+        if self._cause is None or cause in ("expired", "fenced"):
+            self._cause = cause
+        if self._loop_task:
+            self._loop_task.cancel()
+
+    async def perform(self, loop: Callable[[Attempt], Awaitable[str | None]]) -> None:
+        """Loads the sample, runs the loop, and reports how it ended."""
+        try:
+            if self._claim.get("timeoutMs") is not None and self._time_left() <= 0:
+                return await self._fail("timeout", retryable=False)
+            await self._load()
+        except MissingSegment as missing:
+            return await self._fail("payload", message=str(missing), missingRef=missing.ref)
+        except BroomwagonError as error:
+            return await self._fail("payload", retryable=error.retryable, message=str(error))
+        if self.tokens_left == 0:
+            return await self._complete("length")
+        self._loop_task = asyncio.ensure_future(_run(loop, self))
+        if self._cause:
+            self._loop_task.cancel()
+        try:
+            await asyncio.wait([self._loop_task])
+        finally:
+            self._loop_task.cancel()
+            if self._timer:
+                self._timer.cancel()
+        await self._report(self._loop_task)
+
+    async def _report(self, ended: asyncio.Task[str | None]) -> None:
+        if self._cause in ("expired", "fenced"):
+            # Another worker may have the sample.
+            return
+        error = None if ended.cancelled() else ended.exception()
+        if self._cause == "timeout":
+            await self._fail("timeout", retryable=False)
+        elif ended.cancelled() or isinstance(error, LeaseStopped):
+            # A loop that cancels itself must not run again without end: that is a failure too.
+            reason = "shutdown" if self._cause == "shutdown" else "aborted"
+            await self._fail(reason if self._cause or error else "engine-error", message=self._cause)
+        elif isinstance(error, (errors.NoServerAvailable, errors.WaitTimeout, errors.ServersFull)):
+            await self._fail("no-server", message=str(error))
+        elif error is not None:
+            logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
+            await self._fail("engine-error", message=repr(error))
+        elif self._earlier_tokens + self._token_count == 0:
+            await self._fail("engine-error", message="The agent loop has added no tokens")
+        else:
+            await self._complete(ended.result() or "stop")
+
+    async def _load(self) -> None:
+        prompt, parts = await self._calls.load(self._claim)
+        self.prompt = prompt  # type: ignore[assignment]
+        self._earlier_tokens = sum(segment["tokenCount"] for segment in self._claim["segments"])
+        for part in parts:
+            self.token_ids.extend(part.get("tokenIds", []))
+            self.text += part.get("text", "")
+            self.state = part.get("engineFields", {}).get(STATE, self.state)
+
+    async def _begin(self, server: Server) -> None:
+        """The sample runs on a server: from now on it can be moved, and its generation time counts."""
+        self._first_server, self._server, self._asked_at = server, server, time.monotonic()
+        if self._claim.get("timeoutMs") is not None:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self._time_left(), self.stop, "timeout")
+        try:
+            await self._save({})
+        except BroomwagonError as error:
+            self._save_failed(error)
+
+    async def _save(self, fields: dict[str, Any]) -> None:
+        assert self._server is not None
+        body = {**self._identity, "serverId": self._server.server_id, **self._times(), **fields}
+        if not await self._calls.save(body):
+            self.stop("cut")
+
+    def _save_failed(self, error: BroomwagonError) -> None:
+        if isinstance(error, (*EXPIRED_EPOCH, *GONE)):
+            self.stop("expired")
+        else:
+            logger.warning("The partial save of %s failed: %s", self.request_id, error)
+
+    async def _segment(self, deadline: float) -> dict[str, Any] | None:
+        """Stores the tokens of this attempt; None without tokens."""
+        if self._token_count == 0 or self._server is None:
+            return None
+        made = {"text": self._made["text"], "engineFields": {STATE: self.state}}
+        for name in ("tokenIds", "logprobs"):
+            # A part of them would be read as those of all tokens.
+            if len(self._made[name]) == self._token_count:
+                made[name] = self._made[name]
+        count, server, versions = self._token_count, self._server, list(self._versions)
+        ref = await self._calls.store(self._identity, self._claim["job"], count, made, deadline)
+        segment: dict[str, Any] = {
+            "attempt": self._claim["attempt"],
+            "serverId": server.server_id,
+            "serverEpoch": server.epoch,
+            "weightVersion": min(versions),
+            "tokenCount": count,
+            "ref": ref,
+        }
+        return segment if min(versions) == max(versions) else {**segment, "toWeightVersion": max(versions)}
+
+    async def _complete(self, finish_reason: str) -> None:
+        body = {**self._identity, "finishReason": finish_reason, **self._run_of()}
+
+        async def store() -> dict[str, Any] | None:
+            return await self._segment(END_DEADLINE)
+
+        try:
+            if segment := await store():
+                body["segment"] = segment
+        except BroomwagonError as error:
+            return await self._fail_unstored(error)
+        await self._calls.complete(body, store)
+        await self._calls.finish_session(self.request_id)
+
+    async def _fail(self, reason: str, *, retryable: bool = True, message: str | None = None, **fields: Any) -> None:
+        body = {**self._identity, **self._times(), **self._run_of(), **fields}
+        try:
+            if segment := await self._segment(END_DEADLINE):
+                body["segment"] = segment
+        except BroomwagonError as error:
+            return await self._fail_unstored(error)
+        await self._calls.fail(body, reason, retryable, message)
+
+    async def _fail_unstored(self, error: BroomwagonError) -> None:
+        reason = "payload-full" if isinstance(error, errors.PayloadStoreFull) else "payload"
+        body = {**self._identity, "lostTokens": self._token_count}
+        await self._calls.fail(body, reason, error.retryable, str(error))
+
+    def _times(self) -> dict[str, int]:
+        """Generation time so far; for a sample with a timeout."""
+        if self._claim.get("timeoutMs") is None or self._first_server is None:
+            return {}
+        return {"generatedMs": round(1000 * (time.monotonic() - self._asked_at))}
+
+    def _time_left(self) -> float:
+        """Seconds of generation time that earlier attempts have left."""
+        return float(self._claim["timeoutMs"] - self._claim.get("generatedMs", 0)) / 1000
+
+    def _run_of(self) -> dict[str, Any]:
+        """Server and times, for the timeline of the round."""
+        if self._first_server is None:
+            return {}
+        since = [round(1000 * (at - self._claimed_at)) for at in (self._asked_at, time.monotonic())]
+        server = self._first_server
+        run = {"serverId": server.server_id, "weightVersion": server.weight_version}
+        return {"run": {**run, "leasedMs": since[0], "endedMs": since[1]}}
+
+
+async def _run(loop: Callable[[Attempt], Awaitable[str | None]], attempt: Attempt) -> str | None:
+    return await loop(attempt)

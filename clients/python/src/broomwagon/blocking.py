@@ -1,0 +1,161 @@
+"""The client without asyncio: a thread runs the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .client import Client as AsyncClient
+from .lease import Server
+from .results import Group
+from .trainer import Rollout as AsyncRollout
+
+if TYPE_CHECKING:
+    from ._prompts import PromptLike
+    from .protocol import TailPolicy
+
+T = TypeVar("T")
+
+
+class Client:
+    """`with Client() as client`: the parameters are those of `broomwagon.Client`. Any thread may use it. An agent loop
+    needs asyncio, so workers are not here."""
+
+    def __init__(self, url: str | None = None, **options: Any) -> None:
+        self._options = {"url": url, **options}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="broomwagon", daemon=True)
+
+    def __enter__(self) -> Client:
+        self._thread.start()
+        try:
+            self._client = self._wait(self._connect())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._wait(self._client.close())
+        finally:
+            self._end()
+
+    def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
+        """Any operation of the protocol, as `broomwagon.Client.call`."""
+        return self._wait(self._client.call(operation, body, deadline=deadline))  # type: ignore[call-overload]
+
+    @contextmanager
+    def lease(self, request_id: str, **options: Any) -> Iterator[Server]:
+        """`with client.lease("request-1") as server`. An abort cannot interrupt a thread: LeaseStopped is raised at the
+        end of the block."""
+        lease = self._client.lease(request_id, **options)
+        acquired: asyncio.Future[Server] = self._loop.create_future()
+        ended: asyncio.Future[None] = self._loop.create_future()
+
+        async def hold() -> None:
+            try:
+                async with lease as server:
+                    acquired.set_result(server)
+                    await ended
+            except BaseException as error:
+                if acquired.done():
+                    raise
+                acquired.set_exception(error)
+
+        holding = asyncio.run_coroutine_threadsafe(hold(), self._loop)
+        try:
+            server = self._wait(_result_of(acquired))
+        except BaseException:
+            holding.cancel()
+            raise
+        try:
+            yield server
+        except BaseException as error:
+            lease.outcome = "failed" if isinstance(error, Exception) else "aborted"
+            raise
+        finally:
+            self._loop.call_soon_threadsafe(_end_block, ended)
+            holding.result()
+
+    def settled(self) -> None:
+        """Waits until all releases are answered."""
+        self._wait(self._client.settled())
+
+    def rollout(self, job: str, **options: Any) -> Rollout:
+        """The rounds of a job; the parameters are those of `broomwagon.Client.rollout`."""
+
+        async def create() -> AsyncRollout:
+            return self._client.rollout(job, **options)
+
+        return Rollout(self._wait(create()), self)
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    async def _connect(self) -> AsyncClient:
+        client = AsyncClient(**self._options)
+        await client.connect()
+        return client
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class Rollout:
+    """`for group in rollout.round(prompts)`: as `broomwagon.Rollout`."""
+
+    def __init__(self, rollout: AsyncRollout, client: Client) -> None:
+        self._rollout = rollout
+        self._client = client
+
+    @property
+    def step(self) -> int:
+        return self._rollout.step
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        return self._rollout.metrics
+
+    def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> Iterator[Group]:
+        groups = self._rollout.round(prompts, policy)
+        try:
+            while (group := self._client._wait(_next_of(groups))) is not None:
+                yield group
+        finally:
+            self._client._wait(groups.aclose())
+
+    def ledger(self) -> dict[str, float]:
+        return self._client._wait(self._rollout.ledger())
+
+    def save(self, tag: str) -> None:
+        self._client._wait(self._rollout.save(tag))
+
+    def restore(self, tag: str) -> int:
+        return self._client._wait(self._rollout.restore(tag))
+
+
+async def _next_of(groups: AsyncIterator[Group]) -> Group | None:
+    return await anext(groups, None)
+
+
+async def _result_of(future: asyncio.Future[T]) -> T:
+    return await future
+
+
+def _end_block(ended: asyncio.Future[None]) -> None:
+    if not ended.done():
+        ended.set_result(None)

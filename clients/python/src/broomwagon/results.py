@@ -1,0 +1,78 @@
+"""Samples and groups as a trainer gets them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from ._payloads import Payloads
+from ._prompts import PromptLike
+
+if TYPE_CHECKING:
+    from .protocol import Segment
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One response to a prompt."""
+
+    index: int
+    request_id: str
+    #: Why generation ended: the model stopped (`stop`), or the budget was used up (`length`).
+    finish_reason: Literal["stop", "length"]
+    #: Empty if the engine returned no ids.
+    token_ids: list[int]
+    #: Tokens of all segments.
+    token_count: int
+    #: None if a part of it has no text.
+    text: str | None
+    #: Log probability of each token; None if they were not requested.
+    logprobs: list[float] | None
+    #: The parts that attempts generated, with server and weight version.
+    segments: list[Segment]
+    #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.
+    engine_fields: list[dict[str, Any]]
+
+    @property
+    def weight_versions(self) -> tuple[int, int]:
+        """The oldest and the newest weight version of the tokens."""
+        oldest = [segment["weightVersion"] for segment in self.segments]
+        newest = [segment.get("toWeightVersion", segment["weightVersion"]) for segment in self.segments]
+        return min(oldest, default=0), max(newest, default=0)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The samples of one prompt."""
+
+    id: str
+    #: The prompt as it was given; for a group of an earlier process, as in `broomwagon.protocol.Prompt`.
+    prompt: PromptLike
+    samples: list[Sample]
+    #: How often the group was cut.
+    cuts: int
+    #: Step in which it was submitted first.
+    first_step: int
+    domain: str | None = None
+
+
+async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
+    """Reads the tokens of a `SampleResult`.
+
+    :raises PayloadNotFound: the payload store has lost them
+    """
+    segments = await payloads.segments_of(sample)
+    parts = await payloads.get_all([segment["ref"] for segment in segments])
+    texts = [part.get("text") for part in parts]
+    has_logprobs = bool(parts) and all(part.get("logprobs") is not None for part in parts)
+    return Sample(
+        index=sample["sampleIndex"],
+        request_id=sample["requestId"],
+        finish_reason=sample["finishReason"],
+        token_ids=[token for part in parts for token in part.get("tokenIds", [])],
+        token_count=sample["tokenCount"],
+        text=None if None in texts else "".join(texts),
+        logprobs=[value for part in parts for value in part["logprobs"]] if has_logprobs else None,
+        segments=segments,  # type: ignore[arg-type]
+        engine_fields=[part.get("engineFields", {}) for part in parts],
+    )

@@ -1,0 +1,175 @@
+"""The worker's side: `@worker.run` for the function of an agent loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from . import errors
+from ._attempt_calls import AttemptCalls
+from ._connection import Connection, pause_before_repeat
+from ._error import BroomwagonError
+from ._held import WorkerEpoch
+from ._session import EXPIRED_EPOCH, Session
+from .attempt import Attempt
+
+if TYPE_CHECKING:
+    from .client import Client
+
+logger = logging.getLogger("broomwagon")
+
+AgentLoop = Callable[[Attempt], Awaitable[str | None]]
+
+CLAIM_WAIT = 20.0
+#: Seconds after which the reply may be lost with its replica; the repeat keeps its place in the queue.
+REPEAT_AFTER = 5.0
+REPLY_MARGIN = 2.0
+#: The coordinator keeps the answer of a claim for this time, seconds; a later repeat could lose its requests.
+CLAIM_DEADLINE = 55.0
+ERROR_PAUSE = 0.5
+#: Most requests of one claim: those that are running get their turn before a large claim is loaded.
+CLAIMS_PER_CALL = 32
+
+
+class Worker:
+    """Claims samples of rounds and runs each with the function of an agent loop."""
+
+    def __init__(
+        self,
+        client: Client,
+        connection: Connection,
+        session: Session,
+        *,
+        concurrency: int,
+        job: str | None,
+        drain: float,
+    ) -> None:
+        self._session = session
+        self._connection = connection
+        self._concurrency = concurrency
+        self._job = job
+        self._drain = drain
+        self._calls = AttemptCalls(client, connection, session)
+        self._loop: AgentLoop | None = None
+        self._running: dict[asyncio.Task[None], Attempt] = {}
+        self._stopping = asyncio.Event()
+
+    def run(self, loop: AgentLoop) -> AgentLoop:
+        """A decorator: `loop` runs one sample. It returns why the sample is finished: `stop` (also for None), or
+        `length` if the token budget is used up. What it raises counts as a failure of the sample."""
+        self._loop = loop
+        return loop
+
+    def stop(self) -> None:
+        """Stops claiming: `serve` returns when the samples have ended, or are returned with their tokens."""
+        self._stopping.set()
+
+    async def serve(self) -> None:
+        """Claims and runs samples until `stop`, SIGTERM, SIGINT or its cancellation. Samples then have `drain` seconds
+        to end; the others are returned with their tokens, and another worker continues them."""
+        if self._loop is None:
+            raise RuntimeError("Decorate the function of the agent loop with @worker.run first")
+        loop = asyncio.get_running_loop()
+        handled = [one for one in (signal.SIGTERM, signal.SIGINT) if _handles(loop, one, self.stop)]
+        claiming = asyncio.create_task(self._claim_always())
+        try:
+            await self._stopping.wait()
+        finally:
+            for one in handled:
+                loop.remove_signal_handler(one)
+            await asyncio.shield(self._end(claiming))
+
+    async def _end(self, claiming: asyncio.Task[None]) -> None:
+        # What a waiting claim is still granted is returned by the next sync, or when the client is closed.
+        claiming.cancel()
+        await asyncio.gather(claiming, return_exceptions=True)
+        if self._running:
+            await asyncio.wait(self._running, timeout=self._drain)
+        for attempt in list(self._running.values()):
+            attempt.stop("shutdown")
+        if self._running:
+            await asyncio.wait(self._running)
+
+    async def _claim_always(self) -> None:
+        while True:
+            free = self._concurrency - len(self._running)
+            if free <= 0:
+                await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+                continue
+            try:
+                worker = await self._session.established()
+                await self._claim(worker, min(free, CLAIMS_PER_CALL))
+            except EXPIRED_EPOCH:
+                self._session.fence(worker)
+            except BroomwagonError as error:
+                logger.warning("The claim failed: %s", error)
+                await asyncio.sleep(ERROR_PAUSE)
+
+    async def _claim(self, worker: WorkerEpoch, most: int) -> None:
+        body = {"claimId": uuid4().hex, "max": most, **worker.body}
+        if self._job is not None:
+            body["job"] = self._job
+        asking = asyncio.create_task(self._ask(body))
+        ended = asyncio.create_task(self._session.epoch_ended.wait())
+        try:
+            await asyncio.wait((asking, ended), return_when=asyncio.FIRST_COMPLETED)
+            # Fenced while the claim waited: the grants belong to the old epoch and are returned with it.
+            if not asking.done() or not self._session.is_current(worker):
+                return
+            for claim in asking.result():
+                self._begin(claim, worker)
+        finally:
+            asking.cancel()
+            ended.cancel()
+
+    async def _ask(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        """Repeats one claim until it is answered; each repeat waits for the rest of the time."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        tries = 0
+        while True:
+            wait = max(0.0, began + CLAIM_WAIT - loop.time())
+            try:
+                timeout = min(wait, REPEAT_AFTER) + REPLY_MARGIN
+                reply = await self._connection.request("request.claim", {**body, "waitMs": round(wait * 1000)}, timeout)
+                claims: list[dict[str, Any]] = reply["claims"]
+                return claims
+            except BroomwagonError as error:
+                if not error.retryable or loop.time() > began + CLAIM_DEADLINE:
+                    raise
+                if not isinstance(error, errors.Timeout):
+                    await asyncio.sleep(pause_before_repeat(tries, error))
+                # Nothing can run, as after an empty answer.
+                if isinstance(error, errors.PoolPaused):
+                    return []
+            tries += 1
+
+    def _begin(self, claim: dict[str, Any], worker: WorkerEpoch) -> None:
+        attempt = Attempt(self._calls, claim, worker)
+        if attempt.key in self._session.attempts:
+            return
+        self._session.attempts.add(attempt.key, attempt)
+        assert self._loop is not None
+        task = asyncio.create_task(attempt.perform(self._loop))
+        self._running[task] = attempt
+
+        def end(_: asyncio.Task[None]) -> None:
+            self._running.pop(task, None)
+            self._session.attempts.remove(attempt.key)
+            if not task.cancelled() and (error := task.exception()):
+                logger.error("An attempt ended because of a defect", exc_info=error)
+
+        task.add_done_callback(end)
+
+
+def _handles(loop: asyncio.AbstractEventLoop, one: signal.Signals, handler: Callable[[], None]) -> bool:
+    """False outside of the main thread, and on systems without signals."""
+    try:
+        loop.add_signal_handler(one, handler)
+    except (NotImplementedError, RuntimeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,170 @@
+"""Rounds: every prompt is trained once, also when the trainer is started again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable
+from uuid import uuid4
+
+import pytest
+from conftest import delete_job
+
+from broomwagon import Client, Group, Rollout, errors
+from broomwagon._prompts import PromptLike, wire_prompt
+
+#: The worker of the test system claims requests of this job only.
+JOB = "served"
+
+
+@pytest.fixture
+async def job(client: Client) -> AsyncIterator[str]:
+    await delete_job(client, JOB)
+    yield JOB
+    await delete_job(client, JOB)
+
+
+async def step_of(rollout: Rollout, prompts: Iterable[str]) -> list[str]:
+    """One step; returns its prompts."""
+    return [str(group.prompt) async for group in rollout.round(prompts, "wait")]
+
+
+async def train(rollout: Rollout, prompts: list[str]) -> list[Group]:
+    """All steps of a data set."""
+    trained: list[Group] = []
+    while step := [group async for group in rollout.round(prompts)]:
+        trained.extend(step)
+    return trained
+
+
+@pytest.mark.short
+async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
+    prompts = [f"What is {index} times {index}?" for index in range(7)]
+    rollout = client.rollout(job, groups=3, samples=2, max_tokens=64)
+    trained = await train(rollout, prompts)
+    assert sorted(str(group.prompt) for group in trained) == sorted(prompts)
+    assert rollout.step == 3
+    for group in trained:
+        assert [sample.index for sample in group.samples] == [0, 1]
+        for sample in group.samples:
+            assert len(sample.token_ids) == sample.token_count > 0
+            assert sample.text
+    metrics = rollout.metrics
+    assert metrics["training/global_step"] == 3
+    assert metrics["response_length/min"] <= metrics["response_length/mean"] <= metrics["response_length/max"]
+    assert (await rollout.ledger())["rollout/samples"] == 14
+
+
+async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, job: str) -> None:
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    prompts = (f"prompt {index}" for index in range(5))
+    steps = [await step_of(rollout, prompts) for _ in range(4)]
+    assert [len(step) for step in steps] == [2, 2, 1, 0]
+    assert sorted(prompt for step in steps for prompt in step) == [f"prompt {index}" for index in range(5)]
+
+
+async def test_batches_may_be_given_one_by_one(client: Client, job: str) -> None:
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    batches = [["a", "b"], ["c", "d"]]
+    assert [sorted(await step_of(rollout, batch)) for batch in batches] == batches
+
+
+@pytest.mark.short
+async def test_a_loop_that_is_left_begins_again(client: Client, job: str) -> None:
+    prompts = ["a", "b", "c", "d"]
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    async for _ in rollout.round(prompts):
+        break
+    assert rollout.step == 0
+    trained = await train(rollout, prompts)
+    assert sorted(str(group.prompt) for group in trained) == prompts
+
+
+async def test_another_process_continues_and_fences_the_first(client: Client, job: str) -> None:
+    prompts = [f"prompt {index}" for index in range(6)]
+    first = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    trained = [group async for group in first.round(prompts)]
+    async for _ in first.round(prompts):
+        break
+    second = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    trained += await train(second, prompts)
+    assert sorted(group.id for group in trained) == [str(index) for index in range(6)]
+    # A group of the first trainer has its prompt from the payload store.
+    assert {json.dumps(group.prompt) for group in trained} >= {'{"text": "prompt 3"}'}
+    with pytest.raises(errors.Fenced):
+        await first._job.call("round.status")
+
+
+async def test_a_prompt_may_have_any_form_and_size(client: Client, job: str) -> None:
+    rollout = client.rollout(job, groups=4, samples=1, max_tokens=16, sampling={"logprobs": True})
+    long = "word " * 20_000
+    prompts: list[PromptLike] = [
+        {"id": "chat", "messages": [{"role": "user", "content": "Hello"}], "answer": 42, "domain": "small-talk"},
+        [1, 2, 3],
+        [{"role": "user", "content": "Hello"}],
+        long,
+    ]
+    groups = {group.id: group async for group in rollout.round(prompts, "wait")}
+    assert set(groups) == {"chat", "1", "2", "3"}
+    assert groups["chat"].prompt == prompts[0]
+    assert groups["chat"].domain == "small-talk"
+    assert groups["3"].prompt == long
+    sample = groups["1"].samples[0]
+    assert sample.logprobs is not None and len(sample.logprobs) == len(sample.token_ids)
+    assert wire_prompt([7, 8]) == {"promptTokenIds": [7, 8]}
+
+
+async def test_a_snapshot_restores_the_step_and_the_position(client: Client, job: str) -> None:
+    prompts = [f"prompt {index}" for index in range(6)]
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    async for _ in rollout.round(prompts, "wait"):
+        pass
+    await rollout.save("step-1")
+    async for _ in rollout.round(prompts, "wait"):
+        pass
+    assert await rollout.restore("step-1") == 1
+    again = [sorted(await step_of(rollout, prompts)) for _ in range(3)]
+    assert again == [["prompt 2", "prompt 3"], ["prompt 4", "prompt 5"], []]
+    with pytest.raises(errors.SnapshotNotFound):
+        await rollout.restore(uuid4().hex)
+
+
+def lose_changes(rollout: Rollout) -> None:
+    """From the next call on, Redis lacks changes that this trainer has seen."""
+    generation, _, count = str(rollout._job._stamp).rpartition(".")
+    rollout._job._stamp = f"{generation}.{int(count) + 1_000_000}"
+
+
+async def test_a_round_continues_after_redis_was_set_back(client: Client, job: str) -> None:
+    prompts = [f"prompt {index}" for index in range(4)]
+    rollout = client.rollout(job, groups=4, samples=1, max_tokens=32)
+    trained = []
+    async for group in rollout.round(prompts, "wait"):
+        trained.append(str(group.prompt))
+        lose_changes(rollout)
+    assert sorted(trained) == prompts
+    assert (await client.call("job.status", {"job": job}))["requests"]["trained"] == 4
+
+
+async def test_steps_of_a_job_that_redis_has_lost_are_counted_once(client: Client, job: str) -> None:
+    prompts = [f"prompt {index}" for index in range(6)]
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    trained = await step_of(rollout, prompts)
+    step = rollout.round(prompts, "wait")
+    trained.append(str((await anext(step)).prompt))
+    await delete_job(client, job)
+    lose_changes(rollout)
+    trained += [str(group.prompt) async for group in step]
+    assert rollout.step == 2
+    while more := await step_of(rollout, prompts):
+        trained += more
+    assert sorted(trained) == prompts
+    summary = (await client.call("job.ledger", {"job": job}))["summary"]
+    assert summary["reconciled"]["samples"] + summary["trained"]["samples"] == 6
+
+
+def test_a_progress_bar_needs_tqdm() -> None:
+    code = "import sys; sys.modules['tqdm'] = None\nfrom broomwagon._progress import Progress\nProgress(True)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "tqdm" in shown.stderr

@@ -1,0 +1,238 @@
+"""Workers with agent loops: each sample ends once, with its tokens, whatever stops its attempts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest import delete_job, leases_of, until
+
+from broomwagon import Attempt, Client, Group, Worker
+
+
+@pytest.fixture
+async def job(client: Client) -> AsyncIterator[str]:
+    job = f"job-{uuid4().hex[:8]}"
+    yield job
+    await delete_job(client, job)
+
+
+@asynccontextmanager
+async def serving(worker: Worker) -> AsyncIterator[None]:
+    task = asyncio.create_task(worker.serve())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await task
+
+
+async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **options: Any) -> list[Group]:
+    rollout = client.rollout(job, groups=groups, samples=samples, max_tokens=100, **options)
+    prompts = [f"prompt {index}" for index in range(groups)]
+    return [group async for group in rollout.round(prompts, "wait")]
+
+
+async def is_empty(client: Client) -> bool:
+    assert client._session is not None
+    return await leases_of(client) == 0 and len(client._session.attempts) == 0
+
+
+@pytest.mark.short
+async def test_a_loop_of_two_turns_runs_each_sample_once(client: Client, job: str) -> None:
+    worker = client.worker(job=job, concurrency=3)
+    running = most = 0
+    servers: dict[str, set[str]] = {}
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for turn in (1, 2):
+            async with attempt.server() as server:
+                servers.setdefault(attempt.request_id, set()).add(server.server_id)
+                attempt.add([attempt.sample_index, turn], f"turn {turn} ", logprobs=[-0.5, -0.25])
+            await attempt.save()
+        running -= 1
+        return "length"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=4, samples=2)
+    samples = [sample for group in groups for sample in group.samples]
+    assert [sample.token_ids for sample in samples] == [[0, 1, 0, 2], [1, 1, 1, 2]] * 4
+    assert {sample.text for sample in samples} == {"turn 1 turn 2 "}
+    assert {sample.finish_reason for sample in samples} == {"length"}
+    assert samples[0].logprobs == [-0.5, -0.25] * 2
+    assert most == 3
+    assert all(len(used) == 1 for used in servers.values())
+    await client.settled()
+    assert await is_empty(client)
+
+
+async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str) -> None:
+    first = client.worker(job=job, drain=0.01)
+    is_generating = asyncio.Event()
+    resumed: list[list[int]] = []
+
+    @first.run
+    async def endless(attempt: Attempt) -> str:
+        async with attempt.server():
+            attempt.add([7, 8], "ab")
+            attempt.state["turn"] = 1
+            is_generating.set()
+            await asyncio.sleep(3600)
+        return "stop"
+
+    second = client.worker(job=job)
+
+    @second.run
+    async def finish(attempt: Attempt) -> str:
+        resumed.append(list(attempt.token_ids))
+        assert attempt.state == {"turn": 1}
+        assert attempt.tokens_left == 98
+        async with attempt.server():
+            attempt.add([9], "c")
+        return "stop"
+
+    async def hand_over() -> None:
+        async with serving(first):
+            await is_generating.wait()
+        worker.append(asyncio.create_task(second.serve()))
+
+    worker: list[asyncio.Task[None]] = []
+    groups, _ = await asyncio.gather(roll_out(client, job, groups=1), hand_over())
+    second.stop()
+    await worker[0]
+    assert resumed == [[7, 8]]
+    assert groups[0].samples[0].token_ids == [7, 8, 9]
+    assert groups[0].samples[0].text == "abc"
+    assert len(groups[0].samples[0].segments) == 2
+
+
+async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    attempts: list[str] = []
+    is_generating = asyncio.Event()
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        attempts.append("began")
+        async with attempt.server():
+            attempt.add([len(attempts)], "x")
+            if len(attempts) == 1:
+                is_generating.set()
+                await asyncio.sleep(3600)
+        return "stop"
+
+    async def change() -> None:
+        await is_generating.wait()
+        sync_id = uuid4().hex
+        # It answers when no request runs.
+        await client.call("weights.begin", {"syncId": sync_id, "mode": "abort", "version": 1, "waitMs": 10_000})
+        assert await leases_of(client) == 0
+        # The engines keep their version.
+        await client.call("weights.rollback", {"syncId": sync_id})
+
+    async with serving(worker):
+        groups, _ = await asyncio.gather(roll_out(client, job, groups=1), change())
+    assert groups[0].samples[0].token_ids == [1, 2]
+
+
+async def test_an_aborted_sample_is_cancelled_and_its_group_dropped(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    is_generating = asyncio.Event()
+    causes: list[type[BaseException]] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            attempt.add([1], "x")
+            if attempt.group_id == "0":
+                is_generating.set()
+                try:
+                    await asyncio.sleep(3600)
+                except BaseException as error:
+                    causes.append(type(error))
+                    raise
+        return "stop"
+
+    async def abort() -> None:
+        await is_generating.wait()
+        reply = await client.call(
+            "request.abort", {"abortId": uuid4().hex, "job": job, "groupId": "0", "waitMs": 10_000}
+        )
+        assert [result["outcome"] for result in reply["results"]] == ["aborted"]
+
+    async with serving(worker):
+        groups, _ = await asyncio.gather(roll_out(client, job, groups=2), abort())
+    assert [group.id for group in groups] == ["1"]
+    assert causes == [asyncio.CancelledError]
+    await client.settled()
+    assert await is_empty(client)
+
+
+async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            attempt.add([1], "x")
+            if attempt.group_id == "0":
+                await asyncio.sleep(3600)
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=2, timeout=0.3)
+    assert [group.id for group in groups] == ["1"]
+    summary = (await client.call("job.ledger", {"job": job}))["summary"]
+    assert summary["waste"]["byReason"].get("timeout", 0) + summary["waste"]["byReason"].get("aborted", 0) == 1
+
+
+async def test_a_loop_that_raises_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        if attempt.group_id == "0":
+            tries.append(attempt.request_id)
+            raise ValueError("of the agent loop")
+        async with attempt.server():
+            attempt.add([1], "x")
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=2)
+    assert [group.id for group in groups] == ["1"]
+    assert len(tries) > 1
+
+
+async def test_a_fenced_worker_returns_nothing_and_claims_again(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    began: list[int] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        began.append(1)
+        async with attempt.server():
+            attempt.add([len(began)], "x")
+            if len(began) == 1:
+                await client.call("worker.register", {"workerId": client.worker_id, "registrationId": uuid4().hex})
+                await asyncio.sleep(3600)
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=1)
+    assert groups[0].samples[0].token_ids == [2]
+    await client.settled()
+
+    async def empty() -> bool:
+        return await is_empty(client)
+
+    await until(empty)
