@@ -122,6 +122,43 @@ it.each([
   },
 );
 
+/** The words of all tokens in an answer, each once. */
+const inputsOf = (text: unknown): unknown[] =>
+  [...JSON.stringify(text).matchAll(/ t\d+/g)]
+    .map(([word]) => word)
+    .filter((word, index, all) => all.indexOf(word) === index);
+
+it.each([
+  [
+    '/v1/messages',
+    {
+      messages: chat.messages,
+      max_tokens: 100,
+      seed: 7,
+      tools: [{ name: 'search', input_schema: { type: 'object' } }],
+    },
+    false,
+  ],
+  [
+    '/v1/responses',
+    {
+      input: 'How many clips?',
+      seed: 7,
+      tools: [{ type: 'function', name: 'search', parameters: { type: 'object' } }],
+    },
+    true,
+  ],
+])('calls of tools that are cut are continued, also by %s', async (path, body, stream) => {
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+  const answered = gateway.post(path, { model: 'simulated', ...body, stream });
+  await cut(answered);
+  const { status, body: answer } = await answered;
+  const whole = await gateway.post(path, { model: 'simulated', ...body, stream });
+  expect([status, inputsOf(answer).length]).toEqual([200, TOKENS]);
+  expect(inputsOf(answer)).toEqual(inputsOf(whole.body));
+  expect(await madeBySecond()).toBe(TOKENS - 7);
+});
+
 it.each([
   ['an engine that cannot parse', {}, { scaleOut: false }],
   ['a stop text', { stop: ['none'] }, {}],
