@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import {
   AUDIT_STREAM,
@@ -117,6 +119,21 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
   });
 });
 
+it.each([
+  ['worker', ['apps/worker/src', 'libs/generation/src']],
+  ['gateway', ['apps/gateway/src']],
+  ['trainer', ['apps/trainer/src', 'docs/protocol/examples']],
+])('the user %s may call each operation that its code names', (role, folders) => {
+  const files = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  );
+  const ofProduct = files.filter((file) => /(?<!spec|fixture|one-round|typed-client)\.(ts|mjs)$/.test(file));
+  const texts = ofProduct.map((file) => readFileSync(file, 'utf8')).join('\n');
+  const called = NAMES.filter((name) => texts.includes(`'${name}'`));
+  expect(called.length).toBeGreaterThan(10);
+  expect(called.filter((name) => !NATS_ROLES[role]!.calls.includes(name))).toEqual([]);
+});
+
 describe('a program whose user lacks a permission', () => {
   it('gets FORBIDDEN at once for a request, with the subject and the user', async () => {
     const connection = await connectNats(servers.natsConfig('worker'));
@@ -140,7 +157,7 @@ describe('a program whose user lacks a permission', () => {
 });
 
 const READS = [['HGETALL', 'rollout:{p}:meta']];
-const WRITES = [['HSET', 'rollout:{p}:meta', 'a', 'b']];
+const WRITES = [['HSET', 'rollout:{p}:settings', 'a', 'b']];
 const LOADS = [['FUNCTION', 'LOAD', 'text']];
 const DELETES = [['FUNCTION', 'DELETE', 'name']];
 const READS_KEYS = [['HGETALL', 'rollout:credentials']];

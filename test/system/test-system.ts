@@ -43,6 +43,8 @@ export interface SystemOptions {
   coordinators?: number;
   workers?: number;
   engines?: number;
+  /** Default: the engines are registered in the pool. */
+  registersEngines?: boolean;
   /** Decides the lengths of the simulated responses. */
   prompts?: readonly TestPrompt[];
   /** Simulated seconds per second; default 100, some 6,000 tokens a second of each request. */
@@ -125,7 +127,7 @@ export class TestSystem {
         ...names('trainer-coordinator', coordinators).map((name) => system.startApp('trainer-coordinator', name)),
         engines > 0 ? system.startEngines(engines) : undefined,
       ]);
-      await system.registerEngines();
+      if (options.registersEngines ?? true) await system.registerEngines();
       await Promise.all(names('worker', workers).map((name) => system.startApp('worker', name)));
       return system;
     } catch (error) {
@@ -337,18 +339,23 @@ export class TestSystem {
     this.engineUrls = servers.map(({ url }) => url);
   }
 
-  private async registerEngines(): Promise<void> {
+  async registerEngines(pool = this.pool): Promise<void> {
     await Promise.all(
       this.engineUrls.map((endpoint, index) =>
-        this.call('server.register', {
-          serverId: `engine-${index}`,
-          endpoint,
-          dialect: 'vllm',
-          model: 'simulated',
-          instanceId: 'first',
-          maxInflight: 256,
-          weightVersion: 0,
-        }),
+        this.client.callWithRetry(
+          pool,
+          'server.register',
+          {
+            serverId: `engine-${index}`,
+            endpoint,
+            dialect: 'vllm',
+            model: 'simulated',
+            instanceId: 'first',
+            maxInflight: 256,
+            weightVersion: 0,
+          },
+          { deadlineMs: CALL_DEADLINE_MS },
+        ),
       ),
     );
   }

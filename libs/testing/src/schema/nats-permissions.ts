@@ -104,7 +104,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     ],
     subscribe: [LOG_LEVEL_PATTERN],
   },
-  /** A trainer also reads the load of the pool, reports the weights of its engines, and uses the prompt memory. */
+  /** A trainer also reads the load of the pool, registers its engines, reports their weights, and uses the prompt memory. */
   trainer: {
     calls: [
       ...OF_TRAINERS.filter((name) => TRAINER_OPERATIONS.get(name) === 'trainer'),
@@ -112,6 +112,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'prompt.lengths',
       'prompt.remember',
       'server.list',
+      'server.register',
       'server.update',
     ],
   },
