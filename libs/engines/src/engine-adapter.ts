@@ -97,6 +97,8 @@ export interface GenerateOptions {
   signal?: AbortSignal;
   /** Called in order with every increment; what it has seen is all that survives a thrown error. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
+  /** True: each chunk is read when it arrives. Default: chunks after the first token wait up to 100 ms for others. */
+  readsAtOnce?: () => boolean;
   /** False: the result has the number of tokens and not the tokens, which `onTokens` has given. Default true. */
   keepsTokens?: boolean;
   /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */

@@ -160,6 +160,7 @@ export class GenerationRunner {
           if (tokens.take(increment)) call.stop('cut');
           generation.changed();
         },
+        readsAtOnce: () => generation.isWatched,
         stopDeadlineMs: this.config.transitionDeadlineMs,
       }),
     );

@@ -82,6 +82,9 @@ export class Generation {
   firstTokenAt: number | undefined;
   /** Set before the first call of an engine if its session is recorded. */
   recording: Recording | undefined;
+  /** Settles at the end. */
+  readonly ended: Promise<GenerationEnd>;
+  private resolveEnd!: (end: GenerationEnd) => void;
   private readonly stopping = new AbortController();
   private stopCause: StopCause | undefined;
   private readonly listeners = new Set<() => void>();
@@ -104,6 +107,7 @@ export class Generation {
     const names = input.hasNames ? new TokenNames() : undefined;
     this.tokens = new TokenLog(sampling.stop ?? [], keepsStop, message, names);
     this.promptTokenIds = prompt.promptTokenIds;
+    this.ended = new Promise((resolve) => (this.resolveEnd = resolve));
   }
 
   /** Log probabilities are needed: by the client or the trajectory. */
@@ -142,6 +146,7 @@ export class Generation {
 
   finish(end: GenerationEnd): void {
     this.end ??= end;
+    this.resolveEnd(this.end);
     this.changed();
   }
 
@@ -156,18 +161,9 @@ export class Generation {
     return () => this.listeners.delete(listener);
   }
 
-  /** Settles at the end. */
-  async ended(): Promise<GenerationEnd> {
-    if (this.end === undefined) {
-      await new Promise<void>((resolve) => {
-        const off = this.onChange(() => {
-          if (this.end === undefined) return;
-          off();
-          resolve();
-        });
-      });
-    }
-    return this.end!;
+  /** A response is written while the tokens arrive. */
+  get isWatched(): boolean {
+    return this.listeners.size > 0;
   }
 
   /** Weights of tokens [from, to), added to the spans before. */

@@ -17,7 +17,8 @@ export class TokenLog {
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
   /** Tokens whose text has not come yet: the begin of a character. */
-  private held: TokenIncrement[] = [];
+  private readonly held: TokenIncrement[] = [];
+  private heldTokens = 0;
   /** Length of the text where the last call ended. */
   private cutAt = 0;
 
@@ -38,25 +39,32 @@ export class TokenLog {
   take(increment: TokenIncrement): boolean {
     if (this.matched !== undefined) return true;
     this.held.push(increment);
-    const heldTokens = this.held.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+    this.heldTokens += increment.tokenCount;
     const isVisible = increment.text !== '' || increment.choice?.delta?.tool_calls !== undefined;
-    if (!isVisible && heldTokens < MAX_CHARACTER_TOKENS) return false;
+    if (!isVisible && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
     this.release();
     return this.findStop();
   }
 
   /** The call was complete: nothing is held any more. */
   release(): void {
-    for (const increment of this.held) {
-      const { tokenIds, logprobs, text, tokenCount } = increment;
-      this.message?.take(increment);
-      this.names?.take(increment);
-      for (const id of tokenIds ?? []) this.ids.push(id);
-      for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
-      this.texts.append(text);
-      this.count += tokenCount;
-    }
-    this.held = [];
+    for (const increment of this.held) this.append(increment);
+    this.drop();
+  }
+
+  private append(increment: TokenIncrement): void {
+    const { tokenIds, logprobs, text, tokenCount } = increment;
+    this.message?.take(increment);
+    this.names?.take(increment);
+    for (const id of tokenIds ?? []) this.ids.push(id);
+    for (const logprob of logprobs ?? []) this.logprobs.push(logprob);
+    this.texts.append(text);
+    this.count += tokenCount;
+  }
+
+  private drop(): void {
+    this.held.length = 0;
+    this.heldTokens = 0;
   }
 
   /** The tokens of an earlier call, before the first one here. */
@@ -68,7 +76,7 @@ export class TokenLog {
 
   /** The call ended early. What is held is generated again: a continued text never begins within a character. */
   cut(): void {
-    this.held = [];
+    this.drop();
     this.cutAt = this.textLength;
   }
 

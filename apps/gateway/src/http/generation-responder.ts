@@ -79,7 +79,7 @@ function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefin
 
 /** @throws BroomwagonError the error that ended it */
 async function succeeded(generation: Generation, response: ServerResponse): Promise<void> {
-  const end = await generation.ended();
+  const end = await generation.ended;
   if (end.reason !== 'error') return;
   setHeaders(generation, response);
   setRecorded([generation], response);

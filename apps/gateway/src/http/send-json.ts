@@ -5,12 +5,12 @@ import { isBegun } from './silence-keeper';
 /** Answers with JSON, if the connection is still there. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
   if (response.destroyed || (response.headersSent && !isBegun(response))) return;
-  const bytes = Buffer.from(JSON.stringify(body));
-  if (isBegun(response)) {
-    response.end(bytes);
-    return;
+  const text = JSON.stringify(body);
+  if (!isBegun(response)) {
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
   }
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': bytes.length }).end(bytes);
+  // As a text: Node sends it together with the headers by one write.
+  response.end(text);
 }
 
 /** The codes of OpenAI for errors that its clients handle separately; all other errors have the HTTP status. */

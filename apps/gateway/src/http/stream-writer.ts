@@ -3,6 +3,7 @@ import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from './format';
 import { addRecorded, announceRecorded, setHeaders } from './generation-headers';
 import { errorBody } from './send-json';
+import { writeChunk } from './write-chunk';
 
 const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
@@ -84,7 +85,7 @@ export class StreamWriter {
     choice.position = { tokens: tokens.count, characters: tokens.textLength, ...(message && { message }) };
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
-      response.write(this.written(contents));
+      writeChunk(response, this.written(contents));
       return;
     }
     addRecorded(this.generations, response);
@@ -95,12 +96,15 @@ export class StreamWriter {
   }
 
   private written(contents: object, isLast = false): string {
-    const { hasNamedEvents } = this.format;
+    if (!this.format.hasNamedEvents) {
+      const events = Array.isArray(contents) ? contents.map(eventOf).join('') : eventOf(contents);
+      return isLast ? `${events}data: [DONE]\n\n` : events;
+    }
     const events = (Array.isArray(contents) ? contents : [contents]) as { type?: string }[];
-    const lines = events.map((one) => {
-      const name = hasNamedEvents ? `event: ${one.type}\n` : '';
-      return `${name}data: ${JSON.stringify(one)}\n\n`;
-    });
-    return lines.join('') + (isLast && !hasNamedEvents ? 'data: [DONE]\n\n' : '');
+    return events.map((one) => `event: ${one.type}\n${eventOf(one)}`).join('');
   }
+}
+
+function eventOf(contents: object): string {
+  return `data: ${JSON.stringify(contents)}\n\n`;
 }

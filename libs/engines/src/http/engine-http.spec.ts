@@ -30,8 +30,14 @@ describe('EngineHttp', () => {
     [503, 'ENGINE_ERROR'],
     [200, 'ENGINE_PROTOCOL'],
   ])('a stream answered by %i is %s', async (status, code) => {
-    const opened = new EngineHttp(url).openStream(`/${status}`, {}, {}, new AbortController().signal);
-    await expect(opened).rejects.toMatchObject({ code });
+    const http = new EngineHttp(url);
+    const received = http.receive(
+      http.stream(() => undefined),
+      `/${status}`,
+      {},
+      {},
+    );
+    await expect(received).rejects.toMatchObject({ code });
   });
 
   it('sends the key', async () => {

@@ -1,10 +1,11 @@
 import { BroomwagonError, cutText, isBroomwagonError } from '@broomwagon/contracts';
 import { context, propagation } from '@opentelemetry/api';
-import { Agent, request, type Dispatcher } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
+import { EngineStream } from './engine-stream';
 import { jsonOf } from './list-json';
 import { connectorOf, isStale } from './stale-connections';
 
@@ -16,8 +17,6 @@ const MAX_ANSWER_BYTES = 16 * 1_048_576;
 export const DEFAULT_CONNECT_TIMEOUT_MS = 5_000;
 export const DEFAULT_CALL_TIMEOUT_MS = 5_000;
 
-/** What is read of an answer that is no stream where one was wanted, bytes. */
-const MAX_REFUSAL_BYTES = 65_536;
 const DEFAULT_MAX_STREAMS = 4_096;
 /** Connections to one engine for everything that is no stream. */
 const CALL_CONNECTIONS = 64;
@@ -51,13 +50,13 @@ function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: nu
 }
 
 type Method = 'GET' | 'POST' | 'OPTIONS';
-export type EngineResponse = Dispatcher.ResponseData;
 
 /** HTTP to one engine: JSON calls with a deadline, streams without one, and errors mapped to ours. */
 export class EngineHttp {
   readonly baseUrl: string;
   /** Why it may not be called. */
   private readonly refusal: string | undefined;
+  private address?: { origin: string; prefix: string };
   private readonly callTimeoutMs: number;
   private readonly streams: () => Agent;
   /** Apart from the streams, so that an abort never waits for one of those to end. */
@@ -112,17 +111,17 @@ export class EngineHttp {
     }
   }
 
-  /** Opens a stream of server-sent events. Throws the error of ours that any other answer means. */
-  async openStream(
-    path: string,
-    body: unknown,
-    headers: Record<string, string>,
-    signal: AbortSignal,
-  ): Promise<EngineResponse> {
-    const response = await this.send(this.streams(), 'POST', path, body, headers, signal);
-    const contentType = String(response.headers['content-type'] ?? '').toLowerCase();
-    if (response.statusCode === 200 && contentType.startsWith('text/event-stream')) return response;
-    throw await this.refusalOf(path, response, contentType);
+  /** A stream of server-sent events, for {@link receive}. */
+  stream(take: (chunk: Buffer) => void): EngineStream {
+    return new EngineStream(take, this.callTimeoutMs);
+  }
+
+  /** Receives a stream to its end. Throws the error of ours that any other answer means. */
+  async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
+    const options = this.optionsOf('POST', path, body, headers);
+    const isAnswered = (): boolean => stream.status !== 0 || stream.isAborted;
+    await this.repeatedIfStale(isAnswered, this.streams(), (dispatcher) => stream.run(dispatcher, options));
+    if (!stream.isOpen) throw refusalOf(this.baseUrl + path, stream);
   }
 
   /** Maps what undici throws; our own errors pass. */
@@ -138,71 +137,73 @@ export class EngineHttp {
     );
   }
 
-  /**
-   * Redirects are not followed: they would take the key to any address. Repeated once, on a new connection, if the
-   * engine had closed the idle one that was used: it has not seen the request.
-   */
-  private async send(
+  private send(
     dispatcher: Agent,
     method: Method,
     path: string,
     body: unknown,
     headers: Record<string, string>,
     signal: AbortSignal,
-  ): Promise<EngineResponse> {
-    if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
-    // Empty while nothing is traced.
-    const traceHeaders: Record<string, string> = {};
-    propagation.inject(context.active(), traceHeaders);
-    const options = {
-      method,
-      headers: {
-        ...traceHeaders,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...(this.options.apiKey === undefined ? {} : { authorization: `Bearer ${this.options.apiKey}` }),
-        ...headers,
-      },
-      body: body === undefined || body instanceof Buffer ? body : jsonOf(body as object),
-      signal,
-    };
-    const sentAt = performance.now();
-    try {
-      return await request(this.baseUrl + path, { ...options, dispatcher });
-    } catch (error) {
-      if (signal.aborted || !isStale(error, performance.now() - sentAt)) throw error;
-      // One that does not answer now has died of the request, or just before it.
-      return request(this.baseUrl + path, { ...options, dispatcher: this.repeats() }).catch((again: unknown) => {
-        throw signal.aborted ? again : error;
-      });
-    }
-  }
-
-  private async refusalOf(path: string, response: EngineResponse, contentType: string): Promise<BroomwagonError> {
-    const status = response.statusCode;
-    const said = quote(await this.readRefusal(response.body));
-    const details = { status, said };
-    if (status >= 400) {
-      const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
-      return new BroomwagonError(code, `${this.baseUrl}${path} answered ${status}: ${said}`, { details });
-    }
-    return new BroomwagonError(
-      'ENGINE_PROTOCOL',
-      `${this.baseUrl}${path} answered ${status} with ${contentType || 'no content type'}, not a stream: ${said}`,
-      { details },
+  ): Promise<Dispatcher.ResponseData> {
+    const options = { ...this.optionsOf(method, path, body, headers), signal };
+    return this.repeatedIfStale(
+      () => signal.aborted,
+      dispatcher,
+      (one) => one.request(options),
     );
   }
 
-  /** The error body is quoted if it arrives soon. */
-  private async readRefusal(body: EngineResponse['body']): Promise<string> {
-    const deadline = setTimeout(() => body.destroy(), this.callTimeoutMs);
+  /** Redirects are not followed: they would take the key to any address. */
+  private optionsOf(method: Method, path: string, body: unknown, headers: Record<string, string>) {
+    if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
+    const { origin, prefix } = (this.address ??= addressOf(this.baseUrl));
+    const all: Record<string, string> = {};
+    // Nothing while nothing is traced.
+    propagation.inject(context.active(), all);
+    if (body !== undefined) all['content-type'] = 'application/json';
+    if (this.options.apiKey !== undefined) all.authorization = `Bearer ${this.options.apiKey}`;
+    const json = body === undefined || body instanceof Buffer ? body : jsonOf(body as object);
+    return { origin, path: prefix + path, method, headers: Object.assign(all, headers), body: json };
+  }
+
+  /**
+   * Repeated once, on a new connection, if the engine had closed the idle one that was used: it has not seen the
+   * request.
+   */
+  private async repeatedIfStale<T>(
+    isAnswered: () => boolean,
+    dispatcher: Agent,
+    send: (dispatcher: Agent) => Promise<T>,
+  ): Promise<T> {
+    const sentAt = performance.now();
     try {
-      return await readText(body, MAX_REFUSAL_BYTES);
-    } catch {
-      return '';
-    } finally {
-      clearTimeout(deadline);
+      return await send(dispatcher);
+    } catch (error) {
+      if (isAnswered() || !isStale(error, performance.now() - sentAt)) throw error;
+      // One that does not answer now has died of the request, or just before it.
+      return send(this.repeats()).catch((again: unknown) => {
+        throw isAnswered() ? again : error;
+      });
     }
   }
+}
+
+function addressOf(url: string): { origin: string; prefix: string } {
+  const { origin, pathname } = new URL(url);
+  return { origin, prefix: pathname.replace(/\/$/, '') };
+}
+
+/** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
+function refusalOf(url: string, { status, contentType, refusalText }: EngineStream): BroomwagonError {
+  const said = quote(refusalText);
+  const details = { status, said };
+  if (status >= 400) {
+    const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
+    return new BroomwagonError(code, `${url} answered ${status}: ${said}`, { details });
+  }
+  const type = contentType || 'no content type';
+  const message = `${url} answered ${status} with ${type}, not a stream: ${said}`;
+  return new BroomwagonError('ENGINE_PROTOCOL', message, { details });
 }
 
 /** True for a status that refuses the request itself, for good. */
@@ -263,7 +264,7 @@ export function parseObject(text: string): Record<string, unknown> | undefined {
 }
 
 /** The body as text, at most `limit` bytes of it; the rest is not waited for. */
-async function readText(body: EngineResponse['body'], limit: number): Promise<string> {
+async function readText(body: Dispatcher.ResponseData['body'], limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of body) {

@@ -28,8 +28,14 @@ async function start(callsOfConnection: number, end: (socket: Socket) => void): 
   return new EngineHttp(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, { maxStreams: 1 });
 }
 const stream = async (http: EngineHttp) => {
-  const { body } = await http.openStream('/v1/completions', {}, {}, new AbortController().signal);
-  return body.text();
+  let text = '';
+  await http.receive(
+    http.stream((chunk) => (text += chunk.toString())),
+    '/v1/completions',
+    {},
+    {},
+  );
+  return text;
 };
 
 it.each([

@@ -17,6 +17,11 @@ export class AttemptTokens {
     private readonly keepsTokens = true,
   ) {}
 
+  /** No tokens have come. */
+  get isEmpty(): boolean {
+    return this.tokenCount === 0;
+  }
+
   /** @returns true if the step has tokens */
   take(step: StreamStep): boolean {
     this.finishReason = step.finishReason ?? this.finishReason;

@@ -14,15 +14,22 @@ export interface StreamStep {
   engineFields?: { whole?: Record<string, unknown>; pieces?: Record<string, unknown> };
 }
 
-/** The fields of `from` that are not `known` and not empty; undefined when there is none. */
+/**
+ * The fields of `from` that are not `known` and not empty; undefined when there is none.
+ * @param given what was returned before: fields with the same value are left out
+ */
 export function unknownFields(
   from: object | undefined,
   known: ReadonlySet<string>,
+  given?: Record<string, unknown>,
 ): Record<string, unknown> | undefined {
   let found: Record<string, unknown> | undefined;
   for (const name in from) {
+    if (known.has(name)) continue;
     const value = from[name as keyof typeof from] as unknown;
-    if (value !== null && value !== undefined && !known.has(name)) (found ??= {})[name] = value;
+    if (value === null || value === undefined || given?.[name] === value) continue;
+    (found ??= {})[name] = value;
+    if (given) given[name] = value;
   }
   return found;
 }

@@ -23,19 +23,24 @@ export class EventStreamParser {
   /** Takes the next bytes; returns the data of the events they completed. */
   push(chunk: Uint8Array): string[] {
     const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const end = Math.max(bytes.lastIndexOf(LINE_FEED), bytes.lastIndexOf(CARRIAGE_RETURN)) + 1;
     const events: string[] = [];
-    let start = 0;
-    for (let index = nextBreak(bytes, 0); index !== -1; index = nextBreak(bytes, index + 1)) {
-      const isSecondHalf = this.afterCarriageReturn && index === start && bytes[index] === LINE_FEED;
-      this.afterCarriageReturn = bytes[index] === CARRIAGE_RETURN;
-      if (!isSecondHalf) this.endLine(bytes.subarray(start, index), events);
-      start = index + 1;
-    }
-    if (start < bytes.length) {
-      this.afterCarriageReturn = false;
-      this.keep(bytes.subarray(start));
-    }
+    if (end > 0) this.readLines(this.wholeLines(bytes.subarray(0, end)), events);
+    if (end < bytes.length) this.keep(bytes.subarray(end));
     return events;
+  }
+
+  /** The text of what is kept and these bytes, which end with a line. */
+  private wholeLines(bytes: Buffer): string {
+    const kept = this.pendingBytes > 0;
+    let text = (kept ? Buffer.concat([...this.pending, bytes]) : bytes).toString('utf8');
+    if (this.afterCarriageReturn && !kept && text.startsWith('\n')) text = text.slice(1);
+    this.afterCarriageReturn = text.endsWith('\r');
+    if (this.firstLine && text.startsWith('\uFEFF')) text = text.slice(1);
+    this.firstLine &&= text === '';
+    this.pending = [];
+    this.pendingBytes = 0;
+    return text;
   }
 
   private keep(rest: Buffer): void {
@@ -44,22 +49,20 @@ export class EventStreamParser {
     this.pending.push(Buffer.from(rest));
   }
 
-  private endLine(rest: Buffer, events: string[]): void {
-    this.checkLength(this.pendingBytes + rest.length);
-    const whole = this.pending.length === 0 ? rest : Buffer.concat([...this.pending, rest]);
-    this.pending = [];
-    this.pendingBytes = 0;
-    let line = whole.toString('utf8');
-    if (this.firstLine) {
-      this.firstLine = false;
-      if (line.startsWith('\uFEFF')) line = line.slice(1);
-    }
-    if (line === '') {
-      if (this.data.length > 0) events.push(this.data.join('\n'));
-      this.data = [];
-      this.dataBytes = 0;
-    } else if (line === 'data' || line.startsWith('data:')) {
-      this.dataBytes += whole.length;
+  private readLines(text: string, events: string[]): void {
+    const lines = text.includes('\r') ? text.split(/\r\n|\r|\n/) : text.split('\n');
+    lines.pop();
+    for (const line of lines) {
+      if (line === '') {
+        if (this.data.length > 0) events.push(this.data.length === 1 ? this.data[0]! : this.data.join('\n'));
+        this.data = [];
+        this.dataBytes = 0;
+        continue;
+      }
+      const bytes = Buffer.byteLength(line);
+      this.checkLength(bytes);
+      if (line !== 'data' && !line.startsWith('data:')) continue;
+      this.dataBytes += bytes;
       this.checkLength(this.dataBytes);
       this.data.push(line.slice(line[5] === ' ' ? 6 : 5));
     }
@@ -70,11 +73,4 @@ export class EventStreamParser {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent an event of more than ${this.maxBytes} bytes`);
     }
   }
-}
-
-function nextBreak(bytes: Buffer, from: number): number {
-  const feed = bytes.indexOf(LINE_FEED, from);
-  // A CR can only come first within the part before the LF: search no further.
-  const carriage = bytes.subarray(from, feed === -1 ? bytes.length : feed).indexOf(CARRIAGE_RETURN);
-  return carriage === -1 ? feed : from + carriage;
 }

@@ -24,22 +24,23 @@ interface OpenAiUsage {
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
+  /** Unknown fields of earlier chunks. */
+  private readonly given = { fields: {}, choiceFields: {} };
 
   read(event: Record<string, unknown>): StreamStep {
     const choice = (event.choices as EngineChoice[] | undefined)?.[0];
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
-    const step: StreamStep = {
-      increment: { ...this.increment(choice, usage), ...(promptTokenIds && { promptTokenIds }) },
-    };
+    const step: StreamStep = { increment: this.increment(choice, usage, promptTokenIds) };
     if (choice?.finish_reason) {
       step.finishReason = finishReasonOf(choice.finish_reason);
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
       step.stopReason = choice.stop_reason ?? (plain ? undefined : choice.finish_reason);
     }
-    const whole = { ...unknownFields(event, EVENT_FIELDS), ...unknownFields(choice, CHOICE_FIELDS) };
+    const fields = unknownFields(event, EVENT_FIELDS, this.given.fields);
+    const choiceFields = unknownFields(choice, CHOICE_FIELDS, this.given.choiceFields);
     const pieces = unknownFields(choice?.delta ?? undefined, DELTA_FIELDS);
-    if (pieces || Object.keys(whole).length > 0) step.engineFields = { whole, pieces };
+    if (fields || choiceFields || pieces) step.engineFields = { whole: { ...fields, ...choiceFields }, pieces };
     if (usage) {
       const cachedTokens = usage.prompt_tokens_details?.cached_tokens;
       step.usage = {
@@ -51,7 +52,11 @@ export class OpenAiChunkReader implements ChunkReader {
     return step;
   }
 
-  private increment(choice: EngineChoice | undefined, usage: OpenAiUsage | undefined): TokenIncrement {
+  private increment(
+    choice: EngineChoice | undefined,
+    usage: OpenAiUsage | undefined,
+    promptTokenIds: number[] | undefined,
+  ): TokenIncrement {
     const delta = choice?.delta as Delta | undefined;
     const text = choice?.text ?? `${delta?.reasoning_content ?? delta?.reasoning ?? ''}${delta?.content ?? ''}`;
     const tokenIds = choice?.token_ids ?? undefined;
@@ -60,12 +65,6 @@ export class OpenAiChunkReader implements ChunkReader {
     if (tokenIds) tokenCount = tokenIds.length;
     else if (usage?.completion_tokens !== undefined) tokenCount = Math.max(0, usage.completion_tokens - this.counted);
     this.counted += tokenCount;
-    return {
-      text,
-      tokenCount,
-      ...(tokenIds && { tokenIds }),
-      ...(logprobs && { logprobs }),
-      ...(choice && { choice }),
-    };
+    return { text, tokenCount, tokenIds, logprobs, promptTokenIds, choice };
   }
 }

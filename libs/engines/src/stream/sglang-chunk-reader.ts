@@ -29,6 +29,8 @@ export class SglangChunkReader implements ChunkReader {
   private made = 0;
   private text = '';
   private logprobs = 0;
+  /** Unknown fields of earlier chunks. */
+  private readonly given = { fields: {}, metaFields: {} };
 
   /** @param incremental as the server info of the engine reports it; used where a chunk does not show it. */
   constructor(private readonly incremental = false) {}
@@ -50,12 +52,12 @@ export class SglangChunkReader implements ChunkReader {
     this.made = Math.max(this.made, total);
     if (cumulative) this.text = said;
     this.logprobs += logprobs?.length ?? 0;
-    const whole = { ...unknownFields(event, CHUNK_FIELDS), ...unknownFields(meta, META_FIELDS) };
-    return {
-      ...(Object.keys(whole).length > 0 && { engineFields: { whole } }),
-      increment: { text, tokenCount, ...(tokenIds && { tokenIds }), ...(logprobs && { logprobs }) },
-      ...this.ending(meta),
-    };
+    const step = this.ending(meta);
+    step.increment = { text, tokenCount, tokenIds, logprobs };
+    const fields = unknownFields(event, CHUNK_FIELDS, this.given.fields);
+    const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
+    if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields } };
+    return step;
   }
 
   private isCumulative(outputIds: number[] | undefined, total: number): boolean {

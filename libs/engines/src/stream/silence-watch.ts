@@ -1,11 +1,12 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** Parts of a deadline. At the end of each part the watch asks whether the engine is paused: then it does not count. */
+/** Parts of a deadline. At the end of each the watch asks whether events came, and whether the engine is paused. */
 const PARTS = 4;
 
 /**
- * Bounds the silence of a stream: one deadline until the first token, another between any two later events. Keep-alive
- * comments are silence: the server behind a hung engine continues to send them.
+ * Bounds the silence of a stream: one deadline until the first token, another between any two later events. Time in
+ * which the engine is paused does not count. Keep-alive comments are silence: the server behind a hung engine continues
+ * to send them. A silence is found up to a part after its deadline, since a timer for each event would cost more.
  */
 export class SilenceWatch {
   /** Set once a deadline has passed. */
@@ -13,7 +14,6 @@ export class SilenceWatch {
   private timer: NodeJS.Timeout;
   private speaking = false;
   private events = 0;
-  private partsLeft = PARTS;
 
   constructor(
     firstTokenTimeoutMs: number,
@@ -28,11 +28,7 @@ export class SilenceWatch {
   heard(hasTokens: boolean): void {
     if (!this.speaking && !hasTokens) return;
     this.events += 1;
-    if (this.speaking) {
-      this.partsLeft = PARTS;
-      this.timer.refresh();
-      return;
-    }
+    if (this.speaking) return;
     this.speaking = true;
     clearInterval(this.timer);
     this.timer = this.watch(this.stallTimeoutMs, 'The engine stopped sending');
@@ -44,12 +40,17 @@ export class SilenceWatch {
   }
 
   private watch(timeoutMs: number, what: string): NodeJS.Timeout {
-    this.partsLeft = PARTS;
+    let { events } = this;
+    let partsLeft = PARTS;
     const onPart = async (): Promise<void> => {
-      const { events } = this;
+      if (events !== this.events) {
+        events = this.events;
+        partsLeft = PARTS;
+        return;
+      }
       // No answer counts as no pause: the deadline holds.
       const isPaused = await this.isPaused().catch(() => false);
-      if (isPaused || events !== this.events || --this.partsLeft > 0) return;
+      if (isPaused || events !== this.events || --partsLeft > 0) return;
       this.stop();
       this.error = new BroomwagonError('ENGINE_STALLED', `${what} for ${timeoutMs} ms`);
       this.onSilence(this.error);

@@ -1,7 +1,9 @@
-import { Readable } from 'node:stream';
+import type { BroomwagonError } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
-import type { EngineHttp, EngineResponse } from '../http/engine-http';
+import type { Dispatcher } from 'undici';
+import type { TokenIncrement } from '../engine-adapter';
+import { EngineStream } from '../http/engine-stream';
 import type { ChunkReader } from './chunk-reader';
 import { OpenAiChunkReader } from './openai-chunk-reader';
 import { SglangChunkReader } from './sglang-chunk-reader';
@@ -11,22 +13,24 @@ const RUNS = 100 * inject('runsFactor');
 const TEXTS = ['é', '漢字', '🙂', ' \\"quoted\\" ', '\\n', 'plain'];
 
 /** Reads a stream that comes in these pieces; the connection breaks at the end if `broken`. */
-function read(pieces: Uint8Array[], reader: ChunkReader, broken = false) {
-  const body = Readable.from(
-    (function* () {
-      yield* pieces;
-      if (broken) throw Object.assign(new Error('reset'), { code: 'ECONNRESET' });
-    })(),
-    { objectMode: true },
-  );
+function read(pieces: Uint8Array[], reader: ChunkReader, { broken = false, readsAtOnce = false } = {}) {
   const http = {
     baseUrl: 'http://engine',
-    openStream: () => Promise.resolve({ body } as unknown as EngineResponse),
-    transportError: (error: unknown) => error,
-  } as unknown as EngineHttp;
+    stream: (take: (chunk: Buffer) => void) => new EngineStream(take, 1_000),
+    receive: async (stream: EngineStream) => {
+      const ended = stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' });
+      stream.onHeaders(200, [Buffer.from('content-type'), Buffer.from('text/event-stream')]);
+      for (const piece of pieces) stream.onData(Buffer.from(piece));
+      if (broken) stream.onError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
+      else stream.onComplete();
+      await ended;
+    },
+    transportError: (error: unknown) => error as BroomwagonError,
+  };
   let seen = '';
   const call = { path: '/', body: {}, headers: {}, reader, abortById: () => Promise.resolve(true) };
-  return streamGeneration(http, call, {}, { onTokens: ({ text }) => (seen += text) }).then(
+  const options = { onTokens: ({ text }: TokenIncrement) => (seen += text), readsAtOnce: () => readsAtOnce };
+  return streamGeneration(http, call, {}, options).then(
     (result) => ({ result, seen }),
     (error: unknown) => ({ error: (error as { code?: string }).code, seen }),
   );
@@ -66,7 +70,7 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
     cuts: fc.array(fc.nat(), { maxLength: 40 }),
   });
 
-  it('gives the same result however the stream is split', async () => {
+  it('gives the same result however the stream is split, read at once or together', async () => {
     await fc.assert(
       fc.asyncProperty(stream, async ({ texts, ending, cuts }) => {
         const events = texts.map(
@@ -77,6 +81,7 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
         const expected = texts.map((text) => JSON.parse(`"${text}"`) as string).join('');
         expect(whole).toMatchObject({ seen: expected, result: { text: expected, finishReason: 'stop' } });
         expect(await read(cutUp(bytes, cuts), reader())).toEqual(whole);
+        expect(await read(cutUp(bytes, cuts), reader(), { readsAtOnce: true })).toEqual(whole);
       }),
       { numRuns: RUNS },
     );
@@ -91,7 +96,9 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
           0,
           at % Buffer.byteLength(events.slice(0, -1).join('') + ' '),
         );
-        const ended = (await read(cutUp(bytes, cuts), reader(), broken)) as Partial<Record<'error' | 'seen', string>>;
+        const ended = (await read(cutUp(bytes, cuts), reader(), { broken })) as Partial<
+          Record<'error' | 'seen', string>
+        >;
         const seen = ended.seen!;
         if (broken) expect(ended.error).toBe('ECONNRESET');
         else expect(ended.error).toBe('ENGINE_ERROR');

@@ -1,14 +1,8 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
-import {
-  isContextTooLong,
-  isRefusal,
-  parseObject,
-  quote,
-  type EngineHttp,
-  type EngineResponse,
-} from '../http/engine-http';
+import { isContextTooLong, isRefusal, parseObject, quote, type EngineHttp } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
+import { ChunkBatch } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
 import { SilenceWatch } from './silence-watch';
@@ -35,31 +29,40 @@ export interface StreamCall {
  * may still run the request gets one abort. The body is always consumed or destroyed.
  */
 export async function streamGeneration(
-  http: EngineHttp,
+  http: Pick<EngineHttp, 'baseUrl' | 'stream' | 'receive' | 'transportError'>,
   call: StreamCall,
   options: EngineAdapterOptions,
-  { signal, onTokens, keepsTokens, onUnstopped }: GenerateOptions,
+  { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped }: GenerateOptions,
 ): Promise<GenerationResult> {
   const tokens = new AttemptTokens(onTokens, keepsTokens);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
 
-  const stop = new AbortController();
-  const onAbort = (): void => stop.abort(signal?.reason);
+  const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
+  let isDone = false;
+  const read = (bytes: Buffer): void => {
+    for (const data of parser.push(bytes)) {
+      if (data === '[DONE]') isDone = true;
+      else silence.heard(tokens.take(call.reader.read(eventObject(http, data))));
+    }
+  };
+  const stream = http.stream((chunk) => batch.add(chunk, tokens.isEmpty || readsAtOnce?.() === true));
+  const stop = (reason: unknown): void => stream.abort(reason);
+  const batch = new ChunkBatch(read, stop);
+  const onAbort = (): void => stop(signal?.reason);
   signal?.addEventListener('abort', onAbort, { once: true });
   const silence = new SilenceWatch(
     options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
     options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,
-    (error) => stop.abort(error),
+    stop,
     options.isPaused,
   );
-  let opened = false;
   try {
-    const response = await http.openStream(call.path, call.body, call.headers, stop.signal);
-    opened = true;
-    const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
-    const isDone = await readEvents(response.body, parser, (data) =>
-      silence.heard(tokens.take(call.reader.read(eventObject(http, data)))),
-    );
+    try {
+      await http.receive(stream, call.path, call.body, call.headers);
+    } finally {
+      // What has arrived is read first: an error that the engine sends is the cause of a connection that it closes.
+      batch.flush();
+    }
     if (tokens.finishReason === undefined && !isDone) {
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without [DONE] or a finish reason`);
     }
@@ -72,7 +75,7 @@ export async function streamGeneration(
     const failure = silence.error ?? http.transportError(error);
     // One that refused, or was not reached, has not begun.
     const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
-    const mayBeAtWork = opened || signal?.aborted || silence.error !== undefined || isBroken;
+    const mayBeAtWork = stream.isOpen || signal?.aborted || silence.error !== undefined || isBroken;
     if (mayBeAtWork && !(await call.abortById())) onUnstopped?.();
     if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
     throw failure;
@@ -82,35 +85,7 @@ export async function streamGeneration(
   }
 }
 
-/**
- * Reads a body to its end, by events: an asynchronous iterator costs several microseconds for each chunk.
- * @returns true if `[DONE]` came
- */
-function readEvents(
-  body: EngineResponse['body'],
-  parser: EventStreamParser,
-  onData: (data: string) => void,
-): Promise<boolean> {
-  let isDone = false;
-  return new Promise((resolve, reject) => {
-    body.on('data', (chunk: Buffer) => {
-      try {
-        for (const data of parser.push(chunk)) {
-          if (data === '[DONE]') isDone = true;
-          else onData(data);
-        }
-      } catch (error) {
-        reject(error);
-        body.destroy();
-      }
-    });
-    body.on('end', () => resolve(isDone));
-    body.on('error', reject);
-    body.on('close', () => reject(new Error('The connection was closed')));
-  });
-}
-
-function eventObject(http: EngineHttp, data: string): Record<string, unknown> {
+function eventObject(http: Pick<EngineHttp, 'baseUrl'>, data: string): Record<string, unknown> {
   const event = parseObject(data);
   if (!event || Array.isArray(event)) {
     throw new BroomwagonError('ENGINE_PROTOCOL', `${http.baseUrl} sent an event that is not an object: ${quote(data)}`);

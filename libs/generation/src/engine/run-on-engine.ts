@@ -21,6 +21,7 @@ export type Generated = { made: MadeSegment; result?: GenerationResult } & (
 export interface EngineRunOptions {
   /** Tokens have arrived; `tokens` has them. Must not throw. */
   onTokens?: GenerateOptions['onTokens'];
+  readsAtOnce?: GenerateOptions['readsAtOnce'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
   /** How long an abort that the engine does not confirm is repeated, milliseconds. */
@@ -33,7 +34,7 @@ export async function runOnEngine(
   call: LeasedCall,
   request: GenerationRequest,
   tokens: TokenCollector,
-  { onTokens, onStreamEnd, stopDeadlineMs }: EngineRunOptions,
+  { onTokens, readsAtOnce, onStreamEnd, stopDeadlineMs }: EngineRunOptions,
 ): Promise<Generated> {
   let result: GenerationResult | undefined;
   let error: Error | undefined;
@@ -42,6 +43,7 @@ export async function runOnEngine(
     result = await engine.generate(request, {
       signal: call.signal,
       keepsTokens: tokens.keepsTokens,
+      readsAtOnce,
       onTokens: (increment) => {
         tokens.take(increment);
         onTokens?.(increment);

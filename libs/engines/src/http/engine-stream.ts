@@ -1,0 +1,105 @@
+import { util, type Dispatcher } from 'undici';
+
+/** What is read of an answer that is no stream, bytes. */
+const MAX_REFUSAL_BYTES = 65_536;
+
+/** One call that is answered by a stream, read by callbacks: a readable stream of undici costs more for each chunk. */
+export class EngineStream implements Dispatcher.DispatchHandlers {
+  /** Of the answer; 0 before it. */
+  status = 0;
+  contentType = '';
+  isAborted = false;
+  /** The answer is a stream of events. */
+  isOpen = false;
+  private reason: unknown;
+  private abortRequest?: (reason?: Error) => void;
+  private settle: { resolve(): void; reject(error: unknown): void } | undefined;
+  private readonly refusal: Buffer[] = [];
+  private refusalBytes = 0;
+  private refusalTimer: NodeJS.Timeout | undefined;
+
+  /**
+   * @param take gets each piece of the stream; an error that it throws ends the stream
+   * @param refusalMs time for the body of an answer that is no stream
+   */
+  constructor(
+    private readonly take: (chunk: Buffer) => void,
+    private readonly refusalMs: number,
+  ) {}
+
+  /** Sends the request. Settles at the end of the answer. */
+  run(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.settle = { resolve, reject };
+      if (this.isAborted) this.onError(this.reason);
+      else dispatcher.dispatch(options, this);
+    });
+  }
+
+  /** Closes the connection. */
+  abort(reason: unknown): void {
+    if (this.isAborted) return;
+    this.isAborted = true;
+    this.reason = reason;
+    this.abortRequest?.(reason as Error);
+    this.onError(reason);
+  }
+
+  /** Body of an answer that is no stream, as far as it was read. */
+  get refusalText(): string {
+    return Buffer.concat(this.refusal).toString('utf8');
+  }
+
+  onConnect(abort: (reason?: Error) => void): void {
+    this.abortRequest = abort;
+    if (this.isAborted) abort(this.reason as Error);
+  }
+
+  onHeaders(status: number, headers: Buffer[]): boolean {
+    if (status < 200) return true;
+    this.status = status;
+    this.contentType = String(util.parseHeaders(headers)['content-type'] ?? '').toLowerCase();
+    this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream');
+    if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
+    return true;
+  }
+
+  onData(chunk: Buffer): boolean {
+    if (this.settle === undefined) return true;
+    if (this.isOpen) {
+      try {
+        this.take(chunk);
+      } catch (error) {
+        this.abort(error);
+      }
+    } else {
+      this.refusal.push(chunk);
+      this.refusalBytes += chunk.length;
+      if (this.refusalBytes >= MAX_REFUSAL_BYTES) this.endRefusal();
+    }
+    return true;
+  }
+
+  onComplete(): void {
+    this.end()?.resolve();
+  }
+
+  onError(error: unknown): void {
+    // An answer that is no stream is complete without its body.
+    if (this.status !== 0 && !this.isOpen && !this.isAborted) this.onComplete();
+    else this.end()?.reject(error);
+  }
+
+  /** The rest of the body is not waited for. */
+  private endRefusal(): void {
+    this.onComplete();
+    this.abortRequest?.(new Error('The rest of the answer is not needed'));
+  }
+
+  private end() {
+    clearTimeout(this.refusalTimer);
+    const { settle } = this;
+    this.settle = undefined;
+    return settle;
+  }
+}
