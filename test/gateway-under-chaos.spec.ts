@@ -87,7 +87,7 @@ async function changeWeights(mode: PauseMode): Promise<void> {
 const bodyOf = (index: number) => ({
   rid: `client-${index}`,
   input_ids: [1_000 + index, 7, 9],
-  sampling_params: { max_new_tokens: TOKENS, sampling_seed: index },
+  sampling_params: { max_new_tokens: TOKENS, temperature: 0, sampling_seed: index },
   stream: index % 2 === 0,
 });
 

@@ -20,15 +20,17 @@ interface Options {
   json?: string;
   quick?: boolean;
   against?: string;
+  peer?: string;
 }
-type Bench = (stage: Stage, isQuick: boolean, against?: string) => Promise<{ report: object; text: string }>;
+/** @param own the value of the option that only this benchmark has */
+type Bench = (stage: Stage, isQuick: boolean, own?: string) => Promise<{ report: object; text: string }>;
 
 async function run(bench: Bench, options: Options): Promise<void> {
   const stage = new Stage();
   const interrupt = () => void stage.stop().then(() => process.exit(130));
   process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
   try {
-    const { report, text } = await bench(stage, options.quick ?? false, options.against);
+    const { report, text } = await bench(stage, options.quick ?? false, options.against ?? options.peer);
     console.log(text);
     if (options.json !== undefined) await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
   } finally {
@@ -49,7 +51,6 @@ const commands: [string, string, Bench][] = [
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
-  ['gateway', 'the gateway beside a bare pass-through and the engine itself', benchGateway],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {
@@ -58,6 +59,10 @@ for (const [name, description, bench] of commands) {
 add('acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire).option(
   '--against <dir>',
   'another checkout that is built, of which one replica is measured too',
+);
+add('gateway', 'the gateway beside a bare pass-through and the engine itself', benchGateway).option(
+  '--peer <name>',
+  'also the same load through this gateway, installed from the package index of pip: smg',
 );
 add('cost', 'what single operations cost Redis in this build and in another one', benchCost).option(
   '--against <dir>',

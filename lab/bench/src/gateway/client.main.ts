@@ -9,7 +9,7 @@ import { cpuSecondsOf } from '../generator/cpu-time';
 export type ClientJob =
   /** Short requests at a fixed rate, or as many as `inFlight` calls finish. */
   | { kind: 'rate'; url: string; body: string; perSecond: number; ms: number }
-  | { kind: 'closed'; url: string; body: string; inFlight: number; ms: number; processId: number }
+  | { kind: 'closed'; url: string; body: string; inFlight: number; ms: number; processIds: number[] }
   /** Begins so many responses, which are received and not read. */
   | { kind: 'open'; port: number; body: string; count: number }
   /** Ends them. */
@@ -19,7 +19,7 @@ export interface ClientResult extends Partial<LatencySummary> {
   completed: number;
   /** Answers other than 200, and broken connections. */
   failed: number;
-  /** CPU time of `processId` meanwhile. */
+  /** CPU time of the processes meanwhile. */
   cpuSeconds?: number;
 }
 
@@ -60,8 +60,9 @@ async function atRate({ url, body, perSecond, ms }: Extract<ClientJob, { kind: '
 }
 
 async function closedLoop(job: Extract<ClientJob, { kind: 'closed' }>): Promise<ClientResult> {
-  const { url, body, inFlight, ms, processId } = job;
-  const cpuAtStart = cpuSecondsOf(processId);
+  const { url, body, inFlight, ms, processIds } = job;
+  const cpuSeconds = () => processIds.reduce((sum, id) => sum + cpuSecondsOf(id), 0);
+  const cpuAtStart = cpuSeconds();
   const endsAtMs = performance.now() + ms;
   let completed = 0;
   let lost = 0;
@@ -74,7 +75,7 @@ async function closedLoop(job: Extract<ClientJob, { kind: 'closed' }>): Promise<
     }
   };
   await Promise.all(Array.from({ length: inFlight }, one));
-  return { completed, failed: lost, cpuSeconds: cpuSecondsOf(processId) - cpuAtStart };
+  return { completed, failed: lost, cpuSeconds: cpuSeconds() - cpuAtStart };
 }
 
 async function open({ port, body, count }: Extract<ClientJob, { kind: 'open' }>): Promise<ClientResult> {

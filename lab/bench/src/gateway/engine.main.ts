@@ -28,12 +28,22 @@ interface Stream {
   dueMs: number;
 }
 
-const INFO = {
+const INFO = JSON.stringify({
   model_path: 'bench',
+  served_model_name: 'bench',
   context_length: 1_000_000,
   instance_id: 'bench',
   incremental_streaming_output: true,
-};
+});
+/** Answers to what gateways ask an engine before they use it. */
+const ANSWERS = new Map([
+  ['/health', ''],
+  ['/abort_request', ''],
+  ['/get_server_info', INFO],
+  ['/server_info', INFO],
+  ['/model_info', INFO],
+  ['/v1/models', JSON.stringify({ object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] })],
+]);
 const TICK_MS = 5;
 /** In 32 bits, as engines compute it. */
 const LOGPROB = Math.fround(-0.123_456_78);
@@ -102,9 +112,9 @@ async function bodyOf(request: IncomingMessage): Promise<Body> {
 }
 
 const server = createServer({ keepAliveTimeout: 600_000 }, (request, response) => {
+  const answer = ANSWERS.get(request.url!);
   if (request.url === '/generate') void bodyOf(request).then((body) => generate(body, response));
-  else if (request.url === '/get_server_info') response.end(JSON.stringify(INFO));
-  else response.writeHead(request.url === '/abort_request' ? 200 : 404).end();
+  else response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(answer);
 });
 
 /** An engine that costs as little as possible: its tokens mean nothing. */

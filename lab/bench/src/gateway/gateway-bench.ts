@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { median, medianRatio, significant } from '../arithmetic';
 import type { Child } from '../child';
@@ -10,8 +9,8 @@ import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import type { ClientJob, ClientResult } from './client.main';
 import type { EngineCounts } from './engine.main';
+import { startWays, urlOf, type Way, type WayResults } from './ways';
 
-const POOL = 'gateway';
 const RATE = 200;
 const IN_FLIGHT = 32;
 /** Responses that stream at 50 tokens a second while CPU is measured. */
@@ -29,22 +28,6 @@ const LONG_PROMPT = JSON.stringify({
   sampling_params: { max_new_tokens: 16 },
 });
 
-/** One way to the engine. */
-interface Way {
-  name: string;
-  port: number;
-  processId: number;
-}
-
-interface WayResults extends Way {
-  p50Ms: number[];
-  p99Ms: number[];
-  perCoreSecond: number[];
-  longPromptMs: number[];
-  streamedMicroseconds: number[];
-  collectedMicroseconds: number[];
-}
-
 /** The processes of the benchmark, and what is measured of them. */
 class GatewayLoad {
   constructor(
@@ -58,20 +41,20 @@ class GatewayLoad {
     );
   }
 
-  /** CPU seconds of the way for each request. */
-  async cpuPerRequest({ port, processId }: Way, body: string, inFlight: number): Promise<number> {
-    const job = { kind: 'closed', url: urlOf(port), body, inFlight, ms: MEASURE_MS, processId } as const;
+  /** Requests one after the other, and CPU seconds of the way for each. */
+  async requests({ port, processIds }: Way, body: string, inFlight: number) {
+    const job = { kind: 'closed', url: urlOf(port), body, inFlight, ms: MEASURE_MS, processIds } as const;
     const { completed, cpuSeconds = Number.NaN } = whole(await this.client.ask(job));
-    return cpuSeconds / completed;
+    return { perSecond: completed / (MEASURE_MS / 1_000), cpuSeconds: cpuSeconds / completed };
   }
 
   /** CPU microseconds of the way for each token. */
-  async cpuPerToken({ port, processId }: Way, isStreamed: boolean): Promise<number> {
+  async cpuPerToken({ port, processIds: [processId] }: Way, isStreamed: boolean): Promise<number> {
     await this.open(port, STREAMING, { stream: isStreamed, chunksPerSecond: 50, tokensPerChunk: 1 });
     await delay(1_000);
-    const before = { cpu: cpuSecondsOf(processId), ...(await this.engine.ask()) };
+    const before = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
     await delay(MEASURE_MS);
-    const after = { cpu: cpuSecondsOf(processId), ...(await this.engine.ask()) };
+    const after = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
     await this.close();
     return ((after.cpu - before.cpu) * 1e6) / (after.tokens - before.tokens);
   }
@@ -104,19 +87,23 @@ class GatewayLoad {
 }
 
 /** `bench gateway`: the gateway, a bare pass-through and the engine itself, with the same requests in turn. */
-export async function benchGateway(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
+export async function benchGateway(
+  stage: Stage,
+  isQuick: boolean,
+  peer?: string,
+): Promise<{ report: object; text: string }> {
   await stage.start((line) => console.error(line));
   const load = new GatewayLoad(stage.child('gateway/engine.main.js'), stage.child('gateway/client.main.js'));
-  const ways = await startWays(stage, load.engine);
+  const ways = await startWays(stage, load.engine, peer);
   const rounds = isQuick ? QUICK_ROUNDS : ROUNDS;
   const progress = new Progress(rounds + 3);
   progress.step('warming up');
-  for (const way of ways.slice(0, 2)) await load.cpuPerRequest(way, SHORT, IN_FLIGHT);
+  for (const way of ways.slice(0, 2)) await load.requests(way, SHORT, IN_FLIGHT);
   for (let round = 0; round < rounds; round++) {
     progress.step(`round ${round + 1}`);
     for (const way of ways) await measure(load, way);
   }
-  const [gateway, passThrough, direct] = ways as [WayResults, WayResults, WayResults];
+  const [gateway, passThrough, direct, two] = ways as [WayResults, WayResults, WayResults, WayResults];
   progress.step('memory of tokens');
   const bytesPerToken = await memoryPerToken(load, gateway);
   progress.step('open streams');
@@ -131,6 +118,8 @@ export async function benchGateway(stage: Stage, isQuick: boolean): Promise<{ re
     addedP50Ms: added(({ p50Ms }) => p50Ms),
     addedP99Ms: added(({ p99Ms }) => p99Ms),
     overPassThrough: over(({ perCoreSecond }) => perCoreSecond),
+    twoOverOne: significant(medianRatio(two.perSecond, gateway.perSecond), 3),
+    twoOverOnePerCoreSecond: significant(medianRatio(two.perCoreSecond, gateway.perCoreSecond), 3),
     longPromptCpuOverPassThrough: over(({ longPromptMs }) => longPromptMs),
     tokenCpuOverPassThrough: over(({ streamedMicroseconds }) => streamedMicroseconds),
     // The pass-through cannot collect: its streamed token is the comparison.
@@ -142,45 +131,9 @@ export async function benchGateway(stage: Stage, isQuick: boolean): Promise<{ re
     bytesPerStream: memory.bytes,
     residentBytesPerStream: memory.residentBytes,
     bytesPerToken,
-    ways: ways.map(({ port: _port, processId: _id, ...results }) => results),
+    ways: ways.map(({ port: _port, processIds: _ids, ...results }) => results),
   };
   return { report, text: `${tableOf(ways)}\n\n${summaryOf(report)}` };
-}
-
-async function startWays(stage: Stage, engine: Child<void, EngineCounts>): Promise<WayResults[]> {
-  const { redis } = stage.services;
-  const { port: enginePort } = await engine.ask();
-  await stage.startApp('load-balancer', 'balancer', [POOL], redis);
-  const processId = await stage.startApp('gateway', 'gateway', [POOL], redis, {
-    POOL,
-    API_KEYS: 'off',
-    HTTP_HOST: '127.0.0.1',
-    INCREMENTAL_STREAMS: 'true',
-    ENGINE_MAX_INFLIGHT: '100000',
-    ENGINE_MAX_STREAMS: '8192',
-    // Without a limit of the young generation above the default: it would be counted as memory of streams.
-    NODE_OPTIONS: `--require ${join(__dirname, 'collect-garbage.js')}`,
-  });
-  const port = stage.port('gateway');
-  const added = await fetch(`${urlOf(port)}/add_worker?url=${urlOf(enginePort)}`, { method: 'POST' });
-  if (added.status !== 200) throw new Error(`The engine was not added: ${await added.text()}`);
-  const passThrough = stage.child<{ engine: string }, { port: number }>('gateway/pass-through.main.js');
-  const passThroughPort = (await passThrough.ask({ engine: urlOf(enginePort) })).port;
-  const way = (name: string, where: { port: number; processId: number }): WayResults => ({
-    name,
-    ...where,
-    p50Ms: [],
-    p99Ms: [],
-    perCoreSecond: [],
-    longPromptMs: [],
-    streamedMicroseconds: [],
-    collectedMicroseconds: [],
-  });
-  return [
-    way('gateway', { port, processId }),
-    way('pass-through', { port: passThroughPort, processId: passThrough.processId }),
-    way('engine itself', { port: enginePort, processId: engine.processId }),
-  ];
 }
 
 async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
@@ -189,8 +142,11 @@ async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
   way.p99Ms.push(p99Ms!);
   // The CPU time of the engine is not of interest.
   if (way.name === 'engine itself') return;
-  way.perCoreSecond.push(1 / (await load.cpuPerRequest(way, SHORT, IN_FLIGHT)));
-  way.longPromptMs.push(1_000 * (await load.cpuPerRequest(way, LONG_PROMPT, 2)));
+  const { perSecond, cpuSeconds } = await load.requests(way, SHORT, IN_FLIGHT);
+  way.perSecond.push(perSecond);
+  way.perCoreSecond.push(1 / cpuSeconds);
+  if (way.processIds.length > 1) return;
+  way.longPromptMs.push(1_000 * (await load.requests(way, LONG_PROMPT, 2)).cpuSeconds);
   way.streamedMicroseconds.push(await load.cpuPerToken(way, true));
   if (way.name === 'gateway') way.collectedMicroseconds.push(await load.cpuPerToken(way, false));
 }
@@ -222,7 +178,8 @@ async function memoryPerStream(load: GatewayLoad, gateway: Way) {
 }
 
 /** Memory of a process after a collection of garbage: of objects and buffers, and all of it. */
-async function memoryOf({ port, processId }: Way): Promise<{ bytes: number; residentBytes: number }> {
+async function memoryOf({ port, processIds }: Way): Promise<{ bytes: number; residentBytes: number }> {
+  const processId = processIds[0]!;
   process.kill(processId, 'SIGUSR2');
   await delay(1_000);
   process.kill(processId, 'SIGUSR2');
@@ -242,15 +199,14 @@ function whole(result: ClientResult): ClientResult {
   return result;
 }
 
-const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
-
 function tableOf(ways: WayResults[]): string {
   const cell = (values: number[], digits: number) => (values.length === 0 ? '' : median(values).toFixed(digits));
   const head = [
     '',
     'p50 ms',
     'p99 ms',
-    'requests per core-second',
+    'requests/s',
+    'per core-second',
     'CPU ms, 120,000 ids',
     'CPU us per token, streamed',
     'collected',
@@ -261,6 +217,7 @@ function tableOf(ways: WayResults[]): string {
       way.name,
       cell(way.p50Ms, 2),
       cell(way.p99Ms, 2),
+      cell(way.perSecond, 0),
       cell(way.perCoreSecond, 0),
       cell(way.longPromptMs, 2),
       cell(way.streamedMicroseconds, 1),
@@ -274,6 +231,8 @@ function summaryOf(report: Record<string, unknown>): string {
     [`added p50 at ${RATE}/s, ms`, 'addedP50Ms', 'at most 2'],
     ['added p99, ms', 'addedP99Ms', 'at most 10'],
     ['requests per core-second over the pass-through', 'overPassThrough', 'at least 0.5'],
+    ['requests/s of two gateways over one', 'twoOverOne', ''],
+    ['the same per core-second', 'twoOverOnePerCoreSecond', ''],
     ['CPU of a prompt of 120,000 ids over it', 'longPromptCpuOverPassThrough', ''],
     ['CPU per streamed token over it', 'tokenCpuOverPassThrough', 'at most 1.3'],
     ['CPU per collected token over its streamed one', 'collectedCpuOverPassThrough', 'at most 0.65'],
