@@ -28,6 +28,20 @@ export async function pytest(
   return runPython(python, ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', ...args], system, environment);
 }
 
+/** Folder and environment of a process of Python that uses the package and a system. */
+export function pythonEnvironment(system?: TestSystem, environment: Record<string, string> = {}) {
+  const env = {
+    ...process.env,
+    PYTHONPATH: [resolve(FOLDER, 'src'), process.env.PYTHONPATH].filter(Boolean).join(delimiter),
+    PYTHONDONTWRITEBYTECODE: '1',
+    NO_COLOR: '1',
+    FORCE_COLOR: '',
+    ...(system && { NATS_URL: system.natsUrl, POOL: system.pool }),
+    ...environment,
+  };
+  return { cwd: FOLDER, env };
+}
+
 /**
  * Runs Python in the folder of the package. @returns its output
  * @param stopAfterMs sends SIGTERM then @throws Error with the output if it fails
@@ -39,18 +53,7 @@ export async function runPython(
   environment: Record<string, string> = {},
   stopAfterMs?: number,
 ): Promise<string> {
-  const child = spawn(python, args, {
-    cwd: FOLDER,
-    env: {
-      ...process.env,
-      PYTHONPATH: [resolve(FOLDER, 'src'), process.env.PYTHONPATH].filter(Boolean).join(delimiter),
-      PYTHONDONTWRITEBYTECODE: '1',
-      NO_COLOR: '1',
-      FORCE_COLOR: '',
-      ...(system && { NATS_URL: system.natsUrl, POOL: system.pool }),
-      ...environment,
-    },
-  });
+  const child = spawn(python, args, pythonEnvironment(system, environment));
   const timer = stopAfterMs === undefined ? undefined : setTimeout(() => child.kill('SIGTERM'), stopAfterMs);
   let output = '';
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (output += String(text)));
