@@ -23,11 +23,16 @@ afterAll(async () => {
 
 it('does not join requests of two routes, though id and body are the same', async () => {
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 3 });
-  const both = { prompt: 'a', messages: [{ role: 'user', content: 'a' }], max_tokens: 20, stream: true };
-  const id = { 'x-request-id': 'r1' };
-  const first = gateway!.post('/v1/completions', both, id);
+  const both = {
+    prompt: 'a',
+    messages: [{ role: 'user', content: 'a' }],
+    max_tokens: 20,
+    stream: true,
+    request_id: 'r1',
+  };
+  const first = gateway!.post('/v1/completions', both);
   await expect.poll(async () => (await stateOf(bench.engine.url)).requests.received).toBe(1);
-  const second = await gateway!.post('/v1/chat/completions', both, id);
+  const second = await gateway!.post('/v1/chat/completions', both);
   await gateway!.post('/abort_request', { abort_all: true });
   expect([second.status, (await first).status]).toEqual([422, 200]);
 });

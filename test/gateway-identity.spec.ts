@@ -84,20 +84,36 @@ describe('a session', () => {
   });
 });
 
+it('a request whose id is in X-Request-Id, as of a proxy, ends with its client, and is aborted by that id', async () => {
+  const headers = { 'x-request-id': 'r1' };
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 6 });
+  const sent = open(`${gateway.url}/generate`, body(TOKENS), headers);
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(6);
+  sent.destroy();
+  await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(0);
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 6 });
+  const again = gateway.post('/generate', body(TOKENS), headers);
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(12);
+  await gateway.post('/abort_request', { rid: 'r1' });
+  expect((await again).body.meta_info).toMatchObject({ id: 'r1', completion_tokens: 6 });
+  const long = await gateway.post('/generate', body(1), { 'x-request-id': 'x'.repeat(900) });
+  expect([long.status, long.body.meta_info.id.length]).toEqual([200, 36]);
+});
+
 describe('a repeat after its client has disconnected joins the generation', () => {
-  it.each<[string, Record<string, string>]>([
-    ['id', { 'x-request-id': 'r1' }],
-    ['idempotency-key', { 'idempotency-key': 'k1' }],
-    ['session', { 'x-session-id': 's1' }],
-  ])('by %s', async (identity, headers) => {
+  it.each<[string, Record<string, string>, object]>([
+    ['id', {}, { rid: 'r1' }],
+    ['idempotency-key', { 'idempotency-key': 'k1' }, {}],
+    ['session', { 'x-session-id': 's1' }, {}],
+  ])('by %s', async (identity, headers, more) => {
     // The engine falls silent, so that the generation runs until it is joined.
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 6 });
-    const sent = open(`${gateway.url}/generate`, body(TOKENS), headers);
+    const sent = open(`${gateway.url}/generate`, body(TOKENS, more), headers);
     await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(6);
     sent.destroy();
     // The gateway may see the end of the first connection after the repeat has arrived.
     await expect.poll(() => gateway.metric('gateway_generations_unread')).toBe(1);
-    const again = gateway.post('/generate', body(TOKENS), headers);
+    const again = gateway.post('/generate', body(TOKENS, more), headers);
     await expect.poll(() => gateway.metric('gateway_joined_total')).toBe(1);
     expect((await gateway.get('/metrics')).body).toContain(`identity="${identity}"`);
     await gateway.post('/abort_request', { abort_all: true });

@@ -124,9 +124,9 @@ it('records a repeat once, on the same replica and on another', async () => {
 });
 
 it('records requests with one id and different bodies as turns of their own', async () => {
-  const headers = { ...recorded, 'x-session-id': 's', 'x-request-id': 'r' };
-  const replies = [await gateway.post('/generate', body(PROMPT), headers)];
-  replies.push(await gateway.post('/generate', body([...PROMPT, 9]), headers));
+  const headers = { ...recorded, 'x-session-id': 's' };
+  const send = (prompt: number[]) => gateway.post('/generate', { ...body(prompt), rid: 'r' }, headers);
+  const replies = [await send(PROMPT), await send([...PROMPT, 9])];
   expect(replies.map(stateIn)).toEqual(['recorded:1', 'recorded:2']);
   expect((await trajectory('s')).branches).toHaveLength(2);
 });

@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { placementOf, textOf } from '../http/placement';
-import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
 import { REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from '../vllm/vllm-sampling';
 import type { ChatShape } from './chat-reply';
@@ -52,9 +53,7 @@ export function readChatRequest(
     streamOptions,
     'stream_options',
   );
-  const id = idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id');
-  // The longest id of its choices.
-  idOf(`${id.id}-${MAX_CHOICES}`, 'request_id');
+  const id = requestIdOf(requestId, 'request_id', headers, MAX_CHOICES);
   const prompt = { ...promptOf(messages), ...(isSet(unknown) && { engineFields: unknown }) };
   const hasTools = isSet(unknown.tools) && unknown.tool_choice !== 'none';
   const input = {

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField } from '@broomwagon/contracts';
 import { textOf } from '../http/placement';
+import type { RequestId } from '../http/request-id';
 
 const MAX_KEY_CHARACTERS = 255;
 
@@ -17,17 +18,14 @@ export interface RepeatIdentity {
 }
 
 /** What identifies a request. */
-export interface RequestIdentity {
-  id: string;
-  /** The client has chosen the id. */
-  isOwnId: boolean;
+export interface RequestIdentity extends RequestId {
   sessionId?: string;
   headers: IncomingHttpHeaders;
   digest: () => string;
 }
 
 /**
- * The identity of a request: its own id, else `Idempotency-Key`, else its session and body. Undefined: nothing but its
+ * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: nothing but its
  * connection.
  * @throws BroomwagonError VALIDATION_FAILED
  */

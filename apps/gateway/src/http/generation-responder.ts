@@ -10,16 +10,14 @@ import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
 import { setHeaders, setRecorded } from './generation-headers';
 import { textOf } from './placement';
+import type { RequestId } from './request-id';
 import type { Exchange } from './route';
 import { sendJson } from './send-json';
 import { keepFromSilence } from './silence-keeper';
 import { StreamWriter } from './stream-writer';
 
 /** A request for one or more generations, as a dialect has read it. */
-export interface GenerationRequest {
-  id: string;
-  /** The client has chosen the id, and may repeat the request with it. */
-  isOwnId: boolean;
+export interface GenerationRequest extends RequestId {
   stream: boolean;
   /** One for each choice. If there are more than one, the id of a choice is that of the request with `-<index>`. */
   inputs: GenerationInput[];

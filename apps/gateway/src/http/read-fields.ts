@@ -1,22 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import {
-  idFault,
-  invalidField,
-  isBroomwagonError,
-  LIMITS,
-  MAX_COMPOSED_ID_BYTES,
-  SamplingParameters,
-} from '@broomwagon/contracts';
+import { invalidField, isBroomwagonError, LIMITS, SamplingParameters } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
-
-/** The id of a request: that of its client, or a new one. @throws BroomwagonError VALIDATION_FAILED */
-export function idOf(given: unknown, field: string): { id: string; isOwnId: boolean } {
-  if (given === undefined || given === '') return { id: randomUUID(), isOwnId: false };
-  if (typeof given !== 'string') throw invalidField(field, 'must be a text');
-  const fault = idFault(given, MAX_COMPOSED_ID_BYTES, 'composed');
-  if (fault !== undefined) throw invalidField(field, fault);
-  return { id: given, isOwnId: true };
-}
 
 /**
  * Sampling parameters under our names, and those that are passed to the engine unread.

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
-import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { requestIdOf } from '../http/request-id';
 import { placementOf, textOf } from '../http/placement';
 import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import type { Caller } from '../keys/api-keys';
@@ -81,11 +82,8 @@ export function readGenerateRequest(
     placement: placementOf(headers, caller, session),
   };
   const isBatch = isList || samples > 1;
-  const id = idOf(rid ?? textOf(headers, 'x-request-id'), 'rid');
-  // The longest id of its samples.
-  if (isBatch) idOf(`${id.id}-${MAX_CHOICES}`, 'rid');
   return {
-    ...id,
+    ...requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined),
     stream: stream === true,
     isBatch,
     inputs: prompts.flatMap((prompt, index) => {

@@ -3,7 +3,8 @@ import { invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { placementOf, textOf } from '../http/placement';
 import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
-import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
 import type { CompletionShape } from './completion-reply';
 import { REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
@@ -55,9 +56,7 @@ export function readCompletionRequest(
     streamOptions,
     'stream_options',
   );
-  const id = idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id');
-  // The longest id of its choices.
-  idOf(`${id.id}-${MAX_CHOICES}`, 'request_id');
+  const id = requestIdOf(requestId, 'request_id', headers, MAX_CHOICES);
   const shared = {
     maxTokens: maxTokens as number,
     hasNames,

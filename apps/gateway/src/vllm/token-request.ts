@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { placementOf, textOf } from '../http/placement';
-import { idOf, isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
+import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
 import { isLogprobCount, REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
@@ -45,7 +46,7 @@ export function readTokenRequest(
   const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, logprobs !== undefined);
   const engineFields = { ...others, ...unknown };
   return {
-    ...idOf(requestId ?? textOf(headers, 'x-request-id'), 'request_id'),
+    ...requestIdOf(requestId, 'request_id', headers),
     stream: stream === true,
     inputs: [
       {

@@ -1,0 +1,31 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
+import { idFault, invalidField, MAX_COMPOSED_ID_BYTES } from '@broomwagon/contracts';
+import { textOf } from './placement';
+
+/** Bytes of an id of `X-Request-Id`, so that the ids of choices (`<id>-<index>`) are ids too. */
+const MAX_HEADER_ID_BYTES = MAX_COMPOSED_ID_BYTES - 8;
+
+/** The id of a request, and whether repeats of the request are recognized by it. */
+export interface RequestId {
+  id: string;
+  /** It is in the body. Proxies set `X-Request-Id` too, and a new one for each repeat. */
+  isOwnId: boolean;
+}
+
+/**
+ * The id of a request: that of its body, else `X-Request-Id` if it can be one, else a new one.
+ * @param choices the largest number of a choice, whose id is `<id>-<number>`; absent: there is one choice
+ * @throws BroomwagonError VALIDATION_FAILED for that of the body
+ */
+export function requestIdOf(given: unknown, field: string, headers: IncomingHttpHeaders, choices?: number): RequestId {
+  if (given === undefined || given === '') {
+    const header = textOf(headers, 'x-request-id');
+    const isId = header !== undefined && idFault(header, MAX_HEADER_ID_BYTES, 'composed') === undefined;
+    return { id: isId ? header : randomUUID(), isOwnId: false };
+  }
+  if (typeof given !== 'string') throw invalidField(field, 'must be a text');
+  const fault = idFault(choices === undefined ? given : `${given}-${choices}`, MAX_COMPOSED_ID_BYTES, 'composed');
+  if (fault !== undefined) throw invalidField(field, fault);
+  return { id: given, isOwnId: true };
+}
