@@ -50,7 +50,7 @@ function answerTo(line: string): Promise<string> {
     let text = '';
     socket.setEncoding('utf8').on('data', (part: string) => (text += part));
     socket.on('error', reject).on('close', () => resolve(text));
-    socket.write(`${line} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n`);
+    socket.write(`${line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`);
   });
 }
 

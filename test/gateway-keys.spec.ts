@@ -6,9 +6,18 @@ import { GatewayConfig } from '../apps/gateway/src/gateway.config';
 import { Gateway } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(2);
+const system = useGateway(3);
 
 describe('keys', () => {
+  it('that are off let no web page in', async () => {
+    const page = { origin: 'https://example.org' };
+    const { status, body } = await system.gateway.post('/generate', generate(1), page);
+    expect([status, body.error.type]).toEqual([403, 'FORBIDDEN']);
+    expect((await system.gateway.get('/flush_cache', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
+    expect((await system.gateway.post('/v1/completions', {}, { host: 'example.org' })).status).toBe(403);
+    expect((await system.gateway.get('/health', page)).status).toBe(200);
+  });
+
   it('may have limits, of generations at the same time and of requests in a minute', async () => {
     const redis = connectRedis({ url: testRedisUrl() });
     const store = new CredentialStore(redis, system.bench.prefix);

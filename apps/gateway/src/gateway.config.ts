@@ -85,6 +85,7 @@ function IsOnOutsideLoopback(): PropertyDecorator {
   });
 }
 
-function isLoopback(host: string): boolean {
+/** Whether only programs of this machine reach the address. */
+export function isLoopback(host: string): boolean {
   return LOOPBACK.test(host) && (host === 'localhost' || isIP(host) !== 0);
 }

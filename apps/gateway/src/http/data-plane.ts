@@ -127,7 +127,7 @@ export class DataPlane {
     const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
     const caller: Caller = isPublic
       ? { tokenId: '', role: 'client' }
-      : await this.keys.identify(request.headers.authorization ?? bearerOf(textOf(request.headers, 'x-api-key')));
+      : await this.keys.identify(request.headers);
     if (!includesRole(caller.role, role)) throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}`);
     if (session !== undefined) {
       const id = decodeURIComponent(session);
@@ -165,11 +165,6 @@ export class DataPlane {
     const body = route.errorBody?.(error) ?? errorBody(error);
     sendJson(response, status, { ...(route.hasErrorType && { type: 'error' }), error: body });
   }
-}
-
-/** The header in which clients of Anthropic send their key. */
-function bearerOf(key: string | undefined): string | undefined {
-  return key && `Bearer ${key}`;
 }
 
 function typed(cause: unknown): BroomwagonError {

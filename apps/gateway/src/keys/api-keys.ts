@@ -1,8 +1,11 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
+import { textOf } from '../http/placement';
 import { utf8Of } from '../http/read-fields';
+import { refuseOtherSites } from './other-sites';
 import { RequestLimits } from './request-limits';
 
 /** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set nothing but their key. */
@@ -32,17 +35,22 @@ export class ApiKeys {
   ) {}
 
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE */
-  async identify(authorization: string | undefined): Promise<Caller> {
-    const [, token, session] = BEARER.exec(authorization ?? '') ?? [];
+  async identify(headers: IncomingHttpHeaders): Promise<Caller> {
+    // Clients of Anthropic send their key in a header of its own.
+    const key = textOf(headers, 'x-api-key');
+    const [, token, session] = BEARER.exec(headers.authorization ?? (key === undefined ? '' : `Bearer ${key}`)) ?? [];
     const sessionId = session && utf8Of(session);
-    if (this.config.apiKeys === 'off') return { tokenId: '', role: 'admin', sessionId };
-    const key = token && (await this.cache.find(token, () => this.credentials.find(token)));
-    if (!key) throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
-    if (key.role === 'viewer') throw new BroomwagonError('FORBIDDEN', 'A token with the role viewer only reads');
+    if (this.config.apiKeys === 'off') {
+      refuseOtherSites(headers);
+      return { tokenId: '', role: 'admin', sessionId };
+    }
+    const found = token && (await this.cache.find(token, () => this.credentials.find(token)));
+    if (!found) throw new BroomwagonError('UNAUTHENTICATED', 'Send a valid token as Authorization: Bearer TOKEN');
+    if (found.role === 'viewer') throw new BroomwagonError('FORBIDDEN', 'A token with the role viewer only reads');
     const { pool } = this.config;
-    if (key.pools && !key.pools.includes(pool))
+    if (found.pools && !found.pools.includes(pool))
       throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
-    const { tokenId, role, maxGenerations, maxPerMinute } = key;
+    const { tokenId, role, maxGenerations, maxPerMinute } = found;
     if (maxPerMinute !== undefined) await this.limits.take(tokenId, maxPerMinute);
     return { tokenId, role, maxGenerations, sessionId };
   }

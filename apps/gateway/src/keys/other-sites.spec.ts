@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { refuseOtherSites } from './other-sites';
+
+it.each([
+  [{}],
+  [{ host: '127.0.0.1:30000' }],
+  [{ host: '[::1]:30000' }],
+  [{ host: 'localhost', origin: 'http://localhost:3000', 'sec-fetch-site': 'same-site' }],
+])('takes requests of programs and pages of this machine: %o', (headers) => {
+  expect(() => refuseOtherSites(headers)).not.toThrow();
+});
+
+it.each([
+  [{ host: 'localhost', origin: 'https://example.org' }],
+  [{ host: 'localhost', origin: 'null' }],
+  [{ host: 'localhost', origin: 'http://localhost.example.org' }],
+  [{ host: 'localhost', 'sec-fetch-site': 'cross-site' }],
+  [{ host: 'rebound.example.org:30000' }],
+  [{ host: '127.0.0.1.example.org' }],
+  [{ host: '10.0.0.1' }],
+  [{ host: 'a b' }],
+])('refuses pages of other sites, and other names: %o', (headers) => {
+  expect(() => refuseOtherSites(headers)).toThrow(/API_KEYS=off/);
+});
