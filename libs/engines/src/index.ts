@@ -4,7 +4,7 @@ export { NO_VERSION } from './dialects/http-adapter';
 export * from './engine-adapter';
 export { registrationOf, serverIdOf } from './engine-server';
 export { engineRequestId } from './engine-request-id';
-export { isContextTooLong, withoutQuote } from './http/engine-http';
+export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http';
 export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';

@@ -70,6 +70,6 @@ function oldest(versions: unknown[]): unknown {
   return isNumbered ? [...versions].sort((a, b) => Number(a) - Number(b))[0] : versions[0];
 }
 
-function isObject(body: unknown): body is Record<string, unknown> {
+export function isObject(body: unknown): body is Record<string, unknown> {
   return typeof body === 'object' && body !== null && !Array.isArray(body);
 }

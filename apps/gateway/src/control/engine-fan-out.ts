@@ -6,7 +6,8 @@ import { pagesOf } from '@broomwagon/state';
 import { poolServers } from '../fleet/pool-servers';
 import { GatewayConfig } from '../gateway.config';
 import type { ControlCall } from './control-table';
-import type { EngineAnswer } from './engine-answer';
+import { isCount } from '../http/read-fields';
+import { type EngineAnswer, isObject } from './engine-answer';
 import { bodiesWithRanks } from './rank-offsets';
 
 /** Engines called at the same time, unless they wait for each other. */
@@ -39,7 +40,7 @@ export class EngineFanOut {
 
   /**
    * @returns an answer for each engine, in the order of the server ids
-   * @throws BroomwagonError NO_SERVER_AVAILABLE, and VALIDATION_FAILED for ranks that the engines do not fit
+   * @throws BroomwagonError NO_SERVER_AVAILABLE; VALIDATION_FAILED and ENGINE_PROTOCOL for ranks that the engines do not fit
    */
   async call(call: ControlCall, sent: SentCall): Promise<EngineAnswer[]> {
     const servers = await this.serversFor(call);
@@ -74,14 +75,20 @@ export class EngineFanOut {
     }
   }
 
-  /** Processes of an engine; undefined if the engine does not report them, or has several ranks in one pipeline. */
+  /**
+   * Processes of an engine; undefined if the engine does not report them, or has several ranks in one pipeline.
+   * @throws BroomwagonError ENGINE_PROTOCOL
+   */
   private async worldSizeOf(server: ServerStatus): Promise<number | undefined> {
     const path = server.dialect === 'vllm' ? '/get_world_size' : '/get_server_info';
     const { status, body } = await this.callOne(server, { method: 'GET', path });
     if (status !== 200) return undefined;
-    const info = body as { world_size?: unknown; tp_size?: unknown; pp_size?: unknown };
-    const size = server.dialect === 'vllm' ? info.world_size : (info.pp_size ?? 1) === 1 && info.tp_size;
-    return Number.isSafeInteger(size) && (size as number) > 0 ? (size as number) : undefined;
+    if (!isObject(body)) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `${server.endpoint} answered ${path} without an object`);
+    }
+    const { world_size: worldSize, tp_size: ranks, pp_size: stages = 1 } = body;
+    const size = server.dialect === 'vllm' ? worldSize : stages === 1 && ranks;
+    return isCount(size, 1, Number.MAX_SAFE_INTEGER) ? (size as number) : undefined;
   }
 }
 

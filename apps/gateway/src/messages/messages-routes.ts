@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, invalidField } from '@broomwagon/contracts';
+import { parseObject } from '@broomwagon/engines';
 import { readChatRequest } from '../chat/chat-request';
 import { GenerationResponder } from '../http/generation-responder';
+import { isCount } from '../http/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
@@ -39,9 +41,12 @@ export class MessagesRoutes {
   private async countTokens({ response, body }: Exchange): Promise<void> {
     const chat = chatOfMessages(body);
     const { status, text } = await this.tokenizer.ask('/tokenize', Buffer.from(JSON.stringify(chat)), chat.model);
-    const { count } = status === 200 ? (JSON.parse(text) as { count?: unknown }) : {};
-    if (typeof count !== 'number') {
+    if (status !== 200) {
       throw new BroomwagonError('ENGINE_REJECTED', `The engine did not count the tokens: it answered ${status}`);
+    }
+    const count = parseObject(text)?.count;
+    if (!isCount(count, 0, Number.MAX_SAFE_INTEGER)) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', 'The engine answered /tokenize without a count of tokens');
     }
     sendJson(response, 200, { input_tokens: count });
   }
