@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, isBroomwagonError, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
 import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
@@ -20,11 +20,13 @@ import {
 } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { asOurs, isMovable, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
 import { FailureLimit } from './failure-limit';
 import type { Generation, GenerationEnd } from './generation';
 import { PartialSaves } from './partial-saves';
+import { reportedSpans } from './weight-spans';
 
 const TRANSFER_DEADLINE_MS = 5_000;
 /** Refusals of a move after which the lease is still on its server. */
@@ -115,7 +117,11 @@ export class GenerationRunner {
         void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', 0);
         return { end: refusal };
       }
-      const generated = await this.callEngine(generation, call, lease);
+      const { leaseId } = lease;
+      const generated = await this.callEngine(generation, call, lease).catch((defect: unknown) => {
+        void this.releaser.release(call, { leaseId }, 'failed', 0);
+        throw defect;
+      });
       const end = this.endOf(generation, call, generated);
       const { target } = call;
       if (end === undefined && call.cause === 'move' && target !== undefined && generation.stoppedBy === undefined) {
@@ -173,20 +179,22 @@ export class GenerationRunner {
 
   /** What the engine has said about the tokens of a call: weights, usage, further fields. */
   private describe(generation: Generation, { result }: Generated, lease: LeaseGrant, start: number): void {
-    const { weight_version: scalar, weight_versions: spans, ...others } = result?.engineFields ?? {};
+    const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
     const end = generation.tokens.count;
-    const reported = Array.isArray(spans) ? (spans as { version: unknown; start: number; end: number }[]) : [];
-    for (const span of reported) generation.addSpan(String(span.version), start + span.start, start + span.end);
-    if (reported.length === 0) {
-      generation.addSpan(String(scalar ?? lease.weightVersion), start, end);
-      if (scalar === undefined) generation.isVersionReported = false;
+    const spans = reportedSpans(list, scalar, end - start);
+    for (const { version, start: from, end: to } of spans) generation.addSpan(version, start + from, start + to);
+    if (spans.length === 0) {
+      generation.addSpan(String(lease.weightVersion), start, end);
+      generation.isVersionReported = false;
     }
     if (result === undefined) return;
     generation.engineFields = others;
-    if (result.usage === undefined) return;
+    const { promptTokens, cachedTokens } = result.usage ?? {};
+    if (!isCount(promptTokens, start, LIMITS.maxTokens)) return;
     // The prompt of a continued call contains the tokens before.
-    generation.promptTokens = result.usage.promptTokens - start;
-    generation.cachedTokens ??= Math.min(result.usage.cachedTokens ?? 0, generation.promptTokens);
+    generation.promptTokens = promptTokens! - start;
+    if (!isCount(cachedTokens ?? 0, 0, LIMITS.maxTokens)) return;
+    generation.cachedTokens ??= Math.min(cachedTokens ?? 0, generation.promptTokens);
   }
 
   private endOf(generation: Generation, call: MovableCall, generated: Generated): GenerationEnd | undefined {

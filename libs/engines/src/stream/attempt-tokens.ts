@@ -1,3 +1,4 @@
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { GenerationResult, TokenIncrement } from '../engine-adapter';
 import { mergeEngineFields, type StreamStep } from './chunk-reader';
 
@@ -32,6 +33,9 @@ export class AttemptTokens {
     if (!increment) return false;
     const hasTokens = increment.tokenCount > 0 || increment.text !== '';
     if (!hasTokens && !increment.promptTokenIds && !increment.choice?.delta) return false;
+    if (!Number.isInteger(increment.tokenCount) || increment.tokenCount > LIMITS.maxTokens) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `The engine counts ${increment.tokenCount} tokens in one event`);
+    }
     this.tokenCount += increment.tokenCount;
     if (this.keepsTokens) this.keep(increment);
     this.onTokens?.(increment);

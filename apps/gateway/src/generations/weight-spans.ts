@@ -1,0 +1,24 @@
+import { isCount } from '../http/read-fields';
+import type { WeightSpan } from './generation';
+
+/**
+ * The weights of the tokens of a call, as its engine has reported them: a list of spans, else one version for all
+ * tokens. Empty if there is no such report, or if the report is none.
+ * @param count tokens of the call
+ */
+export function reportedSpans(list: unknown, scalar: unknown, count: number): WeightSpan[] {
+  if (Array.isArray(list) && list.length > 0 && list.every(isSpan)) {
+    return list.map(({ version, start, end }) => ({ version: String(version), start, end }));
+  }
+  return isVersion(scalar) ? [{ version: String(scalar), start: 0, end: count }] : [];
+}
+
+function isSpan(value: unknown): value is WeightSpan {
+  if (typeof value !== 'object' || value === null) return false;
+  const { version, start, end } = value as Record<string, unknown>;
+  return isVersion(version) && isCount(start, 0, Number.MAX_SAFE_INTEGER) && isCount(end, start as number, Infinity);
+}
+
+function isVersion(value: unknown): value is string | number {
+  return typeof value === 'string' || typeof value === 'number';
+}
