@@ -65,14 +65,22 @@ describe('keys', () => {
     expect(await statusOf(`${client.token}.session`)).toBe(200);
     expect(await statusOf(undefined, '/abort_request')).toBe(401);
     expect((await guarded.get('/health')).status).toBe(200);
-    const { sessions } = await system.bench.client.call(system.bench.pool, 'lb.status', {});
-    expect(sessions).toBe(1);
+    const sessions = async () => {
+      const page = await system.bench.client.call(system.bench.pool, 'lb.sessions', {});
+      return page.sessions.map(({ sessionId }) => sessionId);
+    };
+    expect(await sessions()).toEqual([`${client.tokenId}/session`]);
 
     const running = guarded.post('/generate', generate(8_000, { rid: 'r' }), {
       authorization: `Bearer ${client.token}`,
     });
     await system.hasTokens();
     const others = await store.create({ name: 'd', role: 'client' });
+    const finish = async ({ token }: { token: string }) => {
+      const bearer = { authorization: `Bearer ${token}` };
+      return (await guarded.post('/finish_session', { session_id: 'session' }, bearer)).body.finished;
+    };
+    expect([await finish(others), (await sessions()).length, await finish(client)]).toEqual([false, 1, true]);
     await guarded.post('/abort_request', { abort_all: true }, { authorization: `Bearer ${others.token}` });
     expect((await system.leases()).leases).toBe(1);
     const operator = await store.create({ name: 'e', role: 'operator' });

@@ -4,14 +4,10 @@ import { BroomwagonError, type Integer } from '@broomwagon/contracts';
 import type { StopCause } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { AbortMemory } from './abort-memory';
 import { Generation, type GenerationInput } from './generation';
 import { GenerationRunner } from './generation-runner';
 import type { RepeatIdentity } from './repeat-identity';
-
-/** How long an abort of an id that no generation has is remembered, milliseconds. */
-const REMEMBERED_MS = 60_000;
-/** Aborts that are remembered; above it the oldest is removed. */
-const MAX_REMEMBERED = 4_096;
 
 /** Which generations an abort means. */
 export interface AbortTarget {
@@ -55,8 +51,7 @@ interface Entry {
 export class GenerationRegistry {
   private readonly entries = new Map<string, Entry>();
   private readonly running = new Set<Generation>();
-  /** Times until which aborts are remembered, by key and id. */
-  private readonly aborted = new Map<string, number>();
+  private readonly aborted = new AbortMemory();
   private readonly ends = new EventEmitter();
   /** A remembered abort has ended its generation: no other replica needs to remember it. */
   onAbortTaken: (target: AbortTarget) => void = () => undefined;
@@ -137,15 +132,12 @@ export class GenerationRegistry {
 
   /** Remembers an abort of an id that no generation has. */
   remember({ id = '', tokenId }: AbortTarget): void {
-    const key = keyOf(tokenId, id);
-    this.aborted.delete(key);
-    this.aborted.set(key, Date.now() + REMEMBERED_MS);
-    if (this.aborted.size > MAX_REMEMBERED) this.aborted.delete(this.aborted.keys().next().value!);
+    this.aborted.add(tokenId, id);
   }
 
   /** The generation was found elsewhere. */
   forget({ id = '', tokenId }: AbortTarget): void {
-    this.aborted.delete(keyOf(tokenId, id));
+    this.aborted.remove(tokenId, id);
   }
 
   /** Refuses new generations. */
@@ -192,11 +184,7 @@ export class GenerationRegistry {
   }
 
   private takeAbort(tokenId: string, id: string): AbortTarget | undefined {
-    return [{ id, tokenId }, { id }].find((target) => {
-      const untilMs = this.aborted.get(keyOf(target.tokenId, id)) ?? 0;
-      this.forget(target);
-      return untilMs > Date.now();
-    });
+    return [{ id, tokenId }, { id }].find((target) => this.aborted.remove(target.tokenId, id));
   }
 }
 
@@ -214,7 +202,6 @@ function isRepeated({ readers }: Entry, { kind }: RepeatIdentity): boolean {
   return kind !== 'session' || readers === 0;
 }
 
-/** Without a key: an abort of every key. */
-function keyOf(tokenId: string | undefined, id: string): string {
-  return `${tokenId ?? '*'}\n${id}`;
+function keyOf(tokenId: string, id: string): string {
+  return `${tokenId}\n${id}`;
 }

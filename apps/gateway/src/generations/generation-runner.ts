@@ -10,6 +10,7 @@ import {
   HeldLeases,
   LeaseAcquirer,
   LeaseReleaser,
+  type LeaseRequest,
   MovableCall,
   pauseAfterFailure,
   releaseOutcomeOf,
@@ -20,6 +21,7 @@ import {
 } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { boundSession } from '../http/placement';
 import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { asOurs, isMovable, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
@@ -80,9 +82,7 @@ export class GenerationRunner {
       call.isMovable = () => isMovable(generation);
       generation.call = call;
       if (generation.stoppedBy !== undefined) call.stop(generation.stoppedBy);
-      const { placement } = generation.input;
-      const contextTokens = contextTokensOf(generation);
-      const acquisition = await this.acquirer.acquire(call, { ...placement, requestId: generation.id, contextTokens });
+      const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation));
       await begun;
       const before = generation.tokens.count;
       let end: GenerationEnd | undefined;
@@ -258,9 +258,15 @@ function refusalOf(error: BroomwagonError): BroomwagonError {
   return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
 }
 
-/** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */
-function contextTokensOf({ input: { prompt }, tokens }: Generation): number {
-  return promptTokensOf(prompt) + tokens.count;
+/** With the estimated tokens that the engine holds at the start; a text counts one token for four characters. */
+function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
+  const { sessionId } = placement;
+  return {
+    ...placement,
+    sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
+    requestId: id,
+    contextTokens: promptTokensOf(prompt) + tokens.count,
+  };
 }
 
 function promptTokensOf(prompt: Prompt): number {

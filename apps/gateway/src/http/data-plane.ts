@@ -125,9 +125,7 @@ export class DataPlane {
     const { request, path, session } = exchange;
     const pathId = exchange.pathId && decodeURIComponent(exchange.pathId);
     const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
-    const caller: Caller = isPublic
-      ? { tokenId: '', role: 'client' }
-      : await this.keys.identify(request.headers);
+    const caller: Caller = isPublic ? { tokenId: '', role: 'client' } : await this.keys.identify(request.headers);
     if (!includesRole(caller.role, role)) throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}`);
     if (session !== undefined) {
       const id = decodeURIComponent(session);

@@ -4,6 +4,8 @@ import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
 import { utf8Of } from './read-fields';
 
+/** Of an id of a session, so that it is an id also after that of its key. */
+const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
 /** Headers that name the session. */
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
@@ -45,6 +47,11 @@ function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: un
   return session;
 }
 
+/** The session as the load-balancer has it: keys that choose the same name have sessions of their own. */
+export function boundSession(sessionId: string, tokenId: string): string {
+  return tokenId === '' ? sessionId : `${tokenId}/${sessionId}`;
+}
+
 /** Renames the field by which clients of ThunderAgent name their session. */
 export function takeProgram(body: Record<string, unknown>): void {
   const { program_id: program } = body;
@@ -55,7 +62,7 @@ export function takeProgram(body: Record<string, unknown>): void {
 /** @throws BroomwagonError VALIDATION_FAILED */
 export function checkedSession(value: unknown, field: string): string {
   if (typeof value !== 'string') throw invalidField(field, 'must be a text');
-  const fault = idFault(value, MAX_COMPOSED_ID_BYTES, 'composed');
+  const fault = idFault(value, MAX_SESSION_BYTES, 'composed');
   if (fault !== undefined) throw invalidField(field, fault);
   return value;
 }

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, includesRole, isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { checkedSession } from '../http/placement';
+import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { BranchReader, branchesOf } from './trajectory-branches';
@@ -43,7 +43,7 @@ export class TrajectoryRoutes {
     const sessionId = checkedSession(pathId, 'session');
     const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
     await this.trajectories.delete(this.config.pool, { id: trajectoryIdOf(sessionId), tokenId });
-    await this.controlPlane.call('lb.finish-session', { sessionId });
+    await this.controlPlane.call('lb.finish-session', { sessionId: boundSession(sessionId, caller.tokenId) });
     response.writeHead(204).end();
   }
 
@@ -58,8 +58,8 @@ export class TrajectoryRoutes {
     try {
       await pipeline(Readable.from(this.piecesOf(read)), response);
     } catch (error) {
-      // The client has gone, or the store does not answer: a JSON without its end tells the client.
-      if (isBroomwagonError(error)) throw error;
+      // A JSON without its end tells the client of an error; a client that has gone is none.
+      if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     }
   }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { ControlPlane } from '@broomwagon/generation';
 import { poolServers } from '../fleet/pool-servers';
 import { GenerationResponder } from '../http/generation-responder';
-import { checkedSession } from '../http/placement';
+import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { packedExperts } from './packed-experts';
@@ -39,12 +39,13 @@ export class SkyRlRoutes {
     });
   }
 
-  /** Removes the session that the query or the body names: its next request may go to any server. */
+  /** Removes the session of the key that the query or the body names: its next request may go to any server. */
   private async finish({ request, response, caller, body }: Exchange): Promise<void> {
     const { searchParams } = new URL(request.url!, 'http://gateway');
     const named = searchParams.get('session_id') ?? body.session_id ?? caller.sessionId;
     const sessionId = checkedSession(named, 'session_id');
-    const { finished } = await this.controlPlane.call('lb.finish-session', { sessionId });
+    const bound = { sessionId: boundSession(sessionId, caller.tokenId) };
+    const { finished } = await this.controlPlane.call('lb.finish-session', bound);
     sendJson(response, 200, { status: 'ok', finished });
   }
 

@@ -1,0 +1,42 @@
+/** How long an abort of an id that no generation has is remembered, milliseconds. */
+const REMEMBERED_MS = 60_000;
+/** Aborts that are remembered of one key; above it the oldest of the key is removed. */
+const MAX_REMEMBERED = 1_024;
+/** In place of a key: aborts of every key. */
+const EVERY_KEY = '*';
+
+/** Aborts that have arrived before their requests. Each key has its own: none can remove those of another key. */
+export class AbortMemory {
+  /** Times at which aborts are forgotten, by id, oldest first; by key. */
+  private readonly keys = new Map<string, Map<string, number>>();
+
+  /** @param tokenId absent: an abort of every key */
+  add(tokenId: string | undefined, id: string): void {
+    this.removeExpired();
+    const key = tokenId ?? EVERY_KEY;
+    const ids = this.keys.get(key) ?? new Map<string, number>();
+    this.keys.set(key, ids);
+    ids.delete(id);
+    ids.set(id, performance.now() + REMEMBERED_MS);
+    if (ids.size > MAX_REMEMBERED) ids.delete(ids.keys().next().value!);
+  }
+
+  /** @returns whether it was remembered */
+  remove(tokenId: string | undefined, id: string): boolean {
+    const ids = this.keys.get(tokenId ?? EVERY_KEY);
+    const untilMs = ids?.get(id) ?? 0;
+    ids?.delete(id);
+    return untilMs > performance.now();
+  }
+
+  private removeExpired(): void {
+    const now = performance.now();
+    for (const [key, ids] of this.keys) {
+      for (const [id, untilMs] of ids) {
+        if (untilMs > now) break;
+        ids.delete(id);
+      }
+      if (ids.size === 0) this.keys.delete(key);
+    }
+  }
+}
