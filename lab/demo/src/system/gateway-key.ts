@@ -10,7 +10,7 @@ export type RedisConfig = Parameters<typeof connectRedis>[0] & { keyPrefix: stri
 /** Makes a key for the gateway of a run. @throws BroomwagonError UNAVAILABLE */
 export function createGatewayKey(redis: RedisConfig, pool: PoolName) {
   return withStore(redis, (store) =>
-    store.create({ name: 'npm start', role: 'operator', pools: [pool], expiresInMs: EXPIRES_MS }),
+    store.create({ name: 'npm start', role: 'trainer', pools: [pool], expiresInMs: EXPIRES_MS }),
   );
 }
 
