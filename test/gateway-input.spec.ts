@@ -58,7 +58,7 @@ describe('input that is wrong', () => {
     await once(socket, 'close');
     return reply;
   };
-  const HEAD = 'Host: a\r\nConnection: close\r\n';
+  const HEAD = 'Host: localhost\r\nConnection: close\r\n';
 
   const answerTo = async (text: string) => {
     const reply = await sendRaw(text);
