@@ -47,6 +47,8 @@ export interface RestoredTokens {
   text: string;
   logprobs?: number[];
   spans: WeightSpan[];
+  /** As that of {@link Generation}. */
+  isVersionReported: boolean;
   promptTokens?: number;
   /** Of a chat: ids of its rendered prompt, and its message. */
   promptTokenIds?: number[];
@@ -140,6 +142,7 @@ export class Generation {
     this.promptTokenIds ??= made.promptTokenIds;
     if (message !== undefined) this.tokens.message?.restore(message, this.input.hasTools === true);
     this.spans = made.spans;
+    this.isVersionReported = made.isVersionReported;
     this.promptTokens = made.promptTokens;
     this.changed();
   }

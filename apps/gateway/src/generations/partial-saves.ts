@@ -77,11 +77,12 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async save(generation: Generation): Promise<void> {
-    const { tokens, repeat, spans, promptTokens, promptTokenIds } = generation;
+    const { tokens, repeat, spans, isVersionReported, promptTokens, promptTokenIds } = generation;
     const { allIds: tokenIds, allLogprobs: logprobs, text, message } = tokens;
     if (tokenIds === undefined || continuationOf(generation) === undefined) return;
     const more = { ...(message && { message: message.saved, promptTokenIds }), names: tokens.names?.from(0) };
-    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, spans, promptTokens, ...more };
+    const weights = { spans, isVersionReported };
+    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, ...weights, ...more };
     await this.attempt(generation, () =>
       this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), KEPT_MS),
     );
