@@ -80,6 +80,7 @@ describe('a call for all engines of SGLang', () => {
     expect(await controlsOf(bench.engine.url)).toHaveLength(1);
     const refused = await gateway.post('/weights_checker', {});
     expect([refused.status, refused.body.engines[0].status]).toEqual([502, 404]);
+    expect((await gateway.get('/metrics')).body).toMatch(/gateway_control_calls_total\{[^}]*outcome="failed"[^}]*\} 2/);
   });
 
   it('leaves out engines whose servers have failed', async () => {

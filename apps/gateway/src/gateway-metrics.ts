@@ -18,6 +18,11 @@ export class GatewayMetrics {
     'gateway_generations_unread',
     'Generations whose client has disconnected and may repeat its request',
   );
+  readonly controlCalls = this.metrics.counter(
+    'gateway_control_calls_total',
+    'Calls that steer engines by outcome: done by all engines, refused (4xx), or failed (5xx)',
+    ['outcome'],
+  );
   readonly turns = this.metrics.counter(
     'gateway_turns_total',
     'Turns of recorded sessions: recorded, or why they are missing in the trajectory',
@@ -39,5 +44,7 @@ export class GatewayMetrics {
     ['identity'],
   );
 
-  constructor(private readonly metrics: Metrics) {}
+  constructor(private readonly metrics: Metrics) {
+    this.controlCalls.inc({ outcome: 'failed' }, 0);
+  }
 }

@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { invalidField, type PausePoolRequest } from '@broomwagon/contracts';
+import { httpStatusOf, invalidField, isBroomwagonError, type PausePoolRequest } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
 import { textOf } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
@@ -23,17 +24,32 @@ export class ControlRoutes {
     private readonly fanOut: EngineFanOut,
     private readonly weights: WeightChanges,
     private readonly controlPlane: ControlPlane,
+    private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {
     this.routes = Object.fromEntries(
       CONTROL_CALLS.map((call) => [
         `${call.method} ${call.path}`,
-        { role: 'trainer' as const, answer: (exchange: Exchange) => this.answer(call, exchange) },
+        { role: 'trainer' as const, answer: (exchange: Exchange) => this.counted(call, exchange) },
       ]),
     );
   }
 
-  private async answer(call: ControlCall, { request, response, body, bytes }: Exchange): Promise<void> {
+  private async counted(call: ControlCall, exchange: Exchange): Promise<void> {
+    let status = 500;
+    try {
+      status = await this.answer(call, exchange);
+    } catch (error) {
+      if (isBroomwagonError(error)) status = httpStatusOf(error.code);
+      throw error;
+    } finally {
+      const outcome = status < 400 ? 'done' : status < 500 ? 'refused' : 'failed';
+      this.metrics.controlCalls.inc({ outcome });
+    }
+  }
+
+  /** @returns the status of the answer */
+  private async answer(call: ControlCall, { request, response, body, bytes }: Exchange): Promise<number> {
     const { search } = new URL(request.url!, 'http://gateway');
     const sent = { path: `${call.path}${search}`, bytes, body };
     const version = versionOf(call, body, textOf(request.headers, 'x-broomwagon-weight-version'));
@@ -50,6 +66,7 @@ export class ControlRoutes {
     if (call.pool === 'resume') await this.setPool('pool.resume', {});
     const merged = mergedAnswer(answers);
     sendJson(response, merged.status, merged.body);
+    return merged.status;
   }
 
   private async setPool(operation: 'pool.pause' | 'pool.resume', body: PausePoolRequest): Promise<void> {
