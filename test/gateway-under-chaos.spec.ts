@@ -91,11 +91,15 @@ const bodyOf = (index: number) => ({
   stream: index % 2 === 0,
 });
 
+/** Every tenth client records its turn. */
+const headersOf = (index: number): Record<string, string> =>
+  index % 10 === 0 ? { 'x-session-id': `session-${index}`, 'x-broomwagon-trajectory': 'record' } : {};
+
 /** What a client gets that repeats its request, at the next replica, as long as it is told that this may help. */
 async function answerOf(index: number): Promise<Generated> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const url = `http://127.0.0.1:${system.port(GATEWAYS[(index + tries) % GATEWAYS.length]!)}`;
-    const reply = await post(`${url}/generate`, bodyOf(index)).catch(() => undefined);
+    const reply = await post(`${url}/generate`, bodyOf(index), headersOf(index)).catch(() => undefined);
     const { answer, error } = reply === undefined ? {} : contentsOf(reply);
     if (answer !== undefined) return answer;
     if (error !== undefined) expect(error, `the error of client ${index}`).toMatchObject({ retryable: true });
@@ -191,6 +195,14 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
       }
     } finally {
       await reference.close();
+    }
+    // A turn whose replica was killed is there once, with the tokens that its client has got.
+    for (const [index, { output_ids: ids }] of answers.entries()) {
+      if (index % 10 !== 0) continue;
+      const url = `http://127.0.0.1:${system.port('gateway-1')}/sessions/session-${index}/trajectory`;
+      const { branches, missing } = (await (await fetch(url)).json()) as Reply['body'];
+      expect([missing, branches.length], `client ${index}`).toEqual([[], 1]);
+      expect(branches[0].token_ids).toEqual([...bodyOf(index).input_ids, ...ids]);
     }
     for (const { url } of engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
     await system.expectNothingHeld();
