@@ -1,5 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { describe, expect, inject as given, it, vi } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { randomOf } from './system/chaos';
 import { eventsOf, Gateway, open, post, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
@@ -92,6 +95,23 @@ describe('a client that disconnects', () => {
     expect(await system.leases()).toEqual({ leases: 0, waiters: 0 });
   });
 
+  it('at any byte of request or response leaves nothing', async () => {
+    const random = randomOf(given('seed'));
+    const cuts = Array.from({ length: 40 * given('runsFactor') }, (_, index) => {
+      const body = JSON.stringify(generate(40, { stream: index % 2 === 0 }));
+      const head = `POST /generate HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: ${body.length}`;
+      const message = `${head}\r\n\r\n${body}`;
+      const isWhole = random() < 0.6;
+      const sent = isWhole ? message : message.slice(0, Math.floor(random() * message.length));
+      return cutAfter(sent, isWhole ? Math.floor(random() * 5_000) : 0);
+    });
+    await Promise.all(cuts);
+    await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
+    await expect.poll(system.leases).toEqual({ leases: 0, waiters: 0 });
+    await system.isIdle(system.bench.engine.url);
+    expect(await system.metric('gateway_generations_unread')).toBe(0);
+  });
+
   it.each([false, true])('and repeats its own id joins the generation; streamed: %s', async (stream) => {
     const body = generate(LONG, { rid: 'mine', stream });
     const sent = open(`${system.gateway.url}/generate`, body);
@@ -116,4 +136,43 @@ describe('a client that disconnects', () => {
     await expect.poll(system.leases).toEqual({ leases: 0, waiters: 0 });
     await other.close();
   });
+});
+
+/** Sends a part of a request, and disconnects after so many bytes of the response, or at its end. */
+function cutAfter(message: string, bytes: number): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = connect(Number(new URL(system.gateway.url).port), '127.0.0.1');
+    let left = bytes;
+    socket.on('error', () => undefined).on('close', () => resolve());
+    socket.on('data', (part) => {
+      left -= part.length;
+      if (left <= 0) socket.destroy();
+    });
+    socket.write(message, () => bytes === 0 && socket.destroy());
+  });
+}
+
+it('a client that does not read its stream gets few long chunks: the gateway keeps no more than one of them', async () => {
+  await system.registerSecond();
+  await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
+  const writes = vi.spyOn(ServerResponse.prototype, 'write');
+  const reading = new Promise<IncomingMessage>((resolve) => {
+    open(`${system.gateway.url}/generate`, generate(2_000, { stream: true }), {}, (response) => {
+      response.pause();
+      resolve(response);
+    });
+  });
+  const response = await reading;
+  await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
+  const kept = writes.mock.contexts.map((one) => (one as ServerResponse).writableLength);
+  writes.mockRestore();
+  expect(Math.max(...kept)).toBeLessThan(500_000);
+  let text = '';
+  for await (const part of response.setEncoding('utf8')) text += part as string;
+  const last = eventsOf(text).at(-2) as Reply['body'];
+  expect([last.output_ids.length, last.meta_info.finish_reason.type, text.endsWith('[DONE]\n\n')]).toEqual([
+    2_000,
+    'length',
+    true,
+  ]);
 });

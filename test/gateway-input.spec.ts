@@ -5,7 +5,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(7);
+const system = useGateway(8);
 
 describe('input that is wrong', () => {
   const sampling = (fields: object) => ({ ...generate(3), sampling_params: fields });
@@ -50,8 +50,8 @@ describe('input that is wrong', () => {
   });
 
   /** Sends text as it is. @returns the whole reply, once the gateway has closed the connection */
-  const sendRaw = async (text: string): Promise<string> => {
-    const socket = connect(Number(new URL(system.gateway.url).port), '127.0.0.1');
+  const sendRaw = async (text: string, gateway = system.gateway): Promise<string> => {
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1');
     let reply = '';
     socket.on('data', (chunk) => (reply += chunk.toString()));
     socket.write(text);
@@ -60,8 +60,8 @@ describe('input that is wrong', () => {
   };
   const HEAD = 'Host: localhost\r\nConnection: close\r\n';
 
-  const answerTo = async (text: string) => {
-    const reply = await sendRaw(text);
+  const answerTo = async (text: string, gateway?: Gateway) => {
+    const reply = await sendRaw(text, gateway);
     const [head, body] = reply.split('\r\n\r\n') as [string, string];
     expect(head).toMatch(/\r\ncontent-type: application\/json\r\n/i);
     const { type, code } = (JSON.parse(body) as Reply['body']).error;
@@ -90,6 +90,17 @@ describe('input that is wrong', () => {
       expect(answer, `${headers.length} bytes`).toEqual([431, 431, 'PAYLOAD_TOO_LARGE']);
     }
     expect((await system.gateway.get('/v1/models', { 'x-long': 'x'.repeat(20_000) })).status).toBe(200);
+  });
+
+  it('that does not arrive in time is refused, and its connection is closed', async () => {
+    const slow = await Gateway.start(system.bench.prefix, system.bench.pool, { bodyTimeoutMs: 1_000 });
+    const head = `POST /generate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n`;
+    const answers = await Promise.all([head, `${head}{`].map((text) => answerTo(text, slow)));
+    expect(answers).toEqual([
+      [408, 408, 'VALIDATION_FAILED'],
+      [408, 408, 'VALIDATION_FAILED'],
+    ]);
+    await slow.close();
   });
 
   it('for the engine is answered with what the engine says', async () => {

@@ -40,7 +40,7 @@ export class EngineFanOut {
 
   /**
    * @returns an answer for each engine, in the order of the server ids
-   * @throws BroomwagonError NO_SERVER_AVAILABLE; VALIDATION_FAILED and ENGINE_PROTOCOL for ranks that the engines do not fit
+   * @throws BroomwagonError NO_SERVER_AVAILABLE; for ranks that do not fit VALIDATION_FAILED, ENGINE_PROTOCOL
    */
   async call(call: ControlCall, sent: SentCall): Promise<EngineAnswer[]> {
     const servers = await this.serversFor(call);

@@ -25,8 +25,8 @@ export interface RequestIdentity extends RequestId {
 }
 
 /**
- * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: nothing but its
- * connection.
+ * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: nothing
+ * but its connection.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function repeatIdentityOf(request: RequestIdentity): RepeatIdentity | undefined {

@@ -33,8 +33,8 @@ export class TokenizerRoutes {
   }
 
   /**
-   * The answer of the first engine that has the route, of those with the model if there are any. An engine that does not
-   * answer leaves half of the time to the next ones.
+   * The answer of the first engine that has the route, of those with the model if there are any. An engine that
+   * does not answer leaves half of the time to the next ones.
    * @throws BroomwagonError NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, ENGINE_UNREACHABLE, ENGINE_ERROR
    */
   async ask(path: string, body: Buffer, model?: unknown): Promise<{ status: number; text: string }> {
