@@ -1,6 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, isBroomwagonError, LIMITS, textOfPrompt, type LeaseGrant, type Prompt } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  LIMITS,
+  textOfPrompt,
+  type LeaseGrant,
+  type Prompt,
+} from '@broomwagon/contracts';
 import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
