@@ -3,7 +3,6 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type Integer, type Role, type TokenStatus } from '@broomwagon/contracts';
 import { CredentialStore, TokenCache } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { textOf } from '../http/placement';
 import { utf8Of } from '../http/read-fields';
 import { refuseOtherSites } from './other-sites';
 import { RequestLimits } from './request-limits';
@@ -37,8 +36,8 @@ export class ApiKeys {
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
     // Clients of Anthropic send their key in a header of its own.
-    const key = textOf(headers, 'x-api-key');
-    const [, token, session] = BEARER.exec(headers.authorization ?? (key === undefined ? '' : `Bearer ${key}`)) ?? [];
+    const { authorization = `Bearer ${String(headers['x-api-key'] ?? '')}` } = headers;
+    const [, token, session] = BEARER.exec(authorization) ?? [];
     const sessionId = session && utf8Of(session);
     if (this.config.apiKeys === 'off') {
       refuseOtherSites(headers);
