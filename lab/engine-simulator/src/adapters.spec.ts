@@ -2,7 +2,7 @@ import { createEngineAdapter, detectEngine, engineRequestId, type GenerationRequ
 import type { EngineDialect, Prompt } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
-import { inEngine, startEngine, stateOf } from './test-engine';
+import { inEngine, inject, startEngine, stateOf } from './test-engine';
 
 const text: Prompt = { text: 'Natalia sold clips to 48 of her friends.' };
 const messages: Prompt = { messages: [{ role: 'user', content: 'How many clips?' }] };
@@ -106,6 +106,8 @@ describe.each(cases)('$name adapter and simulator', ({ dialect, prompts, cumulat
     const prompt = prompts[0]!;
     const uncut = await adapter.generate(attempt(prompt));
     const cut = new AbortController();
+    // Otherwise the whole response may be in the first read of a process that has waited for a core.
+    await inject(simulator.url, { kind: 'stall', afterTokens: 4 });
     const first = await adapter.generate(attempt(prompt), { signal: cut.signal, onTokens: () => cut.abort() });
     expect(first.finishReason).toBe('aborted');
     expect(first.tokenCount).toBeGreaterThan(0);
