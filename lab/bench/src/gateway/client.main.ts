@@ -79,7 +79,7 @@ async function closedLoop(job: Extract<ClientJob, { kind: 'closed' }>): Promise<
 }
 
 async function open({ port, body, count }: Extract<ClientJob, { kind: 'open' }>): Promise<ClientResult> {
-  const head = `POST /generate HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+  const head = `POST /generate HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
   failed = 0;
   const one = (): Promise<void> =>
     new Promise((resolve) => {
