@@ -64,10 +64,12 @@ const SUBSCRIBERS: [subject: string, queue: string | undefined, roles: string[]]
   [auditSubject(POOL, '>'), undefined, NO_ROLE],
   [eventSubject(POOL, '>'), undefined, ['viewer']],
   [gatewaySubject(POOL, 'abort'), undefined, ['gateway']],
+  [workerCommandSubject(POOL, 'w', 'abort'), undefined, ['worker']],
   [workerCommandSubject(POOL, 'w', 'abort'), 'worker', ['worker']],
   [workerCommandSubject(POOL, 'w', 'abort'), 'gateway', ['gateway']],
   [workerCommandSubject(POOL, 'w', 'move'), 'gateway', ['gateway']],
   [workerCommandSubject(POOL, 'w', 'move'), 'worker', NO_ROLE],
+  [workerCommandSubject(POOL, 'w', 'move'), undefined, NO_ROLE],
   [logLevelSubject(POOL), undefined, ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api']],
 ];
 
@@ -119,17 +121,25 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
   });
 });
 
+const PYTHON = 'clients/python/src/broomwagon';
+const OF_PYTHON_TRAINERS = ['trainer.py', '_job.py', '_payloads.py'];
+const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter((name) => /(?<!^trainer|^_job|^protocol)\.py$/.test(name));
+
 it.each([
   ['worker', ['apps/worker/src', 'libs/generation/src']],
+  ['worker', OF_PYTHON_WORKERS.map((name) => join(PYTHON, name))],
+  ['trainer', OF_PYTHON_TRAINERS.map((name) => join(PYTHON, name))],
   ['gateway', ['apps/gateway/src']],
   ['trainer', ['apps/trainer/src', 'docs/protocol/examples']],
-])('the user %s may call each operation that its code names', (role, folders) => {
-  const files = folders.flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+])('the user %s may call each operation that its code names', (role, paths) => {
+  const files = paths.flatMap((path) =>
+    path.endsWith('.py')
+      ? path
+      : readdirSync(path, { recursive: true, encoding: 'utf8' }).map((name) => join(path, name)),
   );
-  const ofProduct = files.filter((file) => /(?<!spec|fixture|one-round|typed-client)\.(ts|mjs)$/.test(file));
+  const ofProduct = files.filter((file) => /(?<!spec|fixture|one-round|typed-client)\.(ts|mjs|py)$/.test(file));
   const texts = ofProduct.map((file) => readFileSync(file, 'utf8')).join('\n');
-  const called = NAMES.filter((name) => texts.includes(`'${name}'`));
+  const called = NAMES.filter((name) => texts.includes(`'${name}'`) || texts.includes(`"${name}"`));
   expect(called.length).toBeGreaterThan(10);
   expect(called.filter((name) => !NATS_ROLES[role]!.calls.includes(name))).toEqual([]);
 });

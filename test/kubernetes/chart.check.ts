@@ -156,6 +156,19 @@ it('packs the alert rules and the dashboard, which are links in the sources', as
   rmSync(folder, { recursive: true });
 });
 
+it('does not restart NATS and Redis when only the version of the chart changes', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'broomwagon-chart-'));
+  await helm('package', CHART, '--version', '9.8.7', '--app-version', '9.8.7', '--destination', folder);
+  const next = objectsIn(await helm('template', 'broomwagon', join(folder, 'broomwagon-9.8.7.tgz')));
+  const now = await rendered('broomwagon');
+  for (const name of ['broomwagon-nats', 'broomwagon-redis']) {
+    const [old, updated] = [now, next].map((objects) => named(objects, 'StatefulSet', name)!);
+    expect(updated!.metadata.labels).toMatchObject({ 'helm.sh/chart': 'broomwagon-9.8.7' });
+    expect(podOf(updated!), name).toEqual(podOf(old!));
+  }
+  rmSync(folder, { recursive: true });
+});
+
 it('is installed, updated and removed by helm, and keeps its passwords', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-kubeconfig-'));
   const { url, ca, token } = inject('apiServer');

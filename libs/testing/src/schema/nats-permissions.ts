@@ -67,9 +67,27 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     '$JS.API.INFO',
     ...streamCalls(EVENTS_STREAM),
   ]),
+  /** Also programs that use the Python client: they write payloads over NATS, and subscribe without a queue group. */
   worker: {
-    calls: [...OF_HOLDERS, 'request.claim', 'request.complete', 'request.fail', 'request.save', 'request.segments'],
-    subscribe: [`${workerCommandSubject('*', '*', 'abort')} worker`, LOG_LEVEL_PATTERN],
+    calls: [
+      ...OF_HOLDERS,
+      'lb.acquire-many',
+      'lb.finish-session',
+      'lb.release-many',
+      'payload.get',
+      'payload.put',
+      'payload.stat',
+      'request.claim',
+      'request.complete',
+      'request.fail',
+      'request.save',
+      'request.segments',
+    ],
+    subscribe: [
+      workerCommandSubject('*', '*', 'abort'),
+      `${workerCommandSubject('*', '*', 'abort')} worker`,
+      LOG_LEVEL_PATTERN,
+    ],
   },
   gateway: {
     calls: [
