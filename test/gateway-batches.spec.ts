@@ -49,4 +49,11 @@ it('a list of a field is one value for each prompt of the batch', async () => {
   const body = { ...generate(N), input_ids: [PROMPT, [5]], lora_path: ['a'] };
   const { status, body: answer } = await system.gateway.post('/generate', body);
   expect([status, answer.error.param]).toEqual([400, 'lora_path']);
+  const { body: list } = await system.gateway.post('/generate', {
+    ...body,
+    lora_path: 'a',
+    return_logprob: [true, false],
+  });
+  type Meta = { meta_info: { output_token_logprobs?: unknown[] } };
+  expect(list.map(({ meta_info: meta }: Meta) => meta.output_token_logprobs?.length)).toEqual([N, undefined]);
 });

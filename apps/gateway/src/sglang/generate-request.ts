@@ -52,7 +52,6 @@ export function readGenerateRequest(
     text,
     input_ids: promptTokenIds,
     sampling_params: samplingParams,
-    return_logprob: logprobs,
     stream,
     session_id: session,
     ...others
@@ -68,16 +67,12 @@ export function readGenerateRequest(
   if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
-  const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, logprobs === true);
-  const isContinued =
-    textOf(headers, 'x-broomwagon-resume') !== 'off' &&
-    !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name])) &&
-    !UNCONTINUED_FIELDS.some((name) => isSet(others[name])) &&
-    !(typeof others.logprob_start_len === 'number' && others.logprob_start_len >= 0);
+  const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, false);
+  const isContinuable =
+    textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
   const shared = {
     maxTokens: maxTokens as number,
     keepsStop: unknown.no_stop_trim === true,
-    isContinued,
     continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
     placement: placementOf(headers, caller, session),
   };
@@ -87,22 +82,33 @@ export function readGenerateRequest(
     stream: stream === true,
     isBatch,
     inputs: prompts.flatMap((prompt, index) => {
-      const fields = isList ? fieldsAt(others, index, prompts.length) : others;
+      const ownFields = isList ? fieldsAt(others, index, prompts.length) : others;
+      const { return_logprob: logprobs = false, ...fields } = ownFields;
+      if (typeof logprobs !== 'boolean') throw invalidField('return_logprob', 'must be true or false');
+      const sampling = logprobs ? { ...known, logprobs } : known;
       const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
       return Array.from({ length: samples }, (_, sample) => ({
         ...shared,
+        isContinued: isContinuable && !hasValuesOfCall(fields),
         prompt: { ...prompt, ...(isSet(engineFields) && { engineFields }) },
         // Samples with one seed would be the same.
-        sampling: known.seed === undefined ? known : { ...known, seed: known.seed + sample },
+        sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
       }));
     }),
   };
 }
 
+/** Whether the engine answers with values that a continued call would not have. */
+function hasValuesOfCall({ logprob_start_len: start, ...fields }: Record<string, unknown>): boolean {
+  return UNCONTINUED_FIELDS.some((name) => isSet(fields[name])) || (typeof start === 'number' && start >= 0);
+}
+
 /** The fields of one prompt of a batch: a list has a value for each prompt. */
 function fieldsAt(fields: Record<string, unknown>, index: number, count: number): Record<string, unknown> {
   const entries = Object.entries(fields).map(([name, value]) => {
-    if (!Array.isArray(value)) return [name, value];
+    // A list of token ids is one value.
+    const isOneValue = !Array.isArray(value) || (name === 'token_ids_logprob' && !Array.isArray(value[0]));
+    if (isOneValue) return [name, value];
     if (value.length !== count) throw invalidField(name, `must have a value for each of the ${count} prompts`);
     return [name, value[index]];
   });
