@@ -16,6 +16,10 @@ describe('keys', () => {
     expect((await system.gateway.get('/flush_cache', { 'sec-fetch-site': 'cross-site' })).status).toBe(403);
     expect((await system.gateway.post('/v1/completions', {}, { host: 'example.org' })).status).toBe(403);
     expect((await system.gateway.get('/health', page)).status).toBe(200);
+    const publicUrl = 'https://gateway.example';
+    const proxied = await Gateway.start(system.bench.prefix, system.bench.pool, { publicUrl });
+    expect((await proxied.post('/generate', generate(1), { host: 'gateway.example' })).status).toBe(200);
+    await proxied.close();
   });
 
   it('may have limits, of generations at the same time and of requests in a minute', async () => {

@@ -63,7 +63,10 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @IsIn(['gateway', 'engines'])
   listedWorkers: 'gateway' | 'engines' = 'gateway';
 
-  @Env('PUBLIC_URL', 'address of the gateway for its clients, listed by /workers; default: http and the header Host')
+  @Env(
+    'PUBLIC_URL',
+    'address for clients, listed by /workers, default: http and Host; its name is allowed with API_KEYS=off',
+  )
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   publicUrl?: string;
 

@@ -35,12 +35,12 @@ export class ApiKeys {
 
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
-    // Clients of Anthropic send their key in a header of its own.
+    // Clients of Anthropic send their key in another header.
     const { authorization = `Bearer ${String(headers['x-api-key'] ?? '')}` } = headers;
     const [, token, session] = BEARER.exec(authorization) ?? [];
     const sessionId = session && utf8Of(session);
     if (this.config.apiKeys === 'off') {
-      refuseOtherSites(headers);
+      refuseOtherSites(headers, this.config.publicUrl);
       return { tokenId: '', role: 'admin', sessionId };
     }
     const found = token && (await this.cache.find(token, () => this.credentials.find(token)));

@@ -4,20 +4,23 @@ import { isLoopback } from '../gateway.config';
 
 /**
  * Without keys, a web page in a browser of this machine could call the gateway: by requests to the loopback address
- * (`Origin`, or `Sec-Fetch-Site` if there is no `Origin`), or under a name of its own that it lets point to the
- * loopback address (`Host`). Only pages of this machine may.
+ * (`Origin`, or `Sec-Fetch-Site` if there is no `Origin`), or under a name of its site that resolves to the loopback
+ * address (`Host`). Only pages of this machine may.
+ * @param publicUrl address of the gateway for its clients: its name is allowed as `Host`
  * @throws BroomwagonError FORBIDDEN
  */
-export function refuseOtherSites({ host, origin, 'sec-fetch-site': site }: IncomingHttpHeaders): void {
-  const isOther =
-    site === 'cross-site' ||
-    (origin !== undefined && !isOfThisMachine(origin)) ||
-    (host !== undefined && !isOfThisMachine(`http://${host}`));
-  if (!isOther) return;
-  const message = 'With API_KEYS=off, requests of web pages and requests to other names than localhost are refused';
+export function refuseOtherSites(headers: IncomingHttpHeaders, publicUrl?: string): void {
+  const { host, origin, 'sec-fetch-site': site } = headers;
+  const isOtherPage = origin === undefined ? site === 'cross-site' : !isLoopback(nameOf(origin));
+  const name = host === undefined ? 'localhost' : nameOf(`http://${host}`);
+  const isOtherHost = !isLoopback(name) && (publicUrl === undefined || name !== nameOf(publicUrl));
+  if (!isOtherPage && !isOtherHost) return;
+  const message =
+    'With API_KEYS=off, web pages, and requests to names except localhost and that of PUBLIC_URL, are refused';
   throw new BroomwagonError('FORBIDDEN', message);
 }
 
-function isOfThisMachine(url: string): boolean {
-  return URL.canParse(url) && isLoopback(new URL(url).hostname.replaceAll(/[[\]]/g, ''));
+/** The name or address of the host; empty if it is not a URL. */
+function nameOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '';
 }
