@@ -1,5 +1,6 @@
 // Virtual environments of Python for tests, in the cache folder. Only Node's own modules.
 import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -29,12 +30,15 @@ export function findPythons(least) {
 export function pythonWith(name, python, requirements, alone) {
   const cache =
     process.env.BROOMWAGON_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
-  const folder = join(cache, name);
+  const files = [requirements, ...(alone === undefined ? [] : [alone])];
+  const { stdout: version } = spawnSync(python, ['--version'], { encoding: 'utf8' });
+  const wanted = [version, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
+  // Checkouts with other requirements have other folders: none removes what the tests of another one use.
+  const folder = join(cache, `${name}-${createHash('sha256').update(wanted).digest('hex').slice(0, 12)}`);
   const executable = join(folder, 'venv', 'bin', 'python');
   const stamp = join(folder, 'installed');
-  const files = [requirements, ...(alone === undefined ? [] : [alone])];
-  const wanted = files.map((file) => readFileSync(file, 'utf8')).join('\n');
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return executable;
+  // The interpreter that the environment was made from may be removed since.
+  if (existsSync(stamp) && succeeds(executable, ['-c', ''])) return executable;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   if (!succeeds(python, ['-m', 'venv', join(folder, 'venv')])) return skip(`${python} has no venv`);

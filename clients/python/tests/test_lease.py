@@ -63,8 +63,35 @@ async def test_acquires_of_one_turn_are_one_call(client: Client, monkeypatch: py
 
     await asyncio.gather(*(use(index) for index in range(64)))
     await client.settled()
-    assert sent == ["lb.acquire-many", "lb.release-many"]
+    # Heartbeats are sent too. A call without a reply in time is repeated, an acquire then alone.
+    calls = [operation for operation in sent if operation.startswith("lb.")]
+    assert (calls[0], calls[-1]) == ("lb.acquire-many", "lb.release-many")
+    assert "lb.release" not in calls
     assert await leases_of(client) == 0
+
+
+async def test_a_wrong_acquire_or_release_fails_alone(client: Client) -> None:
+    async def use(index: int, **options: Any) -> None:
+        lease = client.lease(f"request-{index}", **options)
+        async with lease:
+            await asyncio.sleep(0)
+            if index == 0:
+                lease.tokens = -1
+
+    wrong = (use(8, priority=10), use(9, labels={"gpu": object()}))
+    ended = await asyncio.gather(*(use(index) for index in range(8)), *wrong, return_exceptions=True)
+    assert [type(error) for error in ended] == [type(None)] * 8 + [errors.ValidationFailed, TypeError]
+    await client.settled()
+    # The release with wrong tokens was refused; a sync returns the lease.
+    assert await leases_of(client) <= 1
+
+
+async def test_many_acquires_are_explained(client: Client) -> None:
+    async def use(index: int) -> bool:
+        async with client.lease(f"request-{index}", explain=True) as server:
+            return server.decision is not None
+
+    assert all(await asyncio.gather(*(use(index) for index in range(20))))
 
 
 @types.coroutine
@@ -170,10 +197,11 @@ async def test_a_fenced_worker_registers_again(client: Client) -> None:
     holding = asyncio.Event()
 
     async def use() -> None:
-        async with client.lease("request"):
+        async with used:
             holding.set()
             await asyncio.sleep(3600)
 
+    used = client.lease("request")
     task = asyncio.create_task(use())
     await holding.wait()
     # Another process with the same id.
@@ -181,6 +209,8 @@ async def test_a_fenced_worker_registers_again(client: Client) -> None:
     with pytest.raises(LeaseStopped) as stopped:
         await task
     assert stopped.value.cause == "fenced"
+    with pytest.raises(RuntimeError, match="used once"):
+        await used.__aenter__()
     async with client.lease("request"):
         assert await leases_of(client) == 1
 

@@ -74,6 +74,56 @@ async def test_a_loop_of_two_turns_runs_each_sample_once(client: Client, job: st
     assert await is_empty(client)
 
 
+async def test_a_worker_claims_and_is_renewed_after_a_defect(
+    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, request = client._connected.call, client._connected.request
+    failed: list[str] = []
+
+    async def call_with_defect(operation: str, *rest: Any, **options: Any) -> Any:
+        if operation == "worker.heartbeat" and operation not in failed:
+            failed.append(operation)
+            raise KeyError("of a reply")
+        return await call(operation, *rest, **options)
+
+    async def request_with_defect(operation: str, *rest: Any) -> Any:
+        if operation == "request.claim" and operation not in failed:
+            failed.append(operation)
+            raise KeyError("of a reply")
+        return await request(operation, *rest)
+
+    monkeypatch.setattr(client._connected, "call", call_with_defect)
+    monkeypatch.setattr(client._connected, "request", request_with_defect)
+    worker = client.worker(job=job)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> None:
+        async with attempt.server():
+            attempt.add([1], "x")
+
+    async with serving(worker):
+        await roll_out(client, job, groups=1)
+        assert client._session is not None and client._session._heartbeat is not None
+        beating = client._session._heartbeat
+
+        async def both_failed() -> bool:
+            return len(failed) == 2
+
+        await until(both_failed)
+        await asyncio.sleep(0)
+    assert not beating.done()
+
+
+async def test_a_worker_that_cannot_claim_ends_with_the_error(client: Client) -> None:
+    worker = client.worker(concurrency=0)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> None: ...
+
+    with pytest.raises(ValueError):
+        await worker.serve()
+
+
 async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str) -> None:
     first = client.worker(job=job, drain=0.01)
     is_generating = asyncio.Event()
@@ -188,7 +238,7 @@ async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: 
         return "stop"
 
     async with serving(worker):
-        groups = await roll_out(client, job, groups=2, timeout=0.3)
+        groups = await roll_out(client, job, groups=2, timeout=2)
     assert [group.id for group in groups] == ["1"]
     summary = (await client.call("job.ledger", {"job": job}))["summary"]
     assert summary["waste"]["byReason"].get("timeout", 0) + summary["waste"]["byReason"].get("aborted", 0) == 1

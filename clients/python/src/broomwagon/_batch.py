@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
+from ._error import BroomwagonError
+from ._session import EXPIRED_EPOCH
+
 Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
@@ -14,7 +17,8 @@ class Batch(Generic[Item, Reply]):
     """A call for one item costs about as much Python as a call for a hundred."""
 
     def __init__(self, send: Callable[[list[Item]], Awaitable[list[Reply | Exception]]], most: int) -> None:
-        """:param send: returns a reply or an error for each item, in their order; what it raises is for all"""
+        """:param send: returns a reply or an error for each item, in their order. If it raises an error that one wrong
+        item may have caused, each item is sent alone"""
         self._send = send
         self._most = most
         self._waiting: list[tuple[Item, asyncio.Future[Reply]]] = []
@@ -45,9 +49,7 @@ class Batch(Generic[Item, Reply]):
 
     async def _run(self, batch: list[tuple[Item, asyncio.Future[Reply]]]) -> None:
         try:
-            replies = await self._send([item for item, _ in batch])
-        except Exception as error:
-            replies = [error] * len(batch)
+            replies = await self._replies([item for item, _ in batch])
         except BaseException:
             for _, future in batch:
                 future.cancel()
@@ -59,3 +61,13 @@ class Batch(Generic[Item, Reply]):
                 future.set_exception(reply)
             else:
                 future.set_result(reply)
+
+    async def _replies(self, items: list[Item]) -> list[Reply | Exception]:
+        try:
+            return await self._send(items)
+        except Exception as error:
+            is_retryable = isinstance(error, BroomwagonError) and error.retryable
+            if len(items) == 1 or is_retryable or isinstance(error, EXPIRED_EPOCH):
+                return [error] * len(items)
+        alone = await asyncio.gather(*(self._replies([item]) for item in items))
+        return [reply for replies in alone for reply in replies]

@@ -145,7 +145,11 @@ class Connection:
             await asyncio.sleep(pause)
 
     async def listen(self, subject: str, handler: Callable[[dict[str, Any]], Awaitable[None] | None]) -> None:
-        """Calls `handler` with each message on `rollout.v1.<pool>.<subject>`."""
+        """Calls `handler` with each message on `rollout.v1.<pool>.<subject>`. Requests that are sent afterwards reach
+        NATS after the subscription.
+
+        :raises Unavailable: the connection is closed
+        """
 
         async def receive(message: Msg) -> None:
             try:
@@ -155,8 +159,10 @@ class Connection:
             except Exception:
                 logger.exception("A message on %s was not handled", message.subject)
 
-        await self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive)
-        await self._nats.flush()
+        try:
+            await self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive)
+        except nats.errors.Error as error:
+            raise errors.Unavailable(f"Cannot subscribe to {subject}: {error}") from error
 
     async def close(self) -> None:
         await self._nats.close()

@@ -106,9 +106,11 @@ class Leases:
     async def _ask(self, ask: Ask) -> dict[str, Any]:
         """Every call has the same acquireId, so a lost reply never costs a second lease."""
         loop = asyncio.get_running_loop()
+        # A call for many explains few of its acquires.
+        may_batch = not ask.item.get("explain")
         for tries in count():
             try:
-                return await (self._acquires.add(ask) if tries == 0 else self._ask_alone(ask, tries))
+                return await (self._acquires.add(ask) if tries == 0 and may_batch else self._ask_alone(ask, tries))
             except BroomwagonError as error:
                 # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (

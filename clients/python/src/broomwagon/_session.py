@@ -116,7 +116,10 @@ class Session:
         while True:
             await asyncio.sleep(self._ttl / 3)
             if worker := self._epoch:
-                await self._beat(worker)
+                try:
+                    await self._beat(worker)
+                except Exception:
+                    logger.exception("The heartbeat failed")
 
     async def _beat(self, worker: WorkerEpoch) -> None:
         """One heartbeat. It does not wait for the sync that it starts."""

@@ -75,6 +75,7 @@ class Lease:
         self._timeout = timeout
         self._acquire_id = ""
         self._lease_id = ""
+        self._is_used = False
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         self._cause: StopCause | None = None
@@ -84,8 +85,9 @@ class Lease:
         self.outcome: ReleaseOutcome | None = None
 
     async def __aenter__(self) -> Server:
-        if self._task is not None:
+        if self._is_used:
             raise RuntimeError("A lease can be used once")
+        self._is_used = True
         self._task = asyncio.current_task()
         assert self._task is not None
         self._cancelling = _cancelling(self._task)

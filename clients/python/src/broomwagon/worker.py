@@ -76,9 +76,13 @@ class Worker:
         loop = asyncio.get_running_loop()
         handled = [one for one in (signal.SIGTERM, signal.SIGINT) if _handles(loop, one, self.stop)]
         claiming = asyncio.create_task(self._claim_always())
+        stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await self._stopping.wait()
+            await asyncio.wait((stopping, claiming), return_when=asyncio.FIRST_COMPLETED)
+            if claiming.done():
+                claiming.result()
         finally:
+            stopping.cancel()
             for one in handled:
                 loop.remove_signal_handler(one)
             await asyncio.shield(self._end(claiming))
@@ -102,11 +106,12 @@ class Worker:
                 continue
             try:
                 worker = await self._session.established()
-                await self._claim(worker, min(free, CLAIMS_PER_CALL))
-            except EXPIRED_EPOCH:
-                self._session.fence(worker)
-            except BroomwagonError as error:
-                logger.warning("The claim failed: %s", error)
+                try:
+                    await self._claim(worker, min(free, CLAIMS_PER_CALL))
+                except EXPIRED_EPOCH:
+                    self._session.fence(worker)
+            except Exception as error:
+                logger.warning("The claim failed: %s", error, exc_info=not isinstance(error, BroomwagonError))
                 await asyncio.sleep(ERROR_PAUSE)
 
     async def _claim(self, worker: WorkerEpoch, most: int) -> None:
