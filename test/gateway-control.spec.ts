@@ -222,6 +222,19 @@ describe('new weights with a version', () => {
     expect(headers['x-broomwagon-weight-versions']).toBe('3:0-3');
   });
 
+  it('in a paused pool: are rolled back when it continues, if every engine has refused them', async () => {
+    await startPool('sglang');
+    const update = (body: object) => gateway.post('/update_weights_from_disk', body);
+    await gateway.post('/pause_generation', {});
+    expect((await update({ weight_version: '5' })).status).toBe(400);
+    expect((await weights()).sync).toMatchObject({ version: 5, state: 'begun', confirmedServers: 0 });
+    expect((await gateway.post('/continue_generation', {})).status).toBe(200);
+    expect(await weights()).not.toHaveProperty('version');
+    expect((await gateway.post('/generate', generate(3))).status).toBe(200);
+    expect((await update({ model_path: '/m', weight_version: '4' })).status).toBe(200);
+    await expect.poll(statesOf).toEqual({ s1: ['ready', 4], s2: ['ready', 4] });
+  });
+
   it.each(['abort', 'wait'])(
     'in a pool that is not paused, mode %s: a change of the pool around the call',
     async (mode) => {

@@ -59,7 +59,7 @@ export class ControlRoutes {
       await this.fanOut.serversFor(call);
       await this.setPool('pool.pause', { deadlineMs: this.config.pauseDeadlineMs });
     }
-    if (call.pool === 'resume') await this.weights.commitOpen();
+    if (call.pool === 'resume') await this.weights.endOpen();
     const update = () => this.fanOut.call(call, sent);
     const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));
     // Also if engines failed: the others take requests again.

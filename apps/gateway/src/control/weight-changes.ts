@@ -32,7 +32,7 @@ export class WeightChanges {
 
   /**
    * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. In
-   * a paused pool the change is kept open for further calls, until {@link commitOpen}; otherwise it begins before the
+   * a paused pool the change is kept open for further calls, until {@link endOpen}; otherwise it begins before the
    * update, when nothing runs, and ends after it. A change to the same version that a trainer has begun is joined; that
    * of another call of a gateway ends first.
    * @param mode what happens to requests that run in a pool that is not paused
@@ -54,10 +54,15 @@ export class WeightChanges {
     }
   }
 
-  /** Commits the change that was begun by updates in a paused pool, if there is one. @throws BroomwagonError */
-  async commitOpen(): Promise<void> {
+  /**
+   * Ends the change that was begun by updates in a paused pool, if there is one: commits it, or rolls it back if no
+   * server reports its version.
+   * @throws BroomwagonError
+   */
+  async endOpen(): Promise<void> {
     const { sync } = await this.controlPlane.call('weights.status', {});
-    if (sync?.mode === 'keep' && sync.syncId.startsWith(OURS)) await this.end('weights.commit', sync.syncId);
+    if (sync?.mode !== 'keep' || !sync.syncId.startsWith(OURS)) return;
+    await this.end(sync.confirmedServers > 0 ? 'weights.commit' : 'weights.rollback', sync.syncId);
   }
 
   /** @returns the change that ends with the update; undefined if the change stays open after the update */

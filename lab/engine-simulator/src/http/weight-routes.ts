@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SimulatedEngine } from '../engine/simulated-engine';
-import { sendJson } from './answers';
+import { RefusedError, sendJson } from './answers';
 import { readObject } from './request-body';
 import type { Route } from './route';
 
@@ -36,9 +36,14 @@ export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
     setVersion(engine, body.weight_version ?? body.new_version);
     sendJson(response, 200, { success: true, message: 'Succeeded.' });
   };
+  const loaded: Handler = (body, response) => {
+    if (typeof body.model_path !== 'string') throw new RefusedError(400, 'model_path must be a string');
+    done(body, response);
+  };
   const version: Route = (_, response) => sendVersion(engine, response);
   return {
-    ...recorded(engine, done, '/update_weights_from_disk', '/update_weights_from_distributed', '/pull_weights'),
+    ...recorded(engine, loaded, '/update_weights_from_disk'),
+    ...recorded(engine, done, '/update_weights_from_distributed', '/pull_weights'),
     ...recorded(engine, done, '/update_weights_from_tensor', '/update_weight_version', '/post_process_weights'),
     ...recorded(engine, done, '/init_weights_update_group', '/destroy_weights_update_group'),
     ...recorded(engine, done, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter'),
