@@ -202,6 +202,16 @@ describe('a response that is cut is continued on another engine', () => {
     const cut = await system.gateway.post('/generate', generate(30, { sampling_params, stream: true }));
     expect(eventsOf(cut.body).at(-2)).toMatchObject({ error: { type: 'ENGINE_ERROR', retryable: true } });
   });
+
+  it('not for ever, if it begins again and its calls fail after some tokens each', async () => {
+    const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxEngineFailures: 2 });
+    for (const afterTokens of [1, 2, 3, 4])
+      await inject(system.bench.engine.url, { kind: 'error-in-stream', afterTokens });
+    const sampling_params = { max_new_tokens: 30, regex: 'a*' };
+    const { status, body } = await other.post('/generate', generate(30, { sampling_params }));
+    expect([status, body.error?.type]).toEqual([502, 'ENGINE_ERROR']);
+    await other.close();
+  });
 });
 
 describe('the replica', () => {

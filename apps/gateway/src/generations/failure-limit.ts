@@ -1,14 +1,14 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import type { GatewayConfig } from '../gateway.config';
 
-/** When a generation ends whose calls fail one after the other, without a token between them. */
+/** When a generation ends whose calls fail one after the other, without a further token that is kept. */
 export class FailureLimit {
   private failures = 0;
   private sinceMs: number | undefined;
 
   constructor(private readonly limits: Pick<GatewayConfig, 'maxEngineFailures' | 'noServerDeadlineMs'>) {}
 
-  /** A call has made tokens. */
+  /** The response has more tokens than ever before. */
   clear(): void {
     this.failures = 0;
     this.sinceMs = undefined;

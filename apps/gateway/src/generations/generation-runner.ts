@@ -82,6 +82,7 @@ export class GenerationRunner {
 
   private async repeat(generation: Generation, begun: Promise<void>): Promise<GenerationEnd> {
     const failures = new FailureLimit(this.config);
+    let mostKept = generation.tokens.count;
     for (;;) {
       const worker = await unlessAborted(generation.signal, this.session.established());
       if (worker === undefined) return stopped(generation);
@@ -91,7 +92,6 @@ export class GenerationRunner {
       if (generation.stoppedBy !== undefined) call.stop(generation.stoppedBy);
       const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation));
       await begun;
-      const before = generation.tokens.count;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
       if ('lease' in acquisition) {
@@ -102,10 +102,14 @@ export class GenerationRunner {
       }
       if (end !== undefined) return end;
       if (generation.stoppedBy !== undefined) return stopped(generation);
-      if (generation.tokens.count > before) failures.clear();
-      if (error !== undefined && failures.isReached(error)) return { reason: 'error', error: asOurs(error) };
       const refusal = prepareRepeat(generation, error);
       if (refusal !== undefined) return refusal;
+      // Tokens that the response loses when it begins again are no progress.
+      if (generation.tokens.count > mostKept) {
+        mostKept = generation.tokens.count;
+        failures.clear();
+      }
+      if (error !== undefined && failures.isReached(error)) return { reason: 'error', error: asOurs(error) };
       this.metrics.continued.inc({ cause: error === undefined ? (call.cause ?? 'engine-abort') : 'failure' });
     }
   }
