@@ -182,7 +182,7 @@ export class GenerationRunner {
       }),
     );
     const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
-    if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.release();
+    if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.complete();
     else tokens.cut();
     this.describe(generation, generated, lease, start);
     return generated;

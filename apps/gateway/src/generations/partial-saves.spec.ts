@@ -10,9 +10,12 @@ const saved = new Map<string, string>();
 const store = {
   find: (_: string, identity: string) => Promise.resolve(saved.get(identity)),
   save: (_: string, identity: string, text: string) => Promise.resolve(void saved.set(identity, text)),
+  remove: (_: string, identity: string) => Promise.resolve(void saved.delete(identity)),
 } as unknown as PartialStore;
-const saves = () => new PartialSaves(store, new GatewayMetrics(new Metrics('gateway')), new GatewayConfig());
-const generation = () =>
+const config = Object.assign(new GatewayConfig(), { partialSaveIntervalMs: 1 });
+const saves = () => new PartialSaves(store, new GatewayMetrics(new Metrics('gateway')), config);
+const restored = () => ({ tokenIds: [5, 6], text: 'ab', spans: [], isVersionReported: true });
+const generation = (key = 'r') =>
   new Generation(
     'r',
     't',
@@ -25,7 +28,7 @@ const generation = () =>
       continuesEngineAborts: false,
       placement: {},
     },
-    { kind: 'id', key: 'r', digest: 'd' },
+    { kind: 'id', key, digest: 'd' },
   );
 
 it.each([true, false])('restores whether the engine has reported the weights: %s', async (isReported) => {
@@ -33,11 +36,32 @@ it.each([true, false])('restores whether the engine has reported the weights: %s
   const [first, second] = [generation(), generation()];
   const [before, after] = [saves(), saves()];
   await before.begin(first);
-  first.restore({ tokenIds: [5, 6], text: 'ab', spans: [], isVersionReported: true });
+  first.restore(restored());
   first.addSpan('3', 0, 2);
   first.isVersionReported = isReported;
   await before.end(first, true);
   await after.begin(second);
   expect([second.tokens.allIds, second.spans]).toEqual([[5, 6], [{ version: '3', start: 0, end: 2 }]]);
   expect(second.isVersionReported).toBe(isReported);
+});
+
+it('does not save a complete response: a repeat would continue it behind its end', async () => {
+  saved.clear();
+  const [complete, other] = [generation('complete'), generation('other')];
+  const running = saves();
+  for (const one of [complete, other]) await running.begin(one);
+  running.onApplicationBootstrap();
+  for (const one of [complete, other]) one.restore(restored());
+  await expect.poll(() => saved.size).toBe(2);
+  complete.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
+  complete.tokens.complete();
+  other.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
+  const idsOf = () => [...saved.values()].map((text) => (JSON.parse(text) as { tokenIds: number[] }).tokenIds);
+  await expect.poll(idsOf).toEqual([
+    [5, 6],
+    [5, 6, 7],
+  ]);
+  running.onApplicationShutdown();
+  for (const one of [complete, other]) await running.end(one, true);
+  expect([...saved.keys()]).toEqual(['t\nother']);
 });

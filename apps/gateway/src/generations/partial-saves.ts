@@ -53,12 +53,15 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     });
   }
 
-  /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
+  /**
+   * Before the end: tokens are kept if the client can repeat the request, else removed. Those of a complete response
+   * that ends with an error are removed too: a repeat begins again. Never throws.
+   */
   async end(generation: Generation, isRepeatable: boolean): Promise<void> {
     const hasSaves = this.saved.get(generation);
     this.saved.delete(generation);
     if (hasSaves === undefined) return;
-    if (isRepeatable) return this.save(generation);
+    if (isRepeatable && !generation.tokens.isComplete) return this.save(generation);
     await this.attempt(generation, () => this.store.remove(this.config.pool, identityOf(generation)!));
   }
 
@@ -79,7 +82,7 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   private async save(generation: Generation): Promise<void> {
     const { tokens, repeat, spans, isVersionReported, promptTokens, promptTokenIds } = generation;
     const { allIds: tokenIds, allLogprobs: logprobs, text, message } = tokens;
-    if (tokenIds === undefined || continuationOf(generation) === undefined) return;
+    if (tokenIds === undefined || tokens.isComplete || continuationOf(generation) === undefined) return;
     const more = { ...(message && { message: message.saved, promptTokenIds }), names: tokens.names?.from(0) };
     const weights = { spans, isVersionReported };
     const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, ...weights, ...more };

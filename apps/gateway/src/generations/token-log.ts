@@ -16,6 +16,7 @@ export class TokenLog {
   count = 0;
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
+  private isEnded = false;
   /** Tokens whose text has not come yet: the begin of a character. */
   private readonly held: TokenIncrement[] = [];
   private heldTokens = 0;
@@ -46,8 +47,18 @@ export class TokenLog {
     return this.findStop();
   }
 
-  /** The call was complete: nothing is held any more. */
-  release(): void {
+  /** The engine has ended the response: nothing is held any more. */
+  complete(): void {
+    this.release();
+    this.isEnded = true;
+  }
+
+  /** No token follows: a call with these tokens would begin behind the end of the response. */
+  get isComplete(): boolean {
+    return this.isEnded || this.matched !== undefined;
+  }
+
+  private release(): void {
     for (const increment of this.held) this.append(increment);
     this.drop();
   }
@@ -83,6 +94,7 @@ export class TokenLog {
   /** Begins again without tokens. */
   clear(): void {
     this.cut();
+    this.isEnded = false;
     this.message?.clear();
     this.names?.clear();
     this.ids.clear();
