@@ -194,10 +194,15 @@ describe('metrics, dashboards and alerts', () => {
       await expect.poll(firing).toEqual([]);
 
       for (const serverId of ['engine-0', 'engine-1']) await system.call('server.cordon', { serverId });
+      const workerId = 'of-the-test';
+      const { workerEpoch } = await system.call('worker.register', { workerId, registrationId: 'r', ttlMs: 120_000 });
+      const acquire = { workerId, workerEpoch, acquireId: 'a', requestId: 'q', waitMs: 20_000 };
+      const granted = system.client.callWithRetry(system.pool, 'lb.acquire', acquire, { deadlineMs: 110_000 });
       await expect.poll(firing).toContain('BroomwagonNoReadyServer');
       system.process('worker-1').kill();
       await expect.poll(firing).toEqual(expect.arrayContaining(['BroomwagonServiceDown', 'BroomwagonWorkersExpired']));
       for (const serverId of ['engine-0', 'engine-1']) await system.call('server.uncordon', { serverId });
+      await granted;
       await expect.poll(firing).not.toContain('BroomwagonNoReadyServer');
     });
   });

@@ -123,8 +123,38 @@ describe('values', () => {
     expect(named(objects, 'ConfigMap', 'broomwagon-admin-api')!.data).toMatchObject({
       AUDIT_STREAM_MAX_AGE_MS: '7776000000',
       LOG_LEVEL: 'debug',
+      NATS_STREAM_REPLICAS: '3',
       NATS_URL: 'tls://broomwagon-nats:4222',
     });
+  });
+
+  it('with several NATS servers let only these open the port of the cluster, with a password', async () => {
+    const objects = await rendered('broomwagon', ...EVERYTHING);
+    const { NATS_CLUSTER_PASSWORD, NATS_ROUTES } = named(objects, 'Secret', 'broomwagon-passwords')!['stringData'] as {
+      [name: string]: string;
+    };
+    const host = (replica: number) => `broomwagon-nats-${replica}.broomwagon-nats-servers:6222`;
+    const routes = [0, 1, 2].map((replica) => `nats://cluster:${NATS_CLUSTER_PASSWORD}@${host(replica)}`);
+    expect(NATS_ROUTES).toBe(`[${routes.join(', ')}]`);
+    expect(named(objects, 'ConfigMap', 'broomwagon-nats')!.data!['nats.conf']).toContain(
+      'authorization { user: cluster, password: $NATS_CLUSTER_PASSWORD }',
+    );
+    const component = { 'app.kubernetes.io/component': 'nats' };
+    expect(named(objects, 'NetworkPolicy', 'broomwagon-nats')!.spec!['ingress']).toContainEqual({
+      from: [{ podSelector: { matchLabels: expect.objectContaining(component) as object } }],
+      ports: [{ port: 'cluster' }],
+    });
+  });
+
+  it('scale by the metrics of this release only, and not to zero when Prometheus has none', async () => {
+    const objects = await rendered('broomwagon', '--namespace', 'rl', ...EVERYTHING);
+    const scaled = objects.filter(({ kind }) => kind === 'ScaledObject');
+    expect(scaled).toHaveLength(3);
+    for (const { spec } of scaled) {
+      const [{ metadata }] = spec!['triggers'] as [{ metadata: Record<string, string> }];
+      expect(metadata['ignoreNullValues']).toBe('false');
+      expect(metadata['query']!.split('pool=').slice(0, -1).join()).toMatch(/^(?:.*namespace="rl",)+$/);
+    }
   });
 
   it('are refused when they are unknown or contradict each other', async () => {
@@ -198,6 +228,9 @@ it('is installed, updated and removed by helm, and keeps its passwords', async (
   expect(await secrets()).toEqual(before);
   const { body } = await admin.get('/apis/apps/v1/namespaces/installed/deployments/broomwagon-worker');
   expect(body.spec).toMatchObject({ replicas: 5 });
+  await helm('upgrade', 'broomwagon', CHART, '--set', 'worker.autoscaling.enabled=true', ...access);
+  const scaled = await admin.get('/apis/apps/v1/namespaces/installed/deployments/broomwagon-worker');
+  expect(scaled.body.spec).toMatchObject({ replicas: 5 });
   expect(await helm('uninstall', 'broomwagon', ...access)).toContain('uninstalled');
   rmSync(folder, { recursive: true });
 });

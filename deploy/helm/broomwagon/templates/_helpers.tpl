@@ -67,6 +67,7 @@ capabilities: { drop: [ALL] }
   {{- $scheme := ternary "tls" "nats" (ne .tlsSecret "") }}
   {{- $own := printf "%s://%s-nats:4222" $scheme $fullname }}
   {{- if or .enabled .url }}{{ $_ := set $settings "NATS_URL" (ternary $own .url .enabled) }}{{ end }}
+  {{- if and .enabled (gt (int .replicas) 1) }}{{ $_ := set $settings "NATS_STREAM_REPLICAS" 3 }}{{ end }}
   {{- if .tlsSecret }}{{ $_ := set $settings "NATS_TLS_CA" "/etc/broomwagon/nats/ca.crt" }}{{ end }}
 {{- end }}
 {{- with $root.Values.redis }}
