@@ -31,13 +31,29 @@ describe('keys', () => {
       return { authorization: `Bearer ${token}` };
     };
     const narrow = await keyOf({ maxGenerations: 1 });
+    const batch = generate(1, { input_ids: [[5], [6]] });
+    const larger = await guarded.post('/generate', batch, narrow);
+    expect([larger.status, larger.body.error.type, larger.body.error.retryable]).toEqual([
+      400,
+      'VALIDATION_FAILED',
+      false,
+    ]);
+    const two = await keyOf({ maxGenerations: 2 });
     const running = guarded.post('/generate', generate(8_000), narrow);
     await system.hasTokens();
     const second = await guarded.post('/generate', generate(1), narrow);
     expect([second.status, second.body.error.type, second.headers['retry-after']]).toEqual([429, 'RATE_LIMITED', '1']);
     expect((await guarded.post('/generate', generate(1), await keyOf({}))).status).toBe(200);
+    const one = guarded.post('/generate', generate(8_000), two);
+    await expect.poll(async () => (await system.leases()).leases).toBe(2);
+    expect((await guarded.post('/generate', batch, two)).body.error.type).toBe('RATE_LIMITED');
+    await guarded.post('/abort_request', { abort_all: true }, two);
     await guarded.post('/abort_request', { abort_all: true }, narrow);
-    await running;
+    await Promise.all([running, one]);
+    expect((await guarded.post('/generate', batch, two)).status).toBe(200);
+    // The batches that were refused have begun no generation.
+    const { body: metrics } = await guarded.get('/metrics');
+    expect(metrics).toMatch(/^broomwagon_gateway_generations_total{.*outcome="abort".*} 2$/m);
     expect((await guarded.post('/generate', generate(1), narrow)).status).toBe(200);
     const rare = await keyOf({ maxPerMinute: 2 });
     const replies = [];

@@ -24,13 +24,19 @@ export interface AbortTarget {
 /** What a client asks for, and under which id. */
 export interface OpenRequest {
   id: string;
+  /** One for each choice. If there are more than one, the id of a choice is that of the request with `-<index>`. */
+  inputs: GenerationInput[];
   tokenId: string;
-  /** Generations of this key at the same time; absent: no limit of its own. */
+  /** Generations of this key at the same time; absent: no limit of the key. */
   maxGenerations?: Integer;
   /** What identifies repeats of the request; absent: only its connection. */
   repeat?: RepeatIdentity;
   /** Job for which the session is recorded; absent: the client has not said so with this request. */
   recordFor?: string;
+}
+
+interface Choice extends Pick<OpenRequest, 'id' | 'repeat'> {
+  input: GenerationInput;
 }
 
 interface Entry {
@@ -69,22 +75,24 @@ export class GenerationRegistry {
   }
 
   /**
-   * Begins a generation, or joins that of the request which this one repeats. Each call needs a call of {@link leave}.
-   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, RATE_LIMITED, IDEMPOTENCY_KEY_REUSED
+   * Begins the generations of a request, or joins those of the request which this one repeats: all of them, or none.
+   * Each of them needs a call of {@link leave}.
+   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
    */
-  open({ id, tokenId, maxGenerations, repeat: identity, recordFor }: OpenRequest, input: GenerationInput): Generation {
-    const known = identity && this.entries.get(keyOf(tokenId, identity.key));
-    if (known !== undefined && isRepeated(known, identity!)) return this.join(known, identity!);
-    // A second sample of the same session: its repeats cannot be told from those of the first.
-    const repeat = known === undefined ? identity : undefined;
-    if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
-    if (this.running.size >= this.config.maxGenerations) {
-      throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
-    }
-    if (maxGenerations !== undefined && this.countOf(tokenId) >= maxGenerations) {
-      const message = `The key may have ${maxGenerations} generations at the same time`;
-      throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs: 1_000 });
-    }
+  open(request: OpenRequest): Generation[] {
+    const choices = choicesOf(request).map((choice) => {
+      const known = choice.repeat && this.entries.get(keyOf(request.tokenId, choice.repeat.key));
+      return { choice, known, joined: known && isRepeated(known, choice.repeat!) ? known : undefined };
+    });
+    this.checkRoom(request, choices.filter(({ joined }) => joined === undefined).length);
+    return choices.map(({ choice, known, joined }) => {
+      if (joined !== undefined) return this.join(joined, choice.repeat!);
+      // A second sample of the same session: its repeats cannot be told from those of the first.
+      return this.begin(request, known === undefined ? choice : { ...choice, repeat: undefined });
+    });
+  }
+
+  private begin({ tokenId, recordFor }: OpenRequest, { id, input, repeat }: Choice): Generation {
     const generation = new Generation(id, tokenId, input, repeat, recordFor);
     this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
@@ -154,10 +162,25 @@ export class GenerationRegistry {
     while (this.running.size > 0) await once(this.ends, 'end');
   }
 
-  private join(entry: Entry, { kind, digest }: RepeatIdentity): Generation {
-    if (entry.generation.repeat!.digest !== digest) {
-      throw new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'The id belongs to a running request with another body');
+  /** @throws BroomwagonError unless so many generations of a request can begin */
+  private checkRoom({ tokenId, maxGenerations = Infinity }: OpenRequest, count: number): void {
+    if (count === 0) return;
+    if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
+    const most = Math.min(maxGenerations, this.config.maxGenerations);
+    if (count > most) {
+      const message = `The request has ${count} choices, and at most ${most} generations may run at the same time`;
+      throw new BroomwagonError('VALIDATION_FAILED', message);
     }
+    if (this.running.size + count > this.config.maxGenerations) {
+      throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
+    }
+    if (maxGenerations < Infinity && this.countOf(tokenId) + count > maxGenerations) {
+      const message = `The key may have ${maxGenerations} generations at the same time`;
+      throw new BroomwagonError('RATE_LIMITED', message, { retryAfterMs: 1_000 });
+    }
+  }
+
+  private join(entry: Entry, { kind }: RepeatIdentity): Generation {
     this.endWait(entry);
     entry.readers += 1;
     this.metrics.joined.inc({ identity: kind });
@@ -188,6 +211,13 @@ export class GenerationRegistry {
   }
 }
 
+function choicesOf({ id, repeat, inputs }: OpenRequest): Choice[] {
+  return inputs.map((input, index) => {
+    const end = inputs.length === 1 ? '' : `-${index}`;
+    return { id: id + end, input, repeat: repeat && { ...repeat, key: repeat.key + end } };
+  });
+}
+
 /** Generations without an identity are found by none. */
 function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
   return keyOf(tokenId, repeat?.key ?? uid);
@@ -197,8 +227,12 @@ function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
  * Whether a request is a repeat of the one that has the same identity. A session may ask for several samples of one
  * prompt at the same time: while the client reads the first, an equal request is another sample, or the repeat of
  * another sample.
+ * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED
  */
-function isRepeated({ readers }: Entry, { kind }: RepeatIdentity): boolean {
+function isRepeated({ generation, readers }: Entry, { kind, digest }: RepeatIdentity): boolean {
+  if (generation.repeat!.digest !== digest) {
+    throw new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'The id belongs to a running request with another body');
+  }
   return kind !== 'session' || readers === 0;
 }
 

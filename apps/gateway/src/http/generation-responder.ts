@@ -2,8 +2,8 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { invalidField } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
-import type { Generation, GenerationInput } from '../generations/generation';
-import { GenerationRegistry } from '../generations/generation-registry';
+import type { Generation } from '../generations/generation';
+import { GenerationRegistry, type OpenRequest } from '../generations/generation-registry';
 import { repeatIdentityOf } from '../generations/repeat-identity';
 import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
@@ -17,10 +17,8 @@ import { keepFromSilence } from './silence-keeper';
 import { StreamWriter } from './stream-writer';
 
 /** A request for one or more generations, as a dialect has read it. */
-export interface GenerationRequest extends RequestId {
+export interface GenerationRequest extends RequestId, Pick<OpenRequest, 'inputs'> {
   stream: boolean;
-  /** One for each choice. If there are more than one, the id of a choice is that of the request with `-<index>`. */
-  inputs: GenerationInput[];
 }
 
 /** Runs generations for requests, and writes them in the format of the dialect. */
@@ -37,26 +35,16 @@ export class GenerationResponder {
     { id, isOwnId, stream, inputs }: GenerationRequest,
     format: Format,
   ): Promise<void> {
-    // The client went while its key was checked: its close comes no more.
+    // The client disconnected while its key was checked: there is no event `close` any more.
     if (response.destroyed) return;
-    const generations: Generation[] = [];
-    whenClosed(response, (isDelivered) => {
-      for (const generation of generations) this.generations.leave(generation, isDelivered);
-    });
+    const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
     const recordFor = recordedJobOf(headers, sessionId);
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
-    for (const [index, input] of inputs.entries()) {
-      const end = inputs.length === 1 ? '' : `-${index}`;
-      const choice = {
-        id: id + end,
-        tokenId: caller.tokenId,
-        maxGenerations: caller.maxGenerations,
-        recordFor,
-        repeat: repeat && { ...repeat, key: repeat.key + end },
-      };
-      generations.push(this.generations.open(choice, input));
-    }
+    const generations = this.generations.open({ id, inputs, tokenId, maxGenerations, recordFor, repeat });
+    whenClosed(response, (isDelivered) => {
+      for (const generation of generations) this.generations.leave(generation, isDelivered);
+    });
     if (stream) return new StreamWriter(generations, response, format).run();
     const endSilence = keepFromSilence(response, this.config.silenceMs, () => setHeaders(generations[0]!, response));
     await Promise.all(generations.map((generation) => succeeded(generation, response))).finally(endSilence);
