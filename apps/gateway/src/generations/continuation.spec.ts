@@ -1,6 +1,8 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineAdapter } from '@broomwagon/engines';
 import { MovableCall } from '@broomwagon/generation';
 import { expect, it } from 'vitest';
-import { continuationOf, isMovable } from './continuation';
+import { continuationOf, isMovable, parseAtEnd } from './continuation';
 import { Generation, type GenerationInput } from './generation';
 
 const input: GenerationInput = {
@@ -36,4 +38,19 @@ it.each([
   for (const one of [call, call.again(false)]) {
     expect([one.move('plan', target), one.signal.aborted]).toEqual([movable, movable]);
   }
+});
+
+it.each([
+  ['abort', false, 1],
+  ['abort', true, 1],
+  ['stop', false, 0],
+] as const)('a chat that ends with %s and is not parsed; sent: %s; has %i tokens', async (reason, isSent, count) => {
+  const generation = chat({ content: 'x' }, { hasTools: true });
+  generation.tokens.message!.isParsedAtEnd = true;
+  generation.isSent = isSent;
+  const error = new BroomwagonError('ENGINE_ERROR', 'no parser');
+  const engine = { parseChat: () => Promise.reject(error) } as unknown as EngineAdapter;
+  const end = reason === 'abort' ? { reason, message: 'Aborted by the client' } : { reason };
+  expect(await parseAtEnd(generation, engine, end)).toEqual({ end: reason === 'abort' ? end : undefined, error });
+  expect([generation.tokens.count, generation.tokens.text]).toEqual([count, 'x'.repeat(count)]);
 });

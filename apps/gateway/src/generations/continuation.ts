@@ -46,7 +46,10 @@ export async function prepareCall(generation: Generation, engine: EngineAdapter)
   return canParse ? undefined : beginAgain(generation);
 }
 
-/** At the end of a chat that is parsed at its end: its message. No `end`: it is generated again. */
+/**
+ * At the end of a chat that is parsed at its end: its message. No `end`: it is generated again. An aborted chat whose
+ * message cannot be parsed ends with the parts and token ids so far, and the error beside the end.
+ */
 export async function parseAtEnd(
   generation: Generation,
   engine: EngineAdapter,
@@ -65,7 +68,7 @@ export async function parseAtEnd(
   } catch (cause) {
     error = cause as Error;
   }
-  return { end: beginAgain(generation, error), error };
+  return { end: end.reason === 'abort' ? end : beginAgain(generation, error), error };
 }
 
 /** Removes all tokens, or ends the response if some were sent. */

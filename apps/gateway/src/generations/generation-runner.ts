@@ -100,7 +100,10 @@ export class GenerationRunner {
       } else {
         end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : acquisition.error);
       }
-      if (end !== undefined) return end;
+      if (end !== undefined) {
+        if (error !== undefined) this.logger.warn({ id: generation.id, err: error }, 'The message was not parsed');
+        return end;
+      }
       if (generation.stoppedBy !== undefined) return stopped(generation);
       const refusal = prepareRepeat(generation, error);
       if (refusal !== undefined) return refusal;
