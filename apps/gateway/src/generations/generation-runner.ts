@@ -197,7 +197,7 @@ export class GenerationRunner {
     const end = generation.tokens.count;
     const spans = reportedSpans(list, scalar, end - start);
     for (const { version, start: from, end: to } of spans) generation.addSpan(version, start + from, start + to);
-    if (spans.length === 0) {
+    if (spans.length === 0 && end > start) {
       generation.addSpan(String(lease.weightVersion), start, end);
       generation.isVersionReported = false;
     }

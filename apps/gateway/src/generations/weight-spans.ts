@@ -3,12 +3,19 @@ import type { WeightSpan } from './generation';
 
 /**
  * The weights of the tokens of a call, as its engine has reported them: a list of spans, else one version for all
- * tokens. Empty if there is no such report, or if the report is none.
- * @param count tokens of the call
+ * tokens. Parts of spans behind the last token of the call, or before the end of the span before, are left out. Empty
+ * if there is no such report, or if the report is none.
+ * @param count tokens of the call that were kept
  */
 export function reportedSpans(list: unknown, scalar: unknown, count: number): WeightSpan[] {
   if (Array.isArray(list) && list.length > 0 && list.every(isSpan)) {
-    return list.map(({ version, start, end }) => ({ version: String(version), start, end }));
+    let last = 0;
+    return list.flatMap(({ version, start, end }) => {
+      const span = { version: String(version), start: Math.max(start, last), end: Math.min(end, count) };
+      if (span.end <= span.start) return [];
+      last = span.end;
+      return [span];
+    });
   }
   return isVersion(scalar) ? [{ version: String(scalar), start: 0, end: count }] : [];
 }
