@@ -8,7 +8,7 @@ let server: Server;
 afterEach(() => server.close());
 
 /** An engine of vLLM that parses every chat as this message; its last token is `<end>`. */
-async function engineOf(message: object, bodies: Record<string, unknown>[] = []): Promise<EngineAdapter> {
+async function engineOf(message: object | null, bodies: Record<string, unknown>[] = []): Promise<EngineAdapter> {
   server = createServer((request, response) => {
     let text = '';
     request.on('data', (chunk) => (text += chunk));
@@ -17,7 +17,7 @@ async function engineOf(message: object, bodies: Record<string, unknown>[] = [])
       const isParse = request.url === '/v1/chat/completions/derender';
       response
         .writeHead(request.method === 'OPTIONS' ? (isParse ? 405 : 404) : 200)
-        .end(JSON.stringify(isParse ? { choices: [{ message: { ...message } }] } : { prompt: '<end>' }));
+        .end(JSON.stringify(isParse ? { choices: [{ message: message && { ...message } }] } : { prompt: '<end>' }));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -31,6 +31,8 @@ const chat: GeneratedChat = {
   text: 'Four',
   finishReason: 'stop',
 };
+
+const call = (more: object) => ({ id: 'c', type: 'function', function: { name: 'search', arguments: '{}', ...more } });
 
 it('a chat is parsed with its request, and without the text of the token that ended it', async () => {
   const bodies: Record<string, unknown>[] = [];
@@ -59,7 +61,7 @@ it.each([
 });
 
 it('one call of a tool is kept if the request allows one', async () => {
-  const calls = [{ id: 'a' }, { id: 'b' }];
+  const calls = [call({}), call({ arguments: '{"a":1}' })];
   const engine = await engineOf({ content: null, tool_calls: calls });
   const prompt = { ...chat.prompt, engineFields: { parallel_tool_calls: false } };
   expect(await engine.parseChat({ ...chat, prompt })).toEqual({ content: null, tool_calls: calls.slice(0, 1) });
@@ -72,4 +74,15 @@ it('engines of other dialects parse no chats', async () => {
     await expect(engine.parseChat(chat)).rejects.toMatchObject({ code: 'ENGINE_REJECTED' });
   }
   server = createServer();
+});
+
+it.each([
+  ['no message', null],
+  ['an object as calls', { content: 'a', tool_calls: {} }],
+  ['a call that is null', { content: 'a', tool_calls: [null] }],
+  ['a call without a function', { content: 'a', tool_calls: [{ id: 'c' }] }],
+  ['a call without arguments', { content: 'a', tool_calls: [call({}), call({ arguments: null })] }],
+  ['a call without a name', { content: 'a', tool_calls: [call({ name: 5 })] }],
+])('%s in place of a parsed chat is an error of the engine', async (_, message) => {
+  await expect((await engineOf(message)).parseChat(chat)).rejects.toMatchObject({ code: 'ENGINE_PROTOCOL' });
 });

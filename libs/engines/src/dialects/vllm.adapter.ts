@@ -110,10 +110,13 @@ export class VllmAdapter extends HttpEngineAdapter {
       prompt_tokens: promptTokenIds.length,
       chat_request: { ...fields, model, messages: prompt.messages },
     });
-    const { choices } = (parseObject(answer.text) ?? {}) as { choices?: { message?: Record<string, unknown> }[] };
-    const message = choices?.[0]?.message;
-    if (answer.status !== 200 || message === undefined) {
+    if (answer.status !== 200) {
       throw new BroomwagonError('ENGINE_ERROR', `${this.url}${PARSE_PATH} answered ${answer.status}`);
+    }
+    const { choices } = (parseObject(answer.text) ?? {}) as { choices?: { message?: unknown }[] };
+    const message = choices?.[0]?.message;
+    if (!isMessage(message)) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}${PARSE_PATH} answered without a message of a chat`);
     }
     const { tool_calls: calls } = message;
     // Its chat route gives one call then; this route gives all of them.
@@ -176,6 +179,18 @@ export class VllmAdapter extends HttpEngineAdapter {
       request.prompt.engineFields?.top_logprobs,
     );
   }
+}
+
+/** An object whose calls of tools, if it has some, are a list of names with arguments. */
+function isMessage(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const { tool_calls: calls } = value as Record<string, unknown>;
+  return calls === undefined || calls === null || (Array.isArray(calls) && calls.every(isToolCall));
+}
+
+function isToolCall(value: unknown): boolean {
+  const called = (value as { function?: { name?: unknown; arguments?: unknown } | null } | null)?.function;
+  return typeof called?.name === 'string' && typeof called.arguments === 'string';
 }
 
 /** Undefined when the answer is not about weights. */
