@@ -287,6 +287,7 @@ describe('new weights with a version', () => {
 
   it('by the calls of AReaL on vLLM, and of the broadcaster of prime-rl', async () => {
     await startPool('vllm');
+    const pauseEnd = async () => (await bench.client.call(bench.pool, 'lb.status', {})).pausedUntilMs;
     const group = { master_address: 'a', master_port: '1', rank_offset: 1, world_size: 3, backend: 'nccl' };
     const broadcaster = { host: 'a', port: 1, rank_offset: 0, inference_world_size: 2, timeout: 9 };
     const calls: [string, object][] = [
@@ -298,7 +299,11 @@ describe('new weights with a version', () => {
       ['/areal_update_weights_lora', { lora_model_path: '/l' }],
       ['/areal_update_weights_lora_xccl', {}],
     ];
+    expect((await gateway.post('/pause', '')).status).toBe(200);
+    expect(await pauseEnd()).toBeGreaterThan(0);
     expect((await gateway.post('/areal_pause_generation', '')).body.success).toBe(true);
+    // Only its trainer can continue it: the load-balancer must not send requests to its engines before.
+    expect(await pauseEnd()).toBeUndefined();
     expect([await isPoolPaused(), (await gateway.get('/is_paused')).body.is_paused]).toEqual([true, true]);
     for (const [path, body] of calls) expect((await gateway.post(path, body)).status, path).toBe(200);
     const version = { 'x-broomwagon-weight-version': '7' };

@@ -57,7 +57,8 @@ export class ControlRoutes {
     if (call.pool === 'pause') {
       // The pool of a client that is answered an error must not stay paused.
       await this.fanOut.serversFor(call);
-      await this.setPool('pool.pause', { deadlineMs: this.config.pauseDeadlineMs });
+      const deadlineMs = call.hasNoDeadline ? undefined : this.config.pauseDeadlineMs;
+      await this.setPool('pool.pause', { deadlineMs });
     }
     if (call.pool === 'resume') await this.weights.endOpen();
     const update = () => this.fanOut.call(call, sent);

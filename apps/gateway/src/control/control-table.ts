@@ -8,6 +8,8 @@ export interface ControlCall {
   dialects: readonly EngineDialect[];
   /** The pool grants no leases from before this call, or again from after it. */
   pool?: 'pause' | 'resume';
+  /** The pause has no deadline, because the load-balancer cannot make the call that continues. */
+  hasNoDeadline?: boolean;
   /** Field of the body that names the version of new weights. */
   version?: 'weight_version' | 'new_version';
   /** The engines wait for each other in this call, so that all are called at the same time. */
@@ -72,7 +74,7 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
     '/init_broadcaster',
   ),
   // AReaL on vLLM
-  ...post(VLLM, { pool: 'pause' }, '/areal_pause_generation'),
+  ...post(VLLM, { pool: 'pause', hasNoDeadline: true }, '/areal_pause_generation'),
   ...post(VLLM, { pool: 'resume' }, '/areal_continue_generation'),
   ...post(VLLM, WEIGHTS, '/areal_update_weights', '/areal_update_weights_lora'),
   ...post(VLLM, { ...WEIGHTS, isCollective: true }, '/areal_update_weights_xccl', '/areal_update_weights_lora_xccl'),
