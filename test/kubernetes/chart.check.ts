@@ -157,6 +157,16 @@ describe('values', () => {
     }
   });
 
+  it('let Prometheus and helm test call services with TLS', async () => {
+    const objects = await rendered('broomwagon', ...EVERYTHING);
+    const endpointOf = (app: string) => named(objects, 'ServiceMonitor', `broomwagon-${app}`)!.spec!['endpoints'];
+    const tlsConfig = { serverName: 'broomwagon-admin-api', ca: { secret: { name: 'http-ca', key: 'ca.crt' } } };
+    expect(endpointOf('admin-api')).toMatchObject([{ scheme: 'https', tlsConfig }]);
+    expect(endpointOf('gateway')).not.toHaveProperty('0.scheme');
+    const test = named(objects, 'Pod', 'broomwagon-test')!;
+    expect(JSON.stringify(test.spec)).toContain('"NODE_EXTRA_CA_CERTS","value":"/etc/broomwagon/http/ca.crt"');
+  });
+
   it('are refused when they are unknown or contradict each other', async () => {
     const refusals: [string, string][] = [
       ['loadBalancer.replica=3', 'replica'],
@@ -223,7 +233,15 @@ it('is installed, updated and removed by helm, and keeps its passwords', async (
   expect(await helm('install', 'broomwagon', CHART, ...access)).toContain('STATUS: deployed');
   const before = await secrets();
   expect(Object.keys(before[0]!).length).toBe(17);
-  const updated = await helm('upgrade', 'broomwagon', CHART, '--set', 'worker.replicas=5', ...access);
+  const updated = await helm(
+    'upgrade',
+    'broomwagon',
+    CHART,
+    '--reset-then-reuse-values',
+    '--set',
+    'worker.replicas=5',
+    ...access,
+  );
   expect(updated).toContain('REVISION: 2');
   expect(await secrets()).toEqual(before);
   const { body } = await admin.get('/apis/apps/v1/namespaces/installed/deployments/broomwagon-worker');
