@@ -181,6 +181,10 @@ it('belongs to the key that has begun it', async () => {
   expect(stateIn(await keyed.post('/sessions/s/generate', body(PROMPT), mine))).toBe('recorded:1');
   const statusFor = async (key: typeof mine) => (await keyed.get('/sessions/s/trajectory', key)).status;
   expect([await statusFor(mine), await statusFor(theirs), await statusFor(operator)]).toEqual([200, 404, 200]);
+  const sessions = async () => (await bench.client.call(bench.pool, 'lb.status', {})).sessions;
+  expect(await sessions()).toBe(2);
+  expect((await fetch(`${keyed.url}/sessions/s`, { method: 'DELETE', headers: operator })).status).toBe(204);
+  expect([await sessions(), await statusFor(mine)]).toEqual([1, 404]);
   await keyed.close();
   redis.disconnect();
 });

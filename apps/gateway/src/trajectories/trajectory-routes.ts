@@ -38,12 +38,16 @@ export class TrajectoryRoutes {
     sendJson(response, isMade ? 201 : 200, { session_id: sessionId, path });
   }
 
-  /** Also without such a session: a repeat is answered as the first call. */
+  /** Also without such a session: a repeat gets the same answer. An operator ends the session of its owner. */
   private async delete({ pathId, caller, response }: Exchange): Promise<void> {
     const sessionId = checkedSession(pathId, 'session');
-    const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
-    await this.trajectories.delete(this.config.pool, { id: trajectoryIdOf(sessionId), tokenId });
-    await this.controlPlane.call('lb.finish-session', { sessionId: boundSession(sessionId, caller.tokenId) });
+    const id = trajectoryIdOf(sessionId);
+    const isOperator = includesRole(caller.role, 'operator');
+    const { about } = isOperator ? await this.trajectories.read(this.config.pool, { id }) : {};
+    const tokenId = about?.tokenId ?? caller.tokenId;
+    // Before the delete, which removes the owner that a repeat needs.
+    await this.controlPlane.call('lb.finish-session', { sessionId: boundSession(sessionId, tokenId) });
+    await this.trajectories.delete(this.config.pool, { id, tokenId });
     response.writeHead(204).end();
   }
 
