@@ -4,7 +4,7 @@ import { describe, expect, inject as given, it, vi } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { randomOf } from './system/chaos';
 import { eventsOf, Gateway, open, post, type Reply } from './system/gateway';
-import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
+import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
 const system = useGateway(20);
 
@@ -46,6 +46,26 @@ describe('an abort', () => {
         return typeOf(system.gateway);
       })
       .toBe('abort');
+    await other.close();
+  });
+
+  it('by the id of a batch ends all its choices, also before they begin', async () => {
+    const other = await Gateway.start(system.bench.prefix, system.bench.pool);
+    type Choice = { meta_info: { finish_reason: { type: string } } };
+    const typesOf = (reply: Reply): string[] => reply.body.map((choice: Choice) => choice.meta_info.finish_reason.type);
+    const sampling_params = { max_new_tokens: 8_000, n: 2 };
+    const reply = system.gateway.post('/generate', generate(1, { rid: 'b', sampling_params }));
+    await system.hasTokens();
+    await other.post('/abort_request', { rid: 'b' });
+    expect(typesOf(await reply)).toEqual(['abort', 'abort']);
+    await other.post('/abort_request', { rid: 'early' });
+    expect(typesOf(await other.post('/generate', generate(1, { rid: 'early', sampling_params })))).toEqual([
+      'abort',
+      'abort',
+    ]);
+    await other.post('/abort_request', { rid: 'one-1' });
+    const one = generate(3, { rid: 'one', input_ids: [PROMPT, [5]] });
+    expect(typesOf(await other.post('/generate', one))).toEqual(['length', 'abort']);
     await other.close();
   });
 

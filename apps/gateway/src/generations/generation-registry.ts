@@ -11,7 +11,7 @@ import type { RepeatIdentity } from './repeat-identity';
 
 /** Which generations an abort means. */
 export interface AbortTarget {
-  /** Id of the client. */
+  /** Id of a request, which means all its choices, or of one choice. */
   id?: string;
   /** In place of `id`: all. */
   all?: boolean;
@@ -59,7 +59,7 @@ export class GenerationRegistry {
   private readonly running = new Set<Generation>();
   private readonly aborted = new AbortMemory();
   private readonly ends = new EventEmitter();
-  /** A remembered abort has ended its generation: no other replica needs to remember it. */
+  /** A remembered abort has ended its generations: no other replica needs to remember it. */
   onAbortTaken: (target: AbortTarget) => void = () => undefined;
   private isDraining = false;
 
@@ -84,24 +84,24 @@ export class GenerationRegistry {
       const known = choice.repeat && this.entries.get(keyOf(request.tokenId, choice.repeat.key));
       return { choice, known, joined: known && isRepeated(known, choice.repeat!) ? known : undefined };
     });
-    this.checkRoom(request, choices.filter(({ joined }) => joined === undefined).length);
+    const count = choices.filter(({ joined }) => joined === undefined).length;
+    this.checkRoom(request, count);
+    const isAborted = count > 0 && this.takeAbort(request.tokenId, request.id);
     return choices.map(({ choice, known, joined }) => {
       if (joined !== undefined) return this.join(joined, choice.repeat!);
       // A second sample of the same session: its repeats cannot be told from those of the first.
-      return this.begin(request, known === undefined ? choice : { ...choice, repeat: undefined });
+      const own = known === undefined ? choice : { ...choice, repeat: undefined };
+      return this.begin(request, own, isAborted);
     });
   }
 
-  private begin({ tokenId, recordFor }: OpenRequest, { id, input, repeat }: Choice): Generation {
-    const generation = new Generation(id, tokenId, input, repeat, recordFor);
+  private begin(request: OpenRequest, { id, input, repeat }: Choice, isAborted: boolean): Generation {
+    const { tokenId, recordFor } = request;
+    const generation = new Generation(id, tokenId, input, repeat, recordFor, request.id);
     this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
     this.metrics.running.set(this.running.size);
-    const aborted = this.takeAbort(tokenId, id);
-    if (aborted !== undefined) {
-      generation.stop('abort');
-      this.onAbortTaken(aborted);
-    }
+    if (isAborted || this.takeAbort(tokenId, id)) generation.stop('abort');
     void this.runner.run(generation).then(() => this.onEnd(generation));
     return generation;
   }
@@ -131,7 +131,7 @@ export class GenerationRegistry {
   abort({ id, all, isPrefix, tokenId }: AbortTarget): number {
     const meant = [...this.running].filter(
       (generation) =>
-        (all || (id !== undefined && (generation.id === id || (isPrefix && generation.id.startsWith(id))))) &&
+        (all || (id !== undefined && isNamed(generation, id, isPrefix))) &&
         (tokenId === undefined || generation.tokenId === tokenId),
     );
     for (const generation of meant) generation.stop('abort');
@@ -206,8 +206,11 @@ export class GenerationRegistry {
     this.ends.emit('end');
   }
 
-  private takeAbort(tokenId: string, id: string): AbortTarget | undefined {
-    return [{ id, tokenId }, { id }].find((target) => this.aborted.remove(target.tokenId, id));
+  /** Whether an abort of the id was remembered. It is forgotten then. */
+  private takeAbort(tokenId: string, id: string): boolean {
+    const target = [{ id, tokenId }, { id }].find((one) => this.aborted.remove(one.tokenId, id));
+    if (target !== undefined) this.onAbortTaken(target);
+    return target !== undefined;
   }
 }
 
@@ -216,6 +219,11 @@ function choicesOf({ id, repeat, inputs }: OpenRequest): Choice[] {
     const end = inputs.length === 1 ? '' : `-${index}`;
     return { id: id + end, input, repeat: repeat && { ...repeat, key: repeat.key + end } };
   });
+}
+
+/** Whether the id is that of the generation or of its request, or a prefix of them. */
+function isNamed(generation: Generation, id: string, isPrefix = false): boolean {
+  return generation.id === id || generation.requestId === id || (isPrefix && generation.id.startsWith(id));
 }
 
 /** Generations without an identity are found by none. */

@@ -95,6 +95,7 @@ export class Generation {
    * @param id of the client, else made here; `rid` of SGLang
    * @param recordFor its session is recorded, on the payload quota of this job; absent: if it has been opened for it
    * @param repeat what identifies repeats of the request; absent: they cannot be recognized
+   * @param requestId that of the request, if it has several choices
    */
   constructor(
     readonly id: string,
@@ -102,6 +103,7 @@ export class Generation {
     readonly input: GenerationInput,
     readonly repeat?: RepeatIdentity,
     readonly recordFor?: string,
+    readonly requestId = id,
   ) {
     const { prompt, sampling, keepsStop } = input;
     const message =
