@@ -239,6 +239,25 @@ async def test_errors_have_classes_with_the_codes_of_the_wire(client: Client) ->
     assert none.value.details["reason"] == "none-fits"
 
 
+async def test_a_cancelled_close_deregisters_the_worker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Client()
+    await other.connect()
+    connection = other._connected
+    lease = other.lease("request")
+    await lease.__aenter__()
+    assert await leases_of(other) == 1
+    # A release that is not answered.
+    monkeypatch.setattr(other._leases, "idle", asyncio.Event().wait)
+    closing = asyncio.create_task(other.close())
+    await asyncio.sleep(0.01)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    assert connection._nats.is_closed
+    with pytest.raises(errors.WorkerNotFound):
+        await client.call("lb.leases", {"workerId": other.worker_id})
+
+
 async def test_a_pool_without_services_is_an_error_at_the_deadline() -> None:
     async with Client(pool="no-such-pool") as client:
         with pytest.raises(errors.Unavailable, match="No service handles"):

@@ -124,6 +124,8 @@ async def test_a_snapshot_restores_the_step_and_the_position(client: Client, job
     async for _ in rollout.round(prompts, "wait"):
         pass
     assert await rollout.restore("step-1") == 1
+    # The step that was undone must not be reconciled as trained.
+    lose_changes(rollout)
     again = [sorted(await step_of(rollout, prompts)) for _ in range(3)]
     assert again == [["prompt 2", "prompt 3"], ["prompt 4", "prompt 5"], []]
     with pytest.raises(errors.SnapshotNotFound):

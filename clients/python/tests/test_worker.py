@@ -263,6 +263,30 @@ async def test_a_loop_that_raises_fails_the_sample_at_the_limit(client: Client, 
     assert len(tries) > 1
 
 
+async def test_a_result_that_cannot_be_sent_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            if attempt.group_id == "0":
+                tries.append(attempt.group_id)
+                attempt.add([object()], "x")  # type: ignore[list-item]
+            else:
+                attempt.add([1], "x")
+        if attempt.group_id == "1":
+            tries.append(attempt.group_id)
+            return "tool_calls"
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=3)
+    assert [group.id for group in groups] == ["2"]
+    assert 2 <= tries.count("0") <= 10
+    assert 2 <= tries.count("1") <= 10
+
+
 async def test_a_fenced_worker_returns_nothing_and_claims_again(client: Client, job: str) -> None:
     worker = client.worker(job=job)
     began: list[int] = []

@@ -88,6 +88,11 @@ class Job:
         self.steps_trained = max(self.steps_trained, step)
         self._trained.append((step, groups))
 
+    def restored(self, steps_trained: int) -> None:
+        """The job was returned to a snapshot: later steps do not count as trained."""
+        self.steps_trained = steps_trained
+        self._trained = deque((kept for kept in self._trained if kept[0] <= steps_trained), maxlen=STEPS_KEPT)
+
     async def _reconcile_step(self, step: int, groups: dict[str, int], takeover_id: str) -> str | None:
         """Returns the id of the open round."""
         logger.warning("Redis does not count step %s of job %s as trained; reconciling it", step, self.name)

@@ -23,6 +23,7 @@ logger = logging.getLogger("broomwagon")
 
 #: Field of `engineFields` of a segment that has the state of the agent loop.
 STATE = "agent_state"
+FINISH_REASONS = ("stop", "length")
 
 
 class Attempt:
@@ -119,7 +120,7 @@ class Attempt:
         """
         if self._server is None:
             raise RuntimeError("Tokens are added within `async with attempt.server()`")
-        self._token_count += len(token_ids) if token_count is None else token_count
+        self._token_count += len(token_ids) if token_count is None else int(token_count)
         self._versions.append(self._server.weight_version)
         self._made["tokenIds"].extend(token_ids)
         self._made["text"] += text
@@ -168,7 +169,13 @@ class Attempt:
             self._loop_task.cancel()
             if self._timer:
                 self._timer.cancel()
-        await self._report(self._loop_task)
+        try:
+            await self._report(self._loop_task)
+        except Exception as error:
+            # What the loop has added cannot be sent, for example numbers of numpy.
+            logger.warning("The end of %s was not reported", self.request_id, exc_info=error)
+            body = {**self._identity, "lostTokens": self._token_count}
+            await self._calls.fail(body, "engine-error", True, repr(error))
 
     async def _report(self, ended: asyncio.Task[str | None]) -> None:
         if self._cause in ("expired", "fenced"):
@@ -177,10 +184,11 @@ class Attempt:
         error = None if ended.cancelled() else ended.exception()
         if self._cause == "timeout":
             await self._fail("timeout", retryable=False)
-        elif ended.cancelled() or isinstance(error, LeaseStopped):
-            # A loop that cancels itself must not run again without end: that is a failure too.
-            reason = "shutdown" if self._cause == "shutdown" else "aborted"
-            await self._fail(reason if self._cause or error else "engine-error", message=self._cause)
+        elif isinstance(error, LeaseStopped) or (self._cause and (error or ended.cancelled())):
+            await self._fail("shutdown" if self._cause == "shutdown" else "aborted", message=self._cause)
+        elif ended.cancelled():
+            # A loop that cancels itself must not run again without end.
+            await self._fail("engine-error", message="The agent loop has cancelled itself")
         elif isinstance(error, (errors.NoServerAvailable, errors.WaitTimeout, errors.ServersFull)):
             await self._fail("no-server", message=str(error))
         elif error is not None:
@@ -188,8 +196,10 @@ class Attempt:
             await self._fail("engine-error", message=repr(error))
         elif self._earlier_tokens + self._token_count == 0:
             await self._fail("engine-error", message="The agent loop has added no tokens")
+        elif (result := ended.result() or "stop") not in FINISH_REASONS:
+            await self._fail("engine-error", message=f"The agent loop has returned {result!r}, not stop or length")
         else:
-            await self._complete(ended.result() or "stop")
+            await self._complete(result)
 
     async def _load(self) -> None:
         prompt, parts = await self._calls.load(self._claim)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import re
 import socket
@@ -20,6 +22,10 @@ from .worker import Worker
 if TYPE_CHECKING:
     from .protocol import Call, EngineFeature, SamplingParameters
 
+logger = logging.getLogger("broomwagon")
+
+#: Seconds that the end of a client waits for its releases.
+RELEASES_DEADLINE = 10.0
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
@@ -83,14 +89,21 @@ class Client:
         self._leases = Leases(connection, self._session)
 
     async def close(self) -> None:
-        """Waits for the releases, deregisters the worker, and closes the connection."""
+        """Waits up to 10 seconds for the releases, deregisters the worker, and closes the connection. A cancellation
+        ends the wait only."""
         connection, self._connection = self._connection, None
         if connection is None:
             return
-        if self._leases and self._session:
-            await self._leases.idle()
-            await self._session.close()
-        await connection.close()
+        try:
+            if self._leases and self._session:
+                try:
+                    await asyncio.wait_for(self._leases.idle(), RELEASES_DEADLINE)
+                except asyncio.TimeoutError:
+                    logger.warning("Some releases are not answered; the end of the worker returns their leases")
+                finally:
+                    await self._session.close()
+        finally:
+            await connection.close()
 
     @property
     def pool(self) -> str:

@@ -154,7 +154,7 @@ class Rollout:
             self._round = None
         while (reply := await self._job.call("job.restore", tag=tag))["state"] == "restoring":
             pass
-        self._job.steps_trained = reply["stepsTrained"]
+        self._job.restored(reply["stepsTrained"])
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"])
         return self.step
