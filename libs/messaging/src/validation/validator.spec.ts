@@ -154,6 +154,11 @@ describe('validate', () => {
     expect(failureOf(Outer, { ...good, list: [null] })).toMatchObject({ field: 'list.0' });
   });
 
+  it('refuses a number that is too large for JSON, which is Infinity after it is parsed', () => {
+    const body = JSON.parse('{ "id": "abc", "level": 2, "inner": { "name": "x", "weight": 1e400 } }') as object;
+    expect(failureOf(Outer, body)).toMatchObject({ code: 'VALIDATION_FAILED', field: 'inner.weight' });
+  });
+
   it('refuses a missing nested object, which class-validator alone lets pass', () => {
     expect(failureOf(NextRoundRequest, { job: 'j', groupsPerStep: 1, remainingGroups: 1 }).field).toBe('policy');
   });

@@ -23,7 +23,8 @@ const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
   enum: ({ allowedValues }) => `must be one of: ${(allowedValues as unknown[]).join(', ')}`,
 };
 
-const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, validateSchema: false });
+// `JSON.parse` makes Infinity of 1e400.
+const ajv = new Ajv({ allErrors: true, verbose: true, strict: false, strictNumbers: true, validateSchema: false });
 ajv
   .addKeyword({ keyword: 'dropNulls', type: 'object', before: 'required', modifying: true, compile: dropNulls })
   .addKeyword({ keyword: 'rules', compile: checkOf })
