@@ -36,7 +36,7 @@ interface Recorded {
 const readRecorded = (trainer: string): Record<string, Recorded> =>
   JSON.parse(readFileSync(`test/clients/recorded/${trainer}.json`, 'utf8')).requests;
 
-/** Sends a request as it was recorded; `{engine}` stands for the address of an engine. */
+/** Sends a recorded request. @param engine address that replaces `{engine}` in the body */
 function send({ method, path, headers, body }: Recorded, engine = ''): Promise<Reply> {
   if (method === 'GET') return gateway.get(path, headers);
   return gateway.post(path, body === undefined ? '' : JSON.stringify(body).replace('{engine}', engine), headers);

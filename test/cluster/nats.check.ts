@@ -11,7 +11,7 @@ import { randomOf } from '../system/chaos';
 
 const PROMPTS = examplePrompts(24, 4);
 const TIMEOUT_MS = 300_000;
-/** A server is away for so long: longer than the election of another leader of a stream. */
+/** Time between the kill and the restart of a server, longer than the election of a new stream leader. */
 const AWAY_MS = 5_000;
 
 describe('a NATS cluster of three, of which one is killed in the middle of a data set', () => {

@@ -92,7 +92,8 @@ export interface Fault {
 type Check = (value: unknown) => boolean;
 const isText: Check = (value) => typeof value === 'string';
 const isTokenId: Check = (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_TOKEN_ID;
-const isObject = (value: unknown): value is Record<string, unknown> =>
+/** An object of JSON that is no list. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const listOf =
   (check: Check): Check =>

@@ -10,11 +10,11 @@ import type { ChatShape } from './chat-reply';
 
 const MAX_CHOICES = LIMITS.samplesPerGroup;
 const MAX_TOP_LOGPROBS = 20;
+const REFUSED = [...REFUSED_SAMPLING, 'echo'];
+
 interface Tool {
   function?: { strict?: unknown };
 }
-
-const REFUSED = [...REFUSED_SAMPLING, 'echo'];
 
 /** A request of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
 export function readChatRequest(

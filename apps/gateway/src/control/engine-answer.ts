@@ -1,4 +1,4 @@
-import type { ServerStatus, WireError } from '@broomwagon/contracts';
+import { isObject, type ServerStatus, type WireError } from '@broomwagon/contracts';
 
 /** What one engine answered. */
 export interface EngineAnswer {
@@ -68,8 +68,4 @@ function failureOf(failed: EngineAnswer[], called: EngineAnswer[]): object {
 function oldest(versions: unknown[]): unknown {
   const isNumbered = versions.every((version) => /^\d+$/.test(String(version)));
   return isNumbered ? [...versions].sort((a, b) => Number(a) - Number(b))[0] : versions[0];
-}
-
-export function isObject(body: unknown): body is Record<string, unknown> {
-  return typeof body === 'object' && body !== null && !Array.isArray(body);
 }

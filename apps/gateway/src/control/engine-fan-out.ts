@@ -1,13 +1,13 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, isObject, type ServerStatus } from '@broomwagon/contracts';
 import type { ForwardedCall } from '@broomwagon/engines';
 import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { pagesOf } from '@broomwagon/state';
 import { poolServers } from '../fleet/pool-servers';
 import { GatewayConfig } from '../gateway.config';
-import type { ControlCall } from './control-table';
 import { isCount } from '../http/read-fields';
-import { type EngineAnswer, isObject } from './engine-answer';
+import type { ControlCall } from './control-table';
+import type { EngineAnswer } from './engine-answer';
 import { bodiesWithRanks } from './rank-offsets';
 
 /** Engines called at the same time, unless they wait for each other. */

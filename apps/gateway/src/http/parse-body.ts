@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isObject } from '@broomwagon/contracts';
 import { keepListJson } from '@broomwagon/engines';
 
 /** Fields of bodies that have token ids. */
@@ -30,7 +31,7 @@ function withList(bytes: Buffer): Record<string, unknown> | undefined {
     try {
       const list = JSON.parse(json.toString('latin1')) as number[];
       const body = JSON.parse(`${bytes.toString('utf8', 0, start)}"${PLACE}"${bytes.toString('utf8', end)}`) as unknown;
-      if (!isRecord(body) || body[name] !== PLACE) continue;
+      if (!isObject(body) || body[name] !== PLACE) continue;
       keepListJson(list, json);
       body[name] = list;
       return body;
@@ -39,8 +40,4 @@ function withList(bytes: Buffer): Record<string, unknown> | undefined {
     }
   }
   return undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
