@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -63,6 +63,28 @@ describe.skipIf(newest === undefined)('the packages', () => {
       }
     } finally {
       await system.stop();
+    }
+  });
+
+  it('contain the license of the project, its version and their classification', async () => {
+    const license = readFileSync('LICENSE', 'utf8');
+    const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string };
+    for (const [path, script] of [
+      [wheel, 'for name in (archive := zipfile.ZipFile(path)).namelist(): files[name] = archive.read(name)'],
+      [sdist, 'for one in (archive := tarfile.open(path)): files[one.name] = archive.extractfile(one).read()'],
+    ] as const) {
+      const print = 'print(json.dumps({name: files[name].decode() for name in files if name[0] != "."}))';
+      const lines = [`import json, tarfile, zipfile`, `path, files = ${JSON.stringify(path)}, {}`, script, print];
+      const files = JSON.parse(await runPython(newest!, ['-c', lines.join('\n')])) as Record<string, string>;
+      const ends = (end: string) => Object.entries(files).find(([name]) => name.endsWith(end))?.[1];
+      expect(ends('/LICENSE')).toBe(license);
+      const metadata = ends('METADATA') ?? ends('PKG-INFO')!;
+      expect(metadata).toContain(`Version: ${version}\n`);
+      expect(metadata).toContain('License-Expression: Apache-2.0\nLicense-File: LICENSE\n');
+      for (const python of pythons) {
+        const minor = (await runPython(python, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'])).trim();
+        expect(metadata).toContain(`Classifier: Programming Language :: Python :: ${minor}\n`);
+      }
     }
   });
 
