@@ -256,15 +256,3 @@ async def test_a_cancelled_close_deregisters_the_worker(client: Client, monkeypa
     assert connection._nats.is_closed
     with pytest.raises(errors.WorkerNotFound):
         await client.call("lb.leases", {"workerId": other.worker_id})
-
-
-async def test_a_pool_without_services_is_an_error_at_the_deadline() -> None:
-    async with Client(pool="no-such-pool") as client:
-        with pytest.raises(errors.Unavailable, match="No service handles"):
-            await client.call("lb.status", {}, deadline=0.3)
-
-
-async def test_no_nats_is_an_error_at_the_timeout() -> None:
-    with pytest.raises(errors.Unavailable, match="Cannot connect"):
-        async with Client("nats://127.0.0.1:1", connect_timeout=0.5):
-            pass

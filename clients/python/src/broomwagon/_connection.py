@@ -27,6 +27,7 @@ MAX_DOUBLINGS = 3
 #: Seconds after which a call that does not succeed is logged.
 WARN_AFTER = 5.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
+REPLICA_HEADER = "Broomwagon-Replica"
 
 
 def pause_before_repeat(tries: int, error: BroomwagonError) -> float:
@@ -40,6 +41,8 @@ class Connection:
     def __init__(self, nats: Nats, pool: str) -> None:
         self._nats = nats
         self._inbox = Inbox(nats)
+        #: The replica that has replied last, and when, by the first part of the operations' names.
+        self._replicas: dict[str, tuple[str, float]] = {}
         self.pool = pool
 
     @classmethod
@@ -89,14 +92,43 @@ class Connection:
         except (asyncio.TimeoutError, OSError, nats.errors.Error) as error:
             raise errors.Unavailable(f"Cannot connect to NATS at {url}: {error!r}", retryable=True) from error
 
-    async def request(self, operation: str, body: dict[str, Any], timeout: float) -> Any:
+    async def request(
+        self, operation: str, body: dict[str, Any], timeout: float, unanswered_since: float | None = None
+    ) -> Any:
         """Sends a request once and returns the reply.
 
+        :param unanswered_since: the same body was sent then, on the clock of the event loop, and not answered. Its
+            replica may hang, so it is repeated to a replica that has replied since
         :raises BroomwagonError: what the service answered, Timeout, Unavailable or PayloadTooLarge
         """
-        subject = f"rollout.v1.{self.pool}.{operation}"
         data = json.dumps(body, separators=(",", ":")).encode()
         headers = {TIMEOUT_HEADER: str(round(timeout * 1000))}
+        subject = f"rollout.v1.{self.pool}.{operation}"
+        message = None
+        if own_subject := self._own_subject(operation, unanswered_since):
+            message = await self._send(own_subject, data, timeout, headers)
+        if message is None:
+            message = await self._send(subject, data, timeout, headers)
+        if message is None:
+            raise errors.Unavailable(f"No service handles {subject}", retryable=True)
+        if message.headers and (replica := message.headers.get(REPLICA_HEADER)):
+            self._replicas[_group_of(operation)] = (replica, asyncio.get_running_loop().time())
+        reply = json.loads(message.data)
+        failure = reply.get("error")
+        # Results of a batch may have a field `error` of another kind.
+        if isinstance(failure, dict) and "code" in failure:
+            raise error_of(failure)
+        return reply
+
+    def _own_subject(self, operation: str, unanswered_since: float | None) -> str | None:
+        """The subject of a replica that has replied since then."""
+        if unanswered_since is None:
+            return None
+        replica, answered_at = self._replicas.get(_group_of(operation), ("", 0.0))
+        return f"rollout.v1.{self.pool}.replica.{replica}.{operation}" if answered_at > unanswered_since else None
+
+    async def _send(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg | None:
+        """The reply; None if nobody serves the subject."""
         try:
             message = await self._inbox.request(subject, data, timeout, headers)
         except asyncio.TimeoutError:
@@ -106,14 +138,8 @@ class Connection:
         except nats.errors.Error as error:
             is_closed = isinstance(error, nats.errors.ConnectionClosedError)
             raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=not is_closed) from error
-        if not message.data and message.headers and message.headers.get("Status") == "503":
-            raise errors.Unavailable(f"No service handles {subject}", retryable=True)
-        reply = json.loads(message.data)
-        failure = reply.get("error")
-        # Results of a batch may have a field `error` of another kind.
-        if isinstance(failure, dict) and "code" in failure:
-            raise error_of(failure)
-        return reply
+        is_unserved = not message.data and message.headers and message.headers.get("Status") == "503"
+        return None if is_unserved else message
 
     async def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
         """Sends a request, and sends it again while its error is retryable and `deadline` (seconds) allows.
@@ -125,11 +151,13 @@ class Connection:
         wait = float(body.get("waitMs", 0)) / 1000
         is_logged = False
         last: BroomwagonError | None = None
+        unanswered_since: float | None = None
         for tries in count():
-            left = began + deadline - loop.time()
+            sent_at = loop.time()
+            left = began + deadline - sent_at
             timeout = min(left, wait + FIRST_ANSWER * 2.0 ** min(tries, MAX_DOUBLINGS))
             try:
-                return await self.request(operation, body, max(0.01, timeout))
+                return await self.request(operation, body, max(0.01, timeout), unanswered_since)
             except BroomwagonError as error:
                 pause = 0.0 if isinstance(error, errors.Timeout) else pause_before_repeat(tries, error)
                 now = loop.time()
@@ -137,6 +165,7 @@ class Connection:
                 if isinstance(error, errors.Timeout) and timeout < FIRST_ANSWER and last:
                     raise last from None
                 last = error
+                unanswered_since = sent_at if isinstance(error, errors.Timeout) else None
                 if not error.retryable or now + pause >= began + deadline:
                     raise
                 if not is_logged and now - began > WARN_AFTER + wait:
@@ -160,7 +189,8 @@ class Connection:
                 logger.exception("A message on %s was not handled", message.subject)
 
         try:
-            await self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive)
+            # nats-py may lose a cancellation while it waits for the socket.
+            await asyncio.shield(self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive))
         except nats.errors.Error as error:
             raise errors.Unavailable(f"Cannot subscribe to {subject}: {error}") from error
 
@@ -180,6 +210,12 @@ def error_of(wire: dict[str, Any]) -> BroomwagonError:
         field=wire.get("field"),
         details=wire.get("details"),
     )
+
+
+def _group_of(operation: str) -> str:
+    """Operations whose names begin alike have one service, but for a few of pools: a replica that does not serve an
+    operation has no subject for it, and the request then goes to the group."""
+    return operation.partition(".")[0]
 
 
 async def _log_error(error: Exception) -> None:

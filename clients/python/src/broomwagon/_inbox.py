@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from itertools import count
 
 from nats.aio.client import Client as Nats
@@ -11,12 +12,15 @@ from nats.aio.msg import Msg
 
 class Inbox:
     """Sends requests of one connection. `request` of nats-py loses a cancellation that comes together with the reply
-    (`asyncio.wait_for` of Python 3.11 and older), and a lost cancellation is an abort without effect."""
+    (`asyncio.wait_for` of Python 3.11 and older), and `publish` one that comes while it waits for the socket. A lost
+    cancellation is an abort without effect, so callers await neither: a task publishes what they ask."""
 
     def __init__(self, nats: Nats) -> None:
         self._nats = nats
         self._inbox = nats.new_inbox()
         self._pending: dict[str, asyncio.Future[Msg]] = {}
+        self._unsent: deque[tuple[str, str, bytes, dict[str, str]]] = deque()
+        self._sending: asyncio.Task[None] | None = None
         self._tokens = count()
 
     async def open(self) -> None:
@@ -26,18 +30,37 @@ class Inbox:
         """Sends a request once.
 
         :raises TimeoutError: no reply within `timeout` seconds
+        :raises nats.errors.Error: it cannot be sent
         """
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
         future: asyncio.Future[Msg] = loop.create_future()
         self._pending[token] = future
         timer = loop.call_later(timeout, _time_out, future)
+        self._unsent.append((token, subject, data, headers))
+        if self._sending is None:
+            self._sending = loop.create_task(self._send())
         try:
-            await self._nats.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers)
             return await future
         finally:
             timer.cancel()
             del self._pending[token]
+
+    async def _send(self) -> None:
+        try:
+            while self._unsent:
+                token, subject, data, headers = self._unsent.popleft()
+                future = self._pending.get(token)
+                # Its caller was cancelled, or has waited too long for the socket.
+                if future is None or future.done():
+                    continue
+                try:
+                    await self._nats.publish(subject, data, reply=f"{self._inbox}.{token}", headers=headers)
+                except Exception as error:
+                    if not future.done():
+                        future.set_exception(error)
+        finally:
+            self._sending = None
 
     async def _receive(self, message: Msg) -> None:
         future = self._pending.get(message.subject.rpartition(".")[2])

@@ -108,10 +108,15 @@ class Leases:
         loop = asyncio.get_running_loop()
         # A call for many explains few of its acquires.
         may_batch = not ask.item.get("explain")
+        unanswered_since: float | None = None
         for tries in count():
+            sent_at = loop.time()
             try:
-                return await (self._acquires.add(ask) if tries == 0 and may_batch else self._ask_alone(ask, tries))
+                if tries == 0 and may_batch:
+                    return await self._acquires.add(ask)
+                return await self._ask_alone(ask, tries, unanswered_since)
             except BroomwagonError as error:
+                unanswered_since = sent_at if isinstance(error, errors.Timeout) else None
                 # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (
                     tries == 0 and isinstance(error, (errors.ServersFull, errors.ReplyFull))
@@ -126,12 +131,12 @@ class Leases:
             await asyncio.sleep(pause)
         raise AssertionError("unreachable")
 
-    async def _ask_alone(self, ask: Ask, tries: int) -> dict[str, Any]:
+    async def _ask_alone(self, ask: Ask, tries: int, unanswered_since: float | None = None) -> dict[str, Any]:
         left = ask.ends_at - asyncio.get_running_loop().time()
         wait = max(0.0, min(ACQUIRE_WAIT, left))
         body = {**ask.item, **ask.worker.body, "waitMs": round(wait * 1000)}
         timeout = min(wait, REPEAT_AFTER * 2.0 ** min(tries, 8)) + REPLY_MARGIN
-        reply: dict[str, Any] = await self._connection.request("lb.acquire", body, timeout)
+        reply: dict[str, Any] = await self._connection.request("lb.acquire", body, timeout, unanswered_since)
         return reply
 
     async def _send_acquires(self, asks: list[Ask]) -> list[dict[str, Any] | Exception]:

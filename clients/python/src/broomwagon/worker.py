@@ -136,14 +136,18 @@ class Worker:
         loop = asyncio.get_running_loop()
         began = loop.time()
         tries = 0
+        unanswered_since: float | None = None
         while True:
-            wait = max(0.0, began + CLAIM_WAIT - loop.time())
+            sent_at = loop.time()
+            wait = max(0.0, began + CLAIM_WAIT - sent_at)
+            timeout = min(wait, REPEAT_AFTER) + REPLY_MARGIN
+            sent = {**body, "waitMs": round(wait * 1000)}
             try:
-                timeout = min(wait, REPEAT_AFTER) + REPLY_MARGIN
-                reply = await self._connection.request("request.claim", {**body, "waitMs": round(wait * 1000)}, timeout)
+                reply = await self._connection.request("request.claim", sent, timeout, unanswered_since)
                 claims: list[dict[str, Any]] = reply["claims"]
                 return claims
             except BroomwagonError as error:
+                unanswered_since = sent_at if isinstance(error, errors.Timeout) else None
                 if not error.retryable or loop.time() > began + CLAIM_DEADLINE:
                     raise
                 if not isinstance(error, errors.Timeout):
