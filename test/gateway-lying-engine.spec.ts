@@ -7,6 +7,8 @@ import { ServiceBench } from './system/service-bench';
 
 /** What the engines answer in place of the simulator behind them, by path. */
 const lies = new Map<string, (response: ServerResponse) => void>();
+/** Lies that were told. */
+let told = 0;
 const engines: Awaited<ReturnType<typeof startEngine>>[] = [];
 const servers: Server[] = [];
 let bench: ServiceBench;
@@ -19,6 +21,7 @@ async function startLiar(dialect: 'sglang' | 'vllm'): Promise<string> {
   const server = createServer((incoming, response) => {
     const lie = lies.get(incoming.url!.split('?')[0]!);
     if (lie !== undefined) {
+      told += 1;
       incoming.resume();
       return lie(response);
     }
@@ -59,6 +62,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   lies.clear();
+  told = 0;
   gateway ??= await Gateway.start(bench.prefix, bench.pool, { maxEngineFailures: 1, engineFailurePauseMs: 1 });
 });
 
@@ -73,7 +77,7 @@ describe('an engine that answers with something else than its dialect', () => {
         model: 'vllm',
         messages: [{ role: 'user', content: 'a' }],
       });
-      expect([status, body.error.code]).toEqual([502, 'ENGINE_PROTOCOL']);
+      expect([status, body.error.code, told]).toEqual([502, 'ENGINE_PROTOCOL', 1]);
     },
   );
 
@@ -81,8 +85,10 @@ describe('an engine that answers with something else than its dialect', () => {
     for (const path of ['/get_world_size', '/get_server_info']) lies.set(path, (response) => response.end(text));
     const group = { rank_offset: 1, world_size: 2 };
     for (const path of ['/init_weights_update_group', '/areal_init_weights_update_group']) {
+      const before = told;
       const { status, body } = await gateway.post(path, group);
       expect([status, body.error.type]).toEqual([502, 'ENGINE_PROTOCOL']);
+      expect(told).toBeGreaterThan(before);
     }
   });
 });
@@ -96,6 +102,9 @@ const stream = (chunk: unknown, end: object = { type: 'stop' }): string =>
 const meta = (fields: object) => ({ text: 'a', output_ids: [5], meta_info: { completion_tokens: 1, ...fields } });
 
 describe('a stream that is none', () => {
+  // Requests for a generation go to any server: the one that does not lie must not answer them.
+  beforeAll(() => bench.client.call(bench.pool, 'server.remove', { serverId: 'vllm' }));
+
   it.each<[string, string]>([
     ['null', stream(null)],
     ['a list', stream([])],
@@ -127,7 +136,6 @@ describe('a stream that is none', () => {
         '/generate',
         {
           input_ids: [1, 2],
-          model: 'sglang',
           sampling_params: { max_new_tokens: 4 },
           return_logprob: true,
           stream: streamed,
@@ -139,6 +147,7 @@ describe('a stream that is none', () => {
       expect(answer.length).toBeLessThan(20_000);
       expect([200, 502]).toContain(status);
     }
+    expect(told).toBe(2);
     await expect.poll(leases).toBe(0);
   });
 });
