@@ -1,23 +1,12 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { CONTROL_CALLS } from '../apps/gateway/src/control/control-table';
-import { Gateway } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
-let bench: ServiceBench;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 2);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin();
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.end();
+const system = useGateway(2, { registered: 'none' });
+let { gateway } = system;
+beforeEach(() => {
+  ({ gateway } = system);
 });
 
 /** `METHOD /path` in the table of docs/gateway.md. */

@@ -1,43 +1,23 @@
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
 const TOKENS = 40;
 /** Of each message without tools, its first tokens. */
 const REASONING = 10;
 const MODEL = { scaleOut: true, reasoningTokens: REASONING };
-let bench: ServiceBench;
-let gateway: Gateway;
-let second: Awaited<ReturnType<typeof startEngine>>;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 20);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => TOKENS, 20, 'vllm', MODEL);
-  await bench.register({ model: 'simulated' });
-  await startSecond();
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
-  await gateway.close();
-  await second.close();
-  await expect.poll(async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases).toBe(0);
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(20, { dialect: 'vllm', tokens: TOKENS, speed: 20, engine: MODEL });
+let { bench, gateway, second } = system;
+beforeEach(() => {
+  ({ bench, gateway, second } = system);
 });
 
-async function startSecond(more: object = {}): Promise<void> {
-  await second?.close();
-  second = await startEngine('vllm', {
-    speed: 20,
-    lengths: { name: 'test', lengthOf: () => TOKENS },
-    ...MODEL,
-    ...more,
-  });
+async function startSecond(options: object): Promise<void> {
+  await system.startSecond(options);
+  ({ second } = system);
 }
 
 const TOOLS = { tools: [{ type: 'function', function: { name: 'search', parameters: { type: 'object' } } }] };
@@ -98,7 +78,7 @@ async function cut(answered: Promise<unknown>): Promise<void> {
   // It is awaited later; until then its failure is no unhandled one.
   answered.catch(() => undefined);
   await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
-  await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+  await system.registerSecond();
   await bench.engine.close();
 }
 
@@ -209,8 +189,8 @@ it.each([
     await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7);
     await gateway.close();
     await expect(first).rejects.toThrow();
-    gateway = await Gateway.start(bench.prefix, bench.pool);
-    await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+    gateway = system.gateway = await Gateway.start(bench.prefix, bench.pool);
+    await system.registerSecond();
     await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
     expect(partsOf(await ask(stream, body))).toEqual(partsOf(await uncut(more)));
     expect(await gateway.metric('gateway_restored_tokens_total')).toBe(7);

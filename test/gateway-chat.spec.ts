@@ -1,35 +1,18 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { post } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
 
-const LENGTHS = { name: 'test', lengthOf: () => 8_000 };
-let bench: ServiceBench;
-let gateway: Gateway;
-/** An engine beside the pool, for answers that were not cut. */
-let second: Awaited<ReturnType<typeof startEngine>>;
 let client: OpenAI;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 40);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 20, 'vllm');
-  second = await startEngine('vllm', { speed: 20, lengths: LENGTHS });
-  await bench.register({ model: 'simulated' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
+const system = useGateway(40, { dialect: 'vllm', speed: 20 });
+let { bench, gateway, second } = system;
+beforeEach(() => {
+  ({ bench, gateway, second } = system);
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
-});
-afterEach(async () => {
-  await gateway.close();
-  await second.close();
-  await expect.poll(leases).toBe(0);
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
 });
 
 const leases = async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases;
@@ -86,7 +69,7 @@ async function cutAfterSeven(answered: Promise<unknown>, calls = 1): Promise<voi
   // It is awaited later; until then its failure is no unhandled one.
   answered.catch(() => undefined);
   await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(7 * calls);
-  await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+  await system.registerSecond();
   await bench.engine.close();
 }
 
@@ -194,7 +177,7 @@ it.each([false, true])('calls of tools come as the engine has parsed them; strea
 });
 
 it('turns of a session stay on its server', async () => {
-  await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+  await system.registerSecond();
   const servers = new Set<string | undefined>();
   for (let turn = 0; turn < 6; turn++) {
     const reply = await gateway.post('/v1/chat/completions', chat, { 'X-Session-ID': 'a' });

@@ -1,28 +1,17 @@
 import { loadConfig } from '@broomwagon/platform';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { serverIdOf } from '@broomwagon/engines';
 import { GatewayConfig } from '../apps/gateway/src/gateway.config';
 import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
-let bench: ServiceBench;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 10);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 20, 'sglang');
-  gateway = await Gateway.start(bench.prefix, bench.pool, { listedWorkers: 'engines' });
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.end();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(10, { speed: 20, registered: 'none', gateway: { listedWorkers: 'engines' } });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
 const servers = async () => (await bench.client.call(bench.pool, 'server.list', {})).servers;

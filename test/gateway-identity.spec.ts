@@ -1,25 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, open } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { open } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
 
 const TOKENS = 80;
-let bench: ServiceBench;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 60);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 1, 'sglang');
-  await bench.register({ dialect: 'sglang' });
-  gateway = await Gateway.start(bench.prefix, bench.pool, { rejoinMs: 120_000 });
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(60, { gateway: { rejoinMs: 120_000 } });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
 const body = (maxNewTokens: number, more: object = {}) => ({

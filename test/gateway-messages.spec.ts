@@ -1,34 +1,21 @@
 import Anthropic from '@anthropic-ai/sdk';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { chatOfMessages } from '../apps/gateway/src/messages/messages-request';
 import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
-let bench: ServiceBench;
-let gateway: Gateway;
 let client: Anthropic;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 10);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 12, 20, 'vllm');
-  await bench.register({ model: 'simulated' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
+const system = useGateway(10, { dialect: 'vllm', tokens: 12, speed: 20 });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
   client = new Anthropic({ baseURL: gateway.url, apiKey: 'none', maxRetries: 0 });
 });
-afterEach(async () => {
-  await gateway.close();
-  await expect.poll(leases).toBe(0);
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
-});
 
-const leases = async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases;
 /** The seed is a field of the engine. */
 const request = {
   model: 'simulated',

@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { inject, startEngine } from '../lab/engine-simulator/src/test-engine';
+import { beforeEach, expect, it } from 'vitest';
+import { inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
 const LONG = 150;
 const generate = (maxNewTokens: number) => ({
@@ -9,28 +9,12 @@ const generate = (maxNewTokens: number) => ({
   sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
 });
 
-let bench: ServiceBench;
-let gateway: Gateway;
-let second: Awaited<ReturnType<typeof startEngine>>;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 8);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 2, 'sglang');
-  second = await startEngine('sglang', { speed: 20, lengths: { name: 'test', lengthOf: () => 8_000 } });
-  gateway = await Gateway.start(bench.prefix, bench.pool, { noServerDeadlineMs: 200 });
-});
-afterEach(async () => {
-  await gateway.close();
-  await second.close();
-  await bench.end();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(8, { speed: 2, registered: 'none', gateway: { noServerDeadlineMs: 200 } });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
-const registerSecond = (more: object = {}) =>
-  bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, dialect: 'sglang', ...more });
 const status = () => bench.client.call(bench.pool, 'lb.status', {});
 const leases = async () => (await bench.client.call(bench.pool, 'lb.leases', {})).leases;
 
@@ -64,7 +48,7 @@ it('X-Broomwagon-Job and -Group: the group of a lease, which two jobs do not sha
 
 it('the gates of weights: exact, at least, at most so many behind', async () => {
   await bench.register({ dialect: 'sglang', weightVersion: 2 });
-  await registerSecond({ weightVersion: 3 });
+  await system.registerSecond({ weightVersion: 3 });
   const serverOf = async (name: string, value: string) =>
     (await gateway.post('/generate', generate(2), { [name]: value })).headers['x-broomwagon-server'];
   expect(await serverOf('x-broomwagon-weight-version', '2')).toBe('s1');
@@ -82,9 +66,9 @@ it('a drain of the server: a running response is continued on another, with the 
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 6 });
   const reply = gateway.post('/generate', generate(LONG));
   await expect.poll(() => gateway.metric('tokens_generated_total')).toBe(6);
-  await registerSecond();
+  await system.registerSecond();
   await bench.client.call(bench.pool, 'server.drain', { serverId: 's1', deadlineMs: 0 });
   const { body, headers } = await reply;
   expect(headers['x-broomwagon-server']).toBe('s2');
-  expect(body.output_ids).toEqual((await post(`${second.url}/generate`, generate(LONG))).body.output_ids);
+  expect(body.output_ids).toEqual((await post(`${system.second.url}/generate`, generate(LONG))).body.output_ids);
 });

@@ -1,32 +1,19 @@
 import OpenAI from 'openai';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { chatOfResponses } from '../apps/gateway/src/responses/responses-request';
-import { inEngine, inject, startEngine } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
+import { post } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
 
-let bench: ServiceBench;
-let gateway: Gateway;
 let client: OpenAI;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 10);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 12, 20, 'vllm');
-  await bench.register({ model: 'simulated' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
+const system = useGateway(10, { dialect: 'vllm', tokens: 12, speed: 20 });
+let { bench, gateway, second } = system;
+beforeEach(() => {
+  ({ bench, gateway, second } = system);
   client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0 });
 });
-afterEach(async () => {
-  await gateway.close();
-  await expect.poll(leases).toBe(0);
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
-});
 
-const leases = async () => (await bench.client.call(bench.pool, 'lb.status', {})).leases;
 /** The seed is a field of the engine. */
 const request = { model: 'simulated', instructions: 'Be short.', input: 'How many clips?', seed: 7 };
 const TOOL = { type: 'function', name: 'search', parameters: { type: 'object' }, strict: null } as const;
@@ -64,7 +51,6 @@ it.each([false, true])('functions are called, and their results answered; stream
 });
 
 it('the text of a stream is in its deltas, also when the engine is replaced', async () => {
-  const second = await startEngine('vllm', { speed: 20, lengths: { name: 'test', lengthOf: () => 12 } });
   await inject(bench.engine.url, { kind: 'stall', afterTokens: 5 });
   const stream = await client.responses.create({ ...request, stream: true });
   const types: string[] = [];
@@ -75,7 +61,7 @@ it('the text of a stream is in its deltas, also when the engine is replaced', as
     numbers.push(event.sequence_number);
     if (event.type !== 'response.output_text.delta') continue;
     if (text === '') {
-      await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
+      await system.registerSecond();
       await bench.engine.close();
     }
     text += event.delta;
@@ -93,7 +79,6 @@ it('the text of a stream is in its deltas, also when the engine is replaced', as
     'response.output_item.done',
     'response.completed',
   ]);
-  await second.close();
 });
 
 it('items become messages of a chat', () => {

@@ -14,10 +14,10 @@ import {
 import { connectNats, validate } from '@broomwagon/messaging';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { ProtocolCheck, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { Gateway, type Reply } from './system/gateway';
 import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
 type Body = Record<string, unknown>;
 const POLICY = { name: 'resume', overProvision: 1 };
@@ -26,21 +26,10 @@ const OPERATION_NAMES = [...TRAINER_OPERATIONS.keys()];
 /** Bodies of each operation that its class refuses. */
 const WRONG_BODIES = 12;
 
-let bench: ServiceBench;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 16);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 20, 20);
-  await bench.register();
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.end();
+const system = useGateway(16, { dialect: 'vllm', tokens: 20, speed: 20 });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
 const pathOf = (operation: string, pool = bench.pool) => `/rounds/v1/${pool}/${operation}`;

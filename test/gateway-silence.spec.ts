@@ -1,25 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { inject } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, open } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { open } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
 
 const body = { input_ids: [1], sampling_params: { max_new_tokens: 6, sampling_seed: 7 } };
 
-let bench: ServiceBench;
-let gateway: Gateway;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 4);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 20, 'sglang');
-  await bench.register({ dialect: 'sglang' });
-  gateway = await Gateway.start(bench.prefix, bench.pool, { silenceMs: 40, engineStallTimeoutMs: 400 });
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.end();
+const system = useGateway(4, { speed: 20, gateway: { silenceMs: 40, engineStallTimeoutMs: 400 } });
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
 /** The reply as its client reads it, once `act` was done after its first byte. */

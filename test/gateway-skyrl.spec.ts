@@ -1,7 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { inEngine, startEngine } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, post } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { beforeEach, expect, it } from 'vitest';
+import { inEngine } from '../lab/engine-simulator/src/test-engine';
+import { post } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
 
 const tokens = (maxTokens: number, more: object = {}) => ({
   token_ids: [11, 12, 13],
@@ -10,26 +10,10 @@ const tokens = (maxTokens: number, more: object = {}) => ({
   ...more,
 });
 
-let bench: ServiceBench;
-let gateway: Gateway;
-let second: Awaited<ReturnType<typeof startEngine>>;
-
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 16);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 2);
-  second = await startEngine('vllm', { speed: 2, lengths: { name: 'test', lengthOf: () => 8_000 } });
-  await bench.register({ model: 'simulated' });
-  await bench.register({ serverId: 's2', instanceId: 'i2', endpoint: second.url, model: 'simulated' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
-  await gateway.close();
-  await second.close();
-  await bench.end();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(16, { dialect: 'vllm', speed: 2, secondSpeed: 2, registered: 'both' });
+let { bench, gateway, second } = system;
+beforeEach(() => {
+  ({ bench, gateway, second } = system);
 });
 
 const sessions = async () => (await bench.client.call(bench.pool, 'lb.status', {})).sessions;

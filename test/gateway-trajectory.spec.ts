@@ -1,27 +1,16 @@
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, open, type Reply } from './system/gateway';
-import { ServiceBench } from './system/service-bench';
+import { useGateway } from './system/gateway-bench';
 
 const PROMPT = [11, 12, 13];
-let bench: ServiceBench;
-let gateway: Gateway;
 
-beforeAll(async () => {
-  bench = await ServiceBench.open({}, 60);
-});
-afterAll(() => bench?.close());
-beforeEach(async () => {
-  await bench.begin(() => 8_000, 1, 'sglang');
-  await bench.register({ dialect: 'sglang' });
-  gateway = await Gateway.start(bench.prefix, bench.pool);
-});
-afterEach(async () => {
-  await gateway.close();
-  await bench.engine.close();
-  expect(await bench.findings()).toEqual([]);
+const system = useGateway(60);
+let { bench, gateway } = system;
+beforeEach(() => {
+  ({ bench, gateway } = system);
 });
 
 const body = (ids: number[], maxNewTokens = 4, more: object = {}) => ({
@@ -52,7 +41,7 @@ it('has the turns of a session one after the other, from any replica', async () 
   }
   const other = await Gateway.start(bench.prefix, bench.pool);
   await gateway.close();
-  gateway = other;
+  gateway = system.gateway = other;
   const { branches, missing, ...about } = await trajectory(id);
   expect(about).toEqual({ session_id: id, job: 'j/1', created_at_ms: expect.any(Number) });
   expect([missing, branches.length]).toEqual([[], 1]);

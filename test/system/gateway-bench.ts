@@ -1,4 +1,7 @@
+import type { EngineDialect, RequestOf } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import type { GatewayConfig } from '../../apps/gateway/src/gateway.config';
+import type { SimulatorOptions } from '../../lab/engine-simulator/src/simulator';
 import { inEngine, inject, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
 import { Gateway, post, type Reply } from './gateway';
 import { ServiceBench } from './service-bench';
@@ -15,29 +18,65 @@ export const generate = (maxNewTokens: number, more: object = {}) => ({
   ...more,
 });
 
-/** A gateway in front of a slow engine of SGLang, and a second engine that is not registered, for each test. */
+/** How the engines and the gateway of a test differ from the usual ones. */
+export interface GatewaySetup {
+  /** Default: `sglang`. */
+  dialect?: EngineDialect;
+  /** Tokens of a response without a smaller budget; default 8,000. */
+  tokens?: number;
+  /** Of the first engine; default 1, at which {@link LONG} tokens take some seconds. */
+  speed?: number;
+  secondSpeed?: number;
+  /** Of both engines. */
+  engine?: Partial<SimulatorOptions>;
+  /** Which of the engines are servers of the pool; default: the first. */
+  registered?: 'none' | 'first' | 'both';
+  gateway?: Partial<GatewayConfig>;
+}
+
+/** A gateway in front of an engine, and a second engine, for each test. */
 export class GatewayBench {
   bench!: ServiceBench;
   gateway!: Gateway;
   second!: Awaited<ReturnType<typeof startEngine>>;
 
+  constructor(private readonly setup: GatewaySetup = {}) {}
+
   async begin(): Promise<void> {
-    await this.bench.begin(() => 8_000, 1, 'sglang');
-    this.second = await startEngine('sglang', { speed: 20, lengths: { name: 'test', lengthOf: () => 8_000 } });
-    await this.bench.register({ dialect: 'sglang' });
-    this.gateway = await Gateway.start(this.bench.prefix, this.bench.pool);
+    const { tokens = 8_000, speed = 1, registered = 'first', gateway } = this.setup;
+    await this.bench.begin(() => tokens, speed, this.dialect, this.setup.engine);
+    await this.startSecond();
+    if (registered !== 'none') await this.bench.register(this.server);
+    if (registered === 'both') await this.registerSecond();
+    this.gateway = await Gateway.start(this.bench.prefix, this.bench.pool, gateway);
   }
 
   async end(): Promise<void> {
     await this.gateway.close();
     await this.second.close();
+    await this.bench.closeWorkers();
     await expect.poll(() => this.leases()).toEqual({ leases: 0, waiters: 0 });
     await this.bench.engine.close();
-    expect(await this.bench.findings()).toEqual([]);
+    await expect.poll(() => this.bench.findings()).toEqual([]);
+  }
+
+  /** Starts the second engine, with other options in the place of one that runs. */
+  async startSecond(more: Partial<SimulatorOptions> = {}): Promise<void> {
+    const { tokens = 8_000, secondSpeed: speed = 20, engine } = this.setup;
+    const lengths = { name: 'test', lengthOf: () => tokens };
+    const [before, options] = [this.second, { speed, lengths, ...engine, ...more }];
+    this.second = await startEngine(this.dialect, options);
+    await before?.close();
   }
 
   readonly registerSecond = (more: object = {}): Promise<void> =>
-    this.bench.register({ serverId: 's2', instanceId: 'i2', endpoint: this.second.url, dialect: 'sglang', ...more });
+    this.bench.register({
+      serverId: 's2',
+      instanceId: 'i2',
+      endpoint: this.second.url,
+      ...this.server,
+      ...more,
+    });
 
   /** What an engine answers that is not cut. */
   readonly uncut = (maxNewTokens: number): Promise<Reply> =>
@@ -65,11 +104,20 @@ export class GatewayBench {
   readonly metric = (name: string): Promise<number> => this.gateway.metric(name);
 
   readonly isIdle = (url: string): Promise<void> => expect.poll(() => inEngine(url)).toBe(0);
+
+  private get dialect(): EngineDialect {
+    return this.setup.dialect ?? 'sglang';
+  }
+
+  /** Those of SGLang are registered without a model. */
+  private get server(): Partial<RequestOf<'server.register'>> {
+    return { dialect: this.dialect, ...(this.dialect === 'vllm' && { model: 'simulated' }) };
+  }
 }
 
 /** Begins and ends a bench with each test of the file. @param tests that may begin */
-export function useGateway(tests: number): GatewayBench {
-  const system = new GatewayBench();
+export function useGateway(tests: number, setup: GatewaySetup = {}): GatewayBench {
+  const system = new GatewayBench(setup);
   beforeAll(async () => {
     system.bench = await ServiceBench.open({}, tests);
   });
