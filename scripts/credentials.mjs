@@ -1,14 +1,33 @@
-// Writes random passwords of NATS and Redis for docker-compose.yml to .env, which is never committed. What is there stays.
+// Makes a random password for each user of deploy/nats and deploy/redis. FOLDER/passwords.env is for NATS and Redis,
+// FOLDER/USER.env for programs that connect as USER. Passwords that are there stay. FOLDER is .credentials by default.
 import { randomBytes } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const file = join(process.argv[2] ?? '.', '.env');
-const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
-const missing = ['NATS_PASSWORD', 'REDIS_PASSWORD'].filter(
-  (name) => !lines.some((line) => line.startsWith(`${name}=`)),
-);
-// Hexadecimal: they stand in addresses and in configuration files.
-for (const name of missing) lines.push(`${name}=${randomBytes(24).toString('hex')}`);
-if (missing.length > 0) writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
-console.log(missing.length > 0 ? `wrote ${missing.join(' and ')} to ${file}` : `${file} already has both passwords`);
+const folder = process.argv[2] ?? '.credentials';
+const passwordsFile = join(folder, 'passwords.env');
+const read = (file) => readFileSync(new URL(`../deploy/${file}`, import.meta.url), 'utf8');
+/** Pairs of a user and the variable of its password. */
+const natsUsers = [...read('nats/nats.conf').matchAll(/user: ([\w-]+), password: \$(\w+)/g)];
+const redisUsers = [...read('redis/users.acl').matchAll(/^user ([\w-]+) on >\$(\w+)/gm)];
+
+const before = existsSync(passwordsFile) ? readFileSync(passwordsFile, 'utf8') : '';
+const passwords = new Map([...before.matchAll(/^(\w+)=(\w+)$/gm)].map(([, name, password]) => [name, password]));
+const known = passwords.size;
+for (const [, , variable] of [...natsUsers, ...redisUsers]) {
+  // NATS reads the value of a variable as a value of its configuration: one that begins with a letter is text.
+  if (!passwords.has(variable)) passwords.set(variable, `p${randomBytes(24).toString('hex')}`);
+}
+
+const files = new Map([['passwords', [...passwords].map(([name, password]) => `${name}=${password}`)]]);
+const add = (user, ...lines) => files.set(user, [...(files.get(user) ?? []), ...lines]);
+for (const [, user, variable] of natsUsers) {
+  add(user, `NATS_USER=${user}`, `NATS_PASSWORD=${passwords.get(variable)}`, `NATS_INBOX_PREFIX=_INBOX.${user}`);
+}
+for (const [, user, variable] of redisUsers) {
+  const login = `${user}:${passwords.get(variable)}`;
+  add(user, `REDIS_URL=\${APP_REDIS_SCHEME:-redis}://${login}@\${APP_REDIS_HOSTS:-redis:6379}`);
+}
+mkdirSync(folder, { recursive: true, mode: 0o700 });
+for (const [name, lines] of files) writeFileSync(join(folder, `${name}.env`), `${lines.join('\n')}\n`, { mode: 0o600 });
+console.log(`${passwords.size - known} new passwords, ${known} kept, in ${folder}`);

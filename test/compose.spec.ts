@@ -1,8 +1,15 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
+import { parse } from 'yaml';
+
+interface Service {
+  image: string;
+  command?: string | string[];
+  env_file?: string[];
+}
 
 const compose = readFileSync('docker-compose.yml', 'utf8');
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-compose-'));
@@ -14,13 +21,18 @@ it('publishes nothing beyond the loopback address', () => {
   for (const ports of published) expect(ports).toMatch(/^\['127\.0\.0\.1:[^',]+'\]$/);
 });
 
-it('starts neither NATS nor Redis without a password, and holds none itself', () => {
-  expect(compose).toMatch(/authorization \{.*password: "\$\{NATS_PASSWORD:\?/);
-  expect(compose).toMatch(/requirepass \$\{REDIS_PASSWORD:\?/);
-  for (const [command] of compose.matchAll(/^ *command:[^:]*/gm)) expect(command).not.toContain('PASSWORD');
-  const uses = [...compose.matchAll(/\$\{\w+_PASSWORD[^}]*\}/g)].map(([use]) => use);
-  expect(uses.length).toBeGreaterThan(3);
-  for (const use of uses) expect(use).toMatch(/:\?run node scripts\/credentials\.mjs first\}$/);
+it('gives each service its own user, and no password on a command line or in the file itself', () => {
+  const { services } = parse(compose, { merge: true }) as { services: Record<string, Service> };
+  const roles = Object.entries(services).filter(([, { image }]) => image === 'broomwagon');
+  expect(roles.map(([name]) => name)).toHaveLength(6);
+  for (const [name, service] of roles) expect(service.env_file).toEqual([`\${CREDENTIALS:-.credentials}/${name}.env`]);
+  for (const name of ['nats', 'redis', 'nats-1', 'redis-1']) {
+    expect(services[name]!.env_file).toEqual(['${CREDENTIALS:-.credentials}/passwords.env']);
+  }
+  // `$$` is a variable inside of the container.
+  for (const { command } of Object.values(services))
+    expect(JSON.stringify(command) ?? '').not.toMatch(/(?<!\$)\$\{?\w*PASSWORD/);
+  expect(compose).not.toMatch(/PASSWORD: |requirepass|authorization/);
 });
 
 it('starts Prometheus and Grafana only when asked, with the rules and the dashboard, and without a login that changes', () => {
@@ -35,15 +47,26 @@ it('starts Prometheus and Grafana only when asked, with the rules and the dashbo
   expect(compose).toContain('GF_AUTH_ANONYMOUS_ORG_ROLE: Viewer');
 });
 
-it('has its passwords made by a script that keeps what is there, in a file that is never committed', () => {
+it('has its passwords made by a script that keeps what is there, in files that are never committed', () => {
   const make = () => spawnSync(process.execPath, ['scripts/credentials.mjs', folder], { encoding: 'utf8' });
-  const file = join(folder, '.env');
+  const texts = () => readdirSync(folder).map((name) => [name, readFileSync(join(folder, name), 'utf8')]);
   expect(make().status).toBe(0);
-  const made = readFileSync(file, 'utf8');
-  expect(made).toMatch(/^NATS_PASSWORD=[0-9a-f]{48}\nREDIS_PASSWORD=[0-9a-f]{48}\n$/);
-  expect(new Set(made.match(/[0-9a-f]{48}/g)).size).toBe(2);
-  expect(statSync(file).mode & 0o077).toBe(0);
-  expect(make().stdout).toContain('already');
-  expect(readFileSync(file, 'utf8')).toBe(made);
-  expect(readFileSync('.gitignore', 'utf8')).toMatch(/^\.env$/m);
+  const made = Object.fromEntries(texts()) as Record<string, string>;
+  const passwords = [...made['passwords.env']!.matchAll(/^(NATS|REDIS)_[A-Z_]+_PASSWORD=p[0-9a-f]{48}$/gm)];
+  const lines = made['passwords.env']!.trim().split('\n');
+  expect(passwords).toHaveLength(lines.length);
+  expect(new Set(lines.map((line) => line.split('=')[1])).size).toBe(lines.length);
+  for (const name of Object.keys(made)) expect(statSync(join(folder, name)).mode & 0o077).toBe(0);
+  expect(make().stdout).toMatch(/^0 new passwords, /);
+  expect(Object.fromEntries(texts())).toEqual(made);
+
+  // A new user of a newer version.
+  writeFileSync(join(folder, 'passwords.env'), made['passwords.env']!.replace(/^NATS_WORKER.*\n/m, ''));
+  expect(make().stdout).toMatch(/^1 new passwords, /);
+  const password = /^NATS_WORKER_PASSWORD=(\w+)$/m.exec(readFileSync(join(folder, 'passwords.env'), 'utf8'))![1]!;
+  expect(made['passwords.env']).not.toContain(password);
+  expect(readFileSync(join(folder, 'worker.env'), 'utf8')).toContain(`NATS_PASSWORD=${password}\n`);
+  for (const file of ['.gitignore', '.dockerignore']) {
+    expect(readFileSync(file, 'utf8')).toMatch(/^\.credentials\/?$/m);
+  }
 });

@@ -1,16 +1,25 @@
 import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, inject, it } from 'vitest';
+import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 
 interface Project {
-  services: Record<string, { image: string; read_only?: boolean; cap_drop?: string[]; environment?: object }>;
+  services: Record<
+    string,
+    { image: string; read_only?: boolean; cap_drop?: string[]; environment?: Record<string, string> }
+  >;
 }
 
+const run = promisify(execFile);
+const folder = mkdtempSync(join(tmpdir(), 'broomwagon-compose-'));
+beforeAll(async () => void (await run(process.execPath, ['scripts/credentials.mjs', folder])));
+afterAll(() => rmSync(folder, { recursive: true }));
+
 async function load(profiles: string, environment: Record<string, string> = {}): Promise<Project> {
-  const env = { ...process.env, NATS_PASSWORD: 'n', REDIS_PASSWORD: 'r', COMPOSE_PROFILES: profiles, ...environment };
-  const program = join(inject('programs'), 'compose');
-  const { stdout } = await promisify(execFile)(program, ['docker-compose.yml'], { env });
+  const env = { ...process.env, CREDENTIALS: folder, COMPOSE_PROFILES: profiles, ...environment };
+  const { stdout } = await run(join(inject('programs'), 'compose'), ['docker-compose.yml'], { env });
   return JSON.parse(stdout) as Project;
 }
 
@@ -26,14 +35,31 @@ it.each([
   const { services } = await load(profile);
   expect(Object.keys(services).toSorted()).toEqual([...ALWAYS, ...more].toSorted());
   for (const [name, { image, read_only, cap_drop }] of Object.entries(services)) {
-    if (image.startsWith('broomwagon'))
-      expect({ read_only, cap_drop }, name).toEqual({ read_only: true, cap_drop: ['ALL'] });
-    else expect(image, name).toMatch(/:v?\d+\.\d+\.\d+/);
+    const isMonitoring = name === 'grafana' || name === 'prometheus';
+    expect({ read_only, cap_drop }, name).toEqual({ read_only: isMonitoring ? undefined : true, cap_drop: ['ALL'] });
+    if (!image.startsWith('broomwagon')) expect(image, name).toMatch(/:v?\d+\.\d+\.\d+/);
   }
 });
 
-it('points the services to other servers by two variables', async () => {
-  const [APP_NATS_URL, APP_REDIS_URL] = ['nats://nats-1:4222', 'redis+cluster://:r@redis-1:6379'];
-  const { services } = await load('cluster', { APP_NATS_URL, APP_REDIS_URL });
-  expect(services['worker']!.environment).toMatchObject({ NATS_URL: APP_NATS_URL, REDIS_URL: APP_REDIS_URL });
+it('gives each service its own user, and the passwords of all only to the servers', async () => {
+  const { services } = await load('cluster,engines,monitoring,trainer');
+  for (const name of [...ALWAYS, 'trainer'].filter((one) => one !== 'nats' && one !== 'redis')) {
+    const { NATS_USER, NATS_INBOX_PREFIX, REDIS_URL } = services[name]!.environment!;
+    expect({ NATS_USER, NATS_INBOX_PREFIX }).toEqual({ NATS_USER: name, NATS_INBOX_PREFIX: `_INBOX.${name}` });
+    if (name !== 'trainer') expect(REDIS_URL).toMatch(new RegExp(`^redis://${name}:\\w+@redis:6379$`));
+  }
+  const knowAll = Object.keys(services).filter((name) => services[name]!.environment?.['REDIS_ADMIN_PASSWORD']);
+  expect(knowAll.every((name) => /^(nats|redis)/.test(name))).toBe(true);
+});
+
+it('points the services to other servers by three variables', async () => {
+  const { services } = await load('cluster', {
+    APP_NATS_URL: 'nats://nats-1:4222,nats-2:4222',
+    APP_REDIS_SCHEME: 'redis+cluster',
+    APP_REDIS_HOSTS: 'redis-1:6379,redis-2:6379',
+  });
+  expect(services['worker']!.environment).toMatchObject({
+    NATS_URL: 'nats://nats-1:4222,nats-2:4222',
+    REDIS_URL: expect.stringMatching(/^redis\+cluster:\/\/worker:\w+@redis-1:6379,redis-2:6379$/) as string,
+  });
 });

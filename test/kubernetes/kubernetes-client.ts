@@ -11,6 +11,7 @@ export interface ApiServerAccess {
 export interface Container {
   name: string;
   command?: string[];
+  args?: string[];
   env?: { name: string; value?: string }[];
   image: string;
   lifecycle?: { preStop: { exec: { command: string[] } } };

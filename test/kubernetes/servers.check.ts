@@ -67,13 +67,15 @@ it.each([
 
   mount(find('ConfigMap', 'redis'), 'etc/redis', (text) => text);
   const [container] = podOf(find('StatefulSet', 'redis'))!.spec.containers;
-  const [shell, option, script] = container!.command!;
+  const [shell, script] = container!.command!;
   const redis = binaryOf('redis');
-  const ports = options.length > 0 ? `--tls-port ${redisPort}` : `--port ${redisPort}`;
-  const started = here(script!).replace('--tls-port 6379', '').trim();
+  const ports = options.length > 0 ? ['--tls-port', String(redisPort)] : ['--port', String(redisPort)];
+  const given = container!.args!.join(' ').replace('--tls-port 6379 ', '').split(' ');
+  // A path is found after a space.
+  const [program, ...settings] = [script!, ...given].map((text) => here(` ${text}`).trim());
   await group.start({
     name: 'redis',
-    command: [shell!, option!, `${started} ${ports}`],
+    command: [shell!, program!, ...settings, ...ports],
     environment: {
       ...redis.environment,
       ...variables('passwords'),

@@ -1,14 +1,18 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, type ServerHandle, startNats, startRedis, TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
+import {
+  Credentials,
+  freePort,
+  type ServerHandle,
+  startNats,
+  startRedis,
+  TEST_CERTIFICATE,
+  TEST_KEY,
+} from '@broomwagon/testing';
 import type { NatsConfig } from '../../libs/messaging/src/connection';
 
-const passwordOf = (user: string) => `of-${user}`;
-const read = (file: string) => readFileSync(`deploy/${file}`, 'utf8');
-
-/** NATS and Redis with the users of deploy/nats and deploy/redis, passwords, and TLS. */
+/** NATS and Redis with the users of deploy/nats and deploy/redis, and TLS. */
 export class RestrictedServers {
   private constructor(
     readonly nats: ServerHandle,
@@ -22,14 +26,16 @@ export class RestrictedServers {
     const [certificate, key] = [join(folder, 'server.crt'), join(folder, 'server.key')];
     writeFileSync(certificate, TEST_CERTIFICATE);
     writeFileSync(key, TEST_KEY);
-    const redisTlsPort = await freePort();
+    const [redisTlsPort, credentials] = await Promise.all([freePort(), Credentials.make()]);
     const [nats, redis] = await Promise.all([
-      startNats({ folder: join(folder, 'nats'), configuration: natsConfiguration(folder, { certificate, key }) }),
+      startNats({
+        credentials,
+        folder: join(folder, 'nats'),
+        configuration: `tls { cert_file: "${certificate}", key_file: "${key}" }`,
+      }),
       startRedis({
-        user: 'admin',
-        password: passwordOf('admin'),
+        credentials,
         configuration: [
-          `aclfile ${redisUsers(folder)}`,
           `tls-port ${redisTlsPort}`,
           `tls-cert-file ${certificate}`,
           `tls-key-file ${key}`,
@@ -43,32 +49,26 @@ export class RestrictedServers {
 
   /** How a program connects as this user. */
   natsConfig(user: string): NatsConfig {
-    return {
-      url: `tls://localhost:${this.nats.port}`,
-      user,
-      password: passwordOf(user),
-      tls: { ca: TEST_CERTIFICATE },
-      inboxPrefix: `_INBOX.${user}`,
-    };
+    const { NATS_PASSWORD: password, NATS_INBOX_PREFIX: inboxPrefix } = this.nats.settingsOf(user);
+    return { url: `tls://localhost:${this.nats.port}`, user, password, tls: { ca: TEST_CERTIFICATE }, inboxPrefix };
   }
 
   /** The same as settings of a service or a command line, with the user of Redis of that name. */
   environmentOf(user: string): Record<string, string> {
     const ca = join(this.folder, 'server.crt');
+    const { REDIS_URL } = this.redis.settingsOf(user);
     return {
+      ...this.nats.settingsOf(user),
       NATS_URL: `tls://localhost:${this.nats.port}`,
-      NATS_USER: user,
-      NATS_PASSWORD: passwordOf(user),
-      NATS_INBOX_PREFIX: `_INBOX.${user}`,
       NATS_TLS_CA: ca,
-      REDIS_URL: `rediss://${user}:${passwordOf(user)}@localhost:${this.redisTlsPort}`,
+      REDIS_URL: REDIS_URL?.replace(/^redis:(.*@).*/, `rediss:$1localhost:${this.redisTlsPort}`) ?? '',
       REDIS_TLS_CA: ca,
     };
   }
 
   /** The address of Redis without TLS for a user. */
   redisUrl(user: string): string {
-    return `redis://${user}:${passwordOf(user)}@127.0.0.1:${this.redis.port}`;
+    return this.redis.settingsOf(user)['REDIS_URL']!;
   }
 
   /** Changes the configuration of NATS, which takes it over while it runs. */
@@ -90,26 +90,4 @@ export class RestrictedServers {
     await Promise.all([this.nats.stop(), this.redis.stop()]);
     rmSync(this.folder, { recursive: true });
   }
-}
-
-/** deploy/nats/nats.conf with the files of a test. */
-function natsConfiguration(folder: string, { certificate, key }: { certificate: string; key: string }): string {
-  const configuration = read('nats/nats.conf')
-    .replace(/^http_port.*$/m, `tls { cert_file: "${certificate}", key_file: "${key}" }`)
-    .replace('/data', join(folder, 'jetstream'))
-    .replace('include permissions.conf', () => read('nats/permissions.conf'));
-  const passwords = [...configuration.matchAll(/user: ([\w-]+), password: \$(\w+)/g)];
-  return [...passwords.map(([, user, variable]) => `${variable}: "${passwordOf(user!)}"`), configuration].join('\n');
-}
-
-/** The path of deploy/redis/users.acl with passwords. */
-function redisUsers(folder: string): string {
-  const users = [...read('redis/users.acl').matchAll(/^user ([\w-]+) on >\$(\w+)/gm)];
-  const passwords = Object.fromEntries(users.map(([, user, variable]) => [variable!, passwordOf(user!)]));
-  const made = execFileSync('awk', ['-f', 'deploy/redis/users.awk', 'deploy/redis/users.acl'], {
-    env: { ...process.env, ...passwords },
-  });
-  const file = join(folder, 'users.acl');
-  writeFileSync(file, made);
-  return file;
 }

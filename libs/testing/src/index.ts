@@ -10,6 +10,7 @@ export { ProtocolCheck } from './protocol/protocol-check';
 export { ProtocolSchemas } from './protocol/protocol-schemas';
 export { ProtocolWatch } from './protocol/protocol-watch';
 export { readToEnd } from './read-to-end';
+export { Credentials } from './provision/credentials';
 export { findPrometheus } from './provision/find-prometheus';
 export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
 export { cacheFolder } from './provision/private-copy';

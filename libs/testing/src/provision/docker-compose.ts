@@ -1,6 +1,9 @@
-import { access } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { mkdtempSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
+import type { Credentials } from './credentials';
 import { runTool } from './run-tool';
 import { SERVER_KINDS, type ServerKind } from './server-kind';
 
@@ -17,37 +20,26 @@ export async function whyNoDocker(composeFile: string | undefined): Promise<stri
   return composeFile === undefined ? 'no docker-compose.yml above the current folder' : undefined;
 }
 
-/** The docker-compose.yml of this folder or the nearest one above it. */
-export async function findComposeFile(from: string = process.cwd()): Promise<string | undefined> {
-  for (let folder = resolve(from); ; folder = dirname(folder)) {
-    const file = join(folder, 'docker-compose.yml');
-    if (
-      await access(file).then(
-        () => true,
-        () => false,
-      )
-    )
-      return file;
-    if (folder === dirname(folder)) return undefined;
-  }
-}
-
 /**
  * One service of the root compose file, in a compose project of its own: it shares no container, volume or port with
  * a system the user has up from the same file.
  */
 export class ComposeService {
+  /** With the files that the compose file names, also to be taken down. */
+  private readonly credentialsFolder = mkdtempSync(join(tmpdir(), 'broomwagon-credentials-'));
+
   constructor(
     readonly kind: ServerKind,
     private readonly composeFile: string,
     private readonly project: string,
     private readonly hostPort: number,
-    private readonly password: string,
+    private readonly credentials: Credentials,
   ) {}
 
   /** Starts it and returns its port on 127.0.0.1. @throws BroomwagonError UNAVAILABLE */
   async up(): Promise<number> {
     const details = SERVER_KINDS[this.kind];
+    await this.credentials.writeTo(this.credentialsFolder);
     await this.compose(['up', '-d', '--no-deps', details.composeService], UP_TIMEOUT_MS);
     // Asked and not assumed: a compose file may fix the port.
     const shown = await this.compose(['port', details.composeService, String(details.containerPort)], ASK_TIMEOUT_MS);
@@ -61,13 +53,13 @@ export class ComposeService {
   /** Removes the container and its volumes. */
   async down(): Promise<void> {
     await this.compose(['down', '--volumes', '--timeout', '5'], UP_TIMEOUT_MS);
+    await rm(this.credentialsFolder, { recursive: true });
   }
 
   /** The command that removes it, for a watchdog. */
   get downCommand(): string[] {
-    // The file wants passwords, also to be taken down.
-    const variables = ['NATS_PASSWORD=-', 'REDIS_PASSWORD=-'];
-    return ['env', ...variables, 'docker', ...this.composeArguments, 'down', '--volumes', '--timeout', '5'];
+    const down = ['docker', ...this.composeArguments, 'down', '--volumes', '--timeout', '5'];
+    return ['sh', '-c', 'CREDENTIALS=$0 "$@"; rm -r "$0"', this.credentialsFolder, ...down];
   }
 
   /** Starts it again after `signal('SIGKILL')`, or in place of itself; the port stays. */
@@ -87,9 +79,7 @@ export class ComposeService {
   private async compose(command: string[], timeoutMs: number): Promise<string> {
     const environment = {
       [SERVER_KINDS[this.kind].hostPortVariable]: String(this.hostPort),
-      // The file wants both, whichever service is meant.
-      NATS_PASSWORD: this.password,
-      REDIS_PASSWORD: this.password,
+      CREDENTIALS: this.credentialsFolder,
     };
     const done = await runTool('docker', [...this.composeArguments, ...command], { timeoutMs, environment });
     if (done.ok) return done.output;

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { startRedis } from '../servers/redis-server';
-import { testRedisUrl } from '../test-pool';
 import { fakeTools } from './fake-tools';
 import { findServers } from './find-servers';
 import { installAdvice } from './install-advice';
@@ -55,16 +55,25 @@ describe('findServers', () => {
 
 describe('Docker as the last way', () => {
   it('brings up the service in a project of its own and takes it down again', async () => {
-    // The "container" is the Redis that the tests share; what is asked of docker is written down.
-    const sharedPort = new URL(testRedisUrl()).port;
-    const log = join(folder, 'docker.log');
-    await withTools({
-      docker: `echo "$REDIS_HOST_PORT $*" >> ${log}; case "$*" in *" port redis 6379") echo 0.0.0.0:${sharedPort};; esac`,
-    });
+    // The "container" is a Redis that gets the password of the user; what is asked of docker is written down.
+    const container = await startRedis();
+    const [log, passwords] = [join(folder, 'docker.log'), join(folder, 'passwords')];
+    const copy = `cp $CREDENTIALS/passwords.env ${passwords}.new; mv ${passwords}.new ${passwords}`;
+    const cases = `*" up "*) ${copy};; *" port "*) echo 0.0.0.0:${container.port};;`;
+    await withTools({ docker: `echo "$REDIS_HOST_PORT $*" >> ${log}; case "$*" in ${cases} esac` });
     const composeFile = join(folder, 'docker-compose.yml');
     await writeFile(composeFile, '');
-    const server = await startRedis({ sources: ['docker'], composeFile });
-    expect(server).toMatchObject({ source: 'docker', port: Number(sharedPort), pid: undefined });
+    const starting = startRedis({ sources: ['docker'], composeFile, readyTimeoutMs: 60_000 });
+    const read = () => readFile(passwords, 'utf8').catch(() => '');
+    await expect.poll(read).toMatch(/^REDIS_ADMIN_PASSWORD=\w+$/m);
+    const password = /^REDIS_ADMIN_PASSWORD=(\w+)$/m.exec(await read())![1]!;
+    const redis = new Redis(container.url);
+    await redis.call('ACL', 'SETUSER', 'admin', 'on', `>${password}`, '+@all');
+    redis.disconnect();
+    const server = await starting;
+    expect(server).toMatchObject({ source: 'docker', port: container.port, pid: undefined });
+    expect(server.url).toBe(`redis://admin:${password}@127.0.0.1:${container.port}`);
+    expect(server.settingsOf('worker')['REDIS_URL']).toMatch(/^redis:\/\/worker:\w+@127\.0\.0\.1:\d+$/);
     await server.kill();
     await server.restart();
     await server.stop();
@@ -80,6 +89,7 @@ describe('Docker as the last way', () => {
       'restart --timeout 5 redis',
       'down --volumes --timeout 5',
     ]);
+    await container.stop();
   });
 
   it('refuses options that a container cannot take', async () => {

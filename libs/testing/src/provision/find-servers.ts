@@ -1,7 +1,8 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
-import { findComposeFile, whyNoDocker } from './docker-compose';
+import { whyNoDocker } from './docker-compose';
+import { findComposeFile } from './find-compose-file';
 import { installAdvice } from './install-advice';
 import { cacheFolder, privateCopies } from './private-copy';
 import { findOnPath, type ServerBinary } from './server-binary';

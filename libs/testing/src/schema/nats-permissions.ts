@@ -23,6 +23,7 @@ interface Role {
   subscribe?: readonly string[];
 }
 
+const EVERYTHING = '>';
 const ALL = Object.keys(OPERATIONS) as OperationName[];
 /** Calls of all programs that hold leases. */
 const OF_HOLDERS: readonly OperationName[] = [
@@ -143,11 +144,14 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     calls: OF_ADMIN.filter((name) => !CHANGES.has(name)),
     subscribe: [eventSubject('*', '>')],
   },
+  /** People who may do everything, as copy and restore streams. */
+  admin: { calls: ALL, publish: [EVERYTHING], subscribe: [EVERYTHING] },
 };
 
 /** The subjects of a role. */
 export function permissionsOf(name: string): { publish: string[]; subscribe: string[] } {
   const { calls, publish = [], subscribe = [] } = NATS_ROLES[name]!;
+  if (publish.includes(EVERYTHING)) return { publish: [EVERYTHING], subscribe: [...subscribe] };
   const requests = calls.flatMap((call) => [patternOf(call), replicaSubject('*', '*', call)]);
   return {
     publish: [...new Set([...requests, ...publish, ...inboxesOfCallers(name)])],
@@ -160,7 +164,8 @@ function inboxesOfCallers(name: string): string[] {
   const callers = Object.keys(NATS_ROLES).filter((caller) => {
     const { calls, publish = [] } = NATS_ROLES[caller]!;
     const setsLogLevel =
-      publish.includes(LOG_LEVEL_PATTERN) && NATS_ROLES[name]!.subscribe?.includes(LOG_LEVEL_PATTERN);
+      [LOG_LEVEL_PATTERN, EVERYTHING].some((subject) => publish.includes(subject)) &&
+      NATS_ROLES[name]!.subscribe?.includes(LOG_LEVEL_PATTERN);
     return setsLogLevel || calls.some((call) => OPERATIONS[call].owner === name);
   });
   return callers.map((caller) => `_INBOX.${caller}.>`);

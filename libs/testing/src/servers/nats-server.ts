@@ -8,9 +8,10 @@ export interface NatsOptions extends ServerOptions, FindOptions {}
 
 /** How NATS is run: JetStream in the private folder, loopback only. */
 export function natsRecipe(options: ServerOptions): ServerRecipe {
-  const { user, password } = options;
+  const { credentials } = options;
+  const { user, password } = credentials?.adminOf('nats') ?? options;
   const authorization =
-    password === undefined
+    password === undefined || credentials
       ? []
       : [`authorization { ${user === undefined ? 'token' : `user: ${quote(user)}, password`}: ${quote(password)} }`];
   return {
@@ -19,11 +20,13 @@ export function natsRecipe(options: ServerOptions): ServerRecipe {
       [
         `server_name: ${quote(name)}`,
         `listen: "127.0.0.1:${port}"`,
-        `jetstream { store_dir: ${quote(join(folder, 'jetstream'))} }`,
+        credentials?.natsConfiguration(join(folder, 'jetstream')) ??
+          `jetstream { store_dir: ${quote(join(folder, 'jetstream'))} }`,
         ...authorization,
       ].join('\n'),
+    environment: credentials?.passwords,
     commandArguments: (file) => ['-c', file],
-    url: (port) => `nats://${credentials(user, password)}127.0.0.1:${port}`,
+    url: (port) => `nats://${login(user, password)}127.0.0.1:${port}`,
     async answers(port, expected) {
       const greeting = await natsAnswers('127.0.0.1', port);
       return greeting.jetstream === true && (expected === undefined || greeting.server_name === expected.name);
@@ -44,7 +47,7 @@ export async function startNats(options: NatsOptions = {}): Promise<ServerHandle
 
 const quote = (text: string) => JSON.stringify(text);
 
-function credentials(user: string | undefined, password: string | undefined): string {
+function login(user: string | undefined, password: string | undefined): string {
   if (password === undefined) return '';
   const secret = encodeURIComponent(password);
   return user === undefined ? `${secret}@` : `${encodeURIComponent(user)}:${secret}@`;

@@ -6,6 +6,7 @@ import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import { freePort } from '../free-port';
 import { ManagedProcess } from '../processes/managed-process';
 import { guardWithCommand } from '../processes/watchdog';
+import { Credentials } from '../provision/credentials';
 import { ComposeService } from '../provision/docker-compose';
 import type { FoundServer } from '../provision/find-servers';
 import { SERVER_KINDS, type ServerKind } from '../provision/server-kind';
@@ -21,6 +22,10 @@ export interface ServerRecipe {
   readonly kind: ServerKind;
   /** The text of the configuration file. */
   configuration(place: { folder: string; port: number; name: string }): string;
+  /** Further files of its folder. */
+  files?: Record<string, string>;
+  /** Added to the environment of the server. */
+  environment?: Record<string, string>;
   /** The arguments that make the server read that file. */
   commandArguments(configurationFile: string): string[];
   url(port: number): string;
@@ -64,14 +69,15 @@ async function startHere(
   const removeFolder = () => (options.keepFolder ? undefined : rm(folder, { recursive: true, force: true }));
   const configurationFile = join(folder, `${kind}.conf`);
   const lines = [recipe.configuration({ folder, port, name }), options.configuration ?? '', ''];
-  // It may hold a password.
-  await writeFile(configurationFile, lines.join('\n'), { mode: 0o600 });
+  const files = { ...recipe.files, [`${kind}.conf`]: lines.join('\n') };
+  // They may hold passwords.
+  for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text, { mode: 0o600 });
 
   const answers = (process: ManagedProcess) => recipe.answers(port, { name, pid: process.pid });
   const server = new ManagedProcess({
     name: SERVER_KINDS[kind].label,
     command: [found.binary.path, ...recipe.commandArguments(configurationFile)],
-    environment: found.binary.environment,
+    environment: { ...found.binary.environment, ...recipe.environment },
     workingFolder: folder,
     logFile: join(folder, `${kind}.log`),
     ready: answers,
@@ -93,6 +99,7 @@ async function startHere(
     },
     process: server,
     answers: () => answers(server),
+    settingsOf: settings(recipe, options.credentials, port),
     source: found.source,
     description: `${SERVER_KINDS[kind].label} on 127.0.0.1:${port}, ${found.description}`,
     async stop() {
@@ -124,10 +131,11 @@ async function startInContainer(
     throw new BroomwagonError('UNAVAILABLE', `${label} with users or a configuration of its own needs its executable`);
   }
   const project = `broomwagon-${kind}-${randomBytes(4).toString('hex')}`;
-  // The compose file requires a password.
-  const password = randomBytes(16).toString('hex');
-  const recipe = recipeFor({ ...options, password, ...(kind === 'nats' ? { user: 'broomwagon' } : {}) });
-  const service = new ComposeService(kind, found.composeFile, project, options.port ?? (await freePort()), password);
+  // The compose file has no server without users.
+  const credentials = options.credentials ?? (await Credentials.make());
+  const recipe = recipeFor({ ...options, credentials });
+  const hostPort = options.port ?? (await freePort());
+  const service = new ComposeService(kind, found.composeFile, project, hostPort, credentials);
   const watchdog = guardWithCommand(service.downCommand);
   const stop = async () => {
     await service.down();
@@ -152,6 +160,7 @@ async function startInContainer(
     port,
     pid: undefined,
     answers: () => recipe.answers(port),
+    settingsOf: settings(recipe, credentials, port),
     source: 'docker',
     description: `${label} on 127.0.0.1:${port}, ${found.description}`,
     stop,
@@ -163,4 +172,9 @@ async function startInContainer(
     pause: () => service.signal('SIGSTOP'),
     resume: () => service.signal('SIGCONT'),
   };
+}
+
+function settings({ kind, url }: ServerRecipe, credentials: Credentials | undefined, port: number) {
+  return (user: string): Record<string, string> =>
+    credentials?.settingsOf(user, kind, `127.0.0.1:${port}`) ?? { [SERVER_KINDS[kind].urlVariable]: url(port) };
 }

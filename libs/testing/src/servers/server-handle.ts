@@ -1,4 +1,5 @@
 import type { ManagedProcess } from '../processes/managed-process';
+import type { Credentials } from '../provision/credentials';
 import type { ServerSource } from '../provision/find-servers';
 import type { ServerKind } from '../provision/server-kind';
 
@@ -13,6 +14,8 @@ export interface ServerHandle {
   readonly source: ServerSource;
   /** The process, where we started one: a given server and one in a container have none here. */
   readonly process?: ManagedProcess;
+  /** Settings with which a program connects: as this user, where the server has the users of `deploy`. */
+  settingsOf(user: string): Record<string, string>;
   /** One line for people: which server this is and where it came from. */
   readonly description: string;
   /** Whether it answers now; rejects or answers false when it does not. */
@@ -35,6 +38,8 @@ export interface ServerOptions {
   port?: number;
   user?: string;
   password?: string;
+  /** Starts it with the users of `deploy`; the address of the handle is that of the user `admin`. */
+  credentials?: Credentials;
   /** Further lines of the server's configuration file. */
   configuration?: string;
   /** Where data, configuration and log lie. Default: a new folder under the system's temporary one. */
