@@ -49,6 +49,12 @@ describe('an abort', () => {
     await other.close();
   });
 
+  it('by a prefix ends what runs, and no request that comes later', async () => {
+    await system.gateway.post('/abort_request', { rid: 'early', prefix: true });
+    const later = await system.gateway.post('/generate', generate(3, { rid: 'early-1' }));
+    expect(later.body.meta_info.finish_reason.type).toBe('length');
+  });
+
   it('by the id of a batch ends all its choices, also before they begin', async () => {
     const other = await Gateway.start(system.bench.prefix, system.bench.pool);
     type Choice = { meta_info: { finish_reason: { type: string } } };

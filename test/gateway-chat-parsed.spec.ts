@@ -1,7 +1,7 @@
 import OpenAI from 'openai';
 import { beforeEach, expect, it } from 'vitest';
 import { inject, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, post } from './system/gateway';
+import { Gateway, post, recordingFetch } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 const TOKENS = 40;
@@ -55,8 +55,8 @@ const uncut = async (more: object = {}) =>
   (await post(`${second.url}/v1/chat/completions`, { ...chat, ...more })).body as Answer;
 
 /** The answer, or that which the client of OpenAI puts together of a stream. */
-async function ask(stream: boolean, more: object = {}, url = gateway.url): Promise<Answer> {
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none', maxRetries: 0 });
+async function ask(stream: boolean, more: object = {}, fetch?: typeof globalThis.fetch): Promise<Answer> {
+  const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: 'none', maxRetries: 0, fetch });
   const body = { ...chat, ...more } as OpenAI.ChatCompletionCreateParamsNonStreaming;
   if (!stream) return (await client.chat.completions.create(body)) as unknown as Answer;
   const events = client.chat.completions.stream({ ...body, stream: true, stream_options: { include_usage: true } });
@@ -101,6 +101,17 @@ it.each([
     expect((await stateOf(second.url)).resumeMismatches).toBe(0);
   },
 );
+
+it('a stream that is silent between the cut and the end has comments, which its client ignores', async () => {
+  await gateway.close();
+  gateway = system.gateway = await Gateway.start(bench.prefix, bench.pool, { silenceMs: 20 });
+  await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
+  const { raw, fetch } = recordingFetch();
+  const answered = ask(true, TOOLS, fetch);
+  await cut(answered);
+  expect(partsOf(await answered)).toEqual(partsOf(await uncut(TOOLS)));
+  expect(raw.join('')).toMatch(/\n\n:\n\n/);
+});
 
 /** The words of all tokens in an answer, each once. */
 const inputsOf = (text: unknown): unknown[] =>

@@ -106,6 +106,25 @@ export function open(
   return sent;
 }
 
+/** A fetch that keeps the text that its callers read. */
+export function recordingFetch(): { fetch: typeof fetch; raw: string[] } {
+  const raw: string[] = [];
+  const keep = new TransformStream<Uint8Array, Uint8Array>({
+    transform: (bytes, out) => {
+      raw.push(new TextDecoder().decode(bytes));
+      out.enqueue(bytes);
+    },
+  });
+  return {
+    raw,
+    fetch: async (input, init) => {
+      const response = await fetch(input, init);
+      const isStream = response.headers.get('content-type')?.startsWith('text/event-stream');
+      return isStream ? new Response(response.body!.pipeThrough(keep), response) : response;
+    },
+  };
+}
+
 /** The objects of a stream of events; `[DONE]` is null. */
 export function eventsOf(text: string): unknown[] {
   const lines = text.split('\n\n').filter((line) => line.startsWith('data: '));

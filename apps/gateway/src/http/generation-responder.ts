@@ -13,7 +13,7 @@ import { textOf } from './placement';
 import type { RequestId } from './request-id';
 import type { Exchange } from './route';
 import { sendJson } from './send-json';
-import { keepFromSilence } from './silence-keeper';
+import { beginJson, keepFromSilence } from './silence-keeper';
 import { StreamWriter } from './stream-writer';
 
 /** A request for one or more generations, as a dialect has read it. */
@@ -45,9 +45,15 @@ export class GenerationResponder {
     whenClosed(response, (isDelivered) => {
       for (const generation of generations) this.generations.leave(generation, isDelivered);
     });
-    if (stream) return new StreamWriter(generations, response, format).run();
-    const endSilence = keepFromSilence(response, this.config.silenceMs, () => setHeaders(generations[0]!, response));
-    await Promise.all(generations.map((generation) => succeeded(generation, response))).finally(endSilence);
+    const { silenceMs } = this.config;
+    if (stream) return new StreamWriter(generations, response, format).run(silenceMs);
+    const begin = (): void => {
+      setHeaders(generations[0]!, response);
+      beginJson(response);
+    };
+    const silence = keepFromSilence(response, silenceMs, begin, ' ');
+    const answers = generations.map((generation) => succeeded(generation, response));
+    await Promise.all(answers).finally(() => clearInterval(silence));
     setHeaders(generations[0]!, response);
     setRecorded(generations, response);
     sendJson(response, 200, format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0));

@@ -8,22 +8,30 @@ export function isBegun(response: ServerResponse): boolean {
   return begun.has(response);
 }
 
+/** Sends the status of an answer whose JSON is to come. */
+export function beginJson(response: ServerResponse): void {
+  response.writeHead(200, { 'content-type': 'application/json' });
+  begun.add(response);
+}
+
 /**
- * Begins an answer after a silence, and sends white space, which JSON may begin with, after each further one: proxies
- * close connections that bring nothing. 0: never.
- * @param beforeHeaders sets the headers whose values are known then
- * @returns ends it
+ * Begins a response after a silence, and writes a filler, which its reader ignores, after each further one: proxies
+ * close connections that bring nothing.
+ * @param silenceMs 0: never
+ * @param begin sends status and headers
+ * @returns the timer: cleared at the end, refreshed by what is written; undefined: none
  */
-export function keepFromSilence(response: ServerResponse, silenceMs: number, beforeHeaders: () => void): () => void {
-  if (silenceMs === 0) return () => undefined;
-  const timer = setInterval(() => {
-    if (response.destroyed) return;
-    if (!response.headersSent) {
-      beforeHeaders();
-      response.writeHead(200, { 'content-type': 'application/json' });
-      begun.add(response);
-    }
-    response.write(' ');
+export function keepFromSilence(
+  response: ServerResponse,
+  silenceMs: number,
+  begin: () => void,
+  filler: string,
+): NodeJS.Timeout | undefined {
+  if (silenceMs === 0) return undefined;
+  return setInterval(() => {
+    // A reader that takes nothing has more to read than this.
+    if (response.destroyed || response.writableEnded || response.writableNeedDrain) return;
+    if (!response.headersSent) begin();
+    response.write(filler);
   }, silenceMs);
-  return () => clearInterval(timer);
 }

@@ -3,8 +3,11 @@ import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from './format';
 import { addRecorded, announceRecorded, setHeaders } from './generation-headers';
 import { errorBody } from './send-json';
+import { keepFromSilence } from './silence-keeper';
 import { writeChunk } from './write-chunk';
 
+/** A comment of an event stream: readers of events ignore it. */
+const COMMENT = ':\n\n';
 const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
 interface Choice {
@@ -18,6 +21,7 @@ interface Choice {
 /** Writes a chunk whenever the client has taken the one before: a slow client gets fewer and longer chunks. */
 export class StreamWriter {
   private readonly choices: Choice[];
+  private silence: NodeJS.Timeout | undefined;
 
   constructor(
     private readonly generations: Generation[],
@@ -29,10 +33,12 @@ export class StreamWriter {
 
   /**
    * Settles when the response is closed.
+   * @param silenceMs silence after which a comment is written; 0: never
    * @throws BroomwagonError the error that ended a generation, if nothing was sent
    */
-  run(): Promise<void> {
+  run(silenceMs: number): Promise<void> {
     const { response } = this;
+    this.silence = keepFromSilence(response, silenceMs, () => this.begin(this.generations[0]!), COMMENT);
     return new Promise((resolve, reject) => {
       const write = (): void => {
         for (const choice of this.choices) {
@@ -48,6 +54,7 @@ export class StreamWriter {
       };
       const listeners = this.choices.map(({ generation }) => generation.onChange(write));
       const off = (): void => {
+        clearInterval(this.silence);
         for (const stopListening of listeners) stopListening();
         response.off('drain', write);
       };
@@ -60,6 +67,13 @@ export class StreamWriter {
     });
   }
 
+  private begin(generation: Generation): void {
+    const { response } = this;
+    setHeaders(generation, response);
+    announceRecorded(this.generations, response);
+    response.writeHead(200, EVENT_STREAM);
+  }
+
   private writeChoice(choice: Choice): void {
     const { response, format } = this;
     const { generation, index, position } = choice;
@@ -70,11 +84,8 @@ export class StreamWriter {
         ? tokens.count > position.tokens || tokens.textLength > position.characters
         : message.changes > (position.message?.changes ?? 0);
     if (choice.isEnded || (!isNew && end === undefined)) return;
-    if (!response.headersSent) {
-      setHeaders(generation, response);
-      announceRecorded(this.generations, response);
-      response.writeHead(200, EVENT_STREAM);
-    }
+    if (!response.headersSent) this.begin(generation);
+    this.silence?.refresh();
     generation.isSent ||= tokens.count > 0;
     if (end?.reason === 'error') {
       addRecorded(this.generations, response);

@@ -25,12 +25,18 @@ it.each([
   expect(() => refuseOtherSites(headers)).toThrow(/API_KEYS=off/);
 });
 
-it('takes the name of PUBLIC_URL as Host, with any port, and no page of it', () => {
+it('takes the name of PUBLIC_URL as Host, with any port, and pages of its address only', () => {
   const publicUrl = 'https://Gateway.example/v1';
   expect(() => refuseOtherSites({ host: 'gateway.example' }, publicUrl)).not.toThrow();
   expect(() => refuseOtherSites({ host: 'gateway.example:8443' }, publicUrl)).not.toThrow();
   expect(() => refuseOtherSites({ host: 'localhost' }, publicUrl)).not.toThrow();
+  const own = { host: 'gateway.example', origin: 'https://gateway.example', 'sec-fetch-site': 'same-origin' };
+  expect(() => refuseOtherSites(own, publicUrl)).not.toThrow();
+  expect(() => refuseOtherSites(own)).toThrow(/API_KEYS=off/);
   for (const headers of [
+    { ...own, origin: 'http://gateway.example' },
+    { ...own, origin: 'https://gateway.example:8443' },
+    { ...own, origin: 'https://a.gateway.example' },
     { host: 'a.gateway.example' },
     { host: '' },
     { host: 'gateway.example', origin: 'https://example.org' },

@@ -6,18 +6,22 @@ import { isLoopback } from '../gateway.config';
  * Without keys, a web page in a browser of this machine could call the gateway: by requests to the loopback address
  * (`Origin`, or `Sec-Fetch-Site` if there is no `Origin`), or under a name of its site that resolves to the loopback
  * address (`Host`). Only pages of this machine may.
- * @param publicUrl address of the gateway for its clients: its name is allowed as `Host`
+ * @param publicUrl address of the gateway for its clients: its name is allowed as `Host`, and pages of this address
  * @throws BroomwagonError FORBIDDEN
  */
 export function refuseOtherSites(headers: IncomingHttpHeaders, publicUrl?: string): void {
   const { host, origin, 'sec-fetch-site': site } = headers;
-  const isOtherPage = origin === undefined ? site === 'cross-site' : !isLoopback(nameOf(origin));
+  const isOtherPage = origin === undefined ? site === 'cross-site' : !isOwnPage(origin, publicUrl);
   const name = host === undefined ? 'localhost' : nameOf(`http://${host}`);
   const isOtherHost = !isLoopback(name) && (publicUrl === undefined || name !== nameOf(publicUrl));
   if (!isOtherPage && !isOtherHost) return;
-  const message =
-    'With API_KEYS=off, web pages, and requests to names except localhost and that of PUBLIC_URL, are refused';
+  const message = 'With API_KEYS=off, pages and names other than those of localhost and PUBLIC_URL are refused';
   throw new BroomwagonError('FORBIDDEN', message);
+}
+
+/** Scheme, name and port must be those of the address: another port may be another site's. */
+function isOwnPage(origin: string, publicUrl?: string): boolean {
+  return isLoopback(nameOf(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
 }
 
 /** The name or address of the host; empty if it is not a URL. */
