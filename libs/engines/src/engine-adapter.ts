@@ -59,6 +59,8 @@ export interface TokenIncrement {
   text: string;
   tokenCount: number;
   logprobs?: number[];
+  /** The engine reports with it that the response is complete. */
+  isLast?: true;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
   promptTokenIds?: number[];
   /** Engines with OpenAI routes: parts of a message that are not text (tool calls) are only here. */

@@ -53,8 +53,8 @@ it('does not save a complete response: a repeat would continue it behind its end
   running.onApplicationBootstrap();
   for (const one of [complete, other]) one.restore(restored());
   await expect.poll(() => saved.size).toBe(2);
-  complete.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
-  complete.tokens.complete();
+  // The end token; the stream has not ended.
+  complete.tokens.take({ text: '', tokenIds: [7], tokenCount: 1, isLast: true });
   other.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
   const idsOf = () => [...saved.values()].map((text) => (JSON.parse(text) as { tokenIds: number[] }).tokenIds);
   await expect.poll(idsOf).toEqual([

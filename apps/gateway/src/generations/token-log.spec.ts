@@ -77,3 +77,13 @@ it('keeps long responses exactly, and gives the part after any token or characte
   expect(log.logprobsFrom(998)).toEqual([-998 / 8, -999 / 8, -0.1]);
   expect([log.text, log.textFrom(300), log.textLength]).toEqual([text, text.slice(300), text.length]);
 });
+
+it('is complete, with all tokens, as soon as the engine has reported the end', () => {
+  const log = new TokenLog([], false);
+  log.take(token('a'));
+  expect(log.isComplete).toBe(false);
+  log.take({ ...token('', 2), isLast: true });
+  expect([log.isComplete, log.allIds]).toEqual([true, [1, 2]]);
+  log.clear();
+  expect(log.isComplete).toBe(false);
+});

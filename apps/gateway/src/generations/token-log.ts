@@ -42,8 +42,10 @@ export class TokenLog {
     this.held.push(increment);
     this.heldTokens += increment.tokenCount;
     const isVisible = increment.text !== '' || increment.choice?.delta?.tool_calls !== undefined;
-    if (!isVisible && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
+    if (!isVisible && !increment.isLast && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
     this.release();
+    // Before the stream ends: tokens that are saved meanwhile would be continued behind the end of the response.
+    if (increment.isLast) this.isEnded = true;
     return this.findStop();
   }
 

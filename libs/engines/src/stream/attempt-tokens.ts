@@ -32,7 +32,8 @@ export class AttemptTokens {
     const { increment } = step;
     if (!increment) return false;
     const hasTokens = increment.tokenCount > 0 || increment.text !== '';
-    if (!hasTokens && !increment.promptTokenIds && !increment.choice?.delta) return false;
+    if (step.finishReason === 'stop' || step.finishReason === 'length') increment.isLast = true;
+    if (!hasTokens && !increment.isLast && !increment.promptTokenIds && !increment.choice?.delta) return false;
     if (!Number.isInteger(increment.tokenCount) || increment.tokenCount > LIMITS.maxTokens) {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine counts ${increment.tokenCount} tokens in one event`);
     }
