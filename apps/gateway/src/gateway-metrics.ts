@@ -34,6 +34,14 @@ export class GatewayMetrics {
     'Calls of engines that ended early and were continued, by cause',
     ['cause'],
   );
+  readonly resumesWaiting = this.metrics.gauge(
+    'gateway_resumes_waiting',
+    'Continued calls that wait until others of their engine have a first token',
+  );
+  readonly begunAgain = this.metrics.counter(
+    'gateway_begun_again_total',
+    'Times that responses began again without their tokens: those that are not continued exactly',
+  );
   readonly restored = this.metrics.counter(
     'gateway_restored_tokens_total',
     'Tokens that another replica had saved, and from which generations were continued',

@@ -45,6 +45,11 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   })
   maxEngineFailures: number = 10;
 
+  @Env('MAX_STARTING_RESUMES', 'continued calls of one engine that wait for their first token; more wait for these', {
+    min: 1,
+  })
+  maxStartingResumes: number = 32;
+
   @Env('CONTROL_TIMEOUT_MS', 'maximum duration of a call that steers one engine: pause, new weights, adapters', {
     min: 100,
   })

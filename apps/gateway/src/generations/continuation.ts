@@ -1,5 +1,14 @@
-import { BroomwagonError, isBroomwagonError, isMultimodal, type LeaseGrant } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  isMultimodal,
+  textOfPrompt,
+  type LeaseGrant,
+  type Prompt,
+} from '@broomwagon/contracts';
 import { type EngineAdapter, engineRequestId, type GenerationRequest, sampleSeed } from '@broomwagon/engines';
+import type { LeaseRequest } from '@broomwagon/generation';
+import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
 
 /**
@@ -77,8 +86,7 @@ function beginAgain(generation: Generation, error?: Error): GenerationEnd | unde
     const reason = 'The call ended early, and this request cannot be continued exactly';
     return { reason: 'error', error: error ? asOurs(error) : new BroomwagonError('ENGINE_ERROR', reason) };
   }
-  generation.tokens.clear();
-  generation.spans = [];
+  generation.restart();
   return undefined;
 }
 
@@ -110,4 +118,19 @@ export function requestOf(generation: Generation, { dialect }: LeaseGrant): Gene
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
   return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };
+}
+
+/** With the estimated tokens that the engine holds at the start; a text counts one token for four characters. */
+export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
+  const { sessionId } = placement;
+  return {
+    ...placement,
+    sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
+    requestId: id,
+    contextTokens: promptTokensOf(prompt) + tokens.count,
+  };
+}
+
+function promptTokensOf(prompt: Prompt): number {
+  return prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4);
 }

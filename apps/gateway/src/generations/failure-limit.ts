@@ -14,8 +14,11 @@ export class FailureLimit {
     this.sinceMs = undefined;
   }
 
-  /** Counts a failure. An engine that was not reached has not seen the request: only the time of these is limited. */
-  isReached(error: Error): boolean {
+  /**
+   * Counts a failure. An engine that was not reached has not seen the request: only the time of these is limited.
+   * @param error undefined: the engine has aborted the call by itself
+   */
+  isReached(error: Error | undefined): boolean {
     this.sinceMs ??= performance.now();
     if (!isBroomwagonError(error, 'ENGINE_UNREACHABLE')) this.failures += 1;
     const isLate = performance.now() - this.sinceMs > this.limits.noServerDeadlineMs;

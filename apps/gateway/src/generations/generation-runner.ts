@@ -1,13 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import {
-  BroomwagonError,
-  isBroomwagonError,
-  LIMITS,
-  textOfPrompt,
-  type LeaseGrant,
-  type Prompt,
-} from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS, type LeaseGrant } from '@broomwagon/contracts';
 import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
@@ -17,7 +10,6 @@ import {
   HeldLeases,
   LeaseAcquirer,
   LeaseReleaser,
-  type LeaseRequest,
   MovableCall,
   pauseAfterFailure,
   releaseOutcomeOf,
@@ -28,13 +20,13 @@ import {
 } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
-import { boundSession } from '../http/placement';
 import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
-import { asOurs, isMovable, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
+import { asOurs, isMovable, leaseRequestOf, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
 import { FailureLimit } from './failure-limit';
 import type { Generation, GenerationEnd } from './generation';
 import { PartialSaves } from './partial-saves';
+import { ResumePacer } from './resume-pacer';
 import { reportedSpans } from './weight-spans';
 
 const TRANSFER_DEADLINE_MS = 5_000;
@@ -45,6 +37,9 @@ const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UN
 @Injectable()
 export class GenerationRunner {
   private readonly logger = new Logger(GenerationRunner.name);
+  private readonly pacer = new ResumePacer(this.config.maxStartingResumes, (waiting) =>
+    this.metrics.resumesWaiting.set(waiting),
+  );
 
   constructor(
     private readonly session: WorkerSession,
@@ -72,6 +67,7 @@ export class GenerationRunner {
     }
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
     this.metrics.generations.inc({ outcome });
+    this.metrics.begunAgain.inc(generation.restarts);
     await begun;
     await this.recorder.record(generation, end);
     const saved = this.saves.end(generation, end.reason === 'error' && end.error.retryable);
@@ -94,9 +90,10 @@ export class GenerationRunner {
       await begun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
+      let abort: GenerationEnd | undefined;
       if ('lease' in acquisition) {
         generation.grantedAt ??= performance.now();
-        ({ end, error } = await this.callUnderLease(generation, call, acquisition.lease));
+        ({ end, error, abort } = await this.callUnderLease(generation, call, acquisition.lease));
       } else {
         end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : acquisition.error);
       }
@@ -112,17 +109,22 @@ export class GenerationRunner {
         mostKept = generation.tokens.count;
         failures.clear();
       }
-      if (error !== undefined && failures.isReached(error)) return { reason: 'error', error: asOurs(error) };
-      this.metrics.continued.inc({ cause: error === undefined ? (call.cause ?? 'engine-abort') : 'failure' });
+      const failure = error === undefined ? abort : { reason: 'error' as const, error: asOurs(error) };
+      if (failure !== undefined && failures.isReached(error)) return failure;
+      const cause = abort === undefined ? call.cause : 'engine-abort';
+      this.metrics.continued.inc({ cause: error === undefined ? (cause ?? 'refused') : 'failure' });
     }
   }
 
-  /** Runs on the server of the lease, and on those that the lease is moved to. No `end`: to be continued. */
+  /**
+   * Runs on the server of the lease, and on those that the lease is moved to. No `end`: to be continued; then `abort`
+   * is that of the engine, if it has made one.
+   */
   private async callUnderLease(
     generation: Generation,
     first: MovableCall,
     granted: LeaseGrant,
-  ): Promise<{ end?: GenerationEnd; error?: Error }> {
+  ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd }> {
     let [call, lease] = [first, granted];
     for (;;) {
       const engine = this.engines.of(lease);
@@ -159,13 +161,16 @@ export class GenerationRunner {
       const outcome = releaseOutcomeOf(generated);
       void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
       if (end !== undefined) return parseAtEnd(generation, engine, end);
-      return { error: 'error' in generated ? generated.error : undefined };
+      if ('error' in generated) return { error: generated.error };
+      return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined };
     }
   }
 
   private async callEngine(generation: Generation, call: MovableCall, lease: LeaseGrant): Promise<Generated> {
     const { tokens } = generation;
     const start = tokens.count;
+    const isFirst = generation.attempts === 0 && start === 0;
+    const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.signal);
     generation.attempts += 1;
     generation.serverId = lease.serverId;
     const collector = new TokenCollector(false);
@@ -175,7 +180,10 @@ export class GenerationRunner {
       runOnEngine(this.engines.of(lease), call, request, collector, {
         onTokens: (increment) => {
           if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-          if (increment.tokenCount > 0) generation.firstTokenAt ??= performance.now();
+          if (increment.tokenCount > 0) {
+            begun?.();
+            generation.firstTokenAt ??= performance.now();
+          }
           this.metrics.tokens.inc(increment.tokenCount);
           if (tokens.take(increment)) call.stop('cut');
           generation.changed();
@@ -183,7 +191,7 @@ export class GenerationRunner {
         readsAtOnce: () => generation.isWatched,
         stopDeadlineMs: this.config.transitionDeadlineMs,
       }),
-    );
+    ).finally(begun);
     const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
     if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.complete();
     else tokens.cut();
@@ -222,10 +230,7 @@ export class GenerationRunner {
     if ('stopped' in generated) {
       return call.cause === 'abort' ? { reason: 'abort', message: 'Aborted by request.abort' } : undefined;
     }
-    if ('stoppedByEngine' in generated) {
-      const message = String(generated.result?.stopReason ?? 'Aborted on the engine');
-      return input.continuesEngineAborts ? undefined : { reason: 'abort', message };
-    }
+    if ('stoppedByEngine' in generated) return input.continuesEngineAborts ? undefined : abortOf(generated);
     const { error } = generated;
     if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return undefined;
     return { reason: 'error', error: refusalOf(error) };
@@ -249,6 +254,11 @@ export class GenerationRunner {
   }
 }
 
+/** The end of a generation that the engine has aborted by itself. */
+function abortOf({ result }: Generated): GenerationEnd {
+  return { reason: 'abort', message: String(result?.stopReason ?? 'Aborted on the engine') };
+}
+
 /** The end of a generation that was stopped. */
 function stopped({ stoppedBy }: Generation): GenerationEnd {
   if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };
@@ -270,19 +280,4 @@ function refusalOf(error: BroomwagonError): BroomwagonError {
   const { field, message } = error;
   if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
   return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
-}
-
-/** With the estimated tokens that the engine holds at the start; a text counts one token for four characters. */
-function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
-  const { sessionId } = placement;
-  return {
-    ...placement,
-    sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
-    requestId: id,
-    contextTokens: promptTokensOf(prompt) + tokens.count,
-  };
-}
-
-function promptTokensOf(prompt: Prompt): number {
-  return prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4);
 }

@@ -69,6 +69,8 @@ export class Generation {
   isSent = false;
   /** Calls of engines. */
   attempts = 0;
+  /** How often it has begun again without its tokens. */
+  restarts = 0;
   serverId: string | undefined;
   spans: WeightSpan[] = [];
   /** False while the engine has not reported the weights of a span: then the lease has the version. */
@@ -147,6 +149,13 @@ export class Generation {
     this.isVersionReported = made.isVersionReported;
     this.promptTokens = made.promptTokens;
     this.changed();
+  }
+
+  /** Begins again without tokens. */
+  restart(): void {
+    this.tokens.clear();
+    this.spans = [];
+    this.restarts += 1;
   }
 
   finish(end: GenerationEnd): void {

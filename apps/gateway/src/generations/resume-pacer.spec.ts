@@ -1,0 +1,43 @@
+import { expect, it } from 'vitest';
+import { ResumePacer } from './resume-pacer';
+
+const running = () => new AbortController().signal;
+let waiting = 0;
+const pacerOf = (limit: number) => new ResumePacer(limit, (count) => (waiting = count));
+
+it('lets so many calls of an engine begin, and the next one when one of them has left', async () => {
+  const pacer = pacerOf(2);
+  const [first] = await Promise.all([pacer.enter('a', running()), pacer.enter('a', running())]);
+  const begun: string[] = [];
+  const later = ['third', 'fourth'].map(async (name) => {
+    const leave = await pacer.enter('a', running());
+    begun.push(name);
+    return leave;
+  });
+  await pacer.enter('b', running());
+  expect([begun, waiting]).toEqual([[], 2]);
+  first();
+  first();
+  (await later[0]!)();
+  await later[1];
+  expect([begun, waiting]).toEqual([['third', 'fourth'], 0]);
+});
+
+it('lets a call that is stopped go, whether it waits or its turn comes at that moment', async () => {
+  const pacer = pacerOf(1);
+  const leave = await pacer.enter('a', running());
+  const [stopped, stoppedAtItsTurn] = [new AbortController(), new AbortController()];
+  const waits = pacer.enter('a', stopped.signal);
+  const turns = pacer.enter('a', stoppedAtItsTurn.signal);
+  stopped.abort();
+  (await waits)();
+  expect(waiting).toBe(1);
+  stoppedAtItsTurn.abort();
+  leave();
+  (await turns)();
+  const aborted = await pacer.enter('a', stopped.signal);
+  aborted();
+  // Nobody holds the place: the next call begins.
+  await pacer.enter('a', running());
+  expect(waiting).toBe(0);
+});

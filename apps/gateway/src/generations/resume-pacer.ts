@@ -1,0 +1,61 @@
+import { unlessAborted } from '@broomwagon/generation';
+
+/**
+ * How many continued calls of each engine may wait for their first token at the same time. After new weights, or the
+ * loss of an engine, all responses are continued at once: each sends prompt and tokens again, and the engine computes
+ * them before it goes on with any other.
+ */
+export class ResumePacer {
+  /** Calls that wait for their first token, and those that wait to begin, oldest first; by engine. */
+  private readonly engines = new Map<string, { starting: number; waiting: Set<() => void> }>();
+
+  private waiting = 0;
+
+  /** @param onWaiting gets the number of calls that wait to begin, after each change */
+  constructor(
+    private readonly limit: number,
+    private readonly onWaiting: (waiting: number) => void,
+  ) {}
+
+  /**
+   * Settles when the call may begin, or is stopped.
+   * @returns to be called at the first token, or at the end of the call; later calls of it change nothing
+   */
+  async enter(engine: string, signal: AbortSignal): Promise<() => void> {
+    if (signal.aborted) return () => undefined;
+    const entry = this.engines.get(engine) ?? { starting: 0, waiting: new Set() };
+    this.engines.set(engine, entry);
+    if (entry.starting < this.limit) {
+      entry.starting += 1;
+      return this.leaving(engine);
+    }
+    let begin: () => void = () => undefined;
+    const turn = new Promise<void>((resolve) => {
+      begin = resolve;
+      entry.waiting.add(begin);
+    });
+    this.onWaiting((this.waiting += 1));
+    await unlessAborted(signal, turn);
+    this.onWaiting((this.waiting -= 1));
+    // Still in the queue: it was stopped, and has no place to give back.
+    return entry.waiting.delete(begin) ? () => undefined : this.leaving(engine);
+  }
+
+  private leaving(engine: string): () => void {
+    let hasLeft = false;
+    return () => {
+      if (hasLeft) return;
+      hasLeft = true;
+      const entry = this.engines.get(engine)!;
+      const [next] = entry.waiting;
+      if (next !== undefined) {
+        // The next call takes the place over.
+        entry.waiting.delete(next);
+        next();
+      } else {
+        entry.starting -= 1;
+        if (entry.starting === 0) this.engines.delete(engine);
+      }
+    };
+  }
+}

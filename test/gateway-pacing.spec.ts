@@ -1,0 +1,70 @@
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, expect, it } from 'vitest';
+import { inject } from '../lab/engine-simulator/src/test-engine';
+import { Gateway } from './system/gateway';
+import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
+
+const RESPONSES = 10;
+const LIMIT = 3;
+const system = useGateway(2);
+/** Requests that wait before the second engine. */
+const held: (() => void)[] = [];
+let gate: Server | undefined;
+afterEach(() => void gate?.close().closeAllConnections());
+
+/** The address of the second engine, before which each `/generate` waits until it is let in. */
+async function gatedEngine(): Promise<string> {
+  gate = createServer((incoming, response) => {
+    const { method, headers, url } = incoming;
+    const letIn = (): void => {
+      const onward = request(`${system.second.url}${url}`, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode!, answer.headers);
+        answer.pipe(response);
+      });
+      onward.on('error', () => response.destroy());
+      incoming.pipe(onward);
+    };
+    if (url === '/generate') held.push(letIn);
+    else letIn();
+  });
+  await new Promise<void>((resolve) => gate!.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(gate.address() as AddressInfo).port}`;
+}
+
+it('continues so many responses of an engine that is lost at a time, until they have their first tokens', async () => {
+  const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxStartingResumes: LIMIT });
+  await inject(system.bench.engine.url, { kind: 'stall', afterTokens: 6, count: RESPONSES });
+  const replies = Promise.all(Array.from({ length: RESPONSES }, () => other.post('/generate', generate(LONG))));
+  await expect.poll(() => other.metric('tokens_generated_total')).toBe(6 * RESPONSES);
+  await system.registerSecond({ endpoint: await gatedEngine() });
+  await system.bench.engine.close();
+  await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
+  await expect.poll(() => held.length).toBe(LIMIT);
+  await expect.poll(() => other.metric('gateway_resumes_waiting')).toBe(RESPONSES - LIMIT);
+  // First calls of new requests are not held.
+  const first = other.post('/generate', generate(3));
+  await expect.poll(() => held.length).toBe(LIMIT + 1);
+  held.pop()!();
+  expect((await first).status).toBe(200);
+  for (let left = RESPONSES; left > 0; left--) {
+    await expect.poll(() => held.length).toBe(Math.min(LIMIT, left));
+    expect(await other.metric('gateway_resumes_waiting')).toBe(Math.max(0, left - LIMIT));
+    held.shift()!();
+  }
+  const whole = await system.uncut(LONG);
+  for (const reply of await replies) expectSame(reply, whole);
+  await other.close();
+});
+
+it('passes on the abort of an engine that aborts again and again, and counts how often the response began', async () => {
+  const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxEngineFailures: 2 });
+  await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 3, count: 9 });
+  const sampling_params = { max_new_tokens: 30, regex: 'a*' };
+  const headers = { 'x-broomwagon-on-engine-abort': 'resume' };
+  const reply = await other.post('/generate', generate(30, { sampling_params }), headers);
+  expect([reply.status, reply.body.meta_info.finish_reason.type, reply.body.output_ids]).toEqual([200, 'abort', []]);
+  expect(reply.headers['x-broomwagon-attempts']).toBe('2');
+  expect(await other.metric('gateway_begun_again_total')).toBe(2);
+  await other.close();
+});
