@@ -104,8 +104,15 @@ export function requestOf(generation: Generation, { dialect }: LeaseGrant): Gene
   const { uid, attempts, tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
-  const { engineFields } = input.prompt;
-  const prompt = promptTokenIds === undefined ? input.prompt : { promptTokenIds, engineFields };
+  // `/generate` of SGLang names the tokens of a chat only then.
+  const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
+  const engineFields = hasTokenTexts
+    ? { ...input.prompt.engineFields, return_text_in_logprobs: true }
+    : input.prompt.engineFields;
+  const prompt =
+    promptTokenIds === undefined
+      ? { ...input.prompt, ...(hasTokenTexts && { engineFields }) }
+      : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
   // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';

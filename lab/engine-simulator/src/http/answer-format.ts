@@ -133,7 +133,11 @@ export class AnswerFormat {
         ? 'null'
         : JSON.stringify(reason === 'length' ? { type: reason, length: end } : { type: reason });
     const logprobs = call.logprobs
-      ? `,"output_token_logprobs":${JSON.stringify(script.logprobs(from, to).map((value) => [value, 0, null]))}`
+      ? `,"output_token_logprobs":${JSON.stringify(
+          script
+            .logprobs(from, to)
+            .map((value, at) => [value, 0, call.hasTokenTexts ? script.text(from + at, from + at + 1) : null]),
+        )}`
       : '';
     const meta =
       `"id":${JSON.stringify(call.id)},"finish_reason":${finish},"prompt_tokens":${promptTokens},` +

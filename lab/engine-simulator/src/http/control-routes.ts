@@ -72,8 +72,9 @@ export function sglangControls(engine: SimulatedEngine, identities: SampleIdenti
     'GET /flush_cache': flush,
     'POST /flush_cache': flush,
     'POST /tokenize': async (request, response) => {
-      const { prompt } = await readObject(request);
-      sendTokens(response, identities, completionPrompt(prompt, false), engine.maxModelTokens);
+      const body = await readObject(request);
+      const prompt = body.messages === undefined ? completionPrompt(body.prompt, false) : chatPrompt(body);
+      sendTokens(response, identities, prompt, engine.maxModelTokens);
     },
     'POST /detokenize': async (request, response) => {
       sendJson(response, 200, { text: identities.detokenize(tokensOf(await readObject(request))) });

@@ -247,6 +247,9 @@ export class EngineServer {
       incremental_streaming_output: !cumulative,
       instance_id: engine.instanceId,
       tp_size: engine.options.ranks ?? 1,
+      // As in SGLang by default: its chat route takes parameters from generation_config.json of the model.
+      sampling_defaults: 'model',
+      reasoning_parser: this.options.reasoningTokens ? 'simulated' : null,
       internal_states: [],
     };
   }

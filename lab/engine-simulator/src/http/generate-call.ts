@@ -19,6 +19,8 @@ export interface GenerateCall {
   minTokens: number;
   seed?: number;
   logprobs: boolean;
+  /** SGLang: log probabilities have the text of their token. */
+  hasTokenTexts?: boolean;
   /** Alternatives of each token. */
   topLogprobs: number;
   /** Name of the tool that a chat calls: the first one it is given. Its arguments are the response. */
@@ -84,10 +86,11 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     prompt: completionPrompt(prompt, true),
     id: requestId(request, body.rid),
     stream: body.stream === true,
-    maxTokens: wholeNumber(sampling, 'max_new_tokens', 1) ?? 128,
+    maxTokens: sampling.max_new_tokens === null ? undefined : (wholeNumber(sampling, 'max_new_tokens', 1) ?? 128),
     minTokens: wholeNumber(sampling, 'min_new_tokens', 0) ?? 0,
     seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
     logprobs: body.return_logprob === true,
+    hasTokenTexts: body.return_text_in_logprobs === true,
     topLogprobs: 0,
     tokenIds: true,
     usage: true,

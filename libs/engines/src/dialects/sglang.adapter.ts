@@ -1,4 +1,4 @@
-import type { PauseMode, Prompt } from '@broomwagon/contracts';
+import { isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type {
   EngineAdapterOptions,
   EngineDescription,
@@ -13,6 +13,19 @@ import { wireSampling } from './sampling';
 
 /** A chunk may repeat everything made so far, logprobs included. */
 const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
+
+/** Sampling parameters for which its chat route takes those of the model unless the request names them. */
+const MODEL_DEFAULTS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty'] as const;
+/** Fields of a chat that are sampling parameters of `/generate`. */
+const SAMPLING_FIELDS = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias'];
+/** Fields of a chat that `/tokenize` reads, or that `/generate` has too. */
+// prettier-ignore
+const TOKEN_IN_FIELDS = new Set([
+  ...SAMPLING_FIELDS, 'model', 'chat_template_kwargs', 'reasoning_effort', 'separate_reasoning', 'lora_path',
+  'session_id', 'extra_key', 'cache_salt', 'priority', 'return_routed_experts', 'return_text_in_logprobs', 'user',
+]);
+/** How long the description of the engine decides how chats are run, milliseconds. */
+const INFO_FRESH_MS = 60_000;
 
 interface RankLoad {
   num_running_reqs?: number;
@@ -29,6 +42,8 @@ export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
   /** Whether its chunks hold only what is new; known after a first look at its description. */
   private incremental?: boolean;
+  /** Its description of itself, with the time at which it was read. */
+  private about?: { info: Record<string, unknown>; atMs: number };
 
   constructor(url: string, options: EngineAdapterOptions = {}) {
     super(url, { maxLineBytes: SGLANG_MAX_LINE_BYTES, ...options });
@@ -128,38 +143,87 @@ export class SglangAdapter extends HttpEngineAdapter {
     await this.control('/flush_cache', undefined, timeoutMs);
   }
 
-  /** It does not do so for messages. */
-  protected override async tokenize({ text }: Prompt, signal?: AbortSignal): Promise<number[] | undefined> {
-    return text === undefined ? undefined : this.askTokenIds({ model: await this.model(), prompt: text }, signal);
+  /** Of messages since 0.5.12: as its chat route renders them. */
+  protected override async tokenize(
+    { text, messages, engineFields }: Prompt,
+    signal?: AbortSignal,
+  ): Promise<number[] | undefined> {
+    const prompt = messages === undefined ? { prompt: text } : { ...engineFields, messages };
+    return this.askTokenIds({ model: await this.model(), ...prompt }, signal);
+  }
+
+  /**
+   * Token ids of a chat that `/generate` answers as the chat route does, but with token ids, so that it is continued
+   * when it is cut. Undefined: only the chat route answers it so.
+   */
+  private async rendered({ prompt, sampling }: GenerationRequest): Promise<number[] | undefined> {
+    const { model = '', ...fields } = prompt.engineFields ?? {};
+    // An adapter may be named as `model:adapter`.
+    const isPlain = Object.keys(fields).every((name) => TOKEN_IN_FIELDS.has(name)) && !String(model).includes(':');
+    if (!isPlain || isMultimodal(prompt)) return undefined;
+    if (this.about === undefined || Date.now() - this.about.atMs > INFO_FRESH_MS) {
+      await this.serverInfo().catch(() => undefined);
+    }
+    const { info = {} } = this.about ?? {};
+    const isParsed = !isUnset(info.reasoning_parser) && fields.separate_reasoning !== false;
+    // A template by its name may have stop texts of its own.
+    const hasStops = !isUnset(info.chat_template) && !String(info.chat_template).endsWith('.jinja');
+    const isSampledAlike =
+      info.sampling_defaults === 'openai' || MODEL_DEFAULTS.every((name) => sampling?.[name] !== undefined);
+    if (isParsed || hasStops || !isSampledAlike) return undefined;
+    return this.tokenize(prompt).catch(() => undefined);
   }
 
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
     const { prompt } = plan;
-    const sampling = wireSampling('sglang', request.sampling, plan.minTokens);
-    if ('messages' in prompt) {
-      // Its OpenAI route has other names for two of them.
-      const { sampling_seed: seed, min_new_tokens: minTokens, ...others } = sampling;
-      const body = {
-        ...others,
-        ...(seed !== undefined && { seed }),
-        ...(minTokens !== undefined && { min_tokens: minTokens }),
-        model: await this.model(),
-        rid: request.engineRequestId,
-        max_tokens: plan.budget,
-        stream_options: { include_usage: true, continuous_usage_stats: true },
-      };
-      return this.chatRoute(prompt.messages, prompt.continued, body, request.sampling);
+    if (!('messages' in prompt)) {
+      return this.generateRoute(
+        request,
+        plan,
+        'text' in prompt ? { text: prompt.text } : { input_ids: prompt.tokenIds },
+      );
     }
+    const promptTokenIds = prompt.continued ? undefined : await this.rendered(request);
+    if (promptTokenIds !== undefined) {
+      return this.generateRoute(request, plan, { input_ids: promptTokenIds }, promptTokenIds);
+    }
+    // Its OpenAI route has other names for two of them.
+    const {
+      sampling_seed: seed,
+      min_new_tokens: minTokens,
+      ...others
+    } = wireSampling('sglang', request.sampling, plan.minTokens);
+    const body = {
+      ...others,
+      ...(seed !== undefined && { seed }),
+      ...(minTokens !== undefined && { min_tokens: minTokens }),
+      model: await this.model(),
+      rid: request.engineRequestId,
+      max_tokens: plan.budget,
+      stream_options: { include_usage: true, continuous_usage_stats: true },
+    };
+    return this.chatRoute(prompt.messages, prompt.continued, body, request.sampling);
+  }
+
+  /** @param promptTokenIds of messages: reported as those of the prompt */
+  private async generateRoute(
+    { engineRequestId, sampling, prompt: { engineFields = {} } }: GenerationRequest,
+    { budget, minTokens }: RunPlan,
+    prompt: { text: string } | { input_ids: number[] },
+    promptTokenIds?: number[],
+  ): Promise<RouteCall> {
     if (this.incremental === undefined) await this.serverInfo();
+    const named = SAMPLING_FIELDS.filter((name) => engineFields[name] !== undefined);
+    const fields = Object.fromEntries(named.map((name) => [name, engineFields[name]]));
     return {
       path: '/generate',
-      reader: new SglangChunkReader(this.incremental),
+      reader: new SglangChunkReader(this.incremental, promptTokenIds),
       body: {
-        ...('text' in prompt ? { text: prompt.text } : { input_ids: prompt.tokenIds }),
-        rid: request.engineRequestId,
+        ...prompt,
+        rid: engineRequestId,
         stream: true,
-        sampling_params: { ...sampling, max_new_tokens: plan.budget },
-        ...(request.sampling?.logprobs && { return_logprob: true }),
+        sampling_params: { ...fields, ...wireSampling('sglang', sampling, minTokens), max_new_tokens: budget },
+        ...(sampling?.logprobs && { return_logprob: true }),
       },
     };
   }
@@ -183,12 +247,17 @@ export class SglangAdapter extends HttpEngineAdapter {
     for (const path of ['/get_server_info', '/server_info']) {
       const info = await this.http.getJson(path, signal);
       if (info && typeof info.model_path === 'string') {
+        this.about = { info, atMs: Date.now() };
         this.incremental = info.incremental_streaming_output === true || info.stream_output === true;
         return info;
       }
     }
     return undefined;
   }
+}
+
+function isUnset(value: unknown): boolean {
+  return value === undefined || value === null;
 }
 
 function firstNumber(...values: unknown[]): number | undefined {

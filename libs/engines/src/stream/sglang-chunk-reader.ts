@@ -32,8 +32,14 @@ export class SglangChunkReader implements ChunkReader {
   /** Unknown fields of earlier chunks. */
   private readonly given = { fields: {}, metaFields: {} };
 
-  /** @param incremental as the server info of the engine reports it; used where a chunk does not show it. */
-  constructor(private readonly incremental = false) {}
+  /**
+   * @param incremental as the server info of the engine reports it; used where a chunk does not show it
+   * @param promptTokenIds those of messages, reported with the first chunk
+   */
+  constructor(
+    private readonly incremental = false,
+    private promptTokenIds?: number[],
+  ) {}
 
   read(event: Record<string, unknown>): StreamStep {
     const chunk = event as SglangChunk;
@@ -46,14 +52,20 @@ export class SglangChunkReader implements ChunkReader {
     const tokenIds = cumulative ? chunk.output_ids?.slice(this.made) : chunk.output_ids;
     const entries = meta.output_token_logprobs;
     // Some versions repeat the logprobs of all tokens even when the tokens themselves are incremental.
-    const logprobs = entries?.slice(entries.length === total ? this.logprobs : 0).map(([logprob]) => logprob);
+    const added = entries?.slice(entries.length === total ? this.logprobs : 0);
+    const logprobs = added?.map(([logprob]) => logprob);
+    // With return_text_in_logprobs.
+    const tokens = added?.flatMap(([, , token]) => token ?? []);
 
     const tokenCount = Math.max(0, total - this.made);
     this.made = Math.max(this.made, total);
     if (cumulative) this.text = said;
     this.logprobs += logprobs?.length ?? 0;
     const step = this.ending(meta);
-    step.increment = { text, tokenCount, tokenIds, logprobs };
+    const choice = tokens !== undefined && tokens.length > 0 ? { logprobs: { tokens } } : undefined;
+    const { promptTokenIds } = this;
+    step.increment = { text, tokenCount, tokenIds, logprobs, choice, promptTokenIds };
+    this.promptTokenIds = undefined;
     const fields = unknownFields(event, CHUNK_FIELDS, this.given.fields);
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
     if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields } };
