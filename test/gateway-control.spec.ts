@@ -210,8 +210,6 @@ describe('new weights with a version', () => {
       expect([bucket.status, bucket.body.success]).toEqual([200, true]);
       expect((await weights()).sync).toMatchObject({ version: 3, mode: 'keep', state: 'begun' });
     }
-    const conflict = await gateway.post('/update_weights_from_distributed', { names: [], weight_version: '4' });
-    expect([conflict.status, conflict.body.error.type]).toEqual([409, 'WEIGHT_SYNC_CONFLICT']);
     expect((await gateway.get('/get_weight_version')).body.weight_version).toBe('3');
     await gateway.post('/continue_generation', {});
     expect(await weights()).toMatchObject({ version: 3 });
@@ -220,6 +218,24 @@ describe('new weights with a version', () => {
     expect((await reply).body.output_ids).toHaveLength(LONG);
     const { headers } = await gateway.post('/generate', generate(3), { 'x-broomwagon-weight-version': '3' });
     expect(headers['x-broomwagon-weight-versions']).toBe('3:0-3');
+  });
+
+  it.each([
+    ['that every engine has refused, also to a lower version', {}, '2'],
+    ['that the engines have', { names: ['a'] }, '4'],
+  ])('in a paused pool: may be corrected after an update %s', async (_, body, version) => {
+    await startPool('sglang');
+    await gateway.post('/pause_generation', {});
+    const update = (more: object, path: string) => gateway.post(path, more);
+    const path = 'names' in body ? '/update_weights_from_distributed' : '/update_weights_from_disk';
+    await update({ ...body, weight_version: '3' }, path);
+    expect((await weights()).sync).toMatchObject({ version: 3 });
+    const corrected = { names: ['a'], weight_version: version };
+    expect((await update(corrected, '/update_weights_from_distributed')).status).toBe(200);
+    expect((await weights()).sync).toMatchObject({ version: Number(version), state: 'begun' });
+    expect((await gateway.post('/continue_generation', {})).status).toBe(200);
+    expect(await weights()).toMatchObject({ version: Number(version) });
+    await expect.poll(statesOf).toEqual({ s1: ['ready', Number(version)], s2: ['ready', Number(version)] });
   });
 
   it('in a paused pool: are rolled back when it continues, if every engine has refused them', async () => {

@@ -6,6 +6,7 @@ import {
   isBroomwagonError,
   LIMITS,
   type BeginWeightsRequest,
+  type WeightSync,
   type WeightSyncReply,
 } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
@@ -32,9 +33,9 @@ export class WeightChanges {
 
   /**
    * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. In
-   * a paused pool the change is kept open for further calls, until {@link endOpen}; otherwise it begins before the
-   * update, when nothing runs, and ends after it. A change to the same version that a trainer has begun is joined; that
-   * of another call of a gateway ends first.
+   * a paused pool the change is kept open for further calls, until {@link endOpen} or an update to another version;
+   * otherwise it begins before the update, when nothing runs, and ends after it. A change to the same version that a
+   * trainer has begun is joined; that of another call of a gateway ends first.
    * @param mode what happens to requests that run in a pool that is not paused
    * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; what `update` throws
    */
@@ -61,7 +62,7 @@ export class WeightChanges {
    */
   async endOpen(): Promise<void> {
     const { sync } = await this.controlPlane.call('weights.status', {});
-    if (sync?.mode !== 'keep' || !sync.syncId.startsWith(OURS)) return;
+    if (!isOpen(sync)) return;
     await this.end(sync.confirmedServers > 0 ? 'weights.commit' : 'weights.rollback', sync.syncId);
   }
 
@@ -85,6 +86,9 @@ export class WeightChanges {
           await delay(LOOK_MS);
           continue;
         }
+      } else if (paused && isOpen(sync)) {
+        // The trainer has corrected the version before it continues.
+        await this.endOpen();
       }
       try {
         if (!paused) {
@@ -139,4 +143,9 @@ export class WeightChanges {
       }
     }
   }
+}
+
+/** A change that updates in a paused pool have begun. */
+function isOpen(sync: WeightSync | undefined): sync is WeightSync {
+  return sync?.mode === 'keep' && sync.syncId.startsWith(OURS);
 }
