@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import threading
 from uuid import uuid4
 
 import pytest
@@ -49,3 +52,80 @@ def test_a_round_is_a_loop() -> None:
 def test_no_nats_is_an_error() -> None:
     with pytest.raises(errors.Unavailable), Client("nats://127.0.0.1:1", connect_timeout=0.3):
         pass
+
+
+def test_a_client_that_cannot_answer_is_an_error() -> None:
+    client = Client()
+    with pytest.raises(RuntimeError, match="not connected"):
+        client.call("lb.status", {})
+    failed: list[BaseException] = []
+
+    def acquire() -> None:
+        try:
+            with client.lease("request", labels={"gpu": "none"}):
+                pass
+        except BaseException as error:
+            failed.append(error)
+
+    with pytest.raises(errors.ShuttingDown), client:
+        rollout = client.rollout(JOB)
+        acquiring = threading.Thread(target=acquire, daemon=True)
+        acquiring.start()
+        # As a defect or SystemExit in a callback would end it.
+        client._loop.call_soon_threadsafe(client._loop.stop)
+        acquiring.join(60)
+        assert [type(error) for error in failed] == [errors.ShuttingDown]
+        with pytest.raises(errors.ShuttingDown):
+            rollout.ledger()
+    with pytest.raises(errors.ShuttingDown):
+        client.call("lb.status", {})
+
+
+FORKED = """
+import os
+from broomwagon import errors
+from broomwagon.blocking import Client
+
+with Client() as client:
+    with client.lease("request") as server:
+        if os.fork() == 0:
+            try:
+                client.call("lb.status", {})
+            except errors.ShuttingDown as error:
+                os.write(1, b"child " + error.code.encode())
+        else:
+            os.wait()
+            client.call("lb.lease", {"leaseId": server.lease_id})
+            os.write(1, b" parent")
+"""
+
+AT_EXIT = """
+import os
+from broomwagon import errors
+from broomwagon.blocking import Client
+
+class Late:
+    def __init__(self):
+        self.client = Client().__enter__()
+        self.write, self.error = os.write, errors.ShuttingDown
+
+    def __del__(self):
+        try:
+            self.client.call("lb.status", {})
+        except self.error as error:
+            self.write(1, error.code.encode())
+        try:
+            self.client.__exit__(None, None, None)
+        except self.error as error:
+            self.write(1, b" twice")
+
+late = Late()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(FORKED, "child SHUTTING_DOWN parent"), (AT_EXIT, "SHUTTING_DOWN twice")]
+)
+def test_no_call_hangs_after_a_fork_or_at_exit(code: str, expected: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.stdout, ended.returncode) == (expected, 0), ended.stderr

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
 import threading
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from . import errors
 from .client import Client as AsyncClient
 from .lease import Server
 from .results import Group
@@ -19,18 +23,34 @@ if TYPE_CHECKING:
     from .protocol import TailPolicy
 
 T = TypeVar("T")
+#: Seconds that tasks of an event loop that has broken off may take to end.
+END_TIMEOUT = 5.0
 
 
 class Client:
-    """`with Client() as client`: the parameters are those of `broomwagon.Client`. Any thread may use it. An agent loop
-    needs asyncio, so workers are not here."""
+    """`with Client() as client`: the parameters are those of `broomwagon.Client`. Any thread of the process may use it.
+    An agent loop needs asyncio, so workers are not here.
+
+    Each method raises ShuttingDown where no answer can come: after the block, in a process that was forked within it,
+    while the interpreter exits, and when the event loop has ended.
+    """
+
+    _loop: asyncio.AbstractEventLoop
+    _thread: threading.Thread
+    _client: AsyncClient
 
     def __init__(self, url: str | None = None, **options: Any) -> None:
         self._options = {"url": url, **options}
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="broomwagon", daemon=True)
+        self._process: int | None = None
+        #: Done when the event loop runs no more.
+        self._ended: Future[None] = Future()
 
     def __enter__(self) -> Client:
+        if self._process is not None:
+            raise RuntimeError("A client without asyncio can be used once")
+        self._process = os.getpid()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="broomwagon", daemon=True)
         self._thread.start()
         try:
             self._client = self._wait(self._connect())
@@ -42,6 +62,8 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if not self._is_owner():
+            return
         try:
             self._wait(self._client.close())
         finally:
@@ -49,12 +71,14 @@ class Client:
 
     def call(self, operation: str, body: dict[str, Any], *, deadline: float = 60.0) -> Any:
         """Any operation of the protocol, as `broomwagon.Client.call`."""
+        self._check()
         return self._wait(self._client.call(operation, body, deadline=deadline))  # type: ignore[call-overload]
 
     @contextmanager
     def lease(self, request_id: str, **options: Any) -> Iterator[Server]:
         """`with client.lease("request-1") as server`. An abort cannot interrupt a thread: LeaseStopped is raised at the
         end of the block."""
+        self._check()
         lease = self._client.lease(request_id, **options)
         acquired: asyncio.Future[Server] = self._loop.create_future()
         ended: asyncio.Future[None] = self._loop.create_future()
@@ -81,11 +105,14 @@ class Client:
             lease.outcome = "failed" if isinstance(error, Exception) else "aborted"
             raise
         finally:
-            self._loop.call_soon_threadsafe(_end_block, ended)
-            holding.result()
+            if self._is_owner():
+                self._check()
+                self._loop.call_soon_threadsafe(_end_block, ended)
+                self._result_of(holding)
 
     def settled(self) -> None:
         """Waits until all releases are answered."""
+        self._check()
         self._wait(self._client.settled())
 
     def rollout(self, job: str, **options: Any) -> Rollout:
@@ -97,12 +124,45 @@ class Client:
         return Rollout(self._wait(create()), self)
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
+            self._check()
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except BaseException:
+            work.close()
+            raise
+        return self._result_of(future)
+
+    def _result_of(self, future: Future[T]) -> T:
+        try:
+            futures: tuple[Future[Any], ...] = (future, self._ended)
+            wait(futures, return_when=FIRST_COMPLETED)
+            if not future.done():
+                raise errors.ShuttingDown("The event loop of the client has ended")
             return future.result()
         except BaseException:
-            future.cancel()
+            if not self._ended.done():
+                future.cancel()
             raise
+
+    def _is_owner(self) -> bool:
+        """False in a process that was forked: connection, thread and leases belong to the other one."""
+        return self._process == os.getpid()
+
+    def _check(self) -> None:
+        if self._process is None:
+            raise RuntimeError("The client is not connected: use `with Client() as client`")
+        if not self._is_owner():
+            raise errors.ShuttingDown("The client belongs to another process; make one after the fork")
+        if sys.is_finalizing():
+            raise errors.ShuttingDown("The interpreter exits")
+        if self._ended.done():
+            raise errors.ShuttingDown("The client is closed")
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_forever()
+        finally:
+            self._ended.set_result(None)
 
     async def _connect(self) -> AsyncClient:
         client = AsyncClient(**self._options)
@@ -110,8 +170,17 @@ class Client:
         return client
 
     def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        # At the exit of the interpreter the thread stands still.
+        if sys.is_finalizing():
+            return
+        if not self._ended.done():
+            self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        # Without a defect in a callback, all have ended.
+        if tasks := asyncio.all_tasks(self._loop):
+            for task in tasks:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.wait(tasks, timeout=END_TIMEOUT))
         self._loop.close()
 
 
