@@ -6,7 +6,7 @@ from .attempt import Attempt
 from .client import Client
 from .lease import Lease, LeaseStopped, Server
 from .results import Group, Sample
-from .trainer import Rollout
+from .trainer import Rollout, StepFailed
 from .worker import Worker
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Rollout",
     "Sample",
     "Server",
+    "StepFailed",
     "Worker",
     "errors",
 ]

@@ -77,9 +77,10 @@ class Client:
     @contextmanager
     def lease(self, request_id: str, **options: Any) -> Iterator[Server]:
         """`with client.lease("request-1") as server`. An abort cannot interrupt a thread: LeaseStopped is raised at the
-        end of the block."""
+        end of the block. A lease that is to move stays."""
         self._check()
         lease = self._client.lease(request_id, **options)
+        lease.is_movable = False
         acquired: asyncio.Future[Server] = self._loop.create_future()
         ended: asyncio.Future[None] = self._loop.create_future()
 
@@ -198,6 +199,10 @@ class Rollout:
     @property
     def metrics(self) -> dict[str, float]:
         return self._rollout.metrics
+
+    @property
+    def yielded(self) -> list[Group]:
+        return self._rollout.yielded
 
     def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> Iterator[Group]:
         groups = self._rollout.round(prompts, policy)

@@ -2,32 +2,51 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import errors
 from ._connection import Connection
+from ._error import BroomwagonError
 from ._job import Job
 from ._metrics import ledger_metrics, round_metrics
 from ._payloads import Payloads
 from ._progress import Progress
-from ._prompts import PromptLike, PromptSource, wire_prompt
-from .results import Group, read_sample
+from ._prompts import PromptLike, PromptSource
+from ._round import Round
+from .results import Group
 
 if TYPE_CHECKING:
-    from .protocol import SamplingParameters, TailPolicy
+    from .protocol import RequestFailure, SamplingParameters, TailPolicy
 
-#: With their sampling parameters they fit a message.
-GROUPS_PER_SUBMIT = 32
-INLINE_PROMPT_BYTES = 24_000
-#: Milliseconds that a call waits for the next group.
-RESULTS_WAIT_MS = 4_000
+T = TypeVar("T")
+
 MOST_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
+#: Takeovers, or plans, one after another without a group.
+MOST_TRIES = 10
+#: Seconds before the second of them; doubled with each.
+FIRST_PAUSE = 0.05
+MOST_PAUSE = 2.0
+#: Seconds for a snapshot or its restore.
+SNAPSHOT_DEADLINE = 600.0
+
+
+class StepFailed(Exception):
+    """No group of a step can be trained: all have failed, or were aborted. The step has ended, and the next `round` is
+    the next step."""
+
+    def __init__(self, step: int, status: dict[str, Any]) -> None:
+        failed, dropped = status["failedGroups"], status["droppedGroups"]
+        super().__init__(f"Step {step} has no groups: {failed} have failed, {dropped} were aborted or timed out")
+        self.step = step
+        #: The last samples that failed, with their reasons.
+        self.failures: list[RequestFailure] = status.get("lastFailures", [])
 
 
 class Rollout:
@@ -57,12 +76,13 @@ class Rollout:
         self._prompts = PromptSource()
         self._progress = Progress(progress)
         self._round: dict[str, Any] | None = None
+        #: Of the step that is not ended, and which it is.
+        self._yielded: dict[str, Group] = {}
+        self._yielded_step = 0
         #: The job is taken over.
         self._is_started = False
         #: The prompts that earlier processes have submitted are skipped.
         self._has_position = False
-        self._digests: list[dict[str, str]] = []
-        self._cursor: str | None = None
         self.metrics = {}
 
     @property
@@ -70,64 +90,77 @@ class Rollout:
         """Steps trained."""
         return self._job.steps_trained
 
+    @property
+    def yielded(self) -> list[Group]:
+        """The groups of the open step that were yielded. After an error of `round` they count as trained, and the next
+        `round` yields the others."""
+        return list(self._yielded.values())
+
     async def round(
         self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume"
     ) -> AsyncGenerator[Group, None]:
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
         trained. Without a group: all prompts are trained. A loop that is left early leaves the round open, and the
-        next one begins with its first group again.
+        next one begins with its first group again. After an error the next one continues with the groups that were not
+        yielded.
 
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
             A round takes what it needs; the next one continues there
         :param policy: a `TailPolicy`, or the name of one (see libs/policies/src/tail)
+        :raises StepFailed: all groups of the step have failed
+        :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
         """
         chosen = _policy_of(policy)
         self._prompts.give(prompts)
         began = time.monotonic()
-        yielded: dict[str, Group] = {}
-        step = 0
+        has_yielded = False
+        tries = 0
         while True:
             try:
                 if not self._is_started:
                     await self._take_over()
-                if yielded and (self._round is None or self._round["step"] != step):
-                    # The round is lost, or it was closed and the reply was lost.
-                    if self.step < step:
-                        await self._job.reconcile_step(step, _samples_of(yielded))
-                    self._job.has_trained(step, _samples_of(yielded))
-                    break
-                self._round = self._round or await self._open(chosen)
-                if self._round is None:
-                    return
-                step = self._round["step"]
-                finished = self._finished(self._round["roundId"])
-                with self._progress.step(step, self._round["neededGroups"]) as bar:
-                    async with aclosing(finished):
-                        async for group in finished:
-                            if group.id not in yielded:
-                                yielded[group.id] = group
-                                bar.update(1)
-                                yield group
-                await self._close(step, yielded)
-                break
-            except LOST:
-                self._is_started = False
-            except errors.PayloadNotFound:
-                # Redis may have lost it with other changes: then this call is answered GENERATION_CHANGED.
-                try:
-                    await self._job.call("round.status", roundId=self._round["roundId"] if self._round else None)
-                except LOST:
-                    self._is_started = False
+                failed = None
+                if self._yielded and (self._round is None or self._round["step"] != self._yielded_step):
+                    await self._end_lost_step()
                 else:
+                    self._round = self._round or await self._open(chosen)
+                    if self._round is None:
+                        return
+                    self._yielded_step = step = self._round["step"]
+                    with self._progress.step(step, self._round["neededGroups"]) as bar:
+                        bar.update(len(self._yielded))
+                        round_id = self._round["roundId"]
+                        reading = Round(self._job, self._payloads, self._prompts, self._group_body, round_id)
+                        async with aclosing(reading.groups()) as finished:
+                            async for group in finished:
+                                if group.id not in self._yielded:
+                                    self._yielded[group.id] = group
+                                    has_yielded, tries = True, 0
+                                    bar.update(1)
+                                    yield group
+                    if not self._yielded:
+                        failed = await self._job.call("round.status", roundId=round_id)
+                    await self._close(step, reading)
+            except (*LOST, errors.PayloadNotFound) as error:
+                self._is_started = self._is_started and not await self._has_lost(error)
+                if self._is_started:
                     raise
+                await self._pause(tries, error)
+                tries += 1
+                continue
+            except GeneratorExit:
+                self._is_started = False
+                self._yielded = {}
+                raise
             except BaseException:
                 # What was submitted may not be known: the next round asks.
                 self._is_started = False
                 raise
-        self._round = None
-        for group_id in yielded:
-            self._prompts.trained(group_id)
-        self.metrics.update(round_metrics(step, list(yielded.values()), time.monotonic() - began))
+            self._end_step(began)
+            if has_yielded:
+                return
+            if failed and failed["failedGroups"] + failed["droppedGroups"] > 0:
+                raise StepFailed(step, failed)
 
     async def ledger(self) -> dict[str, float]:
         """What the policy has cost over all steps of the job, with the names of `metrics`."""
@@ -136,10 +169,7 @@ class Rollout:
     async def save(self, tag: str) -> None:
         """Saves a job snapshot between two rounds: the long-tail queue with its tokens, step and counters. Call it
         when the model is saved, with a tag of that model. The last two snapshots are kept."""
-        if not self._is_started:
-            await self._take_over()
-        while (await self._job.call("job.snapshot", tag=tag))["state"] == "saving":
-            pass
+        await self._recovering(lambda: self._finish("job.snapshot", tag, "saving"))
 
     async def restore(self, tag: str) -> int:
         """Returns the job to a snapshot and fences every other trainer. Afterwards give the prompts from the first one
@@ -147,17 +177,57 @@ class Rollout:
 
         :raises SnapshotNotFound: no snapshot has the tag
         """
-        if not self._is_started:
-            await self._take_over()
-        if self._round:
-            await self._job.call("round.cancel", roundId=self._round["roundId"], mode="drop")
-            self._round = None
-        while (reply := await self._job.call("job.restore", tag=tag))["state"] == "restoring":
-            pass
+
+        async def cancel_and_restore() -> dict[str, Any]:
+            if self._round:
+                await self._job.call("round.cancel", roundId=self._round["roundId"], mode="drop")
+                self._round = None
+            return await self._finish("job.restore", tag, "restoring")
+
+        reply = await self._recovering(cancel_and_restore)
         self._job.restored(reply["stepsTrained"])
+        self._yielded = {}
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"])
         return self.step
+
+    async def _finish(self, operation: str, tag: str, unfinished: str) -> dict[str, Any]:
+        """Each call does a part of the work."""
+        ends_at = time.monotonic() + SNAPSHOT_DEADLINE
+        while (reply := await self._job.call(operation, tag=tag))["state"] == unfinished:
+            if time.monotonic() > ends_at:
+                raise errors.Timeout(f"{operation} of {tag} has not ended", retryable=True)
+        result: dict[str, Any] = reply
+        return result
+
+    async def _recovering(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Takes the job over if Redis has lost changes, and does the work again."""
+        for tries in count():
+            try:
+                if not self._is_started:
+                    await self._take_over()
+                return await work()
+            except LOST as error:
+                self._is_started = False
+                await self._pause(tries, error)
+        raise AssertionError("unreachable")
+
+    async def _pause(self, tries: int, error: BroomwagonError) -> None:
+        """:raises BroomwagonError: the error, after the last try"""
+        if tries >= MOST_TRIES:
+            raise error
+        if tries > 0:
+            await asyncio.sleep(min(MOST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
+
+    async def _has_lost(self, error: BroomwagonError) -> bool:
+        """Whether Redis has lost changes. It may have lost a payload with them: then a call of the trainer shows it."""
+        if isinstance(error, LOST):
+            return True
+        try:
+            await self._job.call("round.status", roundId=self._round["roundId"] if self._round else None)
+        except LOST:
+            return True
+        return False
 
     async def _take_over(self) -> None:
         self._round, unknown, submitted = await self._job.take_over(self._prompts.submitted())
@@ -170,86 +240,52 @@ class Rollout:
         """Opens the next round; None if all prompts are trained."""
         # More than any policy launches at once, unless it chooses an over-provision by itself.
         ahead = 2 * math.ceil(self._groups * policy["overProvision"])
-        remaining = self._prompts.read_ahead(ahead)
-        plan = await self._job.call("round.next", groupsPerStep=self._groups, remainingGroups=remaining, policy=policy)
-        if plan["kind"] == "done":
-            return None
+        terms = {"groupsPerStep": self._groups, "remainingGroups": self._prompts.read_ahead(ahead), "policy": policy}
         names = ("planId", "step", "kind", "neededGroups", "newGroups", "takeGroups")
-        round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
-        await self._job.call("round.open", roundId=round_id, policy=policy, **{name: plan[name] for name in names})
-        return {**plan, "roundId": round_id}
+        for tries in count():
+            plan = await self._job.call("round.next", **terms)
+            if plan["kind"] == "done":
+                return None
+            round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
+            try:
+                fields = {name: plan[name] for name in names}
+                await self._job.call("round.open", roundId=round_id, policy=policy, **fields)
+                return {**plan, "roundId": round_id}
+            except errors.PlanStale as error:
+                # The long-tail queue has changed since, for example.
+                await self._pause(tries, error)
+        raise AssertionError("unreachable")
 
-    async def _finished(self, round_id: str) -> AsyncGenerator[Group, None]:
-        """Submits what the round needs, and yields all its groups from the beginning."""
-        await self._submit(round_id)
-        self._digests, self._cursor = [], None
-        parts: dict[str, list[Any]] = {}
-        while True:
-            page = await self._job.call("round.results", roundId=round_id, cursor=self._cursor, waitMs=RESULTS_WAIT_MS)
-            self._cursor = page["cursor"]
-            for found in page["groups"]:
-                samples = parts.setdefault(found["groupId"], [])
-                samples.extend(found["samples"])
-                if found.get("more"):
-                    continue
-                self._digests.append({"groupId": found["groupId"], "digest": found["digest"]})
-                yield await self._group_of(found, parts.pop(found["groupId"]))
-            if page["complete"]:
-                self.metrics = ledger_metrics(page["ledger"]) if "ledger" in page else {}
-                return
-            if not page["groups"]:
-                await self._submit(round_id)
-
-    async def _group_of(self, found: dict[str, Any], samples: list[dict[str, Any]]) -> Group:
-        prompt = self._prompts.find(found["groupId"])
-        if prompt is None:
-            prompt = await self._payloads.get(found["promptRef"])
-        read = [await read_sample(self._payloads, sample) for sample in samples]
-        read.sort(key=lambda sample: sample.index)
-        return Group(found["groupId"], prompt, read, found["cuts"], found["firstStep"], found.get("domain"))
-
-    async def _submit(self, round_id: str) -> None:
-        """Submits the groups of the plan that are missing, and replacements that the round asks for."""
-        status = await self._job.call("round.status", roundId=round_id)
-        if status["state"] not in ("opening", "open"):
-            return
-        missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
-        missing = max(missing, status["shortfallGroups"])
-        while missing > 0:
-            taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT))
-            if not taken:
-                if status["shortfallGroups"] > 0:
-                    raise ValueError("The round waits for more groups, but there are no more prompts")
-                return
-            groups = [await self._submission(group_id, prompt) for group_id, prompt in taken]
-            await self._job.call("round.submit", roundId=round_id, groups=groups)
-            missing -= len(taken)
-
-    async def _submission(self, group_id: str, prompt: PromptLike) -> dict[str, Any]:
-        body: dict[str, Any] = {"groupId": group_id, **self._group_body}
-        if isinstance(prompt, Mapping) and prompt.get("domain"):
-            body["domain"] = prompt["domain"]
-        wire = wire_prompt(prompt)
-        if len(json.dumps(wire)) < INLINE_PROMPT_BYTES:
-            return {**body, "prompt": wire}
-        owner = {"job": self._job.name, "groupId": group_id}
-        return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}
-
-    async def _close(self, step: int, yielded: dict[str, Group]) -> None:
+    async def _close(self, step: int, reading: Round) -> None:
         """Marks the yielded groups as trained."""
         assert self._round is not None
-        read = {digest["groupId"] for digest in self._digests}
-        trained = _samples_of(yielded)
-        if read != set(yielded):
+        trained = _samples_of(self._yielded)
+        if {digest["groupId"] for digest in reading.digests} != set(trained):
             # Redis was set back and has other groups now than those that were yielded before.
             await self._job.reconcile_step(step, trained)
-            self._job.has_trained(step, trained)
-            return
-        body: dict[str, Any] = {"roundId": self._round["roundId"], "cursor": self._cursor}
-        if len(self._digests) <= MOST_COMPARED_GROUPS:
-            body["groups"] = self._digests
-        await self._job.call("round.close", **body)
+        else:
+            body: dict[str, Any] = {"roundId": self._round["roundId"], "cursor": reading.cursor}
+            if len(reading.digests) <= MOST_COMPARED_GROUPS:
+                body["groups"] = reading.digests
+            await self._job.call("round.close", **body)
         self._job.has_trained(step, trained)
+        self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
+
+    async def _end_lost_step(self) -> None:
+        """The round is lost, or it was closed and the reply was lost."""
+        trained = _samples_of(self._yielded)
+        if self.step < self._yielded_step:
+            await self._job.reconcile_step(self._yielded_step, trained)
+        self._job.has_trained(self._yielded_step, trained)
+        self.metrics = {}
+
+    def _end_step(self, began: float) -> None:
+        groups, self._yielded = self.yielded, {}
+        if self._round and self._round["step"] == self._yielded_step:
+            self._round = None
+        for group in groups:
+            self._prompts.trained(group.id)
+        self.metrics.update(round_metrics(self._yielded_step, groups, time.monotonic() - began))
 
 
 def _policy_of(policy: TailPolicy | str) -> TailPolicy:

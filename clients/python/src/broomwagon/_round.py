@@ -1,0 +1,96 @@
+"""One round: submits what it needs, and reads its groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from ._job import Job
+from ._payloads import Payloads
+from ._prompts import PromptLike, PromptSource, wire_prompt
+from .results import Group, read_sample
+
+#: With their sampling parameters they fit a message.
+GROUPS_PER_SUBMIT = 32
+INLINE_PROMPT_BYTES = 24_000
+#: Milliseconds that a call waits for the next group.
+RESULTS_WAIT_MS = 4_000
+
+
+class Round:
+    """Reads an open round from its beginning.
+
+    :param group_body: fields of each submission
+    """
+
+    def __init__(
+        self, job: Job, payloads: Payloads, prompts: PromptSource, group_body: dict[str, Any], round_id: str
+    ) -> None:
+        self._job = job
+        self._payloads = payloads
+        self._prompts = prompts
+        self._group_body = group_body
+        self._round_id = round_id
+        #: What was read, for `round.close`.
+        self.digests: list[dict[str, str]] = []
+        self.cursor: str | None = None
+        #: The `LedgerSummary` of the round, after its last group.
+        self.ledger: dict[str, Any] | None = None
+
+    async def groups(self) -> AsyncGenerator[Group, None]:
+        """Submits what the round needs, and yields all its groups from the beginning."""
+        await self._submit()
+        parts: dict[str, list[Any]] = {}
+        while True:
+            page = await self._job.call(
+                "round.results", roundId=self._round_id, cursor=self.cursor, waitMs=RESULTS_WAIT_MS
+            )
+            self.cursor = page["cursor"]
+            for found in page["groups"]:
+                samples = parts.setdefault(found["groupId"], [])
+                samples.extend(found["samples"])
+                if found.get("more"):
+                    continue
+                self.digests.append({"groupId": found["groupId"], "digest": found["digest"]})
+                yield await self._group_of(found, parts.pop(found["groupId"]))
+            if page["complete"]:
+                self.ledger = page.get("ledger")
+                return
+            if not page["groups"]:
+                await self._submit()
+
+    async def _group_of(self, found: dict[str, Any], samples: list[dict[str, Any]]) -> Group:
+        prompt = self._prompts.find(found["groupId"])
+        if prompt is None:
+            prompt = await self._payloads.get(found["promptRef"])
+        read = [await read_sample(self._payloads, sample) for sample in samples]
+        read.sort(key=lambda sample: sample.index)
+        return Group(found["groupId"], prompt, read, found["cuts"], found["firstStep"], found.get("domain"))
+
+    async def _submit(self) -> None:
+        """Submits the groups of the plan that are missing, and replacements that the round asks for."""
+        status = await self._job.call("round.status", roundId=self._round_id)
+        if status["state"] not in ("opening", "open"):
+            return
+        missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
+        missing = max(missing, status["shortfallGroups"])
+        while missing > 0:
+            taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT))
+            if not taken:
+                if status["shortfallGroups"] > 0:
+                    raise ValueError("The round waits for more groups, but there are no more prompts")
+                return
+            groups = [await self._submission(group_id, prompt) for group_id, prompt in taken]
+            await self._job.call("round.submit", roundId=self._round_id, groups=groups)
+            missing -= len(taken)
+
+    async def _submission(self, group_id: str, prompt: PromptLike) -> dict[str, Any]:
+        body: dict[str, Any] = {"groupId": group_id, **self._group_body}
+        if isinstance(prompt, Mapping) and prompt.get("domain"):
+            body["domain"] = prompt["domain"]
+        wire = wire_prompt(prompt)
+        if len(json.dumps(wire)) < INLINE_PROMPT_BYTES:
+            return {**body, "prompt": wire}
+        owner = {"job": self._job.name, "groupId": group_id}
+        return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}
