@@ -71,8 +71,8 @@ const SUBSCRIBERS: [subject: string, queue: string | undefined, roles: string[]]
   [workerCommandSubject(POOL, 'w', 'abort'), 'worker', ['worker']],
   [workerCommandSubject(POOL, 'w', 'abort'), 'gateway', ['gateway']],
   [workerCommandSubject(POOL, 'w', 'move'), 'gateway', ['gateway']],
-  [workerCommandSubject(POOL, 'w', 'move'), 'worker', NO_ROLE],
-  [workerCommandSubject(POOL, 'w', 'move'), undefined, NO_ROLE],
+  [workerCommandSubject(POOL, 'w', 'move'), 'worker', ['worker']],
+  [workerCommandSubject(POOL, 'w', 'move'), undefined, ['worker']],
   [logLevelSubject(POOL), undefined, ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api']],
 ];
 
@@ -125,8 +125,8 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
 });
 
 const PYTHON = 'clients/python/src/broomwagon';
-const OF_PYTHON_TRAINERS = ['trainer.py', '_job.py', '_payloads.py'];
-const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter((name) => /(?<!^trainer|^_job|^protocol)\.py$/.test(name));
+const OF_PYTHON_TRAINERS = ['trainer.py', '_job.py', '_round.py', '_payloads.py'];
+const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter((name) => /(?<!^trainer|^_job|^_round|^protocol)\.py$/.test(name));
 
 it.each([
   ['worker', ['apps/worker/src', 'libs/generation/src']],

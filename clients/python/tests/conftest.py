@@ -5,16 +5,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from broomwagon import Client, errors
+from broomwagon import Client, Group, Worker, errors
 
 
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     async with Client(worker_ttl=3, unclaimed_after=2) as client:
         yield client
+
+
+@pytest.fixture
+async def job(client: Client) -> AsyncIterator[str]:
+    job = f"job-{uuid4().hex[:8]}"
+    yield job
+    await delete_job(client, job)
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float = 60) -> object:
@@ -43,3 +53,24 @@ async def delete_job(client: Client, job: str) -> None:
             return True
 
     await until(is_deleted)
+
+
+@asynccontextmanager
+async def serving(worker: Worker) -> AsyncIterator[None]:
+    task = asyncio.create_task(worker.serve())
+    try:
+        yield
+    finally:
+        worker.stop()
+        await task
+
+
+async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **options: Any) -> list[Group]:
+    rollout = client.rollout(job, groups=groups, samples=samples, max_tokens=100, **options)
+    prompts = [f"prompt {index}" for index in range(groups)]
+    return [group async for group in rollout.round(prompts, "wait")]
+
+
+async def is_empty(client: Client) -> bool:
+    assert client._session is not None
+    return await leases_of(client) == 0 and len(client._session.attempts) == 0

@@ -168,6 +168,23 @@ async def test_an_abort_cancels_the_task_of_its_lease(client: Client) -> None:
     assert await leases_of(client) == 0
 
 
+async def test_a_lease_that_is_moved_continues_on_the_other_server(client: Client) -> None:
+    session = uuid4().hex
+    servers = {server["serverId"] for server in (await client.call("server.list", {}))["servers"]}
+    with pytest.raises(LeaseStopped) as stopped:
+        async with client.lease("request", session_id=session) as server:
+            [other] = servers - {server.server_id}
+            moves: Any = [{"leaseId": server.lease_id, "targetServerId": other}]
+            await client.call("rebalance.execute", {"planId": uuid4().hex, "moves": moves})
+            await asyncio.sleep(3600)
+    assert stopped.value.cause == "move"
+    async with client.lease("request", session_id=session) as server:
+        assert server.server_id == other
+    await client.finish_session(session)
+    await client.settled()
+    assert await leases_of(client) == 0
+
+
 async def test_an_abort_and_a_cancellation_are_told_apart(client: Client) -> None:
     holding = asyncio.Event()
 

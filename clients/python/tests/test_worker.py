@@ -3,43 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import delete_job, leases_of, until
+from conftest import is_empty, leases_of, roll_out, serving, until
 
-from broomwagon import Attempt, Client, Group, Worker
-
-
-@pytest.fixture
-async def job(client: Client) -> AsyncIterator[str]:
-    job = f"job-{uuid4().hex[:8]}"
-    yield job
-    await delete_job(client, job)
-
-
-@asynccontextmanager
-async def serving(worker: Worker) -> AsyncIterator[None]:
-    task = asyncio.create_task(worker.serve())
-    try:
-        yield
-    finally:
-        worker.stop()
-        await task
-
-
-async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **options: Any) -> list[Group]:
-    rollout = client.rollout(job, groups=groups, samples=samples, max_tokens=100, **options)
-    prompts = [f"prompt {index}" for index in range(groups)]
-    return [group async for group in rollout.round(prompts, "wait")]
-
-
-async def is_empty(client: Client) -> bool:
-    assert client._session is not None
-    return await leases_of(client) == 0 and len(client._session.attempts) == 0
+from broomwagon import Attempt, Client
 
 
 @pytest.mark.short
@@ -224,67 +194,6 @@ async def test_an_aborted_sample_is_cancelled_and_its_group_dropped(client: Clie
     assert causes == [asyncio.CancelledError]
     await client.settled()
     assert await is_empty(client)
-
-
-async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: str) -> None:
-    worker = client.worker(job=job)
-
-    @worker.run
-    async def loop(attempt: Attempt) -> str:
-        async with attempt.server():
-            attempt.add([1], "x")
-            if attempt.group_id == "0":
-                await asyncio.sleep(3600)
-        return "stop"
-
-    async with serving(worker):
-        groups = await roll_out(client, job, groups=2, timeout=2)
-    assert [group.id for group in groups] == ["1"]
-    summary = (await client.call("job.ledger", {"job": job}))["summary"]
-    assert summary["waste"]["byReason"].get("timeout", 0) + summary["waste"]["byReason"].get("aborted", 0) == 1
-
-
-async def test_a_loop_that_raises_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
-    worker = client.worker(job=job)
-    tries: list[str] = []
-
-    @worker.run
-    async def loop(attempt: Attempt) -> str:
-        if attempt.group_id == "0":
-            tries.append(attempt.request_id)
-            raise ValueError("of the agent loop")
-        async with attempt.server():
-            attempt.add([1], "x")
-        return "stop"
-
-    async with serving(worker):
-        groups = await roll_out(client, job, groups=2)
-    assert [group.id for group in groups] == ["1"]
-    assert len(tries) > 1
-
-
-async def test_a_result_that_cannot_be_sent_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
-    worker = client.worker(job=job)
-    tries: list[str] = []
-
-    @worker.run
-    async def loop(attempt: Attempt) -> str:
-        async with attempt.server():
-            if attempt.group_id == "0":
-                tries.append(attempt.group_id)
-                attempt.add([object()], "x")  # type: ignore[list-item]
-            else:
-                attempt.add([1], "x")
-        if attempt.group_id == "1":
-            tries.append(attempt.group_id)
-            return "tool_calls"
-        return "stop"
-
-    async with serving(worker):
-        groups = await roll_out(client, job, groups=3)
-    assert [group.id for group in groups] == ["2"]
-    assert 2 <= tries.count("0") <= 10
-    assert 2 <= tries.count("1") <= 10
 
 
 async def test_a_fenced_worker_returns_nothing_and_claims_again(client: Client, job: str) -> None:

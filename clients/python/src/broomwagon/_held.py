@@ -31,12 +31,19 @@ class Stoppable(Protocol):
     def stop(self, cause: StopCause) -> None: ...
 
 
+class Movable(Stoppable, Protocol):
+    """Work under a lease that a command can move to another server."""
+
+    def move(self, target: dict[str, Any]) -> None:
+        """:param target: `targetServerId`, and `targetEpoch` if only this epoch of it is meant"""
+
+
 @dataclass
 class HeldLease:
     """A lease of this worker. `releasing`: its release was sent, so Redis may have removed the lease."""
 
     lease_id: str
-    work: Stoppable
+    work: Movable
     releasing: bool = False
 
 
@@ -59,7 +66,7 @@ class HeldLeases:
         """Until `granted` or `dropped`, a lease of this acquire may exist whose reply is not here yet."""
         self._asked.add(acquire_id)
 
-    def granted(self, acquire_id: str, lease_id: str, work: Stoppable) -> None:
+    def granted(self, acquire_id: str, lease_id: str, work: Movable) -> None:
         self._asked.discard(acquire_id)
         self._held[acquire_id] = HeldLease(lease_id, work)
         self.digest = (self.digest + _sequence_of(lease_id)) % DIGEST_MODULUS

@@ -13,7 +13,7 @@ from . import errors
 from ._batch import Batch
 from ._connection import Connection, error_of, pause_before_repeat
 from ._error import BroomwagonError
-from ._held import Stoppable, WorkerEpoch
+from ._held import Movable, WorkerEpoch
 from ._session import EXPIRED_EPOCH, Session
 
 logger = logging.getLogger("broomwagon")
@@ -28,6 +28,8 @@ REPEAT_AFTER = 5.0
 NO_SERVER_PAUSE = 0.25
 #: Seconds that a release is repeated. Then a sync returns the lease, or the end of the worker epoch.
 RELEASE_DEADLINE = 120.0
+#: Seconds for the move of a lease, whose call waits for it.
+TRANSFER_DEADLINE = 5.0
 ITEMS_PER_CALL = 512
 
 
@@ -50,11 +52,11 @@ class Leases:
         self._acquires: Batch[Ask, dict[str, Any]] = Batch(self._send_acquires, ITEMS_PER_CALL)
         self._releases: Batch[dict[str, Any], None] = Batch(self._send_releases, ITEMS_PER_CALL)
 
-    async def acquire(self, request: dict[str, Any], work: Stoppable, timeout: float) -> tuple[str, dict[str, Any]]:
+    async def acquire(self, request: dict[str, Any], work: Movable, timeout: float) -> tuple[str, dict[str, Any]]:
         """Asks until a server is granted, and returns the acquireId and the `LeaseGrant`. An acquire that ends in any
         other way, also by cancellation, leaves no lease.
 
-        :param work: stopped when the lease is aborted or lost
+        :param work: stopped when the lease is aborted or lost, told when it is to move
         :param timeout: seconds without a server; the time of a pause of the pool does not count
         :raises BroomwagonError: the last error at the timeout, or a refusal that another try cannot change
         """
@@ -86,6 +88,15 @@ class Leases:
         if tokens is not None:
             body["tokens"] = tokens
         self._release(acquire_id, body)
+
+    async def transfer(self, lease_id: str, target: dict[str, Any]) -> None:
+        """Moves a lease with its session. If the target refuses it, both stay."""
+        worker = await self._session.established()
+        body = {**worker.body, "transferId": uuid4().hex, "leaseId": lease_id, **target}
+        try:
+            await self._connection.call("lb.transfer", body, deadline=TRANSFER_DEADLINE)
+        except BroomwagonError as error:
+            logger.info("The lease %s was not moved: %s", lease_id, error)
 
     async def idle(self) -> None:
         """Settles when all releases are answered."""

@@ -94,6 +94,7 @@ class Session:
         try:
             if not self._is_listening:
                 await self._connection.listen(f"worker.{self._worker_id}.abort", self._abort)
+                await self._connection.listen(f"worker.{self._worker_id}.move", self._move)
                 self._is_listening = True
             reply = await self._connection.call("worker.register", body, deadline=REGISTER_DEADLINE)
             self._epoch = WorkerEpoch(self._worker_id, reply["workerEpoch"])
@@ -111,6 +112,14 @@ class Session:
         for item in command.get("leases", []):
             if lease := self.leases.find(item["leaseId"]):
                 lease.work.stop(command["cause"])
+
+    def _move(self, command: dict[str, Any]) -> None:
+        """Moves leases without an attempt. It is sent until each has moved or ended."""
+        if self._epoch is None or command["workerEpoch"] != self._epoch.epoch:
+            return
+        for item in command["leases"]:
+            if lease := self.leases.find(item["leaseId"]):
+                lease.work.move({name: item[name] for name in ("targetServerId", "targetEpoch") if name in item})
 
     async def _beat_always(self) -> None:
         while True:

@@ -24,6 +24,8 @@ logger = logging.getLogger("broomwagon")
 #: Field of `engineFields` of a segment that has the state of the agent loop.
 STATE = "agent_state"
 FINISH_REASONS = ("stop", "length")
+#: Answers of an acquire that another one need not get.
+NO_GRANT = (*EXPIRED_EPOCH, errors.WaitTimeout, errors.Released, errors.Aborted, errors.ShuttingDown)
 
 
 class Attempt:
@@ -37,6 +39,8 @@ class Attempt:
         self._claimed_at = time.monotonic()
         self._loop_task: asyncio.Task[str | None] | None = None
         self._cause: StopCause | None = None
+        #: Why it got no server.
+        self._refusal: BroomwagonError | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._first_server: Server | None = None
         self._server: Server | None = None
@@ -96,15 +100,22 @@ class Attempt:
             context_tokens=context_tokens,
             timeout=timeout,
         )
-        async with lease as server:
-            if self._first_server is None:
-                await self._begin(server)
-            self._server = server
-            before = self._token_count
-            try:
-                yield server
-            finally:
-                lease.tokens = self._token_count - before
+        is_granted = False
+        try:
+            async with lease as server:
+                is_granted = True
+                if self._first_server is None:
+                    await self._begin(server)
+                self._server = server
+                before = self._token_count
+                try:
+                    yield server
+                finally:
+                    lease.tokens = self._token_count - before
+        except BroomwagonError as error:
+            if not is_granted:
+                self._refusal = error
+            raise
 
     def add(
         self,
@@ -189,8 +200,10 @@ class Attempt:
         elif ended.cancelled():
             # A loop that cancels itself must not run again without end.
             await self._fail("engine-error", message="The agent loop has cancelled itself")
-        elif isinstance(error, (errors.NoServerAvailable, errors.WaitTimeout, errors.ServersFull)):
-            await self._fail("no-server", message=str(error))
+        elif error is not None and error is self._refusal:
+            # An acquire that is wrong is refused again. Without a server for it now, the sample has not failed.
+            is_wrong = not (self._refusal.retryable or isinstance(error, NO_GRANT))
+            await self._fail("engine-rejected" if is_wrong else "no-server", retryable=not is_wrong, message=str(error))
         elif error is not None:
             logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
             await self._fail("engine-error", message=repr(error))

@@ -53,8 +53,9 @@ class Server:
 class LeaseStopped(Exception):
     """The lease was taken back while it was held: the call under it was cancelled, and the lease is released.
 
-    `cause`: `abort` (the request ends), `cut` (the weights change: acquire again and continue with the tokens),
-    `lease-lost` or `fenced` (the load-balancer gave the place to others: acquire again).
+    `cause`: `abort` (the request ends), `cut` (the weights change: acquire again and continue with the tokens), `move`
+    (the session has moved to another server: acquire again and continue there with the tokens), `lease-lost` or
+    `fenced` (the load-balancer gave the place to others: acquire again).
     """
 
     def __init__(self, cause: StopCause) -> None:
@@ -79,6 +80,9 @@ class Lease:
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         self._cause: StopCause | None = None
+        self._target: dict[str, Any] = {}
+        #: False: the lease stays on its server when it is to move.
+        self.is_movable = True
         #: Tokens generated under this lease, for the statistics of the server.
         self.tokens: int | None = None
         #: How the call ended, if the end of the block does not show it; `rejected` if the engine refused the request.
@@ -100,14 +104,20 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         task, self._task = self._task, None
-        # The load-balancer returns the leases of an expired epoch.
-        if self._cause != "fenced":
-            outcome = self.outcome or _outcome_of(kind)
-            self._leases.release(self._acquire_id, self._lease_id, outcome, self.tokens)
-        if self._cause is None or task is None:
-            return
-        is_own = _uncancel(task) <= self._cancelling
-        if is_own and kind is not None and issubclass(kind, asyncio.CancelledError):
+        is_stopped = False
+        if self._cause is not None and task is not None:
+            is_own = _uncancel(task) <= self._cancelling
+            is_stopped = is_own and kind is not None and issubclass(kind, asyncio.CancelledError)
+        try:
+            if is_stopped and self._cause == "move":
+                # Before the next acquire of its session.
+                await self._leases.transfer(self._lease_id, self._target)
+        finally:
+            # The load-balancer returns the leases of an expired epoch.
+            if self._cause != "fenced":
+                outcome = self.outcome or _outcome_of(kind)
+                self._leases.release(self._acquire_id, self._lease_id, outcome, self.tokens)
+        if is_stopped and self._cause is not None:
             raise LeaseStopped(self._cause) from error
 
     def stop(self, cause: StopCause) -> None:
@@ -115,6 +125,12 @@ class Lease:
         if self._cause is None and self._task is not None:
             self._cause = cause
             self._task.cancel()
+
+    def move(self, target: dict[str, Any]) -> None:
+        """Cancels the block, and moves its session at its end."""
+        if self.is_movable and self._cause is None:
+            self._target = target
+            self.stop("move")
 
 
 def _outcome_of(kind: type[BaseException] | None) -> ReleaseOutcome:

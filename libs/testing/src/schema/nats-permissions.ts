@@ -75,6 +75,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'lb.acquire-many',
       'lb.finish-session',
       'lb.release-many',
+      'lb.transfer',
       'payload.get',
       'payload.put',
       'payload.stat',
@@ -86,7 +87,9 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     ],
     subscribe: [
       workerCommandSubject('*', '*', 'abort'),
+      workerCommandSubject('*', '*', 'move'),
       `${workerCommandSubject('*', '*', 'abort')} worker`,
+      `${workerCommandSubject('*', '*', 'move')} worker`,
       LOG_LEVEL_PATTERN,
     ],
   },

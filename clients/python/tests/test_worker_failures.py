@@ -1,0 +1,124 @@
+"""Samples that end otherwise than by their agent loop: each has its reason, and none runs without end."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+import pytest
+from conftest import roll_out, serving
+
+from broomwagon import Attempt, Client, StepFailed, errors
+
+
+async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            attempt.add([1], "x")
+            if attempt.group_id == "0":
+                await asyncio.sleep(3600)
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=2, timeout=2)
+    assert [group.id for group in groups] == ["1"]
+    summary = (await client.call("job.ledger", {"job": job}))["summary"]
+    assert summary["waste"]["byReason"].get("timeout", 0) + summary["waste"]["byReason"].get("aborted", 0) == 1
+
+
+async def test_a_loop_that_raises_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        if attempt.group_id == "0":
+            tries.append(attempt.request_id)
+            raise ValueError("of the agent loop")
+        async with attempt.server():
+            attempt.add([1], "x")
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=2)
+    assert [group.id for group in groups] == ["1"]
+    assert len(tries) > 1
+
+
+async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        tries.append(attempt.group_id)
+        if attempt.group_id == "0":
+            # Refused whenever it is asked.
+            async with attempt.server(context_tokens=-1):
+                raise AssertionError("the acquire was granted")
+        if attempt.group_id == "1" and tries.count("1") <= 5:
+            # No failure of the sample, however often.
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(client, "lease", partial(client.lease, labels={"gpu": "none"}))
+                async with attempt.server(timeout=0.01):
+                    raise AssertionError("the acquire was granted")
+        if attempt.group_id == "2":
+            # Not of an acquire of the attempt.
+            raise errors.NoServerAvailable("of the agent loop", retryable=True)
+        async with attempt.server():
+            attempt.add([1], "x")
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=3)
+    assert [group.id for group in groups] == ["1"]
+    assert [tries.count(group) for group in "012"] == [1, 6, 4]
+
+
+async def test_a_step_whose_groups_all_failed_is_no_end_of_the_data(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        if attempt.group_id in "01":
+            raise ValueError("of the agent loop")
+        async with attempt.server():
+            attempt.add([1], "x")
+        return "stop"
+
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=100)
+    prompts = ["a", "b", "c", "d"]
+    async with serving(worker):
+        with pytest.raises(StepFailed, match="Step 1 has no groups: 2 have failed") as failed:
+            await anext(rollout.round(prompts, "wait"))
+        assert "of the agent loop" in failed.value.failures[0]["message"]
+        assert [group.prompt async for group in rollout.round(prompts, "wait")] in (["c", "d"], ["d", "c"])
+        assert [group async for group in rollout.round(prompts, "wait")] == []
+    assert rollout.step == 2
+
+
+async def test_a_result_that_cannot_be_sent_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            if attempt.group_id == "0":
+                tries.append(attempt.group_id)
+                attempt.add([object()], "x")  # type: ignore[list-item]
+            else:
+                attempt.add([1], "x")
+        if attempt.group_id == "1":
+            tries.append(attempt.group_id)
+            return "tool_calls"
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=3)
+    assert [group.id for group in groups] == ["2"]
+    assert 2 <= tries.count("0") <= 10
+    assert 2 <= tries.count("1") <= 10
