@@ -55,7 +55,12 @@ describe.skipIf(newest === undefined)('the packages', () => {
       await expect.poll(() => system.output, { timeout: 120_000 }).toContain('Ctrl-C ends everything');
       const [, NATS_URL, POOL] = /export NATS_URL=(\S+) POOL=(\S+)/.exec(system.output)!;
       const environment = { NATS_URL: NATS_URL!, POOL: POOL!, PYTHONPATH: '' };
-      for (const block of [...pythonBlocks('README.md'), ...pythonBlocks('clients/python/README.md')]) {
+      const [shown, ...others] = pythonBlocks('README.md');
+      expect(shown!.split('\n').filter(Boolean)).toHaveLength(10);
+      expect(others).toEqual([]);
+      const ofClient = pythonBlocks('clients/python/README.md');
+      expect(ofClient).toHaveLength(4);
+      for (const block of [shown!, ...ofClient]) {
         // A worker runs until it is stopped.
         const stopAfterMs = block.includes('serve()') ? 3_000 : undefined;
         const output = await runPython(installed, ['-c', block], undefined, environment, stopAfterMs);

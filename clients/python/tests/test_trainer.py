@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -115,6 +116,30 @@ async def test_a_prompt_may_have_any_form_and_size(client: Client, job: str) -> 
     sample = groups["1"].samples[0]
     assert sample.logprobs is not None and len(sample.logprobs) == len(sample.token_ids)
     assert wire_prompt([7, 8]) == {"promptTokenIds": [7, 8]}
+
+
+async def test_the_samples_of_a_group_are_read_at_the_same_time(
+    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = client.rollout(job, groups=1, samples=4, max_tokens=16)
+    all_asked = asyncio.Event()
+    asked: list[str] = []
+    get = rollout._payloads.get
+
+    async def get_when_all_ask(ref: str) -> Any:
+        asked.append(ref)
+        if len(asked) == 4:
+            all_asked.set()
+        await all_asked.wait()
+        return await get(ref)
+
+    monkeypatch.setattr(rollout._payloads, "get", get_when_all_ask)
+    [group] = await asyncio.wait_for(_groups_of(rollout, ["a"]), 60)
+    assert [sample.index for sample in group.samples] == [0, 1, 2, 3]
+
+
+async def _groups_of(rollout: Rollout, prompts: list[str]) -> list[Group]:
+    return [group async for group in rollout.round(prompts, "wait")]
 
 
 async def test_a_snapshot_restores_the_step_and_the_position(client: Client, job: str) -> None:

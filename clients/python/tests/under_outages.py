@@ -7,27 +7,24 @@ import asyncio
 import json
 import sys
 
-from broomwagon import Attempt, Client, LeaseStopped
+from broomwagon import Attempt, Client
 
 CALLERS = 16
 
 
 async def main() -> None:
-    done = leases = stopped = 0
+    done = leases = 0
     ending = asyncio.Event()
 
-    async with Client(worker_ttl=15) as client:
+    # A slow machine must not lose its epoch as well.
+    async with Client(worker_ttl=60) as client:
 
         async def call(index: int) -> None:
-            nonlocal leases, stopped
+            nonlocal leases
             while not ending.is_set():
-                try:
-                    async with client.lease(f"caller-{index}", session_id=f"session-{index % 4}"):
-                        leases += 1
-                        await asyncio.sleep(0.02)
-                except LeaseStopped:
-                    # Redis has lost the lease, or the epoch: this is no failure of the call.
-                    stopped += 1
+                async with client.lease(f"caller-{index}", session_id=f"session-{index % 4}"):
+                    leases += 1
+                    await asyncio.sleep(0.02)
 
         async def train() -> None:
             nonlocal done
@@ -66,7 +63,7 @@ async def main() -> None:
         worker.stop()
         await working
         await client.settled()
-    print(json.dumps({"steps": done, "leases": leases, "stopped": stopped}), flush=True)
+    print(json.dumps({"steps": done, "leases": leases}), flush=True)
 
 
 if __name__ == "__main__":

@@ -91,9 +91,9 @@ class Leases:
 
     async def transfer(self, lease_id: str, target: dict[str, Any]) -> None:
         """Moves a lease with its session. If the target refuses it, both stay."""
-        worker = await self._session.established()
-        body = {**worker.body, "transferId": uuid4().hex, "leaseId": lease_id, **target}
         try:
+            worker = await self._session.established()
+            body = {**worker.body, "transferId": uuid4().hex, "leaseId": lease_id, **target}
             await self._connection.call("lb.transfer", body, deadline=TRANSFER_DEADLINE)
         except BroomwagonError as error:
             logger.info("The lease %s was not moved: %s", lease_id, error)

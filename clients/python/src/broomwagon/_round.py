@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
@@ -64,7 +65,7 @@ class Round:
         prompt = self._prompts.find(found["groupId"])
         if prompt is None:
             prompt = await self._payloads.get(found["promptRef"])
-        read = [await read_sample(self._payloads, sample) for sample in samples]
+        read = await asyncio.gather(*(read_sample(self._payloads, sample) for sample in samples))
         read.sort(key=lambda sample: sample.index)
         return Group(found["groupId"], prompt, read, found["cuts"], found["firstStep"], found.get("domain"))
 
