@@ -163,6 +163,37 @@ async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client
     assert groups[0].samples[0].token_ids == [1, 2]
 
 
+async def test_a_sample_that_is_moved_continues_on_its_new_server(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    servers: list[str] = []
+    running: list[str] = []
+    is_generating = asyncio.Event()
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server() as server:
+            servers.append(server.server_id)
+            attempt.add([len(servers)], "x")
+            if len(servers) == 1:
+                running.append(attempt.request_id)
+                is_generating.set()
+                await asyncio.sleep(3600)
+        return "stop"
+
+    async def move() -> None:
+        await is_generating.wait()
+        found = await client.call("server.list", {})
+        [other] = {server["serverId"] for server in found["servers"]} - set(servers)
+        moves: Any = [{"requestId": running[0], "targetServerId": other}]
+        await client.call("rebalance.execute", {"planId": uuid4().hex, "moves": moves})
+
+    async with serving(worker):
+        groups, _ = await asyncio.gather(roll_out(client, job, groups=1), move())
+    assert len(set(servers)) == 2
+    assert [segment["serverId"] for segment in groups[0].samples[0].segments] == servers
+    assert groups[0].samples[0].token_ids == [1, 2]
+
+
 async def test_an_aborted_sample_is_cancelled_and_its_group_dropped(client: Client, job: str) -> None:
     worker = client.worker(job=job)
     is_generating = asyncio.Event()
