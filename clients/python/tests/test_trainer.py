@@ -84,6 +84,20 @@ async def test_a_loop_that_is_left_begins_again(client: Client, job: str) -> Non
     assert sorted(str(group.prompt) for group in trained) == prompts
 
 
+async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, job: str) -> None:
+    prompts = ["a", "b", "c", "d"]
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    left = rollout.round(prompts, "wait")
+    await anext(left)
+    second = rollout.round(prompts, "wait")
+    trained = [str((await anext(second)).prompt)]
+    # Python closes it when it finds that nobody has it any more.
+    await left.aclose()
+    trained += [str(group.prompt) async for group in second]
+    assert sorted(trained) == ["a", "b"]
+    assert sorted(await step_of(rollout, prompts)) == ["c", "d"]
+
+
 async def test_another_process_continues_and_fences_the_first(client: Client, job: str) -> None:
     prompts = [f"prompt {index}" for index in range(6)]
     first = client.rollout(job, groups=2, samples=1, max_tokens=32)

@@ -79,6 +79,9 @@ class Rollout:
         #: Of the step that is not ended, and which it is.
         self._yielded: dict[str, Group] = {}
         self._yielded_step = 0
+        #: The loop that has begun last, and whether its body runs.
+        self._loop = object()
+        self._is_in_body = False
         #: The job is taken over.
         self._is_started = False
         #: The prompts that earlier processes have submitted are skipped.
@@ -111,6 +114,10 @@ class Rollout:
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
         """
         chosen = _policy_of(policy)
+        if self._is_in_body:
+            # The loop before was left, and its end may come later.
+            self._leave()
+        loop = self._loop = object()
         self._prompts.give(prompts)
         began = time.monotonic()
         has_yielded = False
@@ -137,7 +144,9 @@ class Rollout:
                                     self._yielded[group.id] = group
                                     has_yielded, tries = True, 0
                                     bar.update(1)
+                                    self._is_in_body = True
                                     yield group
+                                    self._is_in_body = False
                     if not self._yielded:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading)
@@ -149,8 +158,8 @@ class Rollout:
                 tries += 1
                 continue
             except GeneratorExit:
-                self._is_started = False
-                self._yielded = {}
+                if self._loop is loop:
+                    self._leave()
                 raise
             except BaseException:
                 # What was submitted may not be known: the next round asks.
@@ -278,6 +287,11 @@ class Rollout:
             await self._job.reconcile_step(self._yielded_step, trained)
         self._job.has_trained(self._yielded_step, trained)
         self.metrics = {}
+
+    def _leave(self) -> None:
+        """The next loop begins with the first group."""
+        self._is_started = self._is_in_body = False
+        self._yielded = {}
 
     def _end_step(self, began: float) -> None:
         groups, self._yielded = self.yielded, {}
