@@ -1,9 +1,10 @@
 // `npm run test:faults`: all fault tests, with every pair of conditions under which Redis may be set back, and all
-// properties with four times as many runs as in `npm test`. What is drawn at random follows from a seed that is printed;
+// properties with four times as many runs as in `npm test`; rolling updates begin with the release before. What is drawn at random follows from a seed that is printed;
 // `TEST_SEED=<seed>` repeats a run. Prints a table and ends with `N passed, N failed, N skipped`. Takes about half an
 // hour; `-- test/set-back/torn` runs a part.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { oldBuild } from './old-build.mjs';
 import { build, install, requireNode, root } from './prepare.mjs';
 import { runTests } from './vitest.mjs';
 
@@ -48,10 +49,9 @@ build();
 const files = process.argv.slice(2);
 const seed = process.env.TEST_SEED ?? String(Math.floor(Math.random() * 2 ** 31));
 console.log(`TEST_SEED=${seed}`);
-const environment = { SET_BACK: 'all', TEST_SEED: seed, TEST_RUNS_FACTOR: '4' };
-const status = runTests(files.length > 0 ? files : [...FILES, ...propertySpecs()], {
-  environment,
-  describe: printTable,
-});
+const wanted = files.length > 0 ? files : [...FILES, ...propertySpecs()];
+const old = wanted.some((file) => file.includes('rolling-update')) ? oldBuild() : undefined;
+const environment = { SET_BACK: 'all', TEST_SEED: seed, TEST_RUNS_FACTOR: '4', ...(old && { OLD_BUILD: old }) };
+const status = runTests(wanted, { environment, describe: printTable });
 console.log(`The seed of this run: TEST_SEED=${seed}`);
 process.exit(status);

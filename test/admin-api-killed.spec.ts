@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hashOfToken } from '@broomwagon/state';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { dataSet, faultsOf } from './system/data-set';
+import { readEvents } from './system/event-reader';
 import { TestSystem } from './system/test-system';
 
 const TOKEN = 'token-of-the-tests';
@@ -36,6 +37,8 @@ function send(method: string, path: string, headers: Record<string, string> = {}
   return fetch(url, { method, headers: all, body: body && JSON.stringify(body) });
 }
 
+const openEvents = (headers: Record<string, string>) => send('GET', '/events', headers);
+
 function configure({ slowStartMs }: Change): Promise<Response> {
   return send('PATCH', '/config', { 'Idempotency-Key': `change-${slowStartMs}` }, { slowStartMs });
 }
@@ -49,29 +52,6 @@ async function makeChange(slowStartMs: number): Promise<Change> {
     if (response?.status === 200 && reply !== undefined) return { slowStartMs, reply };
     if (['REQUEST_IN_PROGRESS', 'OUTCOME_UNKNOWN'].includes(reply?.code ?? '')) return change;
     await delay(PAUSE_MS);
-  }
-}
-
-/** Collects the sequence numbers of all events of the pool; continues after the last one on a new connection. */
-async function readEvents(sequences: number[], signal: AbortSignal): Promise<void> {
-  let lastId = '0';
-  while (!signal.aborted) {
-    try {
-      const response = await send('GET', '/events', { 'Last-Event-ID': lastId });
-      let text = '';
-      for await (const chunk of response.body!.pipeThrough(new TextDecoderStream(), { signal })) {
-        const parts = (text + chunk).split('\n\n');
-        text = parts.pop()!;
-        for (const part of parts) {
-          const [, id, data] = /^id: (\d+)\n.*\ndata: (.*)$/.exec(part) ?? [];
-          if (id === undefined) continue;
-          lastId = id;
-          sequences.push((JSON.parse(data!) as { sequence: number }).sequence);
-        }
-      }
-    } catch {
-      await delay(PAUSE_MS);
-    }
   }
 }
 
@@ -89,7 +69,7 @@ it('harms nothing when it is killed: a rollout, changes with keys, and readers o
   const read = Array.from({ length: READERS }, (): number[] => []);
   const work = Promise.all([
     ...Array.from({ length: WRITERS }, (_, index) => writer(index + 1)),
-    ...read.map((sequences) => readEvents(sequences, stopping.signal)),
+    ...read.map((sequences) => readEvents(openEvents, sequences, stopping.signal)),
   ]);
   await expect.poll(() => changes.length).toBeGreaterThan(WRITERS);
 

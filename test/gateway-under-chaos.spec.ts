@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
-import { connectRedis, FunctionRunner, PoolAudit } from '@broomwagon/state';
+import { connectRedis } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
@@ -148,15 +148,6 @@ async function savedPartials(): Promise<number> {
   }
 }
 
-async function findings(): Promise<object[]> {
-  const redis = connectRedis({ url: testRedisUrl() });
-  try {
-    return (await new PoolAudit(redis, new FunctionRunner(redis, system.keyPrefix)).run(system.pool)).findings;
-  } finally {
-    redis.disconnect();
-  }
-}
-
 describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
   it('get the tokens of an uncut response, whatever is killed, drained or changed meanwhile', async () => {
     const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => answerOf(index)));
@@ -206,7 +197,7 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     }
     for (const { url } of engines) expect((await stateOf(url)).resumeMismatches).toBe(0);
     await system.expectNothingHeld();
-    expect(await findings()).toEqual([]);
+    expect(await system.redis.findings()).toEqual([]);
     await expect.poll(savedPartials).toBe(0);
   });
 });

@@ -1,4 +1,4 @@
-import { connectRedis, type RedisClient } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, PoolAudit, type RedisClient } from '@broomwagon/state';
 import { keysBelow } from '../../libs/state/src/audit/key-scan';
 
 /** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
@@ -63,6 +63,11 @@ export class RedisView {
           .join();
       }
     }
+  }
+
+  /** What the audit finds in the pool. */
+  async findings(): Promise<object[]> {
+    return (await new PoolAudit(this.redis, new FunctionRunner(this.redis, this.keyPrefix)).run(this.pool)).findings;
   }
 
   private async keys(): Promise<string[]> {

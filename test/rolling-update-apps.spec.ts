@@ -1,0 +1,190 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { hashOfToken } from '@broomwagon/state';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { dataSet, faultsOf } from './system/data-set';
+import { Deployment } from './system/deployment';
+import { readEvents } from './system/event-reader';
+import { eventsOf, post, type Reply } from './system/gateway';
+import { TestSystem } from './system/test-system';
+
+/** `npm run test:faults` builds the release before this one, and replaces as many pods as the chart has. */
+const OLD_BUILD = process.env['OLD_BUILD'];
+const NEW_BUILD = 'dist';
+const REPLICAS = OLD_BUILD === undefined ? 1 : 2;
+const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'] as const;
+const PROMPTS = dataSet(8, 2);
+const CLIENTS = 6;
+const CALLERS = 4;
+const TOKEN = 'token-of-the-tests';
+const TIMEOUT_MS = 600_000;
+
+const deployments = {} as Record<(typeof APPS)[number], Deployment>;
+/** What was done under load, and how often a client had to repeat a request. */
+const done = { jobs: 0, acquires: 0, responses: 0, changes: 0 };
+const repeats: string[] = [];
+const stopping = new AbortController();
+let system: TestSystem;
+
+beforeAll(async () => {
+  system = await TestSystem.start({
+    balancers: 0,
+    coordinators: 0,
+    workers: 0,
+    registersEngines: false,
+    prompts: PROMPTS,
+    speed: 20,
+    environmentOf: (app) => ({
+      // Beyond what a busy machine stands still.
+      WORKER_TTL_MS: '6000',
+      ...(app === 'gateway' ? { API_KEYS: 'off' } : {}),
+      ...(app === 'admin-api' ? { ADMIN_TOKEN_SHA256: hashOfToken(TOKEN), RATE_LIMIT_PER_TOKEN: '100000' } : {}),
+    }),
+  });
+  for (const app of APPS) {
+    deployments[app] = new Deployment(system, app);
+    await deployments[app].scale(REPLICAS, OLD_BUILD ?? NEW_BUILD);
+    if (app === 'load-balancer') await system.registerEngines();
+  }
+}, TIMEOUT_MS);
+afterAll(() => system?.stop());
+
+async function train(): Promise<void> {
+  while (!stopping.signal.aborted) {
+    const job = `job-${done.jobs}`;
+    const { lines } = await system.train(job, PROMPTS, { groupsPerStep: 2, policy: 'resume' });
+    expect(faultsOf(job, PROMPTS, lines)).toEqual([]);
+    done.jobs += 1;
+  }
+}
+
+/** Takes leases for a worker of its own, as a trainer that only routes. */
+async function acquire(caller: number): Promise<void> {
+  const workerId = `caller-${caller}`;
+  const { workerEpoch } = await system.call('worker.register', { workerId, registrationId: 'once', ttlMs: TIMEOUT_MS });
+  for (let number = 0; !stopping.signal.aborted; number += 1) {
+    const ids = { acquireId: `${workerId}-${number}`, requestId: `direct/${caller}/${number}` };
+    const { leaseId } = await system.call('lb.acquire', { ...ids, workerId, workerEpoch });
+    await delay(10);
+    await system.call('lb.release', { leaseId, outcome: 'finished' });
+    done.acquires += 1;
+  }
+}
+
+/** Half of the responses end while an old pod still waits in preStop, the others are cut there and continued. */
+const tokensOf = (client: number) => (client % 2 === 0 ? 1_000 : 30_000);
+
+/** Sends a request until it has an answer; each error must be one that a repeat may mend. */
+async function repeated<Answer>(once: (attempt: number) => Promise<Answer | undefined>): Promise<Answer> {
+  for (let attempt = 0; ; attempt += 1) {
+    const answer = await once(attempt).catch((error: NodeJS.ErrnoException) => {
+      // The connection failed: nothing was answered.
+      const { code } = (error.cause ?? error) as NodeJS.ErrnoException;
+      if (code === undefined) throw error;
+      repeats.push(code);
+    });
+    if (answer !== undefined) return answer;
+    await delay(100);
+  }
+}
+
+/** Adds the code of an error that may be repeated to `repeats`, and fails for others. */
+function noteError(error: Reply['body'], about: string): undefined {
+  expect(error, about).toMatchObject({ retryable: true });
+  repeats.push(error.code);
+}
+
+/** The same response again and again, as a stream. */
+async function generate(client: number): Promise<void> {
+  const max_tokens = tokensOf(client);
+  const sampling = { max_tokens, min_tokens: max_tokens, temperature: 0, seed: client, return_token_ids: true };
+  const body = { model: 'simulated', prompt: [1_000 + client, 7, 9], stream: true, ...sampling };
+  let first: number[] | undefined;
+  for (let turn = 0; !stopping.signal.aborted; turn += 1) {
+    const headers = { 'x-request-id': `client-${client}-${turn}` };
+    const tokens = await repeated(async (attempt): Promise<number[] | undefined> => {
+      const url = `${deployments.gateway.url((client >> 1) + attempt)}/v1/completions`;
+      const reply = await post(url, body, headers);
+      if (reply.status !== 200) return noteError(reply.body.error, `response of client ${client}`);
+      const events = eventsOf(String(reply.body)) as Reply['body'][];
+      const failed = events.find((event) => event?.error !== undefined);
+      if (failed !== undefined) return noteError(failed.error, `stream of client ${client}`);
+      expect(events.at(-1), 'the end of a stream').toBeNull();
+      return events.slice(0, -1).flatMap(({ choices }) => choices.flatMap((choice: Reply['body']) => choice.token_ids));
+    });
+    first ??= tokens;
+    expect(tokens.length).toBe(max_tokens);
+    expect(tokens, `turn ${turn} of client ${client}`).toEqual(first);
+    done.responses += 1;
+  }
+}
+
+function administer(attempt: number, method: string, path: string, more: Record<string, string> = {}, body?: object) {
+  const url = `${deployments['admin-api'].url(attempt)}/api/v1/pools/${system.pool}${path}`;
+  const headers = { Authorization: `Bearer ${TOKEN}`, 'Content-Type': 'application/json', ...more };
+  return fetch(url, { method, headers, body: body && JSON.stringify(body) });
+}
+
+async function configure(): Promise<void> {
+  for (let slowStartMs = 1; !stopping.signal.aborted; slowStartMs += 1) {
+    await repeated(async (attempt): Promise<true | undefined> => {
+      const key = { 'Idempotency-Key': `change-${slowStartMs}` };
+      const response = await administer(attempt, 'PATCH', '/config', key, { slowStartMs });
+      const reply = (await response.json()) as Reply['body'];
+      return response.ok || noteError(reply, `change ${slowStartMs}`);
+    });
+    done.changes += 1;
+  }
+}
+
+/** Each kind of load has gone on since. */
+async function moreOfAll(): Promise<void> {
+  const before = { ...done };
+  const still = () => Object.entries(done).filter(([kind, count]) => count <= before[kind as keyof typeof done]);
+  await expect.poll(still, { timeout: TIMEOUT_MS / 4 }).toEqual([]);
+}
+
+async function commitOf(app: string, pod: string): Promise<string | undefined> {
+  const page = await system.metrics(pod);
+  return new RegExp(`^broomwagon_build_info\\{.*commit="([^"]*)".*app="${app}"`, 'm').exec(page)?.[1];
+}
+
+it(
+  'each app is replaced pod by pod under load: no error that cannot be repeated, no lost group, exact counts',
+  async () => {
+    const sequences: number[] = [];
+    const openEvents = (headers: Record<string, string>) => administer(0, 'GET', '/events', headers);
+    const load = Promise.all([
+      train(),
+      configure(),
+      readEvents(openEvents, sequences, stopping.signal),
+      ...Array.from({ length: CALLERS }, (_, caller) => acquire(caller)),
+      ...Array.from({ length: CLIENTS }, (_, client) => generate(client)),
+    ]);
+    const update = async () => {
+      await moreOfAll();
+      for (const app of APPS) {
+        const [old] = deployments[app].endpoints;
+        const oldCommit = await commitOf(app, old!);
+        await deployments[app].update(NEW_BUILD);
+        expect(deployments[app].endpoints).toHaveLength(REPLICAS);
+        const commits = await Promise.all(deployments[app].endpoints.map((pod) => commitOf(app, pod)));
+        for (const commit of commits) expect(commit === oldCommit).toBe(OLD_BUILD === undefined);
+        await moreOfAll();
+      }
+    };
+    await Promise.race([update(), load]).finally(() => stopping.abort());
+    await load;
+    console.log(`under load: ${JSON.stringify(done)}, repeated: ${JSON.stringify(repeats)}`);
+
+    // Clients are sent to pods that serve.
+    expect(repeats).not.toContain('ECONNREFUSED');
+    // One reader got each event once, in order.
+    expect(sequences).toEqual(sequences.map((_, index) => index + 1));
+    // Each change was made once.
+    const { settings } = (await (await administer(0, 'GET', '/config')).json()) as Reply['body'];
+    expect(settings.slowStartMs).toBe(done.changes);
+    await system.expectAtRest();
+    await expect.poll(() => system.redis.findings()).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
