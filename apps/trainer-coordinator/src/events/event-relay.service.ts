@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, EVENTS_STREAM, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
-import { ensureStream, MessagingClient } from '@broomwagon/messaging';
+import { ensureStream, isStreamAway, MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
 import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
@@ -89,6 +89,11 @@ export class EventRelayService {
       });
       this.hasStream = true;
     } catch (error) {
+      if (isStreamAway(error)) {
+        // As plain messages they would be missing in the stream.
+        this.askedAtMs = -Infinity;
+        throw unconfirmed((error as Error).message, error);
+      }
       this.logger.log(`Events are published without a stream: ${(error as Error).message}`);
     }
   }

@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 import { BroomwagonError } from '@broomwagon/contracts';
-import type { NatsError } from 'nats';
+import { ErrorCode, type NatsError } from 'nats';
 import type { MessagingConnection } from '../connection';
 
 /** A JetStream stream, by what it takes and keeps. */
@@ -26,6 +26,8 @@ const NANOSECONDS_PER_MS = 1_000_000;
 const FETCH_MS = 5_000;
 /** `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
+/** The cluster, or the stream, has no leader now. */
+const NO_LEADER = new Set([10_008, 10_118]);
 const logger = new Logger('Streams');
 
 /**
@@ -41,7 +43,7 @@ export async function ensureStream({ nats }: MessagingConnection, description: S
     ...(keepsMessages ? { deny_delete: true, deny_purge: true } : {}),
   };
   const manager = await nats.jetstreamManager();
-  const known = await manager.streams.info(name).catch(() => undefined);
+  const known = await manager.streams.info(name).catch(unlessNoStream);
   if (known === undefined) {
     await manager.streams.add({ name, subjects, ...bounds });
     return;
@@ -109,6 +111,12 @@ export async function* readStream(
 /** Whether a call failed because there is no such stream. */
 export function isStreamMissing(error: unknown): boolean {
   return (error as NatsError).api_error?.err_code === STREAM_NOT_FOUND;
+}
+
+/** Whether a call failed because JetStream does not answer now, as during an election: a repeat may succeed. */
+export function isStreamAway(error: unknown): boolean {
+  const { code, api_error: reason } = error as NatsError;
+  return code === ErrorCode.Timeout || NO_LEADER.has(reason?.err_code ?? 0);
 }
 
 function unlessNoStream(error: unknown): undefined {
