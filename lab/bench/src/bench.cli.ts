@@ -13,6 +13,7 @@ import { benchHungReplica } from './hung/hung-bench';
 import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
+import { sizeCommand } from './size/size.command';
 import { Stage } from './stage';
 
 /** `npm run bench -- NAME [--json FILE] [--quick]` */
@@ -68,6 +69,8 @@ add('cost', 'what single operations cost Redis in this build and in another one'
   '--against <dir>',
   'another checkout that is built; by default this one',
 );
+
+program.addCommand(sizeCommand());
 
 function add(name: string, description: string, bench: Bench): Command {
   return program
