@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { holderProviders, NoAttempts } from '@broomwagon/generation';
+import { GatheredLeaseCalls, holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { PayloadModule, StateModule } from '@broomwagon/state';
 import { ChatRoutes } from './chat/chat-routes';
@@ -49,7 +49,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
   ],
   controllers: [WorkerCommandsController],
   providers: [
-    ...holderProviders(GatewayConfig, NoAttempts),
+    ...holderProviders(GatewayConfig, NoAttempts, GatheredLeaseCalls),
     NoAttempts,
     AbortBroadcast,
     ApiKeys,

@@ -1,13 +1,6 @@
-import {
-  BroomwagonError,
-  isBroomwagonError,
-  isMultimodal,
-  textOfPrompt,
-  type LeaseGrant,
-  type Prompt,
-} from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, isMultimodal, textOfPrompt, type Prompt } from '@broomwagon/contracts';
 import { type EngineAdapter, engineRequestId, type GenerationRequest, sampleSeed } from '@broomwagon/engines';
-import type { LeaseRequest } from '@broomwagon/generation';
+import type { Lease, LeaseRequest } from '@broomwagon/generation';
 import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
 
@@ -100,7 +93,7 @@ export function asOurs(error: Error): BroomwagonError {
 }
 
 /** The next call of an engine, with all tokens so far. */
-export function requestOf(generation: Generation, { dialect }: LeaseGrant): GenerationRequest {
+export function requestOf(generation: Generation, { dialect }: Lease): GenerationRequest {
   const { uid, attempts, tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
-import { BroomwagonError, isBroomwagonError, LIMITS, type LeaseGrant } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
@@ -8,6 +8,7 @@ import {
   EngineAdapters,
   type Generated,
   HeldLeases,
+  type Lease,
   LeaseAcquirer,
   LeaseReleaser,
   MovableCall,
@@ -80,12 +81,11 @@ export class GenerationRunner {
     const failures = new FailureLimit(this.config);
     let mostKept = generation.tokens.count;
     for (;;) {
-      const worker = await unlessAborted(generation.signal, this.session.established());
-      if (worker === undefined) return stopped(generation);
+      const worker = this.session.current() ?? (await unlessAborted(generation.signal, this.session.established()));
+      if (worker === undefined || generation.stoppedBy !== undefined) return stopped(generation);
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
       generation.call = call;
-      if (generation.stoppedBy !== undefined) call.stop(generation.stoppedBy);
       const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation));
       await begun;
       let end: GenerationEnd | undefined;
@@ -123,7 +123,7 @@ export class GenerationRunner {
   private async callUnderLease(
     generation: Generation,
     first: MovableCall,
-    granted: LeaseGrant,
+    granted: Lease,
   ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd }> {
     let [call, lease] = [first, granted];
     for (;;) {
@@ -166,7 +166,7 @@ export class GenerationRunner {
     }
   }
 
-  private async callEngine(generation: Generation, call: MovableCall, lease: LeaseGrant): Promise<Generated> {
+  private async callEngine(generation: Generation, call: MovableCall, lease: Lease): Promise<Generated> {
     const { tokens } = generation;
     const start = tokens.count;
     const isFirst = generation.attempts === 0 && start === 0;
@@ -200,7 +200,7 @@ export class GenerationRunner {
   }
 
   /** What the engine has said about the tokens of a call: weights, usage, further fields. */
-  private describe(generation: Generation, { result }: Generated, lease: LeaseGrant, start: number): void {
+  private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
     const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
     const end = generation.tokens.count;
     const spans = reportedSpans(list, scalar, end - start);
@@ -237,11 +237,7 @@ export class GenerationRunner {
   }
 
   /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */
-  private async transfer(
-    generation: Generation,
-    call: MovableCall,
-    lease: LeaseGrant,
-  ): Promise<LeaseGrant | undefined> {
+  private async transfer(generation: Generation, call: MovableCall, lease: Lease): Promise<Lease | undefined> {
     const { targetServerId, targetEpoch } = call.target!;
     const body = { ...call.worker, transferId: randomUUID(), leaseId: lease.leaseId, targetServerId, targetEpoch };
     const { signal } = generation;

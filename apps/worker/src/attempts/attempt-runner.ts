@@ -1,17 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import {
-  idPart,
-  isBroomwagonError,
-  textOfPrompt,
-  type EngineFeature,
-  type LeaseGrant,
-  type Segment,
-} from '@broomwagon/contracts';
+import { idPart, isBroomwagonError, textOfPrompt, type EngineFeature, type Segment } from '@broomwagon/contracts';
 import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   EngineAdapters,
   type Generated,
+  type Lease,
   LeaseAcquirer,
   LeaseReleaser,
   pauseAfterFailure,
@@ -123,7 +117,7 @@ export class AttemptRunner {
   }
 
   /** No failure: the next attempt acquires a server that takes token ids, or is answered that none does. */
-  private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: LeaseGrant): Promise<AttemptOutcome> {
+  private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: Lease): Promise<AttemptOutcome> {
     this.metTextOnly = true;
     void this.releaser.release(attempt, { leaseId }, 'aborted');
     const message = `${serverId} takes no token ids`;
@@ -131,7 +125,7 @@ export class AttemptRunner {
   }
 
   /** As {@link leaveTextOnly}: the tokens would be of weights that the round does not train. */
-  private async leaveStale(attempt: Attempt, lease: LeaseGrant): Promise<AttemptOutcome> {
+  private async leaveStale(attempt: Attempt, lease: Lease): Promise<AttemptOutcome> {
     this.metStale = true;
     const { leaseId, serverId, weightVersion } = lease;
     void this.releaser.release(attempt, { leaseId }, 'aborted');
@@ -139,7 +133,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  private async runOn(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<AttemptOutcome> {
+  private async runOn(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<AttemptOutcome> {
     const generated = await this.generate(attempt, input, lease);
     this.metrics.tokens.inc(generated.made.tokenCount);
 
@@ -172,7 +166,7 @@ export class AttemptRunner {
   }
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
-  private async generate(attempt: Attempt, input: AttemptInput, lease: LeaseGrant): Promise<Generated> {
+  private async generate(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<Generated> {
     const engine = this.engines.of(lease);
     const request = generationRequest(attempt, input);
     const tokens = new TokenCollector();
@@ -198,7 +192,7 @@ export class AttemptRunner {
   }
 
   /** Stores nothing if no token was generated. */
-  private async saveEnd(attempt: Attempt, lease: LeaseGrant, { made }: Generated): Promise<Segment | undefined> {
+  private async saveEnd(attempt: Attempt, lease: Lease, { made }: Generated): Promise<Segment | undefined> {
     return made.tokenCount === 0 ? undefined : this.segments.save(attempt, lease, made);
   }
 
@@ -211,7 +205,7 @@ export class AttemptRunner {
   }
 }
 
-function engineAbort({ serverId }: LeaseGrant): Failure {
+function engineAbort({ serverId }: Lease): Failure {
   return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
 }
 

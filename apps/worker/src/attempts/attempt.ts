@@ -1,11 +1,11 @@
-import type { AttemptId, AttemptRun, Claim, LeaseGrant } from '@broomwagon/contracts';
-import { LeasedCall, type WorkerEpoch } from '@broomwagon/generation';
+import type { AttemptId, AttemptRun, Claim } from '@broomwagon/contracts';
+import { type Lease, LeasedCall, type WorkerEpoch } from '@broomwagon/generation';
 
 /** One claimed request that this worker runs. */
 export class Attempt extends LeasedCall {
   readonly key: string;
   private readonly claimedAt = performance.now();
-  private lease: LeaseGrant | undefined;
+  private lease: Lease | undefined;
   private askedAt: number | undefined;
   private firstTokenAt: number | undefined;
   private endedAt: number | undefined;
@@ -20,7 +20,7 @@ export class Attempt extends LeasedCall {
   }
 
   /** The request is sent to the engine. */
-  beginGenerating(lease: LeaseGrant): void {
+  beginGenerating(lease: Lease): void {
     this.lease = lease;
     this.askedAt = performance.now();
   }

@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type LeaseGrant } from '@broomwagon/contracts';
-import { ControlPlane, isExpiredEpoch, type TokenCollector } from '@broomwagon/generation';
+import { ControlPlane, isExpiredEpoch, type Lease, type TokenCollector } from '@broomwagon/generation';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
@@ -26,7 +25,7 @@ export class PartialSaver {
     private readonly config: WorkerConfig,
   ) {}
 
-  start(attempt: Attempt, lease: LeaseGrant, tokens: TokenCollector): RunningSaves {
+  start(attempt: Attempt, lease: Lease, tokens: TokenCollector): RunningSaves {
     let savedTokens = 0;
     const save = async (): Promise<void> => {
       const withTokens = tokens.tokenCount > savedTokens;
@@ -54,7 +53,7 @@ export class PartialSaver {
     };
   }
 
-  private async save(attempt: Attempt, lease: LeaseGrant, tokens?: TokenCollector): Promise<void> {
+  private async save(attempt: Attempt, lease: Lease, tokens?: TokenCollector): Promise<void> {
     if (attempt.signal.aborted) return;
     const deadlineMs = PARTIAL_SAVE_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));

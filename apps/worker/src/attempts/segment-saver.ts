@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { encodeComposedId, encodeId, type LeaseGrant, type Segment } from '@broomwagon/contracts';
-import { type MadeSegment } from '@broomwagon/generation';
+import { encodeComposedId, encodeId, type Segment } from '@broomwagon/contracts';
+import type { Lease, MadeSegment } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 import { WorkerConfig } from '../worker.config';
@@ -24,7 +24,7 @@ export class SegmentSaver {
    */
   async save(
     attempt: Attempt,
-    lease: LeaseGrant,
+    lease: Lease,
     made: MadeSegment,
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {

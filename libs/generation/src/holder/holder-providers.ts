@@ -4,6 +4,7 @@ import { EngineAdapters } from '../engine/engine-adapters';
 import { PoolPause } from '../engine/pool-pause';
 import { HeldLeases } from '../leases/held-leases';
 import { LeaseAcquirer } from '../leases/lease-acquirer';
+import { LeaseCalls } from '../leases/lease-calls';
 import { LeaseReleaser } from '../leases/lease-releaser';
 import { ControlPlane } from './control-plane';
 import { HeldAttempts } from './held-attempts';
@@ -14,11 +15,20 @@ import { HolderMetrics } from './holder-metrics';
 import { Reconciler } from './reconciler';
 import { WorkerSession } from './worker-session';
 
-/** The providers of a module that holds leases. @param attempts what the module runs for claimed requests */
-export function holderProviders(config: Type<HolderConfig>, attempts: Type<HeldAttempts>): Provider[] {
+/**
+ * The providers of a module that holds leases.
+ * @param attempts what the module runs for claimed requests
+ * @param calls how it acquires and releases
+ */
+export function holderProviders(
+  config: Type<HolderConfig>,
+  attempts: Type<HeldAttempts>,
+  calls: Type<LeaseCalls> = LeaseCalls,
+): Provider[] {
   return [
     { provide: HolderConfig, useExisting: config },
     { provide: HeldAttempts, useExisting: attempts },
+    { provide: LeaseCalls, useClass: calls },
     {
       provide: ControlPlane,
       inject: [TypedClient, HolderConfig],

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type AcquireItem, type ErrorCode, type LeaseGrant } from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireItem, type ErrorCode } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
-import { ControlPlane } from '../holder/control-plane';
 import { HolderConfig } from '../holder/holder.config';
 import { isExpiredEpoch, WorkerSession } from '../holder/worker-session';
 import { HeldLeases } from './held-leases';
+import { type Lease, LeaseCalls } from './lease-calls';
 import type { LeasedCall } from './leased-call';
 import { LeaseReleaser } from './lease-releaser';
 import { unlessAborted } from './unless-aborted';
@@ -24,7 +24,7 @@ const NO_SERVER_PAUSE_MS = 250;
 const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'ABORTED']);
 
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
-export type Acquisition = { lease: LeaseGrant } | { failed: 'stopped' | 'no-server' | 'refused'; error?: Error };
+export type Acquisition = { lease: Lease } | { failed: 'stopped' | 'no-server' | 'refused'; error?: Error };
 
 /** What is acquired: ids for placement and constraints. */
 export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
@@ -33,7 +33,7 @@ export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 @Injectable()
 export class LeaseAcquirer {
   constructor(
-    private readonly controlPlane: ControlPlane,
+    private readonly calls: LeaseCalls,
     private readonly session: WorkerSession,
     private readonly leases: HeldLeases,
     private readonly releaser: LeaseReleaser,
@@ -76,15 +76,10 @@ export class LeaseAcquirer {
     return { failed: refused ? 'refused' : 'no-server', error: last };
   }
 
-  private ask(
-    { acquireId, worker }: LeasedCall,
-    request: LeaseRequest,
-    leftMs: number,
-    tries: number,
-  ): Promise<LeaseGrant> {
+  private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, leftMs: number, tries: number): Promise<Lease> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
     const body = { acquireId, ...request, waitMs, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
-    return this.controlPlane.call('lb.acquire', body, { timeoutMs });
+    return this.calls.acquire(body, timeoutMs, tries > 0);
   }
 }

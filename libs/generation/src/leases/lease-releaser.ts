@@ -1,8 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { ReleaseOutcome } from '@broomwagon/contracts';
-import { ControlPlane } from '../holder/control-plane';
 import { HolderConfig } from '../holder/holder.config';
 import { HeldLeases } from './held-leases';
+import { LeaseCalls } from './lease-calls';
 import type { LeasedCall } from './leased-call';
 
 /** Releases leases. A lease whose release fails is returned by a sync, or when the worker epoch expires. */
@@ -12,7 +12,7 @@ export class LeaseReleaser {
   private readonly running = new Set<Promise<void>>();
 
   constructor(
-    private readonly controlPlane: ControlPlane,
+    private readonly calls: LeaseCalls,
     private readonly leases: HeldLeases,
     private readonly config: HolderConfig,
   ) {}
@@ -30,13 +30,10 @@ export class LeaseReleaser {
       return Promise.resolve();
     }
     this.leases.releasing(call);
-    const work = this.controlPlane
-      .callWithRetry('lb.release', { ...of, outcome, tokens }, { deadlineMs: this.config.transitionDeadlineMs })
-      .then(
-        () => undefined,
-        (error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`),
-      )
-      .finally(() => {
+    const work = this.calls
+      .release({ ...of, outcome, tokens }, this.config.transitionDeadlineMs)
+      .catch((error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`))
+      .then(() => {
         this.leases.dropped(call);
         this.running.delete(work);
       });

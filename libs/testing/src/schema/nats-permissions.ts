@@ -97,7 +97,9 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     calls: [
       ...OF_HOLDERS,
       ...OF_TRAINERS,
+      'lb.acquire-many',
       'lb.finish-session',
+      'lb.release-many',
       'lb.transfer',
       'pool.pause',
       'pool.resume',

@@ -1,0 +1,119 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BroomwagonError,
+  isBroomwagonError,
+  LIMITS,
+  type AcquireRequest,
+  type ErrorCode,
+  type ReleaseItem,
+} from '@broomwagon/contracts';
+import { tracing } from '@broomwagon/messaging';
+import { type Lease, LeaseCalls } from './lease-calls';
+
+/** Refusals of `lb.acquire-many`, which does not wait, of items that may wait, and of one that did not fit its reply. */
+const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
+/** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
+const SINGLE_MS = 1_000;
+
+interface Call<Request, Reply> {
+  request: Request;
+  /** Of its message if it is sent singly: timeout of an acquire, deadline of a release, milliseconds. */
+  limitMs: number;
+  resolve(reply: Reply): void;
+  reject(error: unknown): void;
+}
+type Acquire = Call<AcquireRequest, Lease>;
+type Release = Call<ReleaseItem, void>;
+
+/**
+ * Acquires and releases of one turn of the event loop are one message, if there are several: a message costs this
+ * process more than anything else of a lease. Each call ends as if it had its own message.
+ */
+@Injectable()
+export class GatheredLeaseCalls extends LeaseCalls {
+  private readonly acquires = new Turn<Acquire>((calls) => void this.acquireMany(calls));
+  private readonly releases = new Turn<Release>((calls) => void this.releaseMany(calls));
+  private singleUntilMs = -Infinity;
+
+  override acquire(request: AcquireRequest, limitMs: number, isRepeat: boolean): Promise<Lease> {
+    // A message of several has one trace. A repeat must keep its place among those that wait.
+    if (tracing.isOn || isRepeat || performance.now() < this.singleUntilMs) {
+      return super.acquire(request, limitMs, isRepeat);
+    }
+    return new Promise((resolve, reject) => this.acquires.add({ request, limitMs, resolve, reject }));
+  }
+
+  override release(request: ReleaseItem, limitMs: number): Promise<void> {
+    if (tracing.isOn) return super.release(request, limitMs);
+    return new Promise((resolve, reject) => this.releases.add({ request, limitMs, resolve, reject }));
+  }
+
+  private acquireSingly({ request, limitMs, resolve, reject }: Acquire): void {
+    super.acquire(request, limitMs, false).then(resolve, reject);
+  }
+
+  /** Never throws. */
+  private async acquireMany(calls: Acquire[]): Promise<void> {
+    if (calls.length === 1) return this.acquireSingly(calls[0]!);
+    // The epoch of this process may have changed within the turn.
+    const { workerId, workerEpoch } = calls[0]!.request;
+    const together = calls.filter(({ request }) => request.workerEpoch === workerEpoch);
+    for (const call of calls) if (!together.includes(call)) this.acquireSingly(call);
+    const acquires = together.map(
+      ({ request: { workerId: _id, workerEpoch: _epoch, waitMs: _wait, ...item } }) => item,
+    );
+    try {
+      const { servers, leases } = await this.controlPlane.call('lb.acquire-many', { workerId, workerEpoch, acquires });
+      together.forEach((call, index) => {
+        const item = leases[index]!;
+        if ('leaseId' in item) {
+          const { leaseId, serverId, dpRank } = item;
+          return call.resolve({ ...servers[serverId]!, leaseId, serverId, ...(dpRank !== undefined && { dpRank }) });
+        }
+        const error = BroomwagonError.fromWire(item.error);
+        if (!WITHOUT_ROOM.has(error.code)) return call.reject(error);
+        this.singleUntilMs = performance.now() + SINGLE_MS;
+        return this.acquireSingly(call);
+      });
+    } catch (error) {
+      // One item that is refused as invalid refuses all.
+      if (isBroomwagonError(error, 'VALIDATION_FAILED')) for (const call of together) this.acquireSingly(call);
+      else for (const { reject } of together) reject(error);
+    }
+  }
+
+  /** Never throws. */
+  private async releaseMany(calls: Release[]): Promise<void> {
+    const singly = ({ request, limitMs, resolve, reject }: Release): void => {
+      super.release(request, limitMs).then(resolve, reject);
+    };
+    if (calls.length === 1) return singly(calls[0]!);
+    const deadlineMs = Math.max(...calls.map(({ limitMs }) => limitMs));
+    const releases = calls.map(({ request }) => request);
+    try {
+      await this.controlPlane.callWithRetry('lb.release-many', { releases }, { deadlineMs });
+      for (const { resolve } of calls) resolve();
+    } catch (error) {
+      if (isBroomwagonError(error, 'VALIDATION_FAILED')) calls.forEach(singly);
+      else for (const { reject } of calls) reject(error);
+    }
+  }
+}
+
+/** Collects the calls of one turn of the event loop. */
+class Turn<Item> {
+  private calls: Item[] = [];
+
+  constructor(private readonly send: (calls: Item[]) => void) {}
+
+  add(call: Item): void {
+    if (this.calls.push(call) === 1) setImmediate(() => this.sendAll());
+    if (this.calls.length === LIMITS.acquiresPerCall) this.sendAll();
+  }
+
+  private sendAll(): void {
+    const { calls } = this;
+    this.calls = [];
+    if (calls.length > 0) this.send(calls);
+  }
+}
