@@ -89,7 +89,8 @@ export class Generation {
   /** Settles at the end. */
   readonly ended: Promise<GenerationEnd>;
   private resolveEnd!: (end: GenerationEnd) => void;
-  private readonly stopping = new AbortController();
+  /** Made when it is needed: most generations end without one. */
+  private stopping: AbortController | undefined;
   private stopCause: StopCause | undefined;
   private readonly listeners = new Set<() => void>();
 
@@ -123,6 +124,8 @@ export class Generation {
 
   /** Aborted once the generation is stopped. */
   get signal(): AbortSignal {
+    this.stopping ??= new AbortController();
+    if (this.stopCause !== undefined) this.stopping.abort();
     return this.stopping.signal;
   }
 
@@ -134,7 +137,7 @@ export class Generation {
   stop(cause: StopCause): void {
     if (this.stopCause !== undefined || this.end !== undefined) return;
     this.stopCause = cause;
-    this.stopping.abort();
+    this.stopping?.abort();
     this.call?.stop(cause);
   }
 

@@ -6,7 +6,7 @@ export class NumberLog {
   private count = 0;
 
   constructor(private readonly Compact: Int32ArrayConstructor | Float32ArrayConstructor) {
-    this.values = new Compact(FIRST_CAPACITY);
+    this.values = new Compact(0);
   }
 
   get length(): number {
@@ -32,7 +32,7 @@ export class NumberLog {
   }
 
   clear(): void {
-    this.values = new this.Compact(FIRST_CAPACITY);
+    this.values = new this.Compact(0);
     this.count = 0;
   }
 

@@ -87,11 +87,7 @@ export class DataPlane {
 
   /** False for a path of Nest. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const [pathname = ''] = (request.url ?? '').split('?', 1);
-    const [, session, rest = pathname] = SESSION_PATH.exec(pathname) ?? [];
-    const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
-    const [, pathId] = pattern?.exec(rest) ?? [];
-    const path = pattern === undefined ? rest : rest.replace(pattern, name!);
+    const { path, rest, session, pathId } = this.pathOf(request.url ?? '');
     const ofPath = this.paths.get(path);
     if (ofPath === undefined && NEST_PATHS.has(path)) return false;
     const route = this.routes.get(`${request.method} ${path}`);
@@ -110,6 +106,16 @@ export class DataPlane {
       this.refuse(error, request, response, ofPath),
     );
     return true;
+  }
+
+  /** The name of the path in the tables of routes, and its parameters. `rest`: without `/sessions/{id}`. */
+  private pathOf(url: string): { path: string; rest: string; session?: string; pathId?: string } {
+    if (this.paths.has(url)) return { path: url, rest: url };
+    const [pathname = ''] = url.split('?', 1);
+    const [, session, rest = pathname] = SESSION_PATH.exec(pathname) ?? [];
+    const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
+    const [, pathId] = pattern?.exec(rest) ?? [];
+    return { path: pattern === undefined ? rest : rest.replace(pattern, name!), rest, session, pathId };
   }
 
   private methodsOf(path: string): string {

@@ -15,6 +15,7 @@ export function splitSampling(
 ) {
   const known: Record<string, unknown> = logprobs ? { logprobs } : {};
   const unknown: Record<string, unknown> = {};
+  if (Object.keys(fields).length === 0) return { known: known as SamplingParameters, unknown };
   for (const [name, value] of Object.entries(fields)) {
     if (!Object.hasOwn(names, name)) unknown[name] = value;
     else known[names[name]!] = name === 'stop' && typeof value === 'string' ? [value] : value;
@@ -61,7 +62,9 @@ export function requiredText(value: unknown, field: string): string {
 
 /** A null counts as absent. */
 export function withoutNulls(fields: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+  return Object.values(fields).includes(null)
+    ? Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null))
+    : fields;
 }
 
 export function isCount(value: unknown, least: number, most: number): boolean {

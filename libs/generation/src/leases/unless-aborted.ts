@@ -1,14 +1,19 @@
 /** The value of a promise, or undefined as soon as the signal is aborted. A later value or error is ignored. */
-export async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
-  let onAbort: () => void = () => undefined;
-  const aborted = new Promise<undefined>((resolve) => {
-    onAbort = () => resolve(undefined);
-    signal.addEventListener('abort', onAbort);
+export function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve(undefined);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener('abort', onAbort);
+    const end = (): void => signal.removeEventListener('abort', onAbort);
+    work.then(
+      (value) => {
+        end();
+        resolve(value);
+      },
+      (error: unknown) => {
+        end();
+        reject(error as Error);
+      },
+    );
   });
-  work.catch(() => undefined);
-  try {
-    return await (signal.aborted ? undefined : Promise.race([work, aborted]));
-  } finally {
-    signal.removeEventListener('abort', onAbort);
-  }
 }
