@@ -6,7 +6,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 
 const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10'];
-const INSTALL_TIMEOUT_MS = 600_000;
+const INSTALL_TIMEOUT_MS = 1_800_000;
 
 /** Pythons from `least` on, by version: `{ '3.11': 'python3' }`. PYTHON names one more. */
 export function findPythons(least) {
@@ -22,23 +22,21 @@ export function findPythons(least) {
   return found;
 }
 
+/** Whether `pythonWith` has made the environment before. */
+export function hasPython(name, python, requirements, alone) {
+  const { executable, stamp } = placeOf(name, python, requirements, alone);
+  // The interpreter that the environment was made from may be removed since.
+  return existsSync(stamp) && succeeds(executable, ['-c', '']);
+}
+
 /**
  * The interpreter of a virtual environment with these packages, from the package index that pip is configured for; made
  * once. Packages of the file `alone` are installed without what they require. Undefined, with a printed reason, if it
  * cannot be had.
  */
 export function pythonWith(name, python, requirements, alone) {
-  const cache =
-    process.env.BROOMWAGON_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
-  const files = [requirements, ...(alone === undefined ? [] : [alone])];
-  const { stdout: version } = spawnSync(python, ['--version'], { encoding: 'utf8' });
-  const wanted = [version, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
-  // Checkouts with other requirements have other folders: none removes what the tests of another one use.
-  const folder = join(cache, `${name}-${createHash('sha256').update(wanted).digest('hex').slice(0, 12)}`);
-  const executable = join(folder, 'venv', 'bin', 'python');
-  const stamp = join(folder, 'installed');
-  // The interpreter that the environment was made from may be removed since.
-  if (existsSync(stamp) && succeeds(executable, ['-c', ''])) return executable;
+  const { folder, executable, stamp, files, wanted } = placeOf(name, python, requirements, alone);
+  if (hasPython(name, python, requirements, alone)) return executable;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   if (!succeeds(python, ['-m', 'venv', join(folder, 'venv')])) return skip(`${python} has no venv`);
@@ -50,6 +48,17 @@ export function pythonWith(name, python, requirements, alone) {
   }
   writeFileSync(stamp, wanted);
   return executable;
+}
+
+function placeOf(name, python, requirements, alone) {
+  const cache =
+    process.env.BROOMWAGON_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'broomwagon');
+  const files = [requirements, ...(alone === undefined ? [] : [alone])];
+  const { stdout: version } = spawnSync(python, ['--version'], { encoding: 'utf8' });
+  const wanted = [version, ...files.map((file) => readFileSync(file, 'utf8'))].join('\n');
+  // Checkouts with other requirements have other folders: none removes what the tests of another one use.
+  const folder = join(cache, `${name}-${createHash('sha256').update(wanted).digest('hex').slice(0, 12)}`);
+  return { folder, executable: join(folder, 'venv', 'bin', 'python'), stamp: join(folder, 'installed'), files, wanted };
 }
 
 export function skip(reason) {

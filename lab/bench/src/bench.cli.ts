@@ -14,6 +14,7 @@ import { benchIdlePools } from './pools/idle-pools-bench';
 import { benchPrompts } from './prompts/prompts-bench';
 import { benchScripts } from './scripts/script-bench';
 import { sizeCommand } from './size/size.command';
+import { benchVerl } from './verl/verl-bench';
 import { Stage } from './stage';
 
 /** `npm run bench -- NAME [--json FILE] [--quick]` */
@@ -52,6 +53,7 @@ const commands: [string, string, Bench][] = [
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
+  ['verl', "acquires of Python through verl's balancer and through Broomwagon", benchVerl],
   ['plan', 'one rebalance plan for 1,000 servers and 100,000 requests', benchPlan],
 ];
 for (const [name, description, bench] of commands) {

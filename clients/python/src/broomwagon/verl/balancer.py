@@ -1,0 +1,292 @@
+"""The contract of verl's GlobalRequestLoadBalancer and RequestLoadBalancer, kept by Broomwagon."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from .. import errors
+from .._error import BroomwagonError
+from ..client import Client
+from ._holding import Holding
+
+logger = logging.getLogger("broomwagon")
+
+#: verl's clients look for this text, and ask again after a second if all its servers are away for a moment.
+NO_SERVERS = "No available servers in load balancer"
+#: Label of a server: the balancer that registered it.
+LABEL = "verl-balancer"
+#: Without a `capacity`, a server takes as many requests as verl sends, as with verl's own balancer.
+NO_LIMIT = 1_000_000
+#: Seconds between checks that Redis still has the servers.
+CHECK_INTERVAL = 5.0
+
+
+class Balancer:
+    """One per set of servers, as a Ray actor. Any number of clients may take leases of its servers beside it: counts
+    are those of the pool.
+
+    verl creates it as `Balancer(servers, router_kwargs)` for `rollout.router_config_path`, and as
+    `Balancer(servers=..., max_cache_size=..., full_determinism=...)` in the place of its own class.
+
+    :param servers: handles of Ray by server id (address); they stay here, and only ids reach the pool
+    :param router_kwargs: `url`, `pool` and `worker_ttl` as in `Client`; `capacity`, requests that a server may have at
+        the same time (others wait); `timeout`, seconds that a request waits for a server (600)
+    :param max_cache_size: not used; the pool limits its sessions
+    :param full_determinism: choose by the hash of the request id, as verl does
+    """
+
+    def __init__(
+        self,
+        servers: Mapping[str, Any],
+        router_kwargs: Mapping[str, Any] | None = None,
+        max_cache_size: int | None = None,
+        full_determinism: bool = False,
+    ) -> None:
+        # verl 0.9.0 may pass the size of the cache by position.
+        settings = dict(router_kwargs) if isinstance(router_kwargs, Mapping) else {}
+        unknown = set(settings) - {"router_class", "url", "pool", "worker_ttl", "capacity", "timeout"}
+        if unknown:
+            raise ValueError(f"The router configuration of Broomwagon does not know {', '.join(sorted(unknown))}")
+        self._id = f"verl-{uuid4().hex[:12]}"
+        self._connect = {name: settings[name] for name in ("url", "pool", "worker_ttl") if name in settings}
+        self._capacity = int(settings.get("capacity", NO_LIMIT))
+        self._timeout = float(settings.get("timeout", 600.0))
+        self._full_determinism = full_determinism
+        self._servers: dict[str, Any] = {}
+        #: Starts of each server: a server that comes again has an empty cache and no requests.
+        self._starts: dict[str, int] = {}
+        self._held: dict[str, deque[tuple[str, Holding]]] = {}
+        self._acquiring: set[asyncio.Task[Any]] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._client: Client | None = None
+        self._connecting: asyncio.Task[Client] | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._name(servers)
+
+    async def acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
+        """Turns of one request id go to one server; others to the server with the fewest requests.
+
+        :raises RuntimeError: "No available servers in load balancer"
+        """
+        client = await self._connected()
+        if not self._servers:
+            raise RuntimeError(NO_SERVERS)
+        bound = list(self._servers)[hash(request_id) % len(self._servers)] if self._full_determinism else None
+        lease = client.lease(
+            request_id,
+            session_id=pool_id(request_id, self._id),
+            bound_server_id=None if bound is None else pool_id(bound, self._id),
+            labels=self._labels,
+            timeout=self._timeout,
+        )
+        holding = Holding(lease, lambda cause: logger.warning("The lease of %s was stopped: %s", request_id, cause))
+        waiting = asyncio.ensure_future(holding.server())
+        self._acquiring.add(waiting)
+        try:
+            server_id = verl_id((await waiting).server_id)
+        except asyncio.CancelledError:
+            if self._servers:
+                raise
+            raise RuntimeError(NO_SERVERS) from None
+        except errors.NoServerAvailable as error:
+            raise RuntimeError(NO_SERVERS) from error
+        finally:
+            self._acquiring.discard(waiting)
+        if server_id not in self._servers:
+            self._end(holding)
+            return await self.acquire_server(request_id)
+        self._held.setdefault(server_id, deque()).append((request_id, holding))
+        return server_id, self._servers[server_id]
+
+    async def release_server(self, server_id: str, request_id: str | None = None) -> None:
+        """Ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
+        held = self._held.get(server_id)
+        entry = next((each for each in held or () if request_id is None or each[0] == request_id), None)
+        if held and entry:
+            held.remove(entry)
+            self._end(entry[1])
+
+    async def add_servers(self, servers: Mapping[str, Any]) -> None:
+        client = await self._connected()
+        self._name({server_id: handle for server_id, handle in servers.items() if server_id not in self._servers})
+        self._servers.update(servers)
+        await asyncio.gather(*(self._register(client, server_id) for server_id in servers))
+
+    async def remove_servers(self, server_ids: list[str]) -> None:
+        """Their requests no longer count, and late releases of them change nothing."""
+        client = await self._connected()
+        for server_id in server_ids:
+            self._servers.pop(server_id, None)
+            for _, holding in self._held.pop(server_id, ()):
+                self._end(holding)
+        if not self._servers:
+            for waiting in list(self._acquiring):
+                waiting.cancel()
+        await asyncio.gather(*(self._remove(client, pool_id(server_id, self._id)) for server_id in server_ids))
+
+    async def clear_sticky_cache(self) -> dict[str, Any]:
+        """Forgets which server a request id had. Other balancers of the pool lose their sessions too."""
+        client = await self._connected()
+        cleared = await client.call("lb.clear-sessions", {})
+        return {"cleared_entries": cleared["cleared"], "server_loads": await self._loads()}
+
+    async def get_inflight_count(self, server_id: str) -> int:
+        return (await self._loads()).get(server_id, 0)
+
+    async def get_all_servers(self) -> list[str]:
+        return list(self._servers)
+
+    async def get_handles(self) -> dict[str, Any]:
+        """For clients that take leases of the pool themselves."""
+        return dict(self._servers)
+
+    async def get_route(self) -> dict[str, Any]:
+        """What such a client needs: parameters of `Client`, the id of this balancer, and the `timeout` of leases."""
+        client = await self._connected()
+        return {"client": {**self._connect, "pool": client.pool}, "balancer": self._id, "timeout": self._timeout}
+
+    async def get_status(self) -> dict[str, Any]:
+        loads = await self._loads()
+        return {
+            "servers": loads,
+            "total_inflight": sum(loads.values()),
+            "active_servers": len(loads),
+            "registered_handles": list(self._servers),
+        }
+
+    async def get_total_inflight(self) -> int:
+        return sum((await self._loads()).values())
+
+    async def require_acquire_fields(self) -> list[str]:
+        return []
+
+    async def require_release_fields(self) -> list[str]:
+        return ["request_id"]
+
+    async def close(self) -> None:
+        """Removes the servers from the pool. verl does not call it: the next balancer of the pool then does so."""
+        if self._client is None:
+            return
+        if self._checking:
+            self._checking.cancel()
+        await self.remove_servers(list(self._servers))
+        await self._client.close()
+
+    @property
+    def _labels(self) -> dict[str, str]:
+        return labels_of(self._id)
+
+    def _name(self, servers: Mapping[str, Any]) -> None:
+        for server_id, handle in servers.items():
+            self._servers[server_id] = handle
+            self._starts[server_id] = self._starts.get(server_id, 0) + 1
+
+    async def _connected(self) -> Client:
+        """The actor is created outside of an event loop, so the first call connects, and all others wait for it."""
+        if self._client is None:
+            if self._connecting is None:
+                self._connecting = asyncio.create_task(self._open())
+            try:
+                self._client = await asyncio.shield(self._connecting)
+            finally:
+                if self._connecting and self._connecting.done():
+                    self._connecting = None
+        return self._client
+
+    async def _open(self) -> Client:
+        client = Client(worker_id=self._id, **self._connect)
+        await client.connect()
+        try:
+            assert client._session
+            await client._session.established()
+            await self._remove_orphans(client)
+            await asyncio.gather(*(self._register(client, server_id) for server_id in self._servers))
+        except BaseException:
+            await client.close()
+            raise
+        self._checking = asyncio.create_task(self._check_always(client))
+        return client
+
+    def _end(self, holding: Holding) -> None:
+        ending = holding.release()
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def _loads(self) -> dict[str, int]:
+        client = await self._connected()
+        if self._ending:
+            await asyncio.wait(self._ending)
+        await client.settled()
+        loads = {verl_id(server["serverId"]): server["inflight"] for server in await self._own_servers(client)}
+        return {server_id: loads.get(server_id, 0) for server_id in self._servers}
+
+    async def _own_servers(self, client: Client) -> list[dict[str, Any]]:
+        servers = await _all(client, "server.list", "servers")
+        return [server for server in servers if server.get("labels", {}).get(LABEL) == self._id]
+
+    async def _register(self, client: Client, server_id: str) -> None:
+        body: dict[str, Any] = {
+            "serverId": pool_id(server_id, self._id),
+            "instanceId": f"{self._id}-{self._starts[server_id]}",
+            "endpoint": f"http://{server_id}",
+            "dialect": "openai",
+            "maxInflight": self._capacity,
+            "labels": self._labels,
+            # The address may be a name that only Ray knows; verl sees the end of an engine by its actor.
+            "probe": False,
+        }
+        await client._connected.call("server.register", body)
+
+    async def _remove(self, client: Client, server_id: str) -> None:
+        await client.call("server.remove", {"serverId": server_id})
+
+    async def _remove_orphans(self, client: Client) -> None:
+        """Removes the servers of balancers that have died."""
+        marked = [each for each in await _all(client, "server.list", "servers") if LABEL in each.get("labels", {})]
+        if not marked:
+            return
+        alive = {worker["workerId"] for worker in await _all(client, "worker.list", "workers")}
+        orphans = [server["serverId"] for server in marked if server["labels"][LABEL] not in alive]
+        await asyncio.gather(*(self._remove(client, server_id) for server_id in orphans))
+
+    async def _check_always(self, client: Client) -> None:
+        """Registers what a Redis that was set back or emptied has lost."""
+        while True:
+            await asyncio.sleep(CHECK_INTERVAL)
+            try:
+                present = {verl_id(server["serverId"]) for server in await self._own_servers(client)}
+                missing = [server_id for server_id in self._servers if server_id not in present]
+                await asyncio.gather(*(self._register(client, server_id) for server_id in missing))
+            except BroomwagonError as error:
+                logger.warning("The servers of %s were not checked: %s", self._id, error)
+
+
+def pool_id(name: str, balancer: str) -> str:
+    """The id in the pool of a server or session of verl: two balancers of verl may have the same ones."""
+    return f"{name}@{balancer}"
+
+
+def verl_id(server_id: str) -> str:
+    return server_id.rpartition("@")[0]
+
+
+def labels_of(balancer: str) -> dict[str, str]:
+    """The labels of the servers of a balancer."""
+    return {LABEL: balancer}
+
+
+async def _all(client: Client, operation: str, field: str) -> list[dict[str, Any]]:
+    """All pages of a list."""
+    found: list[dict[str, Any]] = []
+    page: dict[str, Any] = {}
+    while True:
+        reply = await client._connected.call(operation, page)
+        found += reply[field]
+        if "cursor" not in reply:
+            return found
+        page = {"cursor": reply["cursor"]}

@@ -1,0 +1,24 @@
+"""`trainer.v1.trainer_mode=broomwagon_sync` (`_colocate_async`, `_separate_async`) with
+`VERL_USE_EXTERNAL_MODULES=broomwagon.verl.trainer`: the v1 trainers of verl whose clients take leases themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verl.trainer.ppo.v1 import get_trainer_cls, register_trainer
+
+from .client import leased
+
+
+def _with_leases(mode: str) -> type:
+    base = get_trainer_cls(mode)
+
+    def get_llm_client(self: Any) -> Any:
+        return leased(base.get_llm_client(self))
+
+    return type(f"Leased{base.__name__}", (base,), {"get_llm_client": get_llm_client, "__module__": __name__})
+
+
+for _mode in ("sync", "colocate_async", "separate_async"):
+    _trainer = register_trainer(f"broomwagon_{_mode}")(_with_leases(_mode))
+    globals()[_trainer.__name__] = _trainer

@@ -1,0 +1,174 @@
+"""The balancer for verl without Ray: its calls, and the counts of the pool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from conftest import until
+
+from broomwagon.verl import balancer as module
+from broomwagon.verl.balancer import Balancer
+
+
+@pytest.fixture
+async def make() -> AsyncIterator[Any]:
+    made: list[Balancer] = []
+    pool = f"verl-{uuid4().hex[:8]}"
+
+    def create(*servers: str, **settings: Any) -> Balancer:
+        router_kwargs = {"router_class": "Router", "pool": pool, "worker_ttl": 3, **settings}
+        made.append(Balancer({server: f"handle of {server}" for server in servers}, router_kwargs))
+        return made[-1]
+
+    yield create
+    for balancer in made:
+        await balancer.close()
+
+
+async def loads(balancer: Balancer) -> dict[str, int]:
+    servers: dict[str, int] = (await balancer.get_status())["servers"]
+    return servers
+
+
+@pytest.mark.short
+async def test_acquires_go_to_the_server_with_the_fewest_requests(make: Any) -> None:
+    balancer = make("a:1", "b:1", "c:1")
+    acquired = await asyncio.gather(*(balancer.acquire_server(f"r{n}") for n in range(9)))
+    assert await loads(balancer) == {"a:1": 3, "b:1": 3, "c:1": 3}
+    assert all(handle == f"handle of {server}" for server, handle in acquired)
+    for n, (server, _) in enumerate(acquired):
+        await balancer.release_server(server, f"r{n}")
+    assert await balancer.get_total_inflight() == 0
+
+
+async def test_a_release_without_a_request_id_ends_the_oldest_one(make: Any) -> None:
+    balancer = make("a:1")
+    for _ in range(3):
+        await balancer.acquire_server("r")
+    await balancer.release_server("a:1")
+    assert await balancer.get_inflight_count("a:1") == 2
+    await balancer.release_server("a:1", "another")
+    await balancer.release_server("b:1")
+    assert await balancer.get_inflight_count("a:1") == 2
+    assert await balancer.get_inflight_count("b:1") == 0
+
+
+async def test_an_acquire_that_waits_blocks_no_release(make: Any) -> None:
+    balancer = make("a:1", capacity=1)
+    await balancer.acquire_server("first")
+    second = asyncio.create_task(balancer.acquire_server("second"))
+    assert await balancer.get_total_inflight() == 1
+    await balancer.release_server("a:1", "first")
+    assert (await second)[0] == "a:1"
+
+
+async def test_the_end_of_all_servers_ends_the_acquires_that_wait(make: Any) -> None:
+    balancer = make("a:1", capacity=1)
+    await balancer.acquire_server("first")
+    second = asyncio.create_task(balancer.acquire_server("second"))
+    await until(lambda: _waits(balancer))
+    await balancer.remove_servers(["a:1"])
+    for acquire in (second, balancer.acquire_server("third")):
+        with pytest.raises(RuntimeError, match="No available servers in load balancer"):
+            await acquire
+
+
+async def test_requests_of_a_removed_server_do_not_count(make: Any) -> None:
+    balancer = make("a:1", "b:1")
+    server, _ = await balancer.acquire_server("r")
+    await balancer.remove_servers([server])
+    assert await balancer.get_total_inflight() == 0
+    await balancer.add_servers({server: "again"})
+    other, _ = await balancer.acquire_server("r2")
+    # A late release of the first start of the server.
+    await balancer.release_server(server, "r")
+    assert sum((await loads(balancer)).values()) == 1
+    assert {server, other} <= {"a:1", "b:1"}
+
+
+async def test_adding_a_live_server_keeps_its_requests(make: Any) -> None:
+    balancer = make("a:1")
+    await balancer.acquire_server("r")
+    await balancer.add_servers({"a:1": "the same", "b:1": "new"})
+    assert await loads(balancer) == {"a:1": 1, "b:1": 0}
+    assert await balancer.get_all_servers() == ["a:1", "b:1"]
+
+
+async def test_a_request_id_stays_until_its_session_is_cleared(make: Any) -> None:
+    balancer = make("a:1", "b:1")
+    first, _ = await balancer.acquire_server("r")
+    await balancer.acquire_server("r")
+    assert await balancer.get_inflight_count(first) == 2
+    assert (await balancer.clear_sticky_cache())["server_loads"] == await loads(balancer)
+    await balancer.release_server(first)
+    await balancer.release_server(first)
+    # A session that had leases is forgotten with the last one.
+    await balancer.get_total_inflight()
+    await balancer.acquire_server("x")
+    await balancer.acquire_server("r")
+    assert sorted((await loads(balancer)).values()) == [1, 1]
+
+
+async def test_full_determinism_chooses_by_the_hash(make: Any) -> None:
+    balancer = make("a:1", "b:1", "c:1")
+    balancer._full_determinism = True
+    for request in ("x", "y", "z", "x"):
+        server, _ = await balancer.acquire_server(request)
+        assert server == ["a:1", "b:1", "c:1"][hash(request) % 3]
+
+
+async def test_two_balancers_with_the_same_servers_do_not_meet(make: Any) -> None:
+    first, second = make("a:1"), make("a:1")
+    await first.acquire_server("r")
+    await second.acquire_server("r")
+    await second.remove_servers(["a:1"])
+    assert (await loads(first), await loads(second)) == ({"a:1": 1}, {})
+
+
+async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any) -> None:
+    died, other = make("a:1"), make("b:1")
+    await died.acquire_server("r")
+    await other.get_total_inflight()
+    assert died._client and died._checking
+    died._checking.cancel()
+    # What is left when the process dies: nothing renews the worker.
+    await died._client.close()
+    died._client = None
+    lively = make("c:1")
+    await lively.get_total_inflight()
+    servers = await module._all(lively._client, "server.list", "servers")
+    assert sorted(module.verl_id(server["serverId"]) for server in servers) == ["b:1", "c:1"]
+
+
+async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHECK_INTERVAL", 0.05)
+    balancer = make("a:1", "b:1")
+    await balancer.get_total_inflight()
+    assert balancer._client
+    await balancer._remove(balancer._client, module.pool_id("a:1", balancer._id))
+    acquired = await until(lambda: _both(balancer))
+    assert acquired
+
+
+def test_a_setting_that_is_not_known_is_refused() -> None:
+    with pytest.raises(ValueError, match="capactiy"):
+        Balancer({}, {"router_class": "Router", "capactiy": 3})
+
+
+def test_the_parameters_of_verls_own_class() -> None:
+    Balancer(servers={"a:1": None}, max_cache_size=10_000, full_determinism=True)
+    Balancer({"a:1": None}, 10_000)  # type: ignore[arg-type]
+
+
+async def _waits(balancer: Balancer) -> bool:
+    assert balancer._client
+    return (await balancer._client.call("lb.status", {}))["waiters"] == 1
+
+
+async def _both(balancer: Balancer) -> bool:
+    assert balancer._client
+    return len(await module._all(balancer._client, "server.list", "servers")) == 2

@@ -1,0 +1,212 @@
+"""Clients of verl with leases, over Router and fake engines."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import ray
+from conftest import until
+from fake_engine import FakeServer
+from omegaconf import OmegaConf
+from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
+from verl.workers.rollout.router import get_router_handle
+
+from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient, leased
+
+CONFIG = OmegaConf.create({"actor_rollout_ref": {"rollout": {"name": "vllm", "response_length": 40}}})
+PROMPT = [7, 7, 7]
+RESPONSE = list(range(3, 13))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    # Each process of Ray finds the same modules as this one.
+    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL")}
+    ray.init(num_cpus=4, include_dashboard=False, runtime_env={"env_vars": environment}, logging_level="error")
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def actors() -> list[Any]:
+    return [FakeServer.remote() for _ in range(2)]
+
+
+@pytest.fixture
+def servers(actors: list[Any]) -> dict[str, Any]:
+    ray.get([actor.reset.remote() for actor in actors])
+    return {f"10.0.0.{n}:8000": actor for n, actor in enumerate(actors)}
+
+
+@pytest.fixture
+def balancer(servers: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
+    path = tmp_path / "router.yaml"
+    path.write_text(f"router_class: broomwagon.verl.router.Router\npool: verl-{uuid4().hex[:8]}\ncapacity: 64\n")
+    handle = get_router_handle(servers=servers, router_config_path=str(path))
+    yield handle
+    ray.get(handle.close.remote())
+    ray.kill(handle)
+
+
+async def in_flight(balancer: Any) -> int:
+    return int(await balancer.get_total_inflight.remote())
+
+
+async def is_idle(balancer: Any) -> bool:
+    return await in_flight(balancer) == 0
+
+
+def generating(client: Any, request_id: str, tokens: int = 10) -> asyncio.Task[Any]:
+    call = client.generate(request_id, prompt_ids=list(PROMPT), sampling_params={"max_tokens": tokens})
+    return asyncio.create_task(call)
+
+
+async def test_verls_own_client_works_with_the_router(balancer: Any) -> None:
+    client = LLMServerClient(CONFIG, balancer)
+    outputs = await asyncio.gather(*(generating(client, f"r{n}") for n in range(8)))
+    assert [output.token_ids for output in outputs] == [RESPONSE] * 8
+    await until(lambda: is_idle(balancer))
+
+
+@pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
+async def test_a_response_with_its_fields(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
+    client = kind(CONFIG, balancer)
+    output = await generating(client, "r")
+    # verl's loop says "length" for a response that has used its budget.
+    assert output.stop_reason == ("completed" if kind is LeasedClient else "length")
+    assert (output.token_ids, output.log_probs) == (RESPONSE, [-0.5] * 10)
+    assert output.extra_fields["min_global_steps"] == output.extra_fields["max_global_steps"] == 0
+    await client.close()
+    assert await in_flight(balancer) == 0
+
+
+async def test_the_turns_of_a_request_stay_on_one_server(balancer: Any, servers: dict[str, Any]) -> None:
+    client = LeasedClient(CONFIG, balancer)
+    for _ in range(4):
+        await generating(client, "trajectory")
+    ids = await asyncio.gather(*(server.requests.remote() for server in servers.values()))
+    assert sorted(map(len, ids)) == [0, 4]
+    await client.close()
+
+
+async def test_the_engine_knows_the_request_by_its_lease(balancer: Any, servers: dict[str, Any]) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = LeasedClient(CONFIG, balancer)
+    turn = generating(client, "r")
+    running = await until(lambda: _running(servers))
+    leases = (await (await client._process.client()).call("lb.leases", {}))["leases"]
+    assert [lease["leaseId"] for lease in leases] == running
+    assert await in_flight(balancer) == 1
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    assert (await turn).token_ids == RESPONSE
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
+async def test_an_abort_ends_one_request_with_its_tokens(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = kind(CONFIG, balancer)
+    turns = [generating(client, f"r{n}") for n in range(3)]
+    await until(lambda: _runs(servers, 3))
+    assert await client.abort("r1") == 1
+    output = await turns[1]
+    assert (output.token_ids, output.stop_reason) == ([3, 4], "cancelled")
+    assert await client.abort("r1") == 0
+    assert len(await _running(servers)) == 2
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    assert [(await turn).token_ids for turn in (turns[0], turns[2])] == [RESPONSE] * 2
+    await until(lambda: is_idle(balancer))
+    await client.close()
+
+
+async def test_a_cancelled_call_ends_on_the_engine(balancer: Any, servers: dict[str, Any]) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = LeasedClient(CONFIG, balancer)
+    turn = generating(client, "r")
+    await until(lambda: _runs(servers, 1))
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await until(lambda: _runs(servers, 0))
+    await until(lambda: is_idle(balancer))
+    await client.close()
+
+
+async def test_new_weights_in_the_middle_give_the_same_tokens(balancer: Any, servers: dict[str, Any]) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = leased(FullyAsyncLLMServerClient(CONFIG, balancer))
+    assert type(client) is LeasedFullyAsyncClient
+    turn = generating(client, "r")
+    await until(lambda: _runs(servers, 1))
+    await asyncio.gather(*(server.abort_all.remote() for server in servers.values()))
+    await until(lambda: is_idle(balancer))
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    await asyncio.gather(*(server.resume.remote(1) for server in servers.values()))
+    output = await turn
+    assert output.token_ids == RESPONSE
+    assert (output.extra_fields["min_global_steps"], output.extra_fields["max_global_steps"]) == (0, 1)
+    await client.close()
+
+
+async def test_a_client_travels_to_the_processes_of_agent_loops(balancer: Any) -> None:
+    class AgentLoops:
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+        async def run(self, name: str) -> list[list[int]]:
+            turns = [
+                self.client.generate(f"{name}-{n}", prompt_ids=PROMPT, sampling_params={"max_tokens": 10})
+                for n in range(8)
+            ]
+            outputs = await asyncio.gather(*turns)
+            await self.client.close()
+            return [output.token_ids for output in outputs]
+
+    client = LeasedClient(CONFIG, balancer)
+    await generating(client, "before")
+    remote: Any = ray.remote(num_cpus=0)(AgentLoops)
+    workers = [remote.remote(client) for _ in range(2)]
+    assert (
+        await asyncio.gather(*(worker.run.remote(str(n)) for n, worker in enumerate(workers))) == [[RESPONSE] * 8] * 2
+    )
+    await client.close()
+    assert await in_flight(balancer) == 0
+
+
+async def test_servers_come_and_go(balancer: Any, servers: dict[str, Any]) -> None:
+    client = LeasedFullyAsyncClient(CONFIG, balancer, only_hybrid=True)
+    await balancer.remove_servers.remote(list(servers))
+    turn = generating(client, "r")
+    await asyncio.sleep(0)
+    await balancer.add_servers.remote(servers=servers)
+    assert (await turn).token_ids == RESPONSE
+    await client.close()
+
+
+def test_another_client_is_refused() -> None:
+    class Own(LLMServerClient):  # type: ignore[misc]
+        pass
+
+    with pytest.raises(TypeError, match="Own"):
+        leased(Own(CONFIG))
+
+
+async def test_verls_balancer_is_refused(servers: dict[str, Any]) -> None:
+    client = LeasedClient(CONFIG, get_router_handle(servers=servers))
+    with pytest.raises(RuntimeError, match="router_config_path"):
+        await generating(client, "r")
+
+
+async def _running(servers: dict[str, Any]) -> list[str]:
+    running = await asyncio.gather(*(server.running.remote() for server in servers.values()))
+    return [request_id for ids in running for request_id in ids]
+
+
+async def _runs(servers: dict[str, Any], count: int) -> bool:
+    return len(await _running(servers)) == count

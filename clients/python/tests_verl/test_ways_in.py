@@ -1,0 +1,65 @@
+"""How verl comes to use it: its managers, trainers and plugins."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+from verl.experimental.agent_loop import AgentLoopManager
+from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+from verl.utils.import_utils import load_class_from_fqn
+from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
+
+import broomwagon.verl.trainer  # noqa: F401
+from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient
+
+CONFIG = OmegaConf.create({"actor_rollout_ref": {"rollout": {"name": "vllm"}, "model": {}}})
+
+
+@pytest.mark.parametrize(
+    ("name", "base"), [("AgentLoopManager", AgentLoopManager), ("AgentLoopManagerTQ", AgentLoopManagerTQ)]
+)
+def test_the_manager_class_replaces_the_client(name: str, base: type) -> None:
+    manager_class = load_class_from_fqn(f"broomwagon.verl.manager.{name}", "AgentLoopManager")
+    assert issubclass(manager_class, base)
+    for client, kind in ((LLMServerClient, LeasedClient), (FullyAsyncLLMServerClient, LeasedFullyAsyncClient)):
+        manager = manager_class(CONFIG, llm_client=client(CONFIG, "balancer"))
+        assert type(manager.llm_client) is kind
+        assert manager.llm_client._load_balancer == "balancer"
+
+
+@pytest.mark.parametrize("mode", ["sync", "colocate_async", "separate_async"])
+def test_the_trainers_replace_the_client(mode: str) -> None:
+    trainer_class = get_trainer_cls(f"broomwagon_{mode}")
+    assert issubclass(trainer_class, get_trainer_cls(mode))
+    trainer: Any = trainer_class.__new__(trainer_class)
+
+    def get_client(client_cls: Any = LLMServerClient) -> Any:
+        return client_cls(CONFIG, "balancer")
+
+    trainer.llm_server_manager = trainer.standalone_server_manager = SimpleNamespace(get_client=get_client)
+    kind = LeasedClient if mode == "sync" else LeasedFullyAsyncClient
+    assert type(trainer.get_llm_client()) is kind
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("", "GlobalRequestLoadBalancer"), ("balancer", "Balancer")])
+def test_the_plugin_replaces_the_balancer_when_it_is_asked_to(asked: str, expected: str) -> None:
+    assert _plugin(asked).stdout.split()[-1] == expected
+
+
+def test_the_plugin_fails_loudly() -> None:
+    ended = _plugin("blancer")
+    assert ended.returncode != 0
+    assert "the only value is 'balancer'" in ended.stderr
+
+
+def _plugin(asked: str) -> subprocess.CompletedProcess[str]:
+    """verl loads it while it is itself imported."""
+    code = "import verl.workers.rollout.router as router; print(router.GlobalRequestLoadBalancer.__name__)"
+    environment = {**os.environ, "BROOMWAGON_VERL": asked, "VERL_USE_EXTERNAL_MODULES": "broomwagon.verl.plugin"}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
