@@ -14,6 +14,8 @@ const FILES = [
   'test/exactly-once',
   'test/failpoints',
   'test/fuzz',
+  'test/gateway-outages',
+  'test/gateway-repeats',
   'test/gateway-under-chaos',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',

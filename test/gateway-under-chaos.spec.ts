@@ -138,15 +138,7 @@ async function areRunning(): Promise<void> {
   await expect.poll(running, { timeout: 60_000 }).toBe(CLIENTS);
 }
 
-/** Requests of which some tokens are saved. */
-async function savedPartials(): Promise<number> {
-  const redis = connectRedis({ url: testRedisUrl() });
-  try {
-    return (await redis.keys(`${system.keyPrefix}:{${system.pool}}:partial:*`)).length;
-  } finally {
-    redis.disconnect();
-  }
-}
+const savedPartials = () => system.redis.savedPartials();
 
 describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
   it('get the tokens of an uncut response, whatever is killed, drained or changed meanwhile', async () => {

@@ -42,6 +42,11 @@ export class RedisView {
     return Object.fromEntries(await Promise.all(keys.map(async (key) => [key, await this.contentOf(key)])));
   }
 
+  /** Requests of the gateway of which some tokens are saved. */
+  async savedPartials(): Promise<number> {
+    return (await this.keys()).filter((key) => /:partial:[^:]+$/.test(key)).length;
+  }
+
   private async contentOf(key: string): Promise<string> {
     switch (await this.redis.type(key)) {
       case 'string':

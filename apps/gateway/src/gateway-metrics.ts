@@ -52,6 +52,12 @@ export class GatewayMetrics {
     ['identity'],
   );
 
+  readonly elsewhere = this.metrics.counter(
+    'gateway_repeats_elsewhere_total',
+    'Repeats of requests that another replica has run, by what identified them, and by outcome: taken over, or refused',
+    ['identity', 'outcome'],
+  );
+
   constructor(private readonly metrics: Metrics) {
     this.controlCalls.inc({ outcome: 'failed' }, 0);
   }

@@ -11,6 +11,7 @@ import { GatewayConfig } from './gateway.config';
 import { GatewayLifecycle } from './gateway-lifecycle';
 import { GatewayMetrics } from './gateway-metrics';
 import { AbortBroadcast } from './generations/abort-broadcast';
+import { GenerationClaims } from './generations/generation-claims';
 import { GenerationRegistry } from './generations/generation-registry';
 import { GenerationRunner } from './generations/generation-runner';
 import { PartialSaves } from './generations/partial-saves';
@@ -60,6 +61,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     FleetRoutes,
     GatewayLifecycle,
     GatewayMetrics,
+    GenerationClaims,
     GenerationRegistry,
     GenerationResponder,
     GenerationRunner,

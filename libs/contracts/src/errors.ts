@@ -27,7 +27,7 @@ export const ERROR_CODES = {
   METHOD_NOT_ALLOWED: final('The path has other methods; see the header Allow.', 405),
   UNSUPPORTED_MEDIA_TYPE: final('The body must be application/json.', 415),
   IDEMPOTENCY_KEY_REUSED: final('The Idempotency-Key was used for another request.', 422),
-  REQUEST_IN_PROGRESS: retryable('A request with this Idempotency-Key is still being processed.'),
+  REQUEST_IN_PROGRESS: retryable('A request with this id or Idempotency-Key is still being processed.'),
   OUTCOME_UNKNOWN: final(
     'The first request with this Idempotency-Key may have taken effect: its replica died, or a service did not answer.',
   ),

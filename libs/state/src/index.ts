@@ -24,6 +24,7 @@ export * from './jobs';
 export * from './snapshots/snapshot.store';
 export * from './credentials/credential.store';
 export * from './partials/partial.store';
+export * from './partials/partial-owner.store';
 export { TokenCache } from './credentials/token-cache';
 export * from './replies/reply.store';
 export * from './moves/move.store';

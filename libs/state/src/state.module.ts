@@ -12,6 +12,7 @@ import { Redis } from 'ioredis';
 import { AbortStore } from './aborts/abort.store';
 import { PoolAudit } from './audit';
 import { SnapshotStore } from './snapshots/snapshot.store';
+import { PartialOwnerStore } from './partials/partial-owner.store';
 import { PartialStore } from './partials/partial.store';
 import { CredentialStore } from './credentials/credential.store';
 import { InspectionStore } from './inspection/inspection.store';
@@ -77,6 +78,7 @@ const STORES = [
   LedgerStore,
   LongtailStore,
   MoveStore,
+  PartialOwnerStore,
   PoolStore,
   PromptMemoryStore,
   RemovalStore,

@@ -2,10 +2,11 @@ import { Injectable, Logger, type BeforeApplicationShutdown, type OnApplicationB
 import { gatewaySubject, idFault, MAX_COMPOSED_ID_BYTES, type WorkerId } from '@broomwagon/contracts';
 import { MessagingClient, type ClientSubscription } from '@broomwagon/messaging';
 import { GatewayConfig } from '../gateway.config';
+import { GenerationClaims } from './generation-claims';
 import { type AbortTarget, GenerationRegistry } from './generation-registry';
 
-/** An abort, or the message that a replica had its generation. */
-type AbortMessage = AbortTarget & { isFound?: boolean; from?: WorkerId };
+/** An abort, the message that a replica had its generation, or that one has taken over the request of a generation. */
+type AbortMessage = AbortTarget & { isFound?: boolean; taken?: string; from?: WorkerId };
 
 /** Brings aborts to the replica that runs the generation: all replicas of the pool get every abort. */
 @Injectable()
@@ -17,6 +18,7 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   constructor(
     private readonly messaging: MessagingClient,
     private readonly generations: GenerationRegistry,
+    private readonly claims: GenerationClaims,
     private readonly config: GatewayConfig,
   ) {
     this.subject = gatewaySubject(config.pool, 'abort');
@@ -24,7 +26,8 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
 
   onApplicationBootstrap(): void {
     const onError = (error: unknown): void => this.logger.warn(`An abort was not read: ${(error as Error).message}`);
-    this.generations.onAbortTaken = (target) => this.send(target, true);
+    this.generations.onAbortTaken = (target) => this.send({ ...target, isFound: true });
+    this.claims.onTaken = (taken) => this.send({ taken });
     this.subscription = this.messaging.subscribe(this.subject, (message: AbortMessage) => this.take(message), {
       onError,
     });
@@ -48,16 +51,17 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
     this.send(target);
   }
 
-  private send(target: AbortTarget, isFound = false): void {
-    this.messaging.publish(this.subject, { ...target, isFound, from: this.config.workerId });
+  private send(message: AbortMessage): void {
+    this.messaging.publish(this.subject, { ...message, from: this.config.workerId });
   }
 
-  private take({ isFound, from, ...target }: AbortMessage): void {
+  private take({ isFound, taken, from, ...target }: AbortMessage): void {
     if (from === this.config.workerId) return;
+    if (taken !== undefined) return this.generations.lose(taken);
     if (isFound) return this.generations.forget(target);
     const stopped = this.generations.abort(target);
     if (target.id === undefined || target.isPrefix) return;
-    if (stopped > 0) this.send(target, true);
+    if (stopped > 0) this.send({ ...target, isFound: true });
     else this.generations.remember(target);
   }
 }

@@ -6,6 +6,7 @@ import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { AbortMemory } from './abort-memory';
 import { Generation, type GenerationInput } from './generation';
+import { GenerationClaims } from './generation-claims';
 import { GenerationRunner } from './generation-runner';
 import type { RepeatIdentity } from './repeat-identity';
 
@@ -65,6 +66,7 @@ export class GenerationRegistry {
 
   constructor(
     private readonly runner: GenerationRunner,
+    private readonly claims: GenerationClaims,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {}
@@ -125,6 +127,7 @@ export class GenerationRegistry {
     if (entry.isDelivered || generation.repeat === undefined) return end();
     entry.timer = setTimeout(end, this.config.rejoinMs).unref();
     this.metrics.unread.inc();
+    void this.claims.setUnread(generation, true);
   }
 
   /** Stops the generations that are meant. @returns their number */
@@ -136,6 +139,11 @@ export class GenerationRegistry {
     );
     for (const generation of meant) generation.stop('abort');
     return meant.length;
+  }
+
+  /** Another replica has taken the request of this generation over. */
+  lose(uid: string): void {
+    for (const generation of this.running) if (generation.uid === uid) generation.lose();
   }
 
   /** Remembers an abort of an id that no generation has. */
@@ -181,6 +189,7 @@ export class GenerationRegistry {
   }
 
   private join(entry: Entry, { kind }: RepeatIdentity): Generation {
+    if (entry.timer !== undefined) void this.claims.setUnread(entry.generation, false);
     this.endWait(entry);
     entry.readers += 1;
     this.metrics.joined.inc({ identity: kind });

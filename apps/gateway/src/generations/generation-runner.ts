@@ -25,8 +25,8 @@ import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { asOurs, isMovable, leaseRequestOf, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
 import { FailureLimit } from './failure-limit';
+import { GenerationClaims } from './generation-claims';
 import type { Generation, GenerationEnd } from './generation';
-import { PartialSaves } from './partial-saves';
 import { ResumePacer } from './resume-pacer';
 import { reportedSpans } from './weight-spans';
 
@@ -50,7 +50,7 @@ export class GenerationRunner {
     private readonly engines: EngineAdapters,
     private readonly recorder: TrajectoryRecorder,
     private readonly controlPlane: ControlPlane,
-    private readonly saves: PartialSaves,
+    private readonly claims: GenerationClaims,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
   ) {}
@@ -58,10 +58,8 @@ export class GenerationRunner {
   /** Never throws: whatever happens, the generation ends. */
   async run(generation: Generation): Promise<void> {
     let end: GenerationEnd;
-    const begun = this.recorder.begin(generation);
     try {
-      await this.saves.begin(generation);
-      end = await this.repeat(generation, begun);
+      end = await this.repeat(generation);
     } catch (error) {
       this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
       end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
@@ -69,25 +67,29 @@ export class GenerationRunner {
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
     this.metrics.generations.inc({ outcome });
     this.metrics.begunAgain.inc(generation.restarts);
-    await begun;
+    await generation.turnBegun;
     await this.recorder.record(generation, end);
-    const saved = this.saves.end(generation, end.reason === 'error' && end.error.retryable);
-    // The client repeats its request as soon as it has the error.
-    if (end.reason === 'error') await saved;
+    // The client may repeat its request, or use its id again, as soon as it has the end.
+    await this.claims.end(generation, end.reason === 'error' && end.error.retryable);
     generation.finish(end);
   }
 
-  private async repeat(generation: Generation, begun: Promise<void>): Promise<GenerationEnd> {
+  private async repeat(generation: Generation): Promise<GenerationEnd> {
     const failures = new FailureLimit(this.config);
-    let mostKept = generation.tokens.count;
+    let mostKept = 0;
     for (;;) {
       const worker = this.session.current() ?? (await unlessAborted(generation.signal, this.session.established()));
-      if (worker === undefined || generation.stoppedBy !== undefined) return stopped(generation);
+      if (worker === undefined) return stopped(generation);
+      const refused = await this.claims.take(generation, worker);
+      if (refused !== undefined) return { reason: 'error', error: refused };
+      if (generation.stoppedBy !== undefined) return stopped(generation);
+      // A repeat that another replica answers must not take the turn of the first.
+      generation.turnBegun ??= this.recorder.begin(generation);
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
       generation.call = call;
       const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation));
-      await begun;
+      await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
       let abort: GenerationEnd | undefined;
@@ -256,8 +258,12 @@ function abortOf({ result }: Generated): GenerationEnd {
 }
 
 /** The end of a generation that was stopped. */
-function stopped({ stoppedBy }: Generation): GenerationEnd {
+function stopped({ stoppedBy, isLost }: Generation): GenerationEnd {
   if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };
+  if (isLost) {
+    const error = new BroomwagonError('REQUEST_IN_PROGRESS', 'Another replica continues this request');
+    return { reason: 'error', error };
+  }
   const message = 'The gateway is shutting down; send the request again';
   return { reason: 'error', error: new BroomwagonError('SHUTTING_DOWN', message) };
 }

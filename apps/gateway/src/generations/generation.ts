@@ -67,6 +67,8 @@ export class Generation {
   end: GenerationEnd | undefined;
   /** A response has been sent some tokens, so that it cannot begin again. */
   isSent = false;
+  /** Another replica continues it, with a client of its own. */
+  isLost = false;
   /** Calls of engines. */
   attempts = 0;
   /** How often it has begun again without its tokens. */
@@ -86,6 +88,8 @@ export class Generation {
   firstTokenAt: number | undefined;
   /** Set before the first call of an engine if its session is recorded. */
   recording: Recording | undefined;
+  /** Settles when that is known. */
+  turnBegun: Promise<void> | undefined;
   /** Settles at the end. */
   readonly ended: Promise<GenerationEnd>;
   private resolveEnd!: (end: GenerationEnd) => void;
@@ -132,6 +136,12 @@ export class Generation {
   /** Why it was stopped; the first cause stays. */
   get stoppedBy(): StopCause | undefined {
     return this.stopCause;
+  }
+
+  /** Another replica has the request. */
+  lose(): void {
+    this.isLost = true;
+    this.stop('shutdown');
   }
 
   stop(cause: StopCause): void {

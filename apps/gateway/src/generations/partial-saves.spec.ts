@@ -8,9 +8,7 @@ import { PartialSaves } from './partial-saves';
 
 const saved = new Map<string, string>();
 const store = {
-  find: (_: string, identity: string) => Promise.resolve(saved.get(identity)),
   save: (_: string, identity: string, text: string) => Promise.resolve(void saved.set(identity, text)),
-  remove: (_: string, identity: string) => Promise.resolve(void saved.delete(identity)),
 } as unknown as PartialStore;
 const config = Object.assign(new GatewayConfig(), { partialSaveIntervalMs: 1 });
 const saves = () => new PartialSaves(store, new GatewayMetrics(new Metrics('gateway')), config);
@@ -35,12 +33,12 @@ it.each([true, false])('restores whether the engine has reported the weights: %s
   saved.clear();
   const [first, second] = [generation(), generation()];
   const [before, after] = [saves(), saves()];
-  await before.begin(first);
+  before.begin(first, undefined);
   first.restore(restored());
   first.addSpan('3', 0, 2);
   first.isVersionReported = isReported;
-  await before.end(first, true);
-  await after.begin(second);
+  expect(await before.keep(first)).toBe(true);
+  after.begin(second, JSON.parse(saved.get('t\nr')!));
   expect([second.tokens.allIds, second.spans]).toEqual([[5, 6], [{ version: '3', start: 0, end: 2 }]]);
   expect(second.isVersionReported).toBe(isReported);
 });
@@ -49,7 +47,7 @@ it('does not save a complete response: a repeat would continue it behind its end
   saved.clear();
   const [complete, other] = [generation('complete'), generation('other')];
   const running = saves();
-  for (const one of [complete, other]) await running.begin(one);
+  for (const one of [complete, other]) running.begin(one, undefined);
   running.onApplicationBootstrap();
   for (const one of [complete, other]) one.restore(restored());
   await expect.poll(() => saved.size).toBe(2);
@@ -62,6 +60,6 @@ it('does not save a complete response: a repeat would continue it behind its end
     [5, 6, 7],
   ]);
   running.onApplicationShutdown();
-  for (const one of [complete, other]) await running.end(one, true);
-  expect([...saved.keys()]).toEqual(['t\nother']);
+  // The saved tokens are removed with the claim if they are not kept.
+  expect([await running.keep(complete), await running.keep(other)]).toEqual([false, true]);
 });

@@ -39,30 +39,26 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     clearTimeout(this.timer);
   }
 
-  /** Gives a new generation the tokens that another replica has saved. Never throws. */
-  async begin(generation: Generation): Promise<void> {
-    const identity = identityOf(generation);
-    if (identity === undefined) return;
+  /** Gives a new generation the tokens that another replica has saved; from here on its own are saved. */
+  begin(generation: Generation, saved: unknown): void {
+    if (!generation.input.isContinued) return;
     this.saved.set(generation, 0);
-    await this.attempt(generation, async () => {
-      const text = await this.store.find(this.config.pool, identity);
-      const partial = text === undefined ? undefined : (JSON.parse(text) as Partial);
-      if (partial?.digest !== generation.repeat!.digest) return;
-      generation.restore(partial);
-      this.metrics.restored.inc(partial.tokenIds.length);
-    });
+    const partial = saved as Partial | undefined;
+    if (partial?.digest !== generation.repeat!.digest) return;
+    generation.restore(partial);
+    this.metrics.restored.inc(partial.tokenIds.length);
   }
 
-  /**
-   * Before the end: tokens are kept if the client can repeat the request, else removed. Those of a complete response
-   * that ends with an error are removed too: a repeat begins again. Never throws.
-   */
-  async end(generation: Generation, isRepeatable: boolean): Promise<void> {
-    const hasSaves = this.saved.get(generation);
+  /** The last save, for the replica that continues. @returns whether the tokens are kept. Never throws. */
+  async keep(generation: Generation): Promise<boolean> {
+    if (!this.saved.has(generation) || generation.tokens.isComplete) return false;
+    await this.save(generation);
+    return true;
+  }
+
+  /** Saves no more. */
+  end(generation: Generation): void {
     this.saved.delete(generation);
-    if (hasSaves === undefined) return;
-    if (isRepeatable && !generation.tokens.isComplete) return this.save(generation);
-    await this.attempt(generation, () => this.store.remove(this.config.pool, identityOf(generation)!));
   }
 
   /** One after the other, so that thousands of generations are not saved at the same moment. */
@@ -95,15 +91,12 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     try {
       await work();
     } catch (error) {
-      this.logger.warn(
-        { requestId: generation.id },
-        `Saved tokens were not written or read: ${(error as Error).message}`,
-      );
+      this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${(error as Error).message}`);
     }
   }
 }
 
-/** Undefined if a repeat of the request is not recognized by an id, or does not continue from tokens. */
-function identityOf({ repeat, tokenId, input: { isContinued } }: Generation): string | undefined {
-  return repeat === undefined || repeat.kind === 'session' || !isContinued ? undefined : `${tokenId}\n${repeat.key}`;
+/** The same in all replicas; undefined if a repeat of the request is not recognized by an id. */
+export function identityOf({ repeat, tokenId }: Generation): string | undefined {
+  return repeat === undefined || repeat.kind === 'session' ? undefined : `${tokenId}\n${repeat.key}`;
 }

@@ -159,7 +159,7 @@ export class DataPlane {
     }
     const status = httpStatusOf(error.code);
     if (!response.headersSent) {
-      if (status === 429 || status === 503) {
+      if (status === 429 || status === 503 || error.retryAfterMs !== undefined) {
         response.setHeader('Retry-After', Math.ceil((error.retryAfterMs ?? RETRY_AFTER_MS) / 1_000));
       }
       if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');

@@ -68,7 +68,7 @@ class IdempotencyKeyReused(BroomwagonError):
 
 
 class RequestInProgress(BroomwagonError):
-    """A request with this Idempotency-Key is still being processed."""
+    """A request with this id or Idempotency-Key is still being processed."""
 
     code = "REQUEST_IN_PROGRESS"
 

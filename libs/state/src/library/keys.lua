@@ -171,6 +171,8 @@ Keys.roundLedger = by_two('round-ledger:', '/') -- hash: counters
 Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are folded
 Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
 Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days
+Keys.partial = by_one('partial:') -- string, 10 min: saved tokens of a request of the gateway, JSON
+Keys.partialOwner = by_one('partial:owner:') -- string, 24 h: its generation, JSON, see partials/claim.lua
 Keys.trajectory = by_one('trajectory:') -- hash, see trajectories/trajectories.lua
 -- copy of a key of the job; `groups`: hash, groupId -> JSON
 function Keys:snapshotPart(job, number, part) return self.root .. 'snapshot-' .. part .. ':' .. job .. '/'

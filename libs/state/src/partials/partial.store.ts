@@ -4,8 +4,8 @@ import type { RedisClient } from '../redis-cluster';
 
 /**
  * Tokens of responses that are not complete, by the identity of their requests: a replica of the gateway saves them for
- * the replica to which a client repeats its request. Each save replaces the one before and is complete, so the order of
- * two saves does not matter, and each call is one command. What is not removed expires.
+ * the replica to which a client repeats its request, which gets them with its claim (`PartialOwnerStore`). Each save
+ * replaces the one before and is complete, so the order of two saves does not matter. What is not removed expires.
  */
 export class PartialStore {
   constructor(
@@ -18,17 +18,12 @@ export class PartialStore {
     await answerOf(this.redis.set(this.keyOf(pool, identity), partial, 'PX', expiresMs));
   }
 
-  /** @returns undefined if there is none @throws BroomwagonError UNAVAILABLE */
-  async find(pool: string, identity: string): Promise<string | undefined> {
-    return (await answerOf(this.redis.get(this.keyOf(pool, identity)))) ?? undefined;
-  }
-
-  /** @throws BroomwagonError UNAVAILABLE */
-  async remove(pool: string, identity: string): Promise<void> {
-    await answerOf(this.redis.del(this.keyOf(pool, identity)));
-  }
-
   private keyOf(pool: string, identity: string): string {
-    return `${this.keyPrefix}:{${pool}}:partial:${createHash('sha256').update(identity).digest('base64url')}`;
+    return `${this.keyPrefix}:{${pool}}:partial:${hashOfIdentity(identity)}`;
   }
+}
+
+/** SHA-256, so that keys are short whatever a client has named its request. */
+export function hashOfIdentity(identity: string): string {
+  return createHash('sha256').update(identity).digest('base64url');
 }

@@ -1,0 +1,123 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable, Logger } from '@nestjs/common';
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import type { WorkerEpoch } from '@broomwagon/generation';
+import { retryDelayMs } from '@broomwagon/messaging';
+import { hashOfIdentity, type PartialClaimReply, PartialOwnerStore } from '@broomwagon/state';
+import { GatewayConfig } from '../gateway.config';
+import { GatewayMetrics } from '../gateway-metrics';
+import { asOurs } from './continuation';
+import type { Generation } from './generation';
+import { identityOf, PartialSaves } from './partial-saves';
+
+/** Of a replica that was killed nothing else removes them; longer than any response, milliseconds. */
+const KEPT_MS = 86_400_000;
+/** How often a request looks whether the one that it repeats has ended in the other replica, milliseconds. */
+const LOOK_MS = 250;
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * Lets a request with an id of its client have one generation in all replicas. A repeat at another replica waits for
+ * the epoch of the first to end, and takes the request over, with its saved tokens, if the first has no client.
+ */
+@Injectable()
+export class GenerationClaims {
+  private readonly logger = new Logger(GenerationClaims.name);
+  /** Generations that have their request, and under which epoch of this replica. */
+  private readonly held = new Map<Generation, WorkerEpoch>();
+  /** A generation of another replica has lost its request. */
+  onTaken: (uid: string) => void = () => undefined;
+
+  constructor(
+    private readonly owners: PartialOwnerStore,
+    private readonly saves: PartialSaves,
+    private readonly metrics: GatewayMetrics,
+    private readonly config: GatewayConfig,
+  ) {}
+
+  /**
+   * Before a call of an engine. An epoch that has expired may have lost the request.
+   * @returns the error that ends the generation; undefined also once it is stopped
+   */
+  async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
+    if (identityOf(generation) === undefined) return undefined;
+    if (this.held.get(generation)?.workerEpoch === worker.workerEpoch) return undefined;
+    const isFirst = !this.held.has(generation);
+    this.held.delete(generation);
+    const beganAtMs = performance.now();
+    const isLate = (limitMs: number): boolean => performance.now() - beganAtMs > limitMs;
+    for (let [tries, isWaiting] = [0, false]; !generation.signal.aborted; tries += 1) {
+      let reply: PartialClaimReply | undefined;
+      try {
+        reply = await this.claim(generation, worker, { isWaiting });
+      } catch (error) {
+        const isFinal = !isBroomwagonError(error) || !error.retryable;
+        if (isFinal || isLate(this.config.noServerDeadlineMs)) return asOurs(error as Error);
+      }
+      if (reply?.state === 'claimed') {
+        this.begin(generation, worker, reply, isFirst);
+        return undefined;
+      }
+      if (reply !== undefined) {
+        isWaiting = true;
+        if (reply.state !== 'held' || isLate(2 * this.config.workerTtlMs)) return this.refusal(generation, reply);
+      }
+      const pauseMs = reply === undefined ? retryDelayMs(tries, 0, {}) : LOOK_MS;
+      await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  /** Its last client has gone, or one has come back: meanwhile another replica may take the request over. */
+  async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
+    const worker = this.held.get(generation);
+    if (worker === undefined) return;
+    if (isUnread) void this.saves.keep(generation);
+    const { state } = await this.claim(generation, worker, { isUnread }).catch(() => ({ state: 'unknown' }));
+    if (state === 'held' || state === 'other') generation.lose();
+  }
+
+  /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
+  async end(generation: Generation, isRepeatable: boolean): Promise<void> {
+    const isOurs = this.held.delete(generation) && !generation.isLost;
+    const keepsSaved = isOurs && isRepeatable && (await this.saves.keep(generation));
+    this.saves.end(generation);
+    if (isOurs) await this.release(generation, keepsSaved);
+  }
+
+  private begin(generation: Generation, worker: WorkerEpoch, { saved, from }: PartialClaimReply, isFirst: boolean) {
+    this.held.set(generation, worker);
+    if (isFirst) this.saves.begin(generation, saved);
+    if (from === undefined) return;
+    this.metrics.elsewhere.inc({ identity: generation.repeat!.kind, outcome: 'taken' });
+    this.onTaken(from);
+  }
+
+  private refusal({ repeat }: Generation, { state }: PartialClaimReply): BroomwagonError {
+    if (state === 'other') {
+      return new BroomwagonError('IDEMPOTENCY_KEY_REUSED', 'The id belongs to a running request with another body');
+    }
+    this.metrics.elsewhere.inc({ identity: repeat!.kind, outcome: 'refused' });
+    const message = 'Another connection has got the response to this request at another replica, or gets it now';
+    return new BroomwagonError('REQUEST_IN_PROGRESS', message, { retryAfterMs: RETRY_AFTER_MS });
+  }
+
+  private claim(generation: Generation, worker: WorkerEpoch, more: { isWaiting?: boolean; isUnread?: boolean }) {
+    const { digest } = generation.repeat!;
+    const own = { identity: hashOfIdentity(identityOf(generation)!), generation: generation.uid, digest };
+    return this.owners.claim(this.config.pool, { ...own, ...worker, ...more, expiresMs: KEPT_MS });
+  }
+
+  /** The first try is waited for, so that a client may use its id again; without Redis it is repeated. */
+  private async release(generation: Generation, keepsSaved: boolean, tries = 0): Promise<void> {
+    const identity = hashOfIdentity(identityOf(generation)!);
+    try {
+      await this.owners.release(this.config.pool, { identity, generation: generation.uid, keepsSaved });
+    } catch (error) {
+      const pauseMs = retryDelayMs(tries, 0, {});
+      this.logger.warn({ id: generation.id }, `The claim was not released: ${(error as Error).message}`);
+      const again = () => void this.release(generation, keepsSaved, tries + 1);
+      setTimeout(again, pauseMs).unref();
+    }
+  }
+}

@@ -1,0 +1,96 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, inject as provided, it } from 'vitest';
+import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { randomOf } from './system/chaos';
+import { Gateway, open, type Reply } from './system/gateway';
+import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
+
+const PAIRS = 20 * provided('runsFactor');
+
+const system = useGateway(5, { registered: 'none', gateway: { rejoinMs: 120_000 } });
+const startOther = () => Gateway.start(system.bench.prefix, system.bench.pool, { rejoinMs: 120_000 });
+const received = async () => (await stateOf(system.second.url)).requests.received;
+const repeatsElsewhere = async (gateway: Gateway, labels: string): Promise<number> => {
+  const { body } = await gateway.get('/metrics');
+  return Number(new RegExp(`gateway_repeats_elsewhere_total{.*${labels}.*} (\\d+)$`, 'm').exec(body)?.[1] ?? 0);
+};
+
+it.each<[string, (index: number) => [object, Record<string, string>]]>([
+  ['id', (index) => [{ rid: `r${index}` }, {}]],
+  ['idempotency-key', (index) => [{}, { 'idempotency-key': `k${index}` }]],
+])('a request sent to two replicas at once has one generation: %s', async (identity, identified) => {
+  const other = await startOther();
+  const random = randomOf(provided('seed'));
+  const pairs = Array.from({ length: PAIRS }, async (_, index): Promise<Reply[]> => {
+    const [more, headers] = identified(index);
+    const replicas = [system.gateway, other];
+    const [first, second] = random() < 0.5 ? replicas : replicas.toReversed();
+    const pauseMs = random() * 300;
+    const answered = first!.post('/generate', generate(20, more), headers);
+    await delay(pauseMs);
+    return Promise.all([answered, second!.post('/generate', generate(20, more), headers)]);
+  });
+  for (const gateway of [system.gateway, other]) {
+    await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(PAIRS);
+  }
+  // No request could begin before, so that none can have ended before its repeat has arrived.
+  await system.registerSecond();
+  const replies = await Promise.all(pairs);
+  expect(await received()).toBe(PAIRS);
+  const whole = await system.uncut(20);
+  for (const pair of replies) {
+    const [answer, refusal] = pair.toSorted((a, b) => a.status - b.status);
+    expectSame(answer!, whole);
+    expect([refusal!.status, refusal!.body.error.type, refusal!.headers['retry-after']]).toEqual([
+      409,
+      'REQUEST_IN_PROGRESS',
+      '1',
+    ]);
+    expect(refusal!.body.error.retryable).toBe(true);
+  }
+  const labels = `identity="${identity}",outcome="refused"`;
+  const refused = (await repeatsElsewhere(system.gateway, labels)) + (await repeatsElsewhere(other, labels));
+  expect(refused).toBe(PAIRS);
+  // The id is free again.
+  const [more, headers] = identified(0);
+  for (const gateway of [system.gateway, other])
+    expectSame(await gateway.post('/generate', generate(20, more), headers), whole);
+  await other.close();
+});
+
+it('a repeat at another replica takes over from a client that has gone, with the tokens so far', async () => {
+  const other = await startOther();
+  await system.bench.register({ dialect: 'sglang' });
+  await inject(system.bench.engine.url, { kind: 'stall', afterTokens: 6 });
+  const body = generate(LONG, { rid: 'r' });
+  const sent = open(`${system.gateway.url}/generate`, body);
+  await expect.poll(() => system.metric('tokens_generated_total')).toBe(6);
+  const wrong = await other.post('/generate', generate(LONG + 1, { rid: 'r' }));
+  expect([wrong.status, wrong.body.error.type]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
+  const repeat = other.post('/generate', body);
+  await expect.poll(() => other.metric('gateway_generations_running')).toBe(1);
+  expect(await other.metric('gateway_restored_tokens_total')).toBe(0);
+  sent.destroy();
+  await expect.poll(() => other.metric('gateway_restored_tokens_total')).toBe(6);
+  await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
+  expect((await system.leases()).leases).toBe(1);
+  expectSame(await repeat, await system.uncut(LONG));
+  expect(await repeatsElsewhere(other, 'identity="id",outcome="taken"')).toBe(1);
+  await other.close();
+});
+
+it('a repeat at another replica does not take the turn of a recorded session', async () => {
+  const other = await startOther();
+  const recorded = { 'x-session-id': 's', 'x-broomwagon-trajectory': 'record' };
+  const body = generate(20, { rid: 'r' });
+  const first = system.gateway.post('/generate', body, recorded);
+  await expect.poll(() => system.metric('gateway_generations_running')).toBe(1);
+  const repeat = other.post('/generate', body, recorded);
+  await expect.poll(() => other.metric('gateway_generations_running')).toBe(1);
+  await system.registerSecond();
+  const replies = await Promise.all([first, repeat]);
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 409]);
+  const { body: trajectory } = await other.get('/sessions/s/trajectory');
+  expect([trajectory.branches.length, trajectory.missing]).toEqual([1, []]);
+  await other.close();
+});
