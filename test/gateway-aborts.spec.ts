@@ -202,3 +202,45 @@ it('a client that does not read its stream gets few long chunks: the gateway kee
     true,
   ]);
 });
+
+it('a client that reads nothing is cut off and frees its lease; clients beside it get all, before that', async () => {
+  await system.registerSecond();
+  await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
+  const setTimeout = ServerResponse.prototype.setTimeout;
+  const limits: number[] = [];
+  let isCut = () => false;
+  const shorter = vi.spyOn(ServerResponse.prototype, 'setTimeout').mockImplementation(function (
+    this: ServerResponse,
+    ms,
+    listener,
+  ) {
+    limits.push(ms);
+    return setTimeout.call(this, 1_000, () => isCut() && listener?.());
+  });
+  let others = 0;
+  isCut = () => others === OTHERS;
+  const OTHERS = 8;
+  const stalled = new Promise<IncomingMessage>((resolve) => {
+    open(`${system.gateway.url}/generate`, generate(8_000, { stream: true }), {}, (response) => {
+      response.pause();
+      resolve(response);
+    });
+  });
+  const response = await stalled;
+  const ended = new Promise<void>((resolve) => response.once('error', () => resolve()));
+  const whole = await system.uncut(60);
+  await Promise.all(
+    Array.from({ length: OTHERS }, async () => {
+      expectSame(await system.gateway.post('/generate', generate(60)), whole);
+      others += 1;
+    }),
+  );
+  await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
+  await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
+  const { body } = await system.gateway.get('/metrics');
+  expect(body).toMatch(/^broomwagon_gateway_generations_total{.*outcome="abort".*} 1$/m);
+  expect(new Set(limits)).toEqual(new Set([300_000]));
+  response.resume();
+  await ended;
+  shorter.mockRestore();
+});

@@ -1,12 +1,12 @@
 import { loadConfig } from '@broomwagon/platform';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { GatewayConfig } from '../apps/gateway/src/gateway.config';
-import { Gateway } from './system/gateway';
-import { generate, useGateway } from './system/gateway-bench';
+import { eventsOf, Gateway, type Reply } from './system/gateway';
+import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
-const system = useGateway(3);
+const system = useGateway(4);
 
 describe('keys', () => {
   it('that are off let no web page in', async () => {
@@ -61,6 +61,34 @@ describe('keys', () => {
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 429]);
     expect(Number(replies[2]!.headers['retry-after'])).toBeGreaterThan(1);
     await guarded.close();
+    redis.disconnect();
+  });
+
+  it('that are revoked are refused by every replica after 5 s; responses that run go on', async () => {
+    const redis = connectRedis({ url: testRedisUrl() });
+    const store = new CredentialStore(redis, system.bench.prefix);
+    const start = () => Gateway.start(system.bench.prefix, system.bench.pool, { apiKeys: 'on' });
+    const replicas = await Promise.all([start(), start()]);
+    const { token, tokenId } = await store.create({ name: 'a', role: 'client' });
+    const key = { authorization: `Bearer ${token}` };
+    const statuses = () =>
+      Promise.all(replicas.map(async (one) => (await one.post('/tokenize', { prompt: 'a' }, key)).status));
+    const answers = replicas.map((one, index) =>
+      one.post('/generate', generate(LONG, { stream: true, rid: `r${index}` }), key),
+    );
+    for (const one of replicas) await expect.poll(() => one.metric('tokens_generated_total')).toBeGreaterThan(5);
+    expect(await statuses()).not.toContain(401);
+    expect(await store.revoke(tokenId)).toBe(true);
+    const now = Date.now.bind(Date);
+    const later = vi.spyOn(Date, 'now').mockImplementation(() => now() + 5_000);
+    expect(await statuses()).toEqual([401, 401]);
+    later.mockRestore();
+    const whole = await system.uncut(LONG);
+    for (const answer of await Promise.all(answers)) {
+      const last = eventsOf(answer.body).at(-2) as Reply['body'];
+      expectSame({ ...answer, body: last }, whole);
+    }
+    for (const one of replicas) await one.close();
     redis.disconnect();
   });
 
