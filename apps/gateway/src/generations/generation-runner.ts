@@ -203,6 +203,7 @@ export class GenerationRunner {
 
   /** What the engine has said about the tokens of a call: weights, usage, further fields. */
   private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
+    generation.descriptions += 1;
     const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
     const end = generation.tokens.count;
     const spans = reportedSpans(list, scalar, end - start);

@@ -83,6 +83,8 @@ export class Generation {
   cachedTokens: number | undefined;
   /** Fields of the last answer of the engine that the gateway does not read. */
   engineFields: Record<string, unknown> = {};
+  /** Grows with each change of spans, usage or fields. */
+  descriptions = 0;
   readonly startedAt = performance.now();
   grantedAt: number | undefined;
   firstTokenAt: number | undefined;
@@ -161,6 +163,7 @@ export class Generation {
     this.spans = made.spans;
     this.isVersionReported = made.isVersionReported;
     this.promptTokens = made.promptTokens;
+    this.descriptions += 1;
     this.changed();
   }
 

@@ -15,6 +15,8 @@ export const BEGIN: Position = { tokens: 0, characters: 0 };
 export interface Format {
   /** A chunk of a stream with the tokens of a choice after a position; a list is written as one event for each. */
   chunk(generation: Generation, from: Position, index: number): object;
+  /** JSON of chunks of a choice that has not ended, as {@link chunk} but for less work. Called once for a stream. */
+  running?(generation: Generation, index: number): (from: Position) => string;
   /** The answer with all choices; default: that of {@link chunk} from the beginning. */
   whole?(generations: Generation[]): object;
   /** The last event of a stream that has ended without an error. */

@@ -16,19 +16,31 @@ interface Choice {
   position: Position;
   /** Its last chunk is written. */
   isEnded: boolean;
+  /** That of the format. */
+  running?: (from: Position) => string;
 }
 
-/** Writes a chunk whenever the client has taken the one before: a slow client gets fewer and longer chunks. */
+/**
+ * Writes what one turn of the event loop brings as one chunk, and the next chunk when the client has taken the one
+ * before: a slow client gets fewer and longer chunks.
+ */
 export class StreamWriter {
   private readonly choices: Choice[];
   private silence: NodeJS.Timeout | undefined;
+  private hasWritten = false;
 
   constructor(
     private readonly generations: Generation[],
     private readonly response: ServerResponse,
     private readonly format: Format,
   ) {
-    this.choices = generations.map((generation, index) => ({ generation, index, position: BEGIN, isEnded: false }));
+    this.choices = generations.map((generation, index) => ({
+      generation,
+      index,
+      position: BEGIN,
+      isEnded: false,
+      running: format.running?.(generation, index),
+    }));
   }
 
   /**
@@ -52,7 +64,22 @@ export class StreamWriter {
           this.writeChoice(choice);
         }
       };
-      const listeners = this.choices.map(({ generation }) => generation.onChange(write));
+      let isWaiting = false;
+      const writeWaiting = (): void => {
+        isWaiting = false;
+        try {
+          write();
+        } catch (error) {
+          off();
+          reject(error as Error);
+        }
+      };
+      const onChange = (): void => {
+        if (isWaiting) return;
+        isWaiting = true;
+        process.nextTick(writeWaiting);
+      };
+      const listeners = this.choices.map(({ generation }) => generation.onChange(onChange));
       const off = (): void => {
         clearInterval(this.silence);
         for (const stopListening of listeners) stopListening();
@@ -92,11 +119,14 @@ export class StreamWriter {
       response.end(this.written(format.failure?.(end.error) ?? { error: errorBody(end.error) }, true));
       return;
     }
-    const contents = format.chunk(generation, format.isCumulative ? BEGIN : position, index);
+    const from = format.isCumulative ? BEGIN : position;
+    const running = end === undefined ? choice.running?.(from) : undefined;
+    const contents = running === undefined ? format.chunk(generation, from, index) : {};
     choice.position = { tokens: tokens.count, characters: tokens.textLength, ...(message && { message }) };
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
-      writeChunk(response, this.written(contents));
+      writeChunk(response, running === undefined ? this.written(contents) : `data: ${running}\n\n`, this.hasWritten);
+      this.hasWritten = true;
       return;
     }
     addRecorded(this.generations, response);

@@ -4,12 +4,21 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { writeChunk } from './write-chunk';
 
-const PIECES = ['plain', 'é 漢字 🙂', 'x'.repeat(100_000)];
+const PIECES = ['plain', 'é 漢字 🙂', 'x'.repeat(100_000), 'y', '漢'.repeat(3_000), 'end of pieces'];
 
 const server = createServer((_, response) => {
   response.writeHead(200, { 'content-type': 'text/plain' });
-  for (const piece of PIECES) writeChunk(response, piece);
-  response.end('end');
+  const [first, ...others] = PIECES;
+  writeChunk(response, first!, false);
+  // The first two of these before it is sent, others one by one, each when nothing waits or something does.
+  for (const piece of others.splice(0, 2)) writeChunk(response, piece, true);
+  const next = (): void => {
+    const piece = others.shift();
+    if (piece === undefined) return void response.end('end');
+    writeChunk(response, piece, true);
+    setImmediate(next);
+  };
+  setImmediate(next);
 });
 beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
 afterAll(() => new Promise((resolve) => server.close(resolve)));

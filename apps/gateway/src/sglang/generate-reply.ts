@@ -12,21 +12,49 @@ export function replyOf(generation: Generation, from: Position): object {
   };
 }
 
+/** Writes chunks as {@link replyOf} until the response has ended; what seldom changes is kept as text. */
+export function runningReply(generation: Generation, index?: number): (from: Position) => string {
+  const { tokens, input } = generation;
+  const end = index === undefined ? '' : `,"index":${index}`;
+  let description = -1;
+  let meta = '';
+  return (from) => {
+    if (description !== generation.descriptions) {
+      description = generation.descriptions;
+      meta = JSON.stringify(describe(generation)).slice(1, -1);
+    }
+    const ids = tokens.idsFrom(from.tokens);
+    const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
+    const entries = logprobs && `,"output_token_logprobs":${JSON.stringify(entriesOf(logprobs, ids))}`;
+    const idList = ids && `,"output_ids":[${ids.join(',')}]`;
+    const text = JSON.stringify(tokens.textFrom(from.characters));
+    const counted = `,"completion_tokens":${tokens.count}`;
+    return `{"text":${text}${idList ?? ''},"meta_info":{${meta}${counted}${entries ?? ''}}${end}}`;
+  };
+}
+
 function metaOf(generation: Generation, from: Position): object {
-  const { tokens, input, spans, end } = generation;
-  const { promptTokenIds } = input.prompt;
+  const { tokens, input, end } = generation;
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
+  return {
+    ...describe(generation),
+    completion_tokens: tokens.count,
+    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) }),
+    ...(end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 }),
+  };
+}
+
+/** The part of `meta_info` that changes between calls of engines only, and at the end. */
+function describe(generation: Generation): object {
+  const { input, spans, end } = generation;
   const version = spans.at(-1)?.version;
   return {
     ...generation.engineFields,
     id: generation.id,
     finish_reason: end === undefined ? null : finishReasonOf(generation, end),
-    prompt_tokens: generation.promptTokens ?? promptTokenIds?.length ?? 0,
-    completion_tokens: tokens.count,
+    prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
     cached_tokens: generation.cachedTokens ?? 0,
     ...(version !== undefined && { weight_version: version, weight_versions: spans }),
-    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) }),
-    e2e_latency: (performance.now() - generation.startedAt) / 1_000,
   };
 }
 

@@ -6,13 +6,15 @@ import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { errorBody } from '../http/send-json';
 import { readGenerateRequest } from './generate-request';
-import { replyOf } from './generate-reply';
+import { replyOf, runningReply } from './generate-reply';
 
 /** Several prompts, or several samples of one. */
 const BATCH: Format = {
   whole: (generations) => generations.map((generation) => replyOf(generation, BEGIN)),
   chunk: (generation, from, index) => ({ ...replyOf(generation, from), index }),
+  running: runningReply,
 };
+const SINGLE: Format = { chunk: replyOf, running: (generation) => runningReply(generation) };
 
 /** `/generate` of SGLang. */
 @Injectable()
@@ -29,7 +31,7 @@ export class SglangGenerate {
   private generate(exchange: Exchange): Promise<void> {
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, {
-      ...(request.isBatch ? BATCH : { chunk: replyOf }),
+      ...(request.isBatch ? BATCH : SINGLE),
       failure: (error) => ({ error: sglangError(error) }),
       isCumulative: !this.config.incrementalStreams,
     });

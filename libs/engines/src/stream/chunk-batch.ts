@@ -26,6 +26,7 @@ export class ChunkBatch {
 
   /** @param isUrgent read at once, with all that waits. Throws what `read` throws. */
   add(chunk: Buffer, isUrgent: boolean): void {
+    if (isUrgent && this.chunks.length === 0) return this.readBytes(chunk);
     this.chunks.push(chunk);
     this.bytes += chunk.length;
     if (isUrgent || this.bytes >= MAX_BYTES) return this.flush();
@@ -40,6 +41,10 @@ export class ChunkBatch {
     const bytes = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
     this.chunks = [];
     this.bytes = 0;
+    this.readBytes(bytes);
+  }
+
+  private readBytes(bytes: Buffer): void {
     try {
       this.read(bytes);
     } catch (error) {

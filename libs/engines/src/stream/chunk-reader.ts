@@ -50,7 +50,10 @@ export function mergeEngineFields(
 
 /** Reads the events of one stream of one dialect, in order; may keep state between them. */
 export interface ChunkReader {
-  read(event: Record<string, unknown>): StreamStep;
+  /** @param text of the event, if events that repeat it may be read by {@link readRepeated} */
+  read(event: Record<string, unknown>, text?: string): StreamStep;
+  /** Reads an event that is like the one before without parsing all of it; undefined: it has to be parsed. */
+  readRepeated?(text: string): StreamStep | undefined;
 }
 
 /**

@@ -36,6 +36,36 @@ describe('event stream parser', () => {
     );
   });
 
+  it('gives the same events for chunks of one event, of several, and of parts of one', () => {
+    const chunk = fc.constantFrom(
+      'data: a\n\n',
+      'data: é\n\n',
+      'data:b\n\n',
+      'data: c\n',
+      '\n',
+      'data: d\r\n\r\n',
+      'data: e\r\r',
+      '\r',
+      'data: f\rd\n\n',
+      'data: g\n\nd',
+      'ata: h\n\n',
+      ': i\n\n',
+      'data: j\ndata: k\n\n',
+      'data: l\n\ndata: m\n\n',
+      'd\n\n',
+      'data: \n\n',
+    );
+    fc.assert(
+      fc.property(fc.array(chunk), (chunks) => {
+        const parser = new EventStreamParser(BOUND);
+        // A line before the others: they are read with it, and not by themselves.
+        const together = new EventStreamParser(BOUND).push(Buffer.from(`:\n${chunks.join('')}`));
+        expect(chunks.flatMap((one) => parser.push(Buffer.from(one)))).toEqual(together);
+      }),
+      { numRuns: 300 * inject('runsFactor') },
+    );
+  });
+
   it('survives one byte at a time', () => {
     const bytes = new TextEncoder().encode(': hi\r\ndata: {"t":"漢🙂"}\r\n\r\ndata:[DONE]\n\n');
     expect(parse(bytes, [...bytes.keys()])).toEqual(['{"t":"漢🙂"}', '[DONE]']);

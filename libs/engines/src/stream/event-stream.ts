@@ -1,5 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
+const LETTER_D = 0x64;
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 
@@ -22,12 +23,27 @@ export class EventStreamParser {
 
   /** Takes the next bytes; returns the data of the events they completed. */
   push(chunk: Uint8Array): string[] {
-    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const bytes = chunk instanceof Buffer ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const data = this.onlyEvent(bytes);
+    if (data !== undefined) return [data];
     const end = Math.max(bytes.lastIndexOf(LINE_FEED), bytes.lastIndexOf(CARRIAGE_RETURN)) + 1;
     const events: string[] = [];
     if (end > 0) this.readLines(this.wholeLines(bytes.subarray(0, end)), events);
     if (end < bytes.length) this.keep(bytes.subarray(end));
     return events;
+  }
+
+  /** The data of bytes that are one event of one line, as almost all chunks of engines are. */
+  private onlyEvent(bytes: Buffer): string | undefined {
+    const end = bytes.length - 2;
+    if (this.pendingBytes > 0 || this.data.length > 0) return undefined;
+    if (bytes[end] !== LINE_FEED || bytes[end + 1] !== LINE_FEED || bytes[0] !== LETTER_D) return undefined;
+    const text = bytes.toString('utf8');
+    if (!text.startsWith('data: ') || text.indexOf('\n') !== text.length - 2 || text.includes('\r')) return undefined;
+    this.checkLength(end);
+    this.afterCarriageReturn = false;
+    this.firstLine = false;
+    return text.slice(6, -2);
   }
 
   /** The text of what is kept and these bytes, which end with a line. */

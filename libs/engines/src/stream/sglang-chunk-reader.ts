@@ -1,4 +1,5 @@
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+import { INTEGER, LIST, RepeatedEvent, STRING, stringOf, type VaryingField, wholeNumberOf } from './repeated-event';
 
 /** Fields that are read here, or that do not describe the response. */
 const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error']);
@@ -7,6 +8,17 @@ const META_FIELDS = new Set([
   'id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs',
   'e2e_latency', 'input_token_logprobs', 'output_token_logprobs_length', 'output_token_logprobs_idx',
 ]);
+
+/** What differs from chunk to chunk of a response that has not ended. */
+const VARYING: readonly VaryingField[] = [
+  { path: ['text'], form: STRING },
+  { path: ['output_ids'], form: LIST },
+  { path: ['meta_info', 'completion_tokens'], form: INTEGER },
+  { path: ['meta_info', 'output_token_logprobs'], form: LIST },
+];
+/** Chunks that may be prepared for {@link SglangChunkReader.readRepeated}, beside one for each that was read so. */
+const SPARE_TRIES = 4;
+const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?$/;
 
 interface SglangChunk {
   text?: string;
@@ -31,6 +43,9 @@ export class SglangChunkReader implements ChunkReader {
   private logprobs = 0;
   /** Unknown fields of earlier chunks. */
   private readonly given = { fields: {}, metaFields: {} };
+  /** The chunk before, if the next one may repeat it. */
+  private repeated: RepeatedEvent | undefined;
+  private triesLeft = SPARE_TRIES;
 
   /**
    * @param incremental as the server info of the engine reports it; used where a chunk does not show it
@@ -41,7 +56,19 @@ export class SglangChunkReader implements ChunkReader {
     private promptTokenIds?: number[],
   ) {}
 
-  read(event: Record<string, unknown>): StreamStep {
+  /** Reads chunks that hold only what is new, and do not end the response. */
+  readRepeated(json: string): StreamStep | undefined {
+    const values = this.repeated?.valuesOf(json);
+    const increment = values && incrementOf(values);
+    if (increment === undefined || this.made + increment.tokenCount !== increment.total) return undefined;
+    const { text, tokenCount, tokenIds, logprobs } = increment;
+    this.made += tokenCount;
+    this.logprobs += logprobs?.length ?? 0;
+    this.triesLeft = SPARE_TRIES;
+    return { increment: { text, tokenCount, tokenIds, logprobs } };
+  }
+
+  read(event: Record<string, unknown>, json?: string): StreamStep {
     const chunk = event as SglangChunk;
     const meta = chunk.meta_info ?? {};
     const total = meta.completion_tokens ?? this.made + (chunk.output_ids?.length ?? 0);
@@ -69,7 +96,16 @@ export class SglangChunkReader implements ChunkReader {
     const fields = unknownFields(event, CHUNK_FIELDS, this.given.fields);
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
     if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields } };
+    const isRepeatable = !cumulative && this.made > 0 && step.finishReason === undefined && tokenIds !== undefined;
+    this.repeated = isRepeatable && json !== undefined ? this.repeatedOf(json) : undefined;
     return step;
+  }
+
+  /** Events that differ in other fields too are not prepared again and again. */
+  private repeatedOf(json: string): RepeatedEvent | undefined {
+    if (this.triesLeft === 0) return undefined;
+    this.triesLeft -= 1;
+    return RepeatedEvent.of(json, VARYING);
   }
 
   private isCumulative(outputIds: number[] | undefined, total: number): boolean {
@@ -94,4 +130,38 @@ export class SglangChunkReader implements ChunkReader {
       },
     };
   }
+}
+
+/** Undefined: the chunk has to be parsed. */
+function incrementOf(values: readonly string[]) {
+  const [textJson, idsJson, totalJson, entriesJson] = values;
+  if (textJson === undefined || idsJson === undefined || totalJson === undefined) return undefined;
+  try {
+    const text = stringOf(textJson);
+    const total = wholeNumberOf(totalJson);
+    const tokenIds = idsOf(idsJson);
+    const tokenCount = tokenIds.length;
+    const logprobs = entriesJson === undefined ? undefined : logprobsOf(entriesJson, tokenIds);
+    if (typeof text !== 'string' || tokenCount === 0) return undefined;
+    if (entriesJson !== undefined && logprobs?.length !== tokenCount) return undefined;
+    return { text, total, tokenIds, tokenCount, logprobs };
+  } catch {
+    return undefined;
+  }
+}
+
+function idsOf(json: string): number[] {
+  const only = json.startsWith('[') && json.endsWith(']') ? wholeNumberOf(json.slice(1, -1)) : undefined;
+  return only === undefined ? (JSON.parse(json) as number[]) : [only];
+}
+
+/** Undefined: with the texts of tokens. */
+function logprobsOf(json: string, [tokenId]: number[]): number[] | undefined {
+  const end = `,${tokenId},null]]`;
+  if (json.startsWith('[[') && json.endsWith(end)) {
+    const only = json.slice(2, -end.length);
+    if (NUMBER.test(only)) return [Number(only)];
+  }
+  const entries = JSON.parse(json) as [number, number, string | null][];
+  return entries.some(([, , token]) => token !== null) ? undefined : entries.map(([logprob]) => logprob);
 }

@@ -38,11 +38,12 @@ export async function streamGeneration(
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
 
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
+  const { reader } = call;
   let isDone = false;
   const read = (bytes: Buffer): void => {
     for (const data of parser.push(bytes)) {
       if (data === '[DONE]') isDone = true;
-      else silence.heard(tokens.take(call.reader.read(eventObject(http, data))));
+      else silence.heard(tokens.take(reader.readRepeated?.(data) ?? reader.read(eventObject(http, data), data)));
     }
   };
   const stream = http.stream((chunk) => batch.add(chunk, tokens.isEmpty || readsAtOnce?.() === true));
