@@ -53,8 +53,11 @@ describe.skipIf(newest === undefined)('the packages', () => {
     const system = await RunningSystem.start('--steps', '1');
     try {
       await expect.poll(() => system.output, { timeout: 120_000 }).toContain('Ctrl-C ends everything');
-      const [, NATS_URL, POOL] = /export NATS_URL=(\S+) POOL=(\S+)/.exec(system.output)!;
-      const environment = { NATS_URL: NATS_URL!, POOL: POOL!, PYTHONPATH: '' };
+      const variables = /export (.* POOL=.*)/
+        .exec(system.output)![1]!
+        .split(' ')
+        .map((one) => one.split('='));
+      const environment = { ...(Object.fromEntries(variables) as Record<string, string>), PYTHONPATH: '' };
       const [shown, ...others] = pythonBlocks('README.md');
       expect(shown!.split('\n').filter(Boolean)).toHaveLength(10);
       expect(others).toEqual([]);

@@ -99,8 +99,10 @@ function sayWhere(options: TrainerOptions, system: RolloutSystem, say: (line: st
 function sayConnect(system: StartedSystem, say: (line: string) => void): void {
   say('');
   say('The system keeps running. Connect your own trainer or workers:');
-  say(`  export NATS_URL=${system.natsUrl} POOL=${system.pool}`);
-  say(`  REDIS_URL=${system.redisUrl}`);
+  const { REDIS_URL, ...nats } = system.settingsOf('admin');
+  const variables = Object.entries({ ...nats, POOL: system.pool }).map(([name, value]) => `${name}=${value}`);
+  say(`  export ${variables.join(' ')}`);
+  say(`  REDIS_URL=${REDIS_URL}`);
   for (const { serverId, dialect, endpoint } of system.fleet.engines) say(`  ${serverId}: ${endpoint} (${dialect})`);
   say('Ctrl-C ends everything.');
 }

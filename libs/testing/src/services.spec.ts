@@ -1,5 +1,7 @@
+import { Redis } from 'ioredis';
 import { describe, expect, it } from 'vitest';
 import { freePort } from './free-port';
+import { Credentials } from './provision/credentials';
 import { provideServices } from './services';
 import { testNatsUrl, testRedisUrl } from './test-pool';
 
@@ -30,6 +32,20 @@ describe('provideServices', () => {
     expect(services.nats.source).toBe('environment');
     expect(['path', 'private-copy', 'docker']).toContain(services.redis.source);
     expect(services.redis.url).not.toBe(testRedisUrl());
+    await services.stop();
+  });
+
+  it('gives each program its own user on servers of our own, and the address alone of others', async () => {
+    const credentials = await Credentials.make();
+    const environment = { NATS_URL: testNatsUrl() };
+    const services = await provideServices({ environment, credentials });
+    const { NATS_URL, NATS_USER, REDIS_URL } = services.settingsOf('worker');
+    expect({ NATS_URL, NATS_USER }).toEqual({ ...environment, NATS_USER: undefined });
+    expect(services.settingsOf('trainer')).toEqual(environment);
+    const redis = new Redis(REDIS_URL!);
+    await expect(redis.hset('rollout:payload:{p/j}:x', 'a', 'b')).resolves.toBe(1);
+    await expect(redis.flushall()).rejects.toThrow('NOPERM');
+    redis.disconnect();
     await services.stop();
   });
 

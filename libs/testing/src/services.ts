@@ -1,3 +1,4 @@
+import type { Credentials } from './provision/credentials';
 import { findServers, type FindOptions } from './provision/find-servers';
 import { SERVER_KINDS, type ServerKind } from './provision/server-kind';
 import { givenServer } from './servers/given-server';
@@ -10,6 +11,8 @@ import type { ServerHandle } from './servers/server-handle';
 export interface Services {
   readonly nats: ServerHandle;
   readonly redis: ServerHandle;
+  /** Settings with which a program connects to both: as this user, where a server has the users of `deploy`. */
+  settingsOf(user: string): Record<string, string>;
   /** Ends what we started; given servers are left alone. */
   stop(): Promise<void>;
 }
@@ -19,6 +22,8 @@ export interface ServicesOptions extends FindOptions {
   environment?: NodeJS.ProcessEnv;
   /** TEST_NATS_URL and TEST_REDIS_URL go first. */
   forTests?: boolean;
+  /** Servers of our own have these users. Default: no users. */
+  credentials?: Credentials;
 }
 
 /**
@@ -39,12 +44,15 @@ export async function provideServices(options: ServicesOptions = {}): Promise<Se
   const provide = (kind: ServerKind): Promise<ServerHandle> => {
     const variable = nameOf(kind);
     if (variable !== undefined) return givenServer(kind, environment[variable]!, variable);
-    return startServer(kind === 'nats' ? natsRecipe : redisRecipe, found.get(kind)!, {});
+    return startServer(kind === 'nats' ? natsRecipe : redisRecipe, found.get(kind)!, {
+      credentials: options.credentials,
+    });
   };
   const [nats, redis] = await Promise.allSettled([provide('nats'), provide('redis')]);
   if (nats.status === 'fulfilled' && redis.status === 'fulfilled') {
     const stop = async () => void (await Promise.all([nats.value.stop(), redis.value.stop()]));
-    return { nats: nats.value, redis: redis.value, stop };
+    const settingsOf = (user: string) => ({ ...nats.value.settingsOf(user), ...redis.value.settingsOf(user) });
+    return { nats: nats.value, redis: redis.value, settingsOf, stop };
   }
   for (const one of [nats, redis]) if (one.status === 'fulfilled') await one.value.stop();
   throw nats.status === 'rejected' ? nats.reason : (redis as PromiseRejectedResult).reason;

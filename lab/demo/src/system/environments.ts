@@ -13,8 +13,8 @@ export interface Load {
 
 /** What the processes of one run have in common. */
 export interface SystemPlan {
-  natsUrl: string;
-  redisUrl: string;
+  /** Where NATS and Redis are, for a program that connects as this user. */
+  settingsOf: (user: string) => Record<string, string>;
   pool: string;
   runId: string;
   load: Load;
@@ -50,19 +50,18 @@ export function speedFor(requestsPerRound: number): number {
 }
 
 /** What every application of ours is told. */
-export function serviceEnvironment(plan: SystemPlan): Record<string, string> {
+export function serviceEnvironment(plan: SystemPlan, app: string): Record<string, string> {
   const hosts = plan.engineUrls.length > 0 ? plan.engineUrls.map((url) => new URL(url).host) : ['127.0.0.1'];
   return {
-    NATS_URL: plan.natsUrl,
-    REDIS_URL: plan.redisUrl,
+    ...plan.settingsOf(app),
     POOLS: plan.pool,
     ENGINE_ALLOW_LIST: process.env.ENGINE_ALLOW_LIST || hosts.join(','),
   };
 }
 
 /** What a process that takes leases is told besides. */
-function holderEnvironment(plan: SystemPlan, name: string): Record<string, string> {
-  return { ...serviceEnvironment(plan), POOL: plan.pool, WORKER_ID: `${name}-${plan.runId}` };
+function holderEnvironment(plan: SystemPlan, app: string, name = app): Record<string, string> {
+  return { ...serviceEnvironment(plan, app), POOL: plan.pool, WORKER_ID: `${name}-${plan.runId}` };
 }
 
 export function gatewayEnvironment(plan: SystemPlan, apiKeys: 'on' | 'off'): Record<string, string> {
@@ -71,7 +70,7 @@ export function gatewayEnvironment(plan: SystemPlan, apiKeys: 'on' | 'off'): Rec
 
 export function workerEnvironment(plan: SystemPlan, name: string): Record<string, string> {
   return {
-    ...holderEnvironment(plan, name),
+    ...holderEnvironment(plan, 'worker', name),
     CONCURRENCY: String(plan.load.workerConcurrency),
   };
 }

@@ -7,14 +7,21 @@ import { BroomwagonError, type PoolName } from '@broomwagon/contracts';
 import { connectNats, MessagingClient, TypedClient, type MessagingConnection } from '@broomwagon/messaging';
 import { ConnectionsConfig, loadConfig } from '@broomwagon/platform';
 import { hashOfToken } from '@broomwagon/state';
-import { ProcessGroup, provideServices, readyByFile, type ServerHandle, type Services } from '@broomwagon/testing';
+import {
+  Credentials,
+  ProcessGroup,
+  provideServices,
+  readyByFile,
+  type ServerHandle,
+  type Services,
+} from '@broomwagon/testing';
 import { GatewayClient } from '../../../../apps/trainer/src/loop/gateway-client';
 import { Operations } from '../../../../apps/trainer/src/loop/operations';
 import { DEFAULTS, type TrainerOptions } from '../options/trainer-options';
 import { gatewayEnvironment, serviceEnvironment, workerEnvironment, type Load, type SystemPlan } from './environments';
 import { EventsFile } from './events-file';
 import { findEngines, Fleet, type FleetEngine } from '../../../../apps/trainer/src/fleet/fleet';
-import { createGatewayKey, revokeGatewayKey, type RedisConfig } from './gateway-key';
+import { createGatewayKey, revokeGatewayKey } from './gateway-key';
 import { SimulatorClient } from './simulator-client';
 import { watchEngines, watchServer, type OutageOptions } from './outage-watch';
 import { Supervisor } from './supervisor';
@@ -30,8 +37,8 @@ const ENGINES_GIVE_UP_MS = 600_000;
 /** What a started system is reached by. */
 export interface StartedSystem {
   pool: PoolName;
-  natsUrl: string;
-  redisUrl: string;
+  /** Settings of programs that connect to NATS and Redis as this user. */
+  settingsOf: Services['settingsOf'];
   client: TypedClient;
   /** The operations of the trainer, over NATS or over HTTP. */
   operations: Operations;
@@ -55,7 +62,7 @@ export class RolloutSystem {
   private readonly group: ProcessGroup;
   private readonly stopping = new AbortController();
   private services?: Promise<Services>;
-  private connection?: MessagingConnection;
+  private readonly connections: MessagingConnection[] = [];
   private pool?: PoolName;
   private fleet?: Fleet;
   private simulatorRestarts = 0;
@@ -78,9 +85,9 @@ export class RolloutSystem {
    */
   async start(realEngines: readonly FleetEngine[]): Promise<StartedSystem> {
     await mkdir(this.logFolder, { recursive: true });
-    this.services = provideServices({ say: this.say });
-    const { nats, redis } = await this.services;
-    if (!this.options.once) await this.startAdminApi(nats.url, redis.url);
+    this.services = Credentials.make().then((credentials) => provideServices({ say: this.say, credentials }));
+    const { nats, redis, settingsOf } = await this.services;
+    if (!this.options.once) await this.startAdminApi(settingsOf('admin-api'));
     for (const server of [nats, redis]) {
       this.say(`${server.description} [${server.source}]`);
       this.watchServer(server);
@@ -93,18 +100,16 @@ export class RolloutSystem {
     this.pool = pool;
     this.say(`Pool ${pool}; logs in ${this.logFolder}`);
     const { engineUrls } = this.options;
-    const plan = { natsUrl: nats.url, redisUrl: redis.url, pool, runId, load: this.load, engineUrls };
+    const plan = { settingsOf, pool, runId, load: this.load, engineUrls };
     const [simulated] = await Promise.all([
       realEngines.length > 0 ? undefined : this.startSimulator(),
       this.startServices(plan),
     ]);
 
     this.throwIfStopping();
-    const connections = this.connections(nats.url, redis.url);
     const { via, once } = this.options;
-    const gateway = via === 'nats' && once ? undefined : await this.startGateway(plan, connections.redisConfig());
-    this.connection = await connectNats({ ...connections.natsConfig(), name: 'trainer' });
-    const client = new TypedClient(new MessagingClient(this.connection));
+    const gateway = via === 'nats' && once ? undefined : await this.startGateway(plan);
+    const client = new TypedClient(new MessagingClient(await this.connect('trainer')));
     const options = { deadlineMs: CALL_DEADLINE_MS, signal: this.stopping.signal };
     const control = new Operations(client, pool, options);
     const operations = via === 'nats' ? control : new Operations(gateway!, pool, options);
@@ -115,26 +120,31 @@ export class RolloutSystem {
     this.orFail(watchEngines(control, this.outageOptions(ENGINES_GIVE_UP_MS)));
     const simulator = simulated?.client;
     const simulatorRestarts = () => this.simulatorRestarts;
-    const urls = { natsUrl: nats.url, redisUrl: redis.url };
-    return { simulatorRestarts, pool, ...urls, client, operations, control, fleet, simulator };
+    return { simulatorRestarts, pool, settingsOf, client, operations, control, fleet, simulator };
   }
 
   /** The NATS_* and REDIS_* settings of the environment hold here as they do for the services. */
-  private connections(natsUrl: string, redisUrl: string): ConnectionsConfig {
-    const env = { ...process.env, NATS_URL: natsUrl, REDIS_URL: redisUrl };
+  private async connectionsOf(user: string): Promise<ConnectionsConfig> {
+    const env = { ...process.env, ...(await this.services!).settingsOf(user) };
     return loadConfig(ConnectionsConfig, { env, alsoKnown: ['BROOMWAGON_CACHE'] });
+  }
+
+  private async connect(user: string): Promise<MessagingConnection> {
+    const connection = await connectNats({ ...(await this.connectionsOf(user)).natsConfig(), name: user });
+    this.connections.push(connection);
+    return connection;
   }
 
   /** Writes every event of the pool from now on to a file. */
   async record(path: string): Promise<EventsFile> {
-    return EventsFile.create(path, this.connection!, this.pool!);
+    return EventsFile.create(path, await this.connect('viewer'), this.pool!);
   }
 
   /** Ends everything that was started, also in the middle of `start`. Never throws. */
   async stop({ keepFolder = false } = {}): Promise<void> {
     this.stopping.abort();
     this.supervisor.stop();
-    await this.connection?.drain(1_000);
+    await Promise.all(this.connections.map((connection) => connection.drain(1_000)));
     await this.revokeKey?.().catch((error: unknown) => this.say(String(error)));
     await this.group.stopAll(GRACE_MS).catch((error: unknown) => this.say(String(error)));
     const services = await this.services?.catch(() => undefined);
@@ -151,15 +161,15 @@ export class RolloutSystem {
 
   private async startServices(plan: SystemPlan): Promise<void> {
     const services = ['load-balancer', 'trainer-coordinator'];
-    await Promise.all(services.map((name) => this.startService(name, name, serviceEnvironment(plan))));
+    await Promise.all(services.map((name) => this.startService(name, name, serviceEnvironment(plan, name))));
     const workers = Array.from({ length: this.options.workers }, (_, index) => `worker-${index + 1}`);
     await Promise.all(workers.map((name) => this.startService(name, 'worker', workerEnvironment(plan, name))));
   }
 
   /** The REST API, and a token for it that ends with this run. */
-  private async startAdminApi(natsUrl: string, redisUrl: string): Promise<void> {
+  private async startAdminApi(connections: Record<string, string>): Promise<void> {
     const token = randomBytes(32).toString('base64url');
-    const environment = { NATS_URL: natsUrl, REDIS_URL: redisUrl, ADMIN_TOKEN_SHA256: hashOfToken(token) };
+    const environment = { ...connections, ADMIN_TOKEN_SHA256: hashOfToken(token) };
     await this.startService('admin-api', 'admin-api', environment);
     const { port } = await readJson<{ port: number }>(join(this.folder, 'admin-api.json'));
     const address = `http://127.0.0.1:${port}`;
@@ -171,7 +181,9 @@ export class RolloutSystem {
   }
 
   /** The gateway, with a key that ends with this run; without one if API_KEYS is off. */
-  private async startGateway(plan: SystemPlan, redis: RedisConfig): Promise<GatewayClient> {
+  private async startGateway(plan: SystemPlan): Promise<GatewayClient> {
+    // Keys are made by those who may write them.
+    const redis = (await this.connectionsOf('admin-api')).redisConfig();
     let key: string | undefined;
     if (process.env.API_KEYS !== 'off') {
       const { token, tokenId } = await createGatewayKey(redis, plan.pool);
