@@ -73,7 +73,7 @@ it('a repeat at another replica takes over from a client that has gone, with the
   sent.destroy();
   await expect.poll(() => other.metric('gateway_restored_tokens_total')).toBe(6);
   await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
-  expect((await system.leases()).leases).toBe(1);
+  await expect.poll(async () => (await system.leases()).leases).toBe(1);
   expectSame(await repeat, await system.uncut(LONG));
   expect(await repeatsElsewhere(other, 'identity="id",outcome="taken"')).toBe(1);
   await other.close();
