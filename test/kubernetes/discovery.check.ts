@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ManagedProcess } from '@broomwagon/testing';
@@ -11,11 +12,29 @@ const NAMESPACE = 'discovery';
 /** Where everything.yaml looks for engines. */
 const ENGINES = 'discovered-engines';
 const PORT = 8_000;
+/** The address of the API server in the network namespace, which its certificate names. */
+const HOST = new URL(inject('apiServer').url).hostname;
 const OPTIONS = ['-f', 'test/kubernetes/values/everything.yaml', '--set', `discovery.namespace=${ENGINES}`];
 const SLICES = `/apis/discovery.k8s.io/v1/namespaces/${ENGINES}/endpointslices`;
 
 const admin = new KubernetesClient(inject('apiServer'));
 const folder = mkdtempSync(join(tmpdir(), 'broomwagon-service-account-'));
+/** A way to the API server whose connections the tests break. */
+const links = new Set<Socket>();
+const link = createServer((client) => {
+  const { hostname, port } = new URL(inject('apiServer').url);
+  const server = connect(Number(port), hostname);
+  for (const [from, to] of [
+    [client, server],
+    [server, client],
+  ] as const) {
+    links.add(from);
+    from.pipe(to);
+    from.on('error', () => undefined);
+    from.on('close', () => (to.destroy(), links.delete(from)));
+  }
+});
+const breakLinks = () => links.forEach((socket) => socket.destroy());
 let accounts: string[];
 let system: TestSystem;
 
@@ -34,13 +53,14 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'ca.crt'), inject('apiServer').ca);
   writeFileSync(join(folder, 'namespace'), NAMESPACE);
   system = await TestSystem.start({ balancers: 0, coordinators: 0, workers: 0, engines: 0 });
+  await new Promise<void>((resolve) => link.listen(0, HOST, resolve));
   const settings = objects.find(
     ({ kind, metadata: { name } }) => kind === 'ConfigMap' && name.endsWith('load-balancer'),
   );
   const found = Object.entries(settings!.data!).filter(([name]) => name.startsWith('K8S_'));
   await system.startApp('load-balancer', 'load-balancer-1', {
     ...Object.fromEntries(found),
-    K8S_API_URL: inject('apiServer').url,
+    K8S_API_URL: `https://${HOST}:${(link.address() as AddressInfo).port}`,
     K8S_SERVICE_ACCOUNT_DIR: folder,
     K8S_DRAIN_MS: '1000',
     ENGINE_POOL: system.pool,
@@ -49,6 +69,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await system?.stop();
+  link.close();
   rmSync(folder, { recursive: true });
 });
 
@@ -94,12 +115,14 @@ async function states(): Promise<Record<string, string>> {
   return Object.fromEntries(servers.map(({ endpoint, state }) => [/(\d+):\d+$/.exec(endpoint)![1]!, state]));
 }
 
-it('may list the EndpointSlices of one namespace, and nothing else; the other accounts may do nothing', async () => {
+it('may list and watch the EndpointSlices of one namespace, and nothing else; the other accounts may do nothing', async () => {
   const asked: [string, string, string, string][] = [
     ['list', 'discovery.k8s.io', 'endpointslices', ENGINES],
     ['watch', 'discovery.k8s.io', 'endpointslices', ENGINES],
+    ['get', 'discovery.k8s.io', 'endpointslices', ENGINES],
     ['create', 'discovery.k8s.io', 'endpointslices', ENGINES],
     ['list', 'discovery.k8s.io', 'endpointslices', NAMESPACE],
+    ['watch', 'discovery.k8s.io', 'endpointslices', NAMESPACE],
     ...[ENGINES, NAMESPACE].flatMap((namespace): [string, string, string, string][] => [
       ['get', '', 'secrets', namespace],
       ['list', '', 'pods', namespace],
@@ -114,14 +137,29 @@ it('may list the EndpointSlices of one namespace, and nothing else; the other ac
     const allowed = [];
     for (const request of asked) if (await client.may(...request)) allowed.push(request.join(' '));
     const discovers = account === 'broomwagon-load-balancer';
-    expect(allowed, account).toEqual(discovers ? [`list discovery.k8s.io endpointslices ${ENGINES}`] : []);
+    const rights = ['list', 'watch'].map((verb) => `${verb} discovery.k8s.io endpointslices ${ENGINES}`);
+    expect(allowed, account).toEqual(discovers ? rights : []);
     expect((await client.get(SLICES)).status).toBe(discovers ? 200 : 403);
     expect((await client.get(`/api/v1/namespaces/${NAMESPACE}/secrets/first`)).status).toBe(403);
     expect((await client.send('POST', SLICES, sliceOf([]))).status).toBe(403);
   }
 });
 
-it('registers pods that become ready, drains those that terminate, and gives up those that are gone', async () => {
+/** How many lists of EndpointSlices of one namespace the API server has answered, and how many watches are open. */
+async function requests(): Promise<{ lists: number; watches: number }> {
+  const text = String((await admin.get('/metrics')).body);
+  const sum = (pattern: RegExp) => [...text.matchAll(pattern)].reduce((all, [, value]) => all + Number(value), 0);
+  const of = (name: string, verb: string) =>
+    new RegExp(`^${name}\\{(?=.*resource="endpointslices")(?=.*scope="namespace").*verb="${verb}".*\\} (\\S+)$`, 'gm');
+  return {
+    lists: sum(of('apiserver_request_total', 'LIST')),
+    watches: sum(of('apiserver_longrunning_requests', 'WATCH')),
+  };
+}
+
+it('registers pods that become ready, drains those that terminate, gives up those that are gone: by a watch', async () => {
+  await expect.poll(requests).toMatchObject({ watches: 1 });
+  const { lists } = await requests();
   const first = await startEngine(11);
   await startEngine(12);
   await publish([11, 12]);
@@ -132,6 +170,16 @@ it('registers pods that become ready, drains those that terminate, and gives up 
   await publish([12]);
   await expect.poll(states).toMatchObject({ 12: 'ready' });
   await expect.poll(async () => (await states())[11] ?? 'removed').toMatch(/^(failed|removed)$/);
+  expect(await requests()).toEqual({ lists, watches: 1 });
+});
+
+it('watches again after its connection broke, and finds what has changed meanwhile', async () => {
+  const { lists } = await requests();
+  await startEngine(16);
+  breakLinks();
+  await publish([12, 16]);
+  await expect.poll(states).toMatchObject({ 12: 'ready', 16: 'ready' });
+  await expect.poll(requests).toEqual({ lists: lists + 1, watches: 1 });
 });
 
 it('continues with the next token when the one before is no longer valid', async () => {
@@ -140,10 +188,14 @@ it('continues with the next token when the one before is no longer valid', async
   writeFileSync(join(folder, 'token'), await admin.tokenOf('broomwagon-load-balancer', NAMESPACE, 'second'));
   await admin.send('DELETE', `/api/v1/namespaces/${NAMESPACE}/secrets/first`);
   await expect.poll(async () => (await admin.as(used).get(SLICES)).status).toBe(401);
+  breakLinks();
   await startEngine(13);
   await publish([12, 13]);
   await expect.poll(states).toMatchObject({ 12: 'ready', 13: 'ready' });
 });
+
+const failedRuns = async () =>
+  Number(/_task_failures_total\{task="discovery".*\} (\d+)$/m.exec(await system.metrics('load-balancer-1'))![1]);
 
 it('keeps its servers while it may not list, and finds more afterwards', async () => {
   const path = `/apis/rbac.authorization.k8s.io/v1/namespaces/${ENGINES}/rolebindings`;
@@ -151,9 +203,12 @@ it('keeps its servers while it may not list, and finds more afterwards', async (
   await admin.send('DELETE', `${path}/broomwagon-discovery`);
   const discoverer = admin.as(await admin.tokenOf('broomwagon-load-balancer', NAMESPACE));
   await expect.poll(async () => (await discoverer.get(SLICES)).status).toBe(403);
+  breakLinks();
+  await expect.poll(() => system.logs()).toContain('403');
   await startEngine(14);
   await publish([12, 13, 14]);
-  await expect.poll(() => system.logs()).toContain('403');
+  const failures = await failedRuns();
+  await expect.poll(failedRuns).toBeGreaterThan(failures + 1);
   expect(await states()).toMatchObject({ 12: 'ready', 13: 'ready' });
   expect(await states()).not.toHaveProperty('14');
   const { apiVersion, kind, metadata, subjects, roleRef } = binding;
@@ -162,7 +217,7 @@ it('keeps its servers while it may not list, and finds more afterwards', async (
 });
 
 it('counts what waits while there are no engines, by which KEDA starts some, and grants it when one comes', async () => {
-  const engines = [12, 13, 14];
+  const engines = [12, 13, 14, 16];
   await publish([], engines);
   await expect.poll(async () => Object.values(await states())).not.toContain('ready');
   for (const engine of engines) await system.process(`engine-${engine}`).stop();

@@ -1,28 +1,45 @@
+import { Logger } from '@nestjs/common';
+import { BroomwagonError } from '@broomwagon/contracts';
 import type { LoadBalancerConfig } from '../../load-balancer.config';
 import type { EngineSource, FoundEngine } from '../engine-source';
 import { KubernetesApi } from './kubernetes-api';
 
 /** EndpointSlices in one answer. */
 const PAGE = 500;
-/** Pages of one look: a bound on a server that never ends. */
+/** Pages of one list: a bound on a server that never ends. */
 const MOST_PAGES = 200;
+/** The API server ends a watch after this time; the next one begins with a new list. */
+const WATCH_S = 300;
 
-/** The parts of a `discovery.k8s.io/v1` EndpointSlice that are used here; all may be missing. */
+/** The parts of a `discovery.k8s.io/v1` EndpointSlice that are used here; all but the name may be missing. */
 interface EndpointSlice {
+  metadata: { name: string };
   endpoints?: { addresses?: string[]; conditions?: { ready?: boolean; terminating?: boolean } }[] | null;
   ports?: { name?: string | null; port?: number | null; appProtocol?: string | null }[] | null;
 }
 interface EndpointSliceList {
-  metadata?: { continue?: string };
+  metadata?: { continue?: string; resourceVersion?: string };
   items?: EndpointSlice[];
 }
+type WatchEvent =
+  | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: EndpointSlice }
+  | { type: 'BOOKMARK' }
+  | { type: 'ERROR'; object: { message?: string } };
 
 /**
  * Engines that are pods behind a Kubernetes service: the ready endpoints of the EndpointSlices with certain labels, and
- * those that end, to be drained. The list is read every time, without a watch: it is as fresh as the probes, and no
- * change can be missed. Needs the right to `list` `endpointslices` of `discovery.k8s.io` in the namespace.
+ * those that end, to be drained. The slices are listed and then watched; when a watch ends, for whatever reason, the
+ * next call lists them again, so that no change is missed for longer than one watch. Needs the rights to `list` and
+ * `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
 export class EndpointSliceSource implements EngineSource {
+  private readonly logger = new Logger(EndpointSliceSource.name);
+  /** By name. */
+  private slices = new Map<string, EndpointSlice>();
+  private isWatched = false;
+  /** Why the last watch failed; it is logged when it changes. */
+  private failure?: string;
+
   constructor(
     private readonly api: KubernetesApi,
     private readonly config: Pick<
@@ -41,19 +58,75 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   async engines(signal: AbortSignal): Promise<FoundEngine[]> {
-    const namespace = this.config.k8sNamespace ?? (await this.api.namespace());
+    if (!this.isWatched) await this.listAndWatch(signal);
     const found = new Map<string, FoundEngine>();
+    for (const slice of this.slices.values()) this.findIn(slice, found);
+    return [...found.values()];
+  }
+
+  /** Without the right to watch, each call lists. */
+  private async listAndWatch(signal: AbortSignal): Promise<void> {
+    const namespace = this.config.k8sNamespace ?? (await this.api.namespace());
+    const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`;
+    const resourceVersion = await this.list(path, signal);
+    const query = { watch: 'true', allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_S), resourceVersion };
+    try {
+      const events = await this.api.watch(this.urlOf(path, query), signal);
+      this.isWatched = true;
+      void this.follow(events as AsyncIterable<WatchEvent>, signal);
+    } catch (error) {
+      this.noteFailure(error, signal);
+    }
+  }
+
+  /** Returns the version from which a watch continues: all pages are of one version. */
+  private async list(path: string, signal: AbortSignal): Promise<string> {
+    const slices: EndpointSlice[] = [];
+    let version = '';
     let next = '';
     for (let page = 0; page < MOST_PAGES; page++) {
-      const query = new URLSearchParams({ labelSelector: this.config.k8sLabelSelector, limit: String(PAGE) });
-      if (next !== '') query.set('continue', next);
-      const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices?${query}`;
-      const list = (await this.api.get(path, signal)) as EndpointSliceList;
-      for (const slice of list.items ?? []) this.findIn(slice, found);
-      next = list.metadata?.continue ?? '';
+      const query = { limit: String(PAGE), ...(next === '' ? {} : { continue: next }) };
+      const { metadata, items } = (await this.api.get(this.urlOf(path, query), signal)) as EndpointSliceList;
+      slices.push(...(items ?? []));
+      version = metadata?.resourceVersion ?? '';
+      next = metadata?.continue ?? '';
       if (next === '') break;
     }
-    return [...found.values()];
+    this.slices = new Map(slices.map((slice) => [slice.metadata.name, slice]));
+    return version;
+  }
+
+  private async follow(events: AsyncIterable<WatchEvent>, signal: AbortSignal): Promise<void> {
+    try {
+      for await (const event of events) this.apply(event);
+      this.failure = undefined;
+    } catch (error) {
+      this.noteFailure(error, signal);
+    } finally {
+      this.isWatched = false;
+    }
+  }
+
+  private apply(event: WatchEvent): void {
+    // Most of all 410: the API server has no longer all changes since the version of the list.
+    if (event.type === 'ERROR') throw new BroomwagonError('UNAVAILABLE', event.object.message ?? 'unknown');
+    if (event.type === 'BOOKMARK') return;
+    const { name } = event.object.metadata;
+    if (event.type === 'DELETED') this.slices.delete(name);
+    else this.slices.set(name, event.object);
+  }
+
+  private noteFailure(error: unknown, signal: AbortSignal): void {
+    if (signal.aborted) return;
+    const message = error instanceof Error ? error.message : String(error);
+    if (message !== this.failure) {
+      this.logger.warn(`The watch of EndpointSlices failed; they are listed again: ${message}`);
+    }
+    this.failure = message;
+  }
+
+  private urlOf(path: string, query: Record<string, string>): string {
+    return `${path}?${new URLSearchParams({ labelSelector: this.config.k8sLabelSelector, ...query })}`;
   }
 
   /**

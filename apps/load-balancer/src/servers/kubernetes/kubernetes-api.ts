@@ -1,12 +1,11 @@
 import { readFile } from 'node:fs/promises';
-import { request as requestHttp } from 'node:http';
-import { request as requestHttps } from 'node:https';
 import { join } from 'node:path';
+import { Agent, request, type Dispatcher } from 'undici';
 import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
-/** Bytes of one answer; a page of 500 EndpointSlices is far below. */
+/** Bytes of one answer: a page of 500 EndpointSlices is far below, and a watch that reaches it is begun again. */
 const MOST_BYTES = 64 * 1_024 * 1_024;
 
 /** Where the API server is and who asks. */
@@ -15,10 +14,17 @@ export interface KubernetesAccess {
   url: string;
   /** Folder with `token`, `ca.crt` and `namespace`. Read again for each call, because tokens are rotated. */
   serviceAccountDir: string;
+  /**
+   * Silence after which a watch counts as broken.
+   * @default 120000, since an API server sends a bookmark about once a minute
+   */
+  watchSilenceMs?: number;
 }
 
 /** GETs JSON of the API server of Kubernetes as the service account of this pod. */
 export class KubernetesApi {
+  private agent?: { ca: string | undefined; dispatcher: Agent };
+
   constructor(private readonly access: KubernetesAccess) {}
 
   /** The namespace of this pod. @throws BroomwagonError UNAVAILABLE when there is no service account */
@@ -28,40 +34,40 @@ export class KubernetesApi {
 
   /** @throws BroomwagonError UNAVAILABLE: no answer in 10 s, a status other than 200, or no JSON */
   async get(path: string, signal: AbortSignal): Promise<unknown> {
-    const url = new URL(path, this.access.url);
-    const token = await this.secret('token');
-    const ca = url.protocol === 'https:' ? await this.secret('ca.crt') : undefined;
     const call = callSignal(TIMEOUT_MS, signal);
-    const { status, body } = await this.ask(url, token, ca, call.signal).finally(() => call.clear());
-    if (status !== 200) throw unavailable(`answered ${status} to ${url.pathname}: ${cutText(body, 300)}`);
     try {
-      return JSON.parse(body) as unknown;
-    } catch (cause) {
-      throw unavailable(`did not answer JSON to ${url.pathname}`, cause);
+      const body = await this.open(path, call.signal, TIMEOUT_MS);
+      return parsed(await body.text().catch(fail), path);
+    } finally {
+      call.clear();
     }
   }
 
-  private ask(url: URL, token: string, ca: string | undefined, signal: AbortSignal) {
-    return new Promise<{ status: number; body: string }>((resolve, reject) => {
-      const fail = (cause: Error) => reject(unavailable(`does not answer: ${cause.message}`, cause));
-      const open = url.protocol === 'https:' ? requestHttps : requestHttp;
-      const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
-      const call = open(url, { headers, ca, signal }, (response) => {
-        const chunks: Buffer[] = [];
-        let bytes = 0;
-        response.on('data', (chunk: Buffer) => {
-          bytes += chunk.length;
-          if (bytes > MOST_BYTES) response.destroy(new Error('the answer is too long'));
-          else chunks.push(chunk);
-        });
-        response.on('error', fail);
-        response.on('end', () =>
-          resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString('utf8') }),
-        );
-      });
-      call.on('error', fail);
-      call.end();
-    });
+  /**
+   * The events of a watch, until the server ends it. @throws BroomwagonError UNAVAILABLE: as `get`; the iteration also
+   * when the connection breaks or is silent for too long
+   */
+  async watch(path: string, signal: AbortSignal): Promise<AsyncIterable<unknown>> {
+    return linesOf(await this.open(path, signal, this.access.watchSilenceMs ?? 120_000), path);
+  }
+
+  private async open(path: string, signal: AbortSignal, bodyTimeout: number): Promise<Dispatcher.ResponseData['body']> {
+    const url = new URL(path, this.access.url);
+    const headers = { authorization: `Bearer ${await this.secret('token')}`, accept: 'application/json' };
+    const dispatcher = this.dispatcherFor(url.protocol === 'https:' ? await this.secret('ca.crt') : undefined);
+    const options = { dispatcher, headers, signal, headersTimeout: TIMEOUT_MS, bodyTimeout };
+    const { statusCode, body } = await request(url, options).catch(fail);
+    if (statusCode === 200) return body;
+    const refusal = await body.text().catch(fail);
+    throw unavailable(`answered ${statusCode} to ${url.pathname}: ${cutText(refusal, 300)}`);
+  }
+
+  private dispatcherFor(ca: string | undefined): Agent {
+    if (this.agent === undefined || this.agent.ca !== ca) {
+      const connect = { ca, timeout: TIMEOUT_MS };
+      this.agent = { ca, dispatcher: new Agent({ connect, maxResponseSize: MOST_BYTES }) };
+    }
+    return this.agent.dispatcher;
   }
 
   private async secret(name: 'token' | 'ca.crt' | 'namespace'): Promise<string> {
@@ -71,6 +77,33 @@ export class KubernetesApi {
       throw unavailable(`: the service account has no ${name}`, cause);
     }
   }
+}
+
+/** The JSON of each line. */
+async function* linesOf(body: Dispatcher.ResponseData['body'], path: string): AsyncGenerator<unknown> {
+  let rest = '';
+  try {
+    for await (const chunk of body.setEncoding('utf8')) {
+      const lines = (rest + (chunk as string)).split('\n');
+      rest = lines.pop()!;
+      for (const line of lines) yield parsed(line, path);
+    }
+  } catch (error) {
+    fail(error);
+  }
+}
+
+function parsed(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw unavailable(`did not answer JSON to ${path.replace(/\?.*/, '')}`, cause);
+  }
+}
+
+function fail(cause: unknown): never {
+  if (cause instanceof BroomwagonError) throw cause;
+  throw unavailable(`does not answer: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
 }
 
 function unavailable(what: string, cause?: unknown): BroomwagonError {
