@@ -69,7 +69,7 @@ describe.each(SETS)('with %s', (name, options) => {
       expect(pod.spec.securityContext.runAsUser).toBeGreaterThan(0);
       for (const container of pod.spec.containers) {
         expect(container).toMatchObject(CONTAINER);
-        if (pod.metadata.name.endsWith('-test')) continue;
+        if (/-(test|restore)$/.test(pod.metadata.name)) continue;
         const probes = Object.keys(container).filter((key) => key.endsWith('Probe'));
         expect(probes.toSorted(), pod.metadata.name).toEqual(['livenessProbe', 'readinessProbe', 'startupProbe']);
       }
@@ -88,7 +88,7 @@ describe.each(SETS)('with %s', (name, options) => {
     for (const { metadata, spec } of pods.filter((pod) => !pod.metadata.name.endsWith('-test'))) {
       const { serviceAccountName = '', containers, volumes = [] } = spec;
       expect(named(objects, 'ServiceAccount', serviceAccountName), metadata.name).toBeDefined();
-      const sources = [...containers.flatMap(({ envFrom }) => envFrom), ...volumes] as (typeof volumes)[number][] &
+      const sources = [...containers.flatMap(({ envFrom }) => envFrom ?? []), ...volumes] as (typeof volumes)[number][] &
         (typeof containers)[number]['envFrom'];
       for (const { configMapRef, configMap, secretRef } of sources) {
         const map = configMapRef ?? configMap;
@@ -175,6 +175,8 @@ describe('values', () => {
       ['discovery.enabled=true', 'discovery.labelSelector is required'],
       ['gateway.scaledObject.enabled=true', 'gateway: only worker can have a scaledObject'],
       ['adminApi.ingress.enabled=true', 'adminApi.ingress.host is required'],
+      ['redis.clientTlsSecret=services-tls', 'redis.clientTlsSecret needs redis.tlsSecret'],
+      ['redis.restore=true,redis.persistence.enabled=false', 'redis.restore needs redis.persistence.enabled'],
       ['worker.scaledObject.enabled=true', 'keda.prometheusUrl is required'],
       ['worker.scaledObject.enabled=true,worker.autoscaling.enabled=true', 'exclude each other'],
     ];
@@ -232,7 +234,7 @@ it('is installed, updated and removed by helm, and keeps its passwords', async (
     );
   expect(await helm('install', 'broomwagon', CHART, ...access)).toContain('STATUS: deployed');
   const before = await secrets();
-  expect(Object.keys(before[0]!).length).toBe(17);
+  expect(Object.keys(before[0]!).length).toBe(18);
   const updated = await helm(
     'upgrade',
     'broomwagon',

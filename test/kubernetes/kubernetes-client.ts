@@ -14,8 +14,10 @@ export interface Container {
   args?: string[];
   env?: { name: string; value?: string }[];
   image: string;
+  volumeMounts: { name: string; mountPath: string }[];
+  readinessProbe?: { exec?: { command: string[] } };
   lifecycle?: { preStop: { exec: { command: string[] } } };
-  envFrom: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
+  envFrom?: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
 }
 
 export interface PodSpec {

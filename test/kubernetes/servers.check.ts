@@ -1,22 +1,29 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { execFile } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { freePort, ProcessGroup, TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
+import { freePort, ProcessGroup, TEST_CERTIFICATE, TEST_KEY, type ManagedProcess } from '@broomwagon/testing';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { findServers } from '../../libs/testing/src/provision/find-servers';
-import { podOf, rendered } from './chart';
+import { podOf, rendered, type Pod } from './chart';
 import type { KubernetesObject } from './kubernetes-client';
 
 const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
 const TLS = ['--set', 'nats.tlsSecret=nats-tls,redis.tlsSecret=redis-tls'];
+const CLIENT_TLS = [...TLS, '--set', 'nats.clientTlsSecret=services-tls,redis.clientTlsSecret=services-tls'];
 /** Folders of the containers. */
-const FOLDERS = /(?<=[ "=])\/(?:etc\/(?:nats|redis|nats-tls|redis-tls|broomwagon\/nats|broomwagon\/redis)|data|tmp)\b/g;
+const FOLDERS =
+  /(?<=[ "=]|^)\/(?:etc\/(?:nats|redis|nats-tls|redis-tls|broomwagon\/nats|broomwagon\/redis)|data|tmp)\b/gm;
 
 let folder: string;
 let group: ProcessGroup;
+let objects: KubernetesObject[];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'broomwagon-servers-'));
   group = new ProcessGroup({ logFolder: join(folder, 'logs') });
+  for (const path of ['etc/nats', 'etc/redis', 'data', 'tmp', 'jetstream']) {
+    mkdirSync(join(folder, path), { recursive: true });
+  }
 });
 afterEach(async () => {
   await group.stopAll(5_000);
@@ -24,72 +31,118 @@ afterEach(async () => {
 });
 
 const here = (text: string): string => text.replaceAll(FOLDERS, (path) => join(folder, path));
+const find = (kind: string, name: string) =>
+  objects.find((one) => one.kind === kind && one.metadata.name === `broomwagon-${name}`)!;
+const variables = (name: string) => find('Secret', name)['stringData'] as Record<string, string>;
 
 /** Writes the files of a ConfigMap to where its server reads them. */
 function mount(map: KubernetesObject, path: string, change: (text: string) => string): void {
   for (const [name, text] of Object.entries(map.data!)) writeFileSync(join(folder, path, name), change(here(text)));
 }
 
+interface Projected {
+  name: string;
+  projected?: { sources: { secret: { items?: { key: string; path: string }[] } }[] };
+}
+
+/** Writes the certificates that the volumes of a pod have to where the pod mounts them. */
+function mountCertificates({ spec }: Pod): void {
+  const files: Record<string, string> = {
+    'tls.crt': TEST_CERTIFICATE,
+    'tls.key': TEST_KEY,
+    'ca.crt': TEST_CERTIFICATE,
+  };
+  const all = Object.keys(files).map((key) => ({ key, path: key }));
+  const mounts = spec.containers.flatMap(({ volumeMounts }) => volumeMounts);
+  for (const { name, projected } of spec.volumes as Projected[]) {
+    if (projected === undefined) continue;
+    const path = here(mounts.find((one) => one.name === name)!.mountPath);
+    mkdirSync(path, { recursive: true });
+    for (const { key, path: file } of projected.sources.flatMap(({ secret }) => secret.items ?? all)) {
+      writeFileSync(join(path, file), files[key]!);
+    }
+  }
+}
+
+async function binaryOf(kind: 'nats' | 'redis') {
+  const found = (await findServers([kind])).get(kind)!;
+  if (found.source === 'docker') throw new Error(`no program of ${kind}`);
+  return found.binary;
+}
+
+async function redisEnvironment(): Promise<Record<string, string | undefined>> {
+  const { path, environment } = await binaryOf('redis');
+  return { ...environment, ...variables('passwords'), PATH: `${dirname(path)}:${process.env['PATH']}` };
+}
+
+/** Starts Redis as the chart does. */
+async function startRedis(port: number): Promise<ManagedProcess> {
+  mount(find('ConfigMap', 'redis'), 'etc/redis', (text) => text);
+  const pod = podOf(find('StatefulSet', 'redis'))!;
+  mountCertificates(pod);
+  const [container] = pod.spec.containers;
+  const given = container!.args!.join(' ').replace('--tls-port 6379', `--tls-port ${port}`).split(' ');
+  const ports = given.includes('--tls-port') ? [] : ['--port', String(port)];
+  const [shell, ...settings] = [...container!.command!, ...given].map(here);
+  return group.start({
+    name: 'redis',
+    command: [shell!, ...settings, ...ports],
+    environment: await redisEnvironment(),
+    ready: () => succeeds(redisCli(port, readinessOf(pod))),
+  });
+}
+
+const readinessOf = (pod: Pod): string => pod.spec.containers[0]!.readinessProbe!.exec!.command[2]!;
+
+const succeeds = (work: Promise<unknown>): Promise<boolean> =>
+  work.then(
+    () => true,
+    () => false,
+  );
+
+/** Output of a command in the container of Redis, with redis-cli on another port; fails with its complaint. */
+async function redisCli(port: number, command: string, input: Buffer = Buffer.alloc(0)): Promise<Buffer> {
+  const env = { ...process.env, ...(await redisEnvironment()) } as NodeJS.ProcessEnv;
+  const script = here(command).replace('redis-cli', `redis-cli -p ${port}`);
+  return new Promise((resolve, reject) => {
+    const options = { env, encoding: 'buffer', timeout: 30_000 } as const;
+    const child = execFile('sh', ['-c', script], options, (error, output, complaint) =>
+      error === null ? resolve(output) : reject(new Error(`${error.message} ${complaint.toString()}`)),
+    );
+    child.stdin!.on('error', () => undefined);
+    child.stdin!.end(input);
+  });
+}
+
+/** In a process of its own: a connection that is refused leaves errors behind which nobody can catch. */
+function canConnect(options: object): Promise<boolean> {
+  const program = `require('nats').connect(${JSON.stringify(options)}).then((client) => client.close())`;
+  return new Promise((resolve) => execFile(process.execPath, ['-e', program], (error) => resolve(error === null)));
+}
+
 it.each([
   ['without TLS', []],
   ['with TLS', TLS],
+  ['with client certificates', CLIENT_TLS],
 ])('starts NATS and Redis with the files of the chart, and the services with its Secrets, %s', async (_, options) => {
-  const objects = await rendered('broomwagon', ...options);
-  const find = (kind: string, name: string) =>
-    objects.find((one) => one.kind === kind && one.metadata.name === `broomwagon-${name}`)!;
-  const variables = (name: string) => find('Secret', name)['stringData'] as Record<string, string>;
-  for (const path of ['etc/nats', 'etc/redis', 'data', 'tmp', 'jetstream']) {
-    mkdirSync(join(folder, path), { recursive: true });
-  }
-  for (const server of ['nats', 'redis']) {
-    const files = { 'tls.crt': TEST_CERTIFICATE, 'tls.key': TEST_KEY, 'ca.crt': TEST_CERTIFICATE };
-    for (const path of [`etc/${server}-tls`, `etc/broomwagon/${server}`]) {
-      mkdirSync(join(folder, path), { recursive: true });
-      for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, path, name), text);
-    }
-  }
+  objects = await rendered('broomwagon', ...options);
   const [natsPort, natsHttpPort, redisPort] = [await freePort(), await freePort(), await freePort()];
-  const servers = await findServers(['nats', 'redis']);
-  const binaryOf = (kind: 'nats' | 'redis') => {
-    const found = servers.get(kind)!;
-    if (found.source === 'docker') throw new Error(`no program of ${kind}`);
-    return found.binary;
-  };
-
   mount(find('ConfigMap', 'nats'), 'etc/nats', (text) => text.replace('http_port: 8222', `http_port: ${natsHttpPort}`));
-  const nats = binaryOf('nats');
+  mountCertificates(podOf(find('StatefulSet', 'nats'))!);
+  const nats = await binaryOf('nats');
   await group.start({
     name: 'nats',
     command: [nats.path, '--config', join(folder, 'etc/nats/nats.conf'), '--port', String(natsPort)],
     environment: { ...nats.environment, ...variables('passwords'), POD_NAME: 'broomwagon-nats-0' },
     ready: `http://127.0.0.1:${natsHttpPort}/healthz`,
   });
-
-  mount(find('ConfigMap', 'redis'), 'etc/redis', (text) => text);
-  const [container] = podOf(find('StatefulSet', 'redis'))!.spec.containers;
-  const [shell, script] = container!.command!;
-  const redis = binaryOf('redis');
-  const ports = options.length > 0 ? ['--tls-port', String(redisPort)] : ['--port', String(redisPort)];
-  const given = container!.args!.join(' ').replace('--tls-port 6379 ', '').split(' ');
-  // A path is found after a space.
-  const [program, ...settings] = [script!, ...given].map((text) => here(` ${text}`).trim());
-  await group.start({
-    name: 'redis',
-    command: [shell!, program!, ...settings, ...ports],
-    environment: {
-      ...redis.environment,
-      ...variables('passwords'),
-      PATH: `${dirname(redis.path)}:${process.env['PATH']}`,
-    },
-  });
+  await startRedis(redisPort);
 
   for (const app of APPS) {
+    mountCertificates(podOf(find('Deployment', app))!);
     const { REDIS_URL, ...own } = variables(app);
     const port = await freePort();
-    const settings = Object.entries(find('ConfigMap', app).data!).map(([name, text]) => [
-      name,
-      here(` ${text}`).trim(),
-    ]);
+    const settings = Object.entries(find('ConfigMap', app).data!).map(([name, text]) => [name, here(text)]);
     const { NATS_URL, ...others } = Object.fromEntries(settings) as Record<string, string>;
     await group.start({
       name: app,
@@ -105,4 +158,43 @@ it.each([
     });
   }
   expect(group.list().filter(({ running }) => running)).toHaveLength(APPS.length + 2);
+
+  const { NATS_USER, NATS_PASSWORD, NATS_INBOX_PREFIX } = variables('worker');
+  const login = { user: NATS_USER, pass: NATS_PASSWORD, inboxPrefix: NATS_INBOX_PREFIX, reconnect: false };
+  const tls = options.length > 0 ? { ca: TEST_CERTIFICATE } : undefined;
+  const connects = await canConnect({ servers: `localhost:${natsPort}`, ...login, tls });
+  const readiness = readinessOf(podOf(find('StatefulSet', 'redis'))!);
+  const pings = await succeeds(redisCli(redisPort, readiness.replace(/ --cert \S+ --key \S+/, '')));
+  const needsNone = options !== CLIENT_TLS;
+  expect([connects, pings]).toEqual([needsNone, needsNone]);
+});
+
+it('restores a back-up with the script of the Pod that redis.restore makes', async () => {
+  objects = await rendered('broomwagon', '--set', 'redis.restore=true');
+  const port = await freePort();
+  const cli = 'REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD redis-cli --user admin';
+  const keys = async () =>
+    String(await redisCli(port, `${cli} keys '*'`))
+      .split(/\s+/)
+      .filter(Boolean);
+  const first = await startRedis(port);
+  await redisCli(port, `${cli} set before 1`);
+  const backup = await redisCli(port, `${cli} --rdb -`);
+  await redisCli(port, `${cli} set after 1`);
+  await first.stop();
+
+  const { containers, volumes } = podOf(find('Pod', 'redis-restore'))!.spec;
+  expect(containers[0]!.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(['/data', '/etc/redis']);
+  expect(volumes).toContainEqual({ name: 'data', persistentVolumeClaim: { claimName: 'data-broomwagon-redis-0' } });
+  expect(find('StatefulSet', 'redis').spec).toMatchObject({ replicas: 0 });
+  const restore = (input: Buffer) => redisCli(port, 'sh /etc/redis/restore.sh /data', input);
+  await expect(restore(Buffer.from('no snapshot'))).rejects.toThrow('nothing was changed');
+  const second = await startRedis(port);
+  expect((await keys()).toSorted()).toEqual(['after', 'before']);
+  await second.stop();
+
+  expect(String(await restore(backup))).toBe('Restored. Start Redis.\n');
+  expect(existsSync(join(folder, 'data/before-restore/appendonlydir'))).toBe(true);
+  await startRedis(port);
+  expect(await keys()).toEqual(['before']);
 });

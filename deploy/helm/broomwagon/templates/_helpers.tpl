@@ -68,12 +68,21 @@ capabilities: { drop: [ALL] }
   {{- $own := printf "%s://%s-nats:4222" $scheme $fullname }}
   {{- if or .enabled .url }}{{ $_ := set $settings "NATS_URL" (ternary $own .url .enabled) }}{{ end }}
   {{- if and .enabled (gt (int .replicas) 1) }}{{ $_ := set $settings "NATS_STREAM_REPLICAS" 3 }}{{ end }}
-  {{- if .tlsSecret }}{{ $_ := set $settings "NATS_TLS_CA" "/etc/broomwagon/nats/ca.crt" }}{{ end }}
 {{- end }}
 {{- with $root.Values.redis }}
   {{- if and .url (not .enabled) }}{{ $_ := set $settings "REDIS_URL" .url }}{{ end }}
-  {{- if .tlsSecret }}{{ $_ := set $settings "REDIS_TLS_CA" "/etc/broomwagon/redis/ca.crt" }}{{ end }}
 {{- end }}
+{{- range $server := list "nats" "redis" }}{{ with index $root.Values $server }}
+  {{- if and .enabled .clientTlsSecret (not .tlsSecret) }}
+    {{- fail (printf "%s.clientTlsSecret needs %s.tlsSecret" $server $server) }}
+  {{- end }}
+  {{- $files := dict }}
+  {{- if .tlsSecret }}{{ $_ := set $files "CA" "ca.crt" }}{{ end }}
+  {{- if .clientTlsSecret }}{{ $_ := merge $files (dict "CERT" "tls.crt" "KEY" "tls.key") }}{{ end }}
+  {{- range $name, $file := $files }}
+    {{- $_ := set $settings (printf "%s_TLS_%s" (upper $server) $name) (printf "/etc/broomwagon/%s/%s" $server $file) }}
+  {{- end }}
+{{- end }}{{ end }}
 {{- if eq $app.key "loadBalancer" }}{{ with $root.Values.discovery }}{{ if .enabled }}
   {{- $_ := set $settings "K8S_LABEL_SELECTOR" (required "discovery.labelSelector is required" .labelSelector) }}
   {{- $_ := set $settings "K8S_NAMESPACE" (.namespace | default $root.Release.Namespace) }}
@@ -108,20 +117,43 @@ capabilities: { drop: [ALL] }
 {{- add $app.preStopSeconds (div (add $shutdownMs 999) 1000) 5 }}
 {{- end }}
 
-{{/* Volumes that a server or a service needs for TLS: the Secret, or only its CA. */}}
+{{/* Volumes of the services for TLS to NATS and Redis: the CA, and the client certificate. */}}
 {{- define "broomwagon.tlsVolumes" -}}
 {{- range $server := list "nats" "redis" }}
-{{- with (index $.Values $server).tlsSecret }}
+{{- with index $.Values $server }}{{ if or .tlsSecret .clientTlsSecret }}
 - name: {{ $server }}-tls
-  secret: { secretName: {{ . }}, items: [{ key: ca.crt, path: ca.crt }] }
+  projected:
+    defaultMode: 0440
+    sources:
+      {{- with .tlsSecret }}
+      - secret: { name: {{ . }}, items: [{ key: ca.crt, path: ca.crt }] }
+      {{- end }}
+      {{- with .clientTlsSecret }}
+      - secret: { name: {{ . }}, items: [{ key: tls.crt, path: tls.crt }, { key: tls.key, path: tls.key }] }
+      {{- end }}
+{{- end }}{{ end }}
 {{- end }}
+{{- end }}
+
+{{- define "broomwagon.tlsVolumeMounts" -}}
+{{- range $server := list "nats" "redis" }}
+{{- with index $.Values $server }}{{ if or .tlsSecret .clientTlsSecret }}
+- { name: {{ $server }}-tls, mountPath: /etc/broomwagon/{{ $server }}, readOnly: true }
+{{- end }}{{ end }}
 {{- end }}
 {{- end }}
 
 {{/* Volumes of NATS and Redis beside those of their claims. Argument: the values of the server. */}}
 {{- define "broomwagon.serverVolumes" -}}
 {{- if .tlsSecret }}
-- { name: tls, secret: { secretName: {{ .tlsSecret }}, defaultMode: 0440 } }
+- name: tls
+  projected:
+    defaultMode: 0440
+    sources:
+      - secret: { name: {{ .tlsSecret }} }
+      {{- with .clientTlsSecret }}
+      - secret: { name: {{ . }}, items: [{ key: tls.crt, path: client.crt }, { key: tls.key, path: client.key }] }
+      {{- end }}
 {{- end }}
 {{- if not .persistence.enabled }}
 - { name: data, emptyDir: {} }
