@@ -1,7 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
-import { connectRedis } from '@broomwagon/state';
-import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, post, type Reply } from './system/gateway';

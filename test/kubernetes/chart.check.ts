@@ -88,8 +88,10 @@ describe.each(SETS)('with %s', (name, options) => {
     for (const { metadata, spec } of pods.filter((pod) => !pod.metadata.name.endsWith('-test'))) {
       const { serviceAccountName = '', containers, volumes = [] } = spec;
       expect(named(objects, 'ServiceAccount', serviceAccountName), metadata.name).toBeDefined();
-      const sources = [...containers.flatMap(({ envFrom }) => envFrom ?? []), ...volumes] as (typeof volumes)[number][] &
-        (typeof containers)[number]['envFrom'];
+      const sources = [
+        ...containers.flatMap(({ envFrom }) => envFrom ?? []),
+        ...volumes,
+      ] as (typeof volumes)[number][] & (typeof containers)[number]['envFrom'];
       for (const { configMapRef, configMap, secretRef } of sources) {
         const map = configMapRef ?? configMap;
         if (map) expect(named(objects, 'ConfigMap', map.name), map.name).toBeDefined();

@@ -67,7 +67,7 @@ describe('GatheredLeaseCalls', () => {
     expect(operations().filter((name) => name === 'lb.acquire-many')).toHaveLength(1);
     const singly = sent.filter(([name]) => name === 'lb.acquire').map(([, body]) => (body as AcquireRequest).acquireId);
     expect(singly).toEqual(['a', 'b', 'c', 'f']);
-    await Promise.all([calls.release(releaseOf('a'), 100)]);
+    await calls.release(releaseOf('a'), 100);
     expect(sent.at(-1)).toEqual(['lb.release', releaseOf('a')]);
   });
 

@@ -10,7 +10,7 @@ import {
 import { tracing } from '@broomwagon/messaging';
 import { type Lease, LeaseCalls } from './lease-calls';
 
-/** Refusals of `lb.acquire-many`, which does not wait, of items that may wait, and of one that did not fit its reply. */
+/** `lb.acquire-many` does not wait, so it refuses items that may wait, and those that its reply has no room for. */
 const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
 /** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
 const SINGLE_MS = 1_000;
