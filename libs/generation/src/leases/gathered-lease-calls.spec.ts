@@ -88,8 +88,12 @@ describe('GatheredLeaseCalls', () => {
     expect(sent).toEqual([['lb.release-many', { releases: [releaseOf('a'), releaseOf('b')] }]]);
   });
 
-  it('sends each singly if one of them makes the message invalid', async () => {
-    failures.set('lb.acquire-many', errorOf('VALIDATION_FAILED')).set('lb.release-many', errorOf('VALIDATION_FAILED'));
+  it.each<[string, ErrorCode]>([
+    ['one of them makes the message invalid', 'VALIDATION_FAILED'],
+    ['they are too long for a message', 'PAYLOAD_TOO_LARGE'],
+    ['the user of NATS may send no message of several', 'FORBIDDEN'],
+  ])('sends each singly if %s', async (_, code) => {
+    failures.set('lb.acquire-many', errorOf(code)).set('lb.release-many', errorOf(code));
     await Promise.all([acquire('a'), acquire('b')]);
     expect(operations()).toEqual(['lb.acquire-many', 'lb.acquire', 'lb.acquire']);
     await Promise.all([calls.release(releaseOf('a'), 100), calls.release(releaseOf('b'), 100)]);

@@ -12,6 +12,11 @@ import { type Lease, LeaseCalls } from './lease-calls';
 
 /** `lb.acquire-many` does not wait, so it refuses items that may wait, and those that its reply has no room for. */
 const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
+/**
+ * Refusals of a message, not of each of its calls: one of them is invalid, they are too long together, or the user of
+ * NATS may not send it.
+ */
+const OF_MESSAGE = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'FORBIDDEN'] as const;
 /** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
 const SINGLE_MS = 1_000;
 
@@ -76,8 +81,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
         return this.acquireSingly(call);
       });
     } catch (error) {
-      // One item that is refused as invalid refuses all.
-      if (isBroomwagonError(error, 'VALIDATION_FAILED')) for (const call of together) this.acquireSingly(call);
+      if (isOfMessage(error)) for (const call of together) this.acquireSingly(call);
       else for (const { reject } of together) reject(error);
     }
   }
@@ -94,10 +98,14 @@ export class GatheredLeaseCalls extends LeaseCalls {
       await this.controlPlane.callWithRetry('lb.release-many', { releases }, { deadlineMs });
       for (const { resolve } of calls) resolve();
     } catch (error) {
-      if (isBroomwagonError(error, 'VALIDATION_FAILED')) calls.forEach(singly);
+      if (isOfMessage(error)) calls.forEach(singly);
       else for (const { reject } of calls) reject(error);
     }
   }
+}
+
+function isOfMessage(error: unknown): boolean {
+  return OF_MESSAGE.some((code) => isBroomwagonError(error, code));
 }
 
 /** Collects the calls of one turn of the event loop. */
