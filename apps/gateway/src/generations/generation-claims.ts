@@ -25,6 +25,8 @@ export class GenerationClaims {
   private readonly logger = new Logger(GenerationClaims.name);
   /** Generations that have their request, and under which epoch of this replica. */
   private readonly held = new Map<Generation, WorkerEpoch>();
+  /** Those that may have it: a claim was not answered, or is of an epoch that has ended. */
+  private readonly unsure = new Set<Generation>();
   /** A generation of another replica has lost its request. */
   onTaken: (uid: string) => void = () => undefined;
 
@@ -42,15 +44,17 @@ export class GenerationClaims {
   async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
     if (identityOf(generation) === undefined) return undefined;
     if (this.held.get(generation)?.workerEpoch === worker.workerEpoch) return undefined;
-    const isFirst = !this.held.has(generation);
-    this.held.delete(generation);
+    const isFirst = !this.held.delete(generation);
+    if (!isFirst) this.unsure.add(generation);
     const beganAtMs = performance.now();
     const isLate = (limitMs: number): boolean => performance.now() - beganAtMs > limitMs;
     for (let [tries, isWaiting] = [0, false]; !generation.signal.aborted; tries += 1) {
       let reply: PartialClaimReply | undefined;
       try {
-        reply = await this.claim(generation, worker, { isWaiting });
+        reply = await this.claim(generation, worker, isWaiting);
+        this.unsure.delete(generation);
       } catch (error) {
+        this.unsure.add(generation);
         const isFinal = !isBroomwagonError(error) || !error.retryable;
         if (isFinal || isLate(this.config.noServerDeadlineMs)) return asOurs(error as Error);
       }
@@ -70,16 +74,22 @@ export class GenerationClaims {
 
   /** Its last client has gone, or one has come back: meanwhile another replica may take the request over. */
   async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
+    generation.isUnread = isUnread;
     const worker = this.held.get(generation);
     if (worker === undefined) return;
     if (isUnread) void this.saves.keep(generation);
-    const { state } = await this.claim(generation, worker, { isUnread }).catch(() => ({ state: 'unknown' }));
-    if (state === 'held' || state === 'other') generation.lose();
+    try {
+      const { state } = await this.claim(generation, worker);
+      if (state === 'held' || state === 'other') generation.lose();
+    } catch (error) {
+      this.logger.warn({ id: generation.id }, `The claim was not changed: ${(error as Error).message}`);
+    }
   }
 
   /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
   async end(generation: Generation, isRepeatable: boolean): Promise<void> {
-    const isOurs = this.held.delete(generation) && !generation.isLost;
+    const mayBeOurs = this.held.delete(generation) || this.unsure.delete(generation);
+    const isOurs = mayBeOurs && !generation.isLost;
     const keepsSaved = isOurs && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
     if (isOurs) await this.release(generation, keepsSaved);
@@ -102,10 +112,11 @@ export class GenerationClaims {
     return new BroomwagonError('REQUEST_IN_PROGRESS', message, { retryAfterMs: RETRY_AFTER_MS });
   }
 
-  private claim(generation: Generation, worker: WorkerEpoch, more: { isWaiting?: boolean; isUnread?: boolean }) {
+  private claim(generation: Generation, worker: WorkerEpoch, isWaiting = false): Promise<PartialClaimReply> {
+    const { uid, isUnread } = generation;
     const { digest } = generation.repeat!;
-    const own = { identity: hashOfIdentity(identityOf(generation)!), generation: generation.uid, digest };
-    return this.owners.claim(this.config.pool, { ...own, ...worker, ...more, expiresMs: KEPT_MS });
+    const own = { identity: hashOfIdentity(identityOf(generation)!), generation: uid, digest, isUnread };
+    return this.owners.claim(this.config.pool, { ...own, ...worker, isWaiting, expiresMs: KEPT_MS });
   }
 
   /** The first try is waited for, so that a client may use its id again; without Redis it is repeated. */

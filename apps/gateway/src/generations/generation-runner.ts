@@ -173,27 +173,32 @@ export class GenerationRunner {
     const start = tokens.count;
     const isFirst = generation.attempts === 0 && start === 0;
     const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.signal);
-    generation.attempts += 1;
-    generation.serverId = lease.serverId;
-    const collector = new TokenCollector(false);
-    const request = requestOf(generation, lease);
-    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
-    const generated = await inSpan(undefined, 'generate', span, () =>
-      runOnEngine(this.engines.of(lease), call, request, collector, {
-        onTokens: (increment) => {
-          if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-          if (increment.tokenCount > 0) {
-            begun?.();
-            generation.firstTokenAt ??= performance.now();
-          }
-          this.metrics.tokens.inc(increment.tokenCount);
-          if (tokens.take(increment)) call.stop('cut');
-          generation.changed();
-        },
-        readsAtOnce: () => generation.isWatched,
-        stopDeadlineMs: this.config.transitionDeadlineMs,
-      }),
-    ).finally(begun);
+    let generated: Generated;
+    try {
+      generation.attempts += 1;
+      generation.serverId = lease.serverId;
+      const collector = new TokenCollector(false);
+      const request = requestOf(generation, lease);
+      const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
+      generated = await inSpan(undefined, 'generate', span, () =>
+        runOnEngine(this.engines.of(lease), call, request, collector, {
+          onTokens: (increment) => {
+            if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+            if (increment.tokenCount > 0) {
+              begun?.();
+              generation.firstTokenAt ??= performance.now();
+            }
+            this.metrics.tokens.inc(increment.tokenCount);
+            if (tokens.take(increment)) call.stop('cut');
+            generation.changed();
+          },
+          readsAtOnce: () => generation.isWatched,
+          stopDeadlineMs: this.config.transitionDeadlineMs,
+        }),
+      );
+    } finally {
+      begun?.();
+    }
     const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
     if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.complete();
     else tokens.cut();

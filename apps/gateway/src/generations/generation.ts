@@ -69,6 +69,8 @@ export class Generation {
   isSent = false;
   /** Another replica continues it, with a client of its own. */
   isLost = false;
+  /** No client reads it: another replica may take its request over. */
+  isUnread = false;
   /** Calls of engines. */
   attempts = 0;
   /** How often it has begun again without its tokens. */
