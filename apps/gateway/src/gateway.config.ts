@@ -21,7 +21,7 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @Env('KEEP_ALIVE_TIMEOUT_MS', 'how long an idle connection of a client stays open', { min: 0 })
   keepAliveTimeoutMs: number = 75_000;
 
-  @Env('SILENCE_MS', 'silence after which an answer begins with white space, and each further one; 0: never', {
+  @Env('SILENCE_MS', 'silence after which an answer gets white space, and a stream a comment; 0: never', {
     min: 0,
   })
   silenceMs: number = 50_000;

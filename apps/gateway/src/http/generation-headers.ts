@@ -8,19 +8,40 @@ export function setHeaders(generation: Generation, response: ServerResponse): vo
 }
 
 function headersOf(generation: Generation): Record<string, string> {
-  const { serverId, spans, attempts, startedAt, grantedAt, firstTokenAt } = generation;
+  const { serverId, spans, isVersionReported } = generation;
+  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
   const versions = spans
     .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
     .join(',');
-  const sinceMs = (from: number, to: number): string => String(Math.round(to - from));
   return {
     'x-broomwagon-attempts': String(attempts),
     ...(serverId !== undefined && { 'x-broomwagon-server': encodeURIComponent(serverId) }),
     ...(versions !== '' && { 'x-broomwagon-weight-versions': versions }),
-    ...(versions !== '' && !generation.isVersionReported && { 'x-broomwagon-weight-source': 'lease' }),
-    ...(grantedAt !== undefined && { 'x-broomwagon-queue-ms': sinceMs(startedAt, grantedAt) }),
-    ...(grantedAt !== undefined &&
-      firstTokenAt !== undefined && { 'x-broomwagon-first-token-ms': sinceMs(grantedAt, firstTokenAt) }),
+    ...(versions !== '' && !isVersionReported && { 'x-broomwagon-weight-source': 'lease' }),
+    ...(queueMs !== undefined && { 'x-broomwagon-queue-ms': String(queueMs) }),
+    ...(firstTokenMs !== undefined && { 'x-broomwagon-first-token-ms': String(firstTokenMs) }),
+  };
+}
+
+function countsOf({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {
+  const sinceMs = (from?: number, to?: number): number | undefined =>
+    from === undefined || to === undefined ? undefined : Math.round(to - from);
+  return { attempts, queueMs: sinceMs(startedAt, grantedAt), firstTokenMs: sinceMs(grantedAt, firstTokenAt) };
+}
+
+/** What the headers of an answer say, as a field of its body. */
+export function detailsOf(generation: Generation): object {
+  const { serverId, spans, isVersionReported } = generation;
+  const { attempts, queueMs, firstTokenMs } = countsOf(generation);
+  const recorded = recordedOf([generation]);
+  return {
+    attempts,
+    ...(serverId !== undefined && { server: serverId }),
+    weight_versions: spans,
+    ...(spans.length > 0 && { weight_source: isVersionReported ? 'engine' : 'lease' }),
+    ...(queueMs !== undefined && { queue_ms: queueMs }),
+    ...(firstTokenMs !== undefined && { first_token_ms: firstTokenMs }),
+    ...(recorded !== '' && { trajectory: recorded }),
   };
 }
 

@@ -8,7 +8,7 @@ import { repeatIdentityOf } from '../generations/repeat-identity';
 import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
-import { setHeaders, setRecorded } from './generation-headers';
+import { detailsOf, setHeaders, setRecorded } from './generation-headers';
 import { textOf } from './placement';
 import type { RequestId } from './request-id';
 import type { Exchange } from './route';
@@ -40,6 +40,7 @@ export class GenerationResponder {
     const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
     const recordFor = recordedJobOf(headers, sessionId);
+    const hasDetails = wantsDetails(headers);
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
     const generations = this.generations.open({ id, inputs, tokenId, maxGenerations, recordFor, repeat });
     whenClosed(response, (isDelivered) => {
@@ -56,7 +57,8 @@ export class GenerationResponder {
     await Promise.all(answers).finally(() => clearInterval(silence));
     setHeaders(generations[0]!, response);
     setRecorded(generations, response);
-    sendJson(response, 200, format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0));
+    const answer = format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0);
+    sendJson(response, 200, hasDetails ? withDetails(answer, generations) : answer);
   }
 }
 
@@ -67,6 +69,20 @@ function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefin
   if (wanted !== 'record') throw invalidField('x-broomwagon-trajectory', 'must be record');
   if (sessionId === undefined) throw invalidField('x-broomwagon-trajectory', 'needs a session');
   return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
+}
+
+/** Whether a client reads in the body what the headers say. @throws BroomwagonError VALIDATION_FAILED */
+function wantsDetails(headers: IncomingHttpHeaders): boolean {
+  const wanted = textOf(headers, 'x-broomwagon-details');
+  if (wanted !== undefined && wanted !== 'body') throw invalidField('x-broomwagon-details', 'must be body');
+  return wanted !== undefined;
+}
+
+/** A list of several choices in an answer that is an object; each answer of a list has its own. */
+function withDetails(answer: object, generations: Generation[]): object {
+  const details = generations.map(detailsOf);
+  if (Array.isArray(answer)) return answer.map((one: object, index) => ({ ...one, broomwagon: details[index] }));
+  return { ...answer, broomwagon: details.length === 1 ? details[0] : details };
 }
 
 /** @throws BroomwagonError the error that ended it */
