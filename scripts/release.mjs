@@ -11,7 +11,7 @@ import { versionsIn, writeVersion } from './versions.mjs';
 const folder = process.cwd();
 const CHANGELOG = join(folder, 'CHANGELOG.md');
 const UNRELEASED = /^## \[Unreleased\]\n/m;
-const git = (...parameters) => execFileSync('git', parameters, { cwd: folder, encoding: 'utf8' }).trim();
+const git = (...parameters) => execFileSync('git', parameters, { cwd: folder, encoding: 'utf8', stdio: 'pipe' }).trim();
 
 class Refusal extends Error {}
 
@@ -66,10 +66,17 @@ function release() {
   }
   console.log(`CHANGELOG.md: Unreleased -> ${version}`);
   if (isDryRun) return console.log(`Nothing is changed: --dry-run.\n${nextSteps(version)}`);
-  writeVersion(folder, version);
-  writeFileSync(CHANGELOG, changelog);
-  git('commit', '--quiet', '--all', '--message', `Release ${version}`);
-  git('tag', '--annotate', `v${version}`, '--message', `Release ${version}`);
+  const before = git('rev-parse', 'HEAD');
+  try {
+    writeVersion(folder, version);
+    writeFileSync(CHANGELOG, changelog);
+    git('commit', '--quiet', '--all', '--message', `Release ${version}`);
+    git('tag', '--annotate', `v${version}`, '--message', `Release ${version}`);
+  } catch (error) {
+    // As for a commit without an author, or a tag that cannot be signed. The work tree had no changes of its own.
+    git('reset', '--quiet', '--hard', before);
+    throw new Refusal(`Nothing is released, and the work tree is as before:\n${error.stderr || error.message}`);
+  }
   console.log(`Commit and tag v${version} are made.\n${nextSteps(version)}`);
 }
 

@@ -81,6 +81,16 @@ describe('npm run release', () => {
     expect(release('7.8.9').stderr).toMatch(/7\.8\.9 is not above 7\.8\.9/);
   });
 
+  it.each(['commit', 'tag'])('leaves the checkout as it was when git makes no %s', (step) => {
+    const before = git('rev-parse', 'HEAD');
+    git('config', `${step}.gpgSign`, 'true');
+    git('config', 'gpg.program', 'false');
+    const failed = release('7.8.9');
+    git('config', '--unset', `${step}.gpgSign`);
+    expect(failed).toMatchObject({ status: 2, stderr: expect.stringMatching(/Nothing is released/) as string });
+    expect([git('rev-parse', 'HEAD'), git('status', '--porcelain'), git('tag')]).toEqual([before, '', '']);
+  });
+
   it('with --dry-run, names what it would write and what to publish, and changes nothing', () => {
     const before = git('rev-parse', 'HEAD');
     const { status, stdout } = release('7.8.9', '--dry-run');
