@@ -1,7 +1,8 @@
 // Makes a random password for each user of deploy/nats and deploy/redis. FOLDER/passwords.env is for NATS and Redis,
-// FOLDER/USER.env for programs that connect as USER. Passwords that are there stay. FOLDER is .credentials by default.
+// FOLDER/USER.env for programs that connect as USER. Passwords that are there stay, also those of your own, which begin
+// with a letter and have only letters, digits and `_`. FOLDER is .credentials by default.
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const folder = process.argv[2] ?? '.credentials';
@@ -12,7 +13,17 @@ const natsUsers = [...read('nats/nats.conf').matchAll(/user: ([\w-]+), password:
 const redisUsers = [...read('redis/users.acl').matchAll(/^user ([\w-]+) on >\$(\w+)/gm)];
 
 const before = existsSync(passwordsFile) ? readFileSync(passwordsFile, 'utf8') : '';
-const passwords = new Map([...before.matchAll(/^(\w+)=(\w+)$/gm)].map(([, name, password]) => [name, password]));
+const passwords = new Map();
+for (const [index, line] of before.split('\n').entries()) {
+  if (line.trim() === '') continue;
+  const [, name, password] = /^(\w+)=([A-Za-z]\w*)$/.exec(line) ?? [];
+  if (name === undefined) {
+    // Not the line itself: it may hold a password.
+    console.error(`error: line ${index + 1} of ${passwordsFile} is not NAME=PASSWORD; nothing was changed`);
+    process.exit(2);
+  }
+  passwords.set(name, password);
+}
 const known = passwords.size;
 for (const [, , variable] of [...natsUsers, ...redisUsers]) {
   // NATS reads the value of a variable as a value of its configuration: one that begins with a letter is text.
@@ -29,5 +40,10 @@ for (const [, user, variable] of redisUsers) {
   add(user, `REDIS_URL=\${APP_REDIS_SCHEME:-redis}://${login}@\${APP_REDIS_HOSTS:-redis:6379}`);
 }
 mkdirSync(folder, { recursive: true, mode: 0o700 });
-for (const [name, lines] of files) writeFileSync(join(folder, `${name}.env`), `${lines.join('\n')}\n`, { mode: 0o600 });
+for (const [name, lines] of files) {
+  const file = join(folder, `${name}.env`);
+  writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 });
+  // An editor may have written the file again, readable for others.
+  chmodSync(file, 0o600);
+}
 console.log(`${passwords.size - known} new passwords, ${known} kept, in ${folder}`);

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
@@ -61,11 +70,20 @@ it('has its passwords made by a script that keeps what is there, in files that a
   expect(Object.fromEntries(texts())).toEqual(made);
 
   // A new user of a newer version.
-  writeFileSync(join(folder, 'passwords.env'), made['passwords.env']!.replace(/^NATS_WORKER.*\n/m, ''));
+  const passwordsFile = join(folder, 'passwords.env');
+  chmodSync(passwordsFile, 0o644);
+  writeFileSync(passwordsFile, made['passwords.env']!.replace(/^NATS_WORKER.*\n/m, ''));
   expect(make().stdout).toMatch(/^1 new passwords, /);
+  expect(statSync(passwordsFile).mode & 0o077).toBe(0);
   const password = /^NATS_WORKER_PASSWORD=(\w+)$/m.exec(readFileSync(join(folder, 'passwords.env'), 'utf8'))![1]!;
   expect(made['passwords.env']).not.toContain(password);
   expect(readFileSync(join(folder, 'worker.env'), 'utf8')).toContain(`NATS_PASSWORD=${password}\n`);
+  // A password of the user that the servers would not read is not replaced in silence.
+  const own = made['passwords.env']!.replace(/^NATS_WORKER.*$/m, 'NATS_WORKER_PASSWORD=my-own');
+  writeFileSync(passwordsFile, own);
+  expect(make()).toMatchObject({ status: 2, stderr: expect.stringMatching(/^error: line \d+ of /) as string });
+  expect(make().stderr).not.toContain('my-own');
+  expect(readFileSync(passwordsFile, 'utf8')).toBe(own);
   for (const file of ['.gitignore', '.dockerignore']) {
     expect(readFileSync(file, 'utf8')).toMatch(/^\.credentials\/?$/m);
   }
