@@ -75,6 +75,7 @@ export function sizeOf(workload: Workload) {
     loadBalancers: replicas(load.loadBalancerCores),
     coordinators: replicas(load.coordinatorCores),
     workers,
+    requestsPerWorker: Math.ceil(inFlight / workers),
     workerBytes: worker.idleBytes + (inFlight / workers) * worker.streamBytes,
     gateways: Math.max(replicas(load.gatewayCores), Math.ceil(inFlight / gateway.streams)),
     startSeconds: (inFlight * redis.startUs) / 1e6 / pools,

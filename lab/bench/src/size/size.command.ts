@@ -34,6 +34,7 @@ const ROWS: [string, (size: Size) => string][] = [
   ['load-balancer replicas', ({ loadBalancers }) => count(loadBalancers)],
   ['trainer-coordinator replicas', ({ coordinators }) => count(coordinators)],
   ['worker replicas', ({ workers }) => count(workers)],
+  ['CONCURRENCY of a worker, at least', ({ requestsPerWorker }) => count(requestsPerWorker)],
   ['memory of a worker', ({ workerBytes }) => bytes(workerBytes)],
   ['gateway replicas, if they serve all requests', ({ gateways }) => count(gateways)],
   ['time to start all requests at once, s', ({ startSeconds }) => rounded(startSeconds)],
