@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { freePort, ProcessGroup, TEST_CERTIFICATE, TEST_KEY, type ManagedProcess } from '@broomwagon/testing';
@@ -194,7 +194,20 @@ it('restores a back-up with the script of the Pod that redis.restore makes', asy
   await second.stop();
 
   expect(String(await restore(backup))).toBe('Restored. Start Redis.\n');
-  expect(existsSync(join(folder, 'data/before-restore/appendonlydir'))).toBe(true);
-  await startRedis(port);
+  await expect(restore(backup.subarray(0, 40))).rejects.toThrow('nothing was changed');
+  const third = await startRedis(port);
   expect(await keys()).toEqual(['before']);
+  await third.stop();
+
+  // A second restore keeps what was there before the first.
+  await restore(backup);
+  const data = readdirSync(join(folder, 'data'));
+  expect(data).not.toContain('restore.new');
+  const kept = data.filter((name) => name.startsWith('before-restore.'));
+  expect(kept).toHaveLength(2);
+  const files = kept.flatMap((name) => {
+    const path = join(folder, 'data', name, 'appendonlydir');
+    return readdirSync(path).map((file) => readFileSync(join(path, file), 'latin1'));
+  });
+  expect(files.join('')).toContain('after');
 });
