@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
@@ -6,6 +7,9 @@ import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
 import { tailPolicyOf } from './tail-options';
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
+
+/** A file that no other program has made. */
+const ABSENT = join(tmpdir(), randomUUID());
 
 function messageOf(...argv: string[]): string {
   try {
@@ -148,9 +152,9 @@ describe('the command line', () => {
     [['--job', 'x'.repeat(10_240)], /--job/],
     [['--report', '/no/such/folder/r.json'], /--report.*no folder/],
     [['--results', tmpdir()], /--results.*is a folder/],
-    [['--continue', '--results', `${tmpdir()}/x`], /--continue needs --job/],
+    [['--continue', '--results', ABSENT], /--continue needs --job/],
     [['--continue', '--job', 'j'], /--continue needs --job and --results/],
-    [['--report', `${tmpdir()}/x`, '--results', `${tmpdir()}/x`], /same file/],
+    [['--report', ABSENT, '--results', ABSENT], /same file/],
     [['--prompts', __filename, '--results', __filename], /--results would overwrite the file of --prompts/],
     [['--prompts', relative('.', __filename), '--report', __filename], /--report would overwrite/],
   ])('refuses %j with one line', (argv, message) => {
