@@ -67,7 +67,7 @@ describe('the Helm chart', () => {
       .join('\n');
     const used = [...text.matchAll(/(?:"|\.|^ +|name: )([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/gm)].map(([, name]) => name!);
     // Those of the containers of NATS and Redis.
-    const others = new Set(['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDIS_PASSWORD', 'REDISCLI_AUTH', 'POD_NAME']);
+    const others = new Set(['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH', 'POD_NAME']);
     expect(new Set(used).size).toBeGreaterThan(10);
     expect(used.filter((name) => !others.has(name) && !settings.includes(`| \`${name}\` |`))).toEqual([]);
   });
