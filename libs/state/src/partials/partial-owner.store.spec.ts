@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
+import { type PartialClaim, PartialOwnerStore } from './partial-owner.store';
+import { hashOfIdentity, PartialStore } from './partial.store';
+
+const identity = hashOfIdentity('t\nr');
+let test: TestStore;
+let store: PartialOwnerStore;
+let first: { workerId: string; workerEpoch: string };
+let second: typeof first;
+beforeEach(async () => {
+  test = openTestStore();
+  store = new PartialOwnerStore(test.runner);
+  [first, second] = [await test.worker('w1'), await test.worker('w2')];
+});
+afterEach(() => test.close());
+
+const claim = (worker: typeof first, generation: string, more: Partial<PartialClaim> = {}) =>
+  store.claim(test.pool, { identity, generation, digest: 'd', expiresMs: 60_000, ...worker, ...more });
+const release = (generation: string, keepsSaved = false) =>
+  store.release(test.pool, { identity, generation, keepsSaved });
+const save = (text: string) =>
+  new PartialStore(test.redis, test.root.slice(0, test.root.indexOf(':{'))).save(test.pool, 't\nr', text, 60_000);
+
+it('a request has one generation; a repeat waits until it has ended, and does not begin then', async () => {
+  expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
+  expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
+  expect(await claim(second, 'b')).toEqual({ state: 'held' });
+  expect(await claim(second, 'b', { digest: 'other' })).toEqual({ state: 'other' });
+  await release('b');
+  expect(await claim(second, 'b', { isWaiting: true })).toEqual({ state: 'held' });
+  await release('a');
+  expect(await claim(second, 'b', { isWaiting: true })).toEqual({ state: 'ended' });
+  expect(await claim(second, 'b')).toEqual({ state: 'claimed' });
+});
+
+it('a repeat takes over, with the saved tokens, from a generation that nobody reads', async () => {
+  await claim(first, 'a');
+  await save('{"tokens":[1]}');
+  await claim(first, 'a', { isUnread: true });
+  await claim(first, 'a', { isUnread: false });
+  expect(await claim(second, 'b')).toEqual({ state: 'held' });
+  await claim(first, 'a', { isUnread: true });
+  expect(await claim(second, 'b', { digest: 'other' })).toEqual({ state: 'other' });
+  expect(await claim(second, 'b')).toEqual({ state: 'claimed', from: 'a', saved: { tokens: [1] } });
+  expect(await claim(first, 'a', { isUnread: true })).toEqual({ state: 'held' });
+  // Nothing changes: another one has the request.
+  await release('a');
+  expect(await claim(second, 'b')).toEqual({ state: 'claimed', saved: { tokens: [1] } });
+});
+
+it('a repeat takes over from an epoch that has ended, whatever that one had begun', async () => {
+  await claim(first, 'a');
+  const next = await test.worker('w1');
+  expect(await claim(next, 'b', { digest: 'other', isWaiting: true })).toEqual({ state: 'claimed', from: 'a' });
+  expect(await claim(first, 'a')).toEqual({ state: 'other' });
+});
+
+it('the saved tokens are removed with the claim, or kept for a repeat', async () => {
+  await claim(first, 'a');
+  await save('{"tokens":[1]}');
+  await release('a', true);
+  expect(await claim(second, 'b')).toEqual({ state: 'claimed', saved: { tokens: [1] } });
+  await release('b');
+  expect(await claim(second, 'c')).toEqual({ state: 'claimed' });
+});
