@@ -62,8 +62,7 @@ export class WeightChanges {
    */
   async endOpen(): Promise<void> {
     const { sync } = await this.controlPlane.call('weights.status', {});
-    if (!isOpen(sync)) return;
-    await this.end(sync.confirmedServers > 0 ? 'weights.commit' : 'weights.rollback', sync.syncId);
+    if (isOpen(sync)) await this.endAsConfirmed(sync);
   }
 
   /** @returns the change that ends with the update; undefined if the change stays open after the update */
@@ -88,7 +87,9 @@ export class WeightChanges {
         }
       } else if (paused && isOpen(sync)) {
         // The trainer has corrected the version before it continues.
-        await this.endOpen();
+        await this.endAsConfirmed(sync);
+        // Another call may have begun the same correction meanwhile.
+        continue;
       }
       try {
         if (!paused) {
@@ -131,6 +132,10 @@ export class WeightChanges {
     } catch (error) {
       this.logger.warn({ serverId, weightVersion }, `A version was not reported: ${(error as Error).message}`);
     }
+  }
+
+  private endAsConfirmed({ syncId, confirmedServers }: WeightSync): Promise<void> {
+    return this.end(confirmedServers > 0 ? 'weights.commit' : 'weights.rollback', syncId);
   }
 
   /** A change that has ended meanwhile, by its deadline or an operator, stays as it is. */
