@@ -13,6 +13,7 @@ import pytest
 from conftest import leases_of, until
 
 from broomwagon import Client, LeaseStopped, errors
+from broomwagon._batch import Batch
 
 #: Cancellations of one run.
 CANCELLATIONS = int(os.environ.get("CANCELLATIONS", "1000"))
@@ -166,6 +167,35 @@ async def test_an_abort_cancels_the_task_of_its_lease(client: Client) -> None:
     assert tuple(await asyncio.gather(use(aborted), use(other))) == ("abort", "finished")
     await client.settled()
     assert await leases_of(client) == 0
+
+
+async def test_an_abort_during_a_move_ends_the_request(client: Client) -> None:
+    lease = client.lease(uuid4().hex)
+    with pytest.raises(LeaseStopped) as stopped:
+        async with lease:
+            lease.move({"targetServerId": "another"})
+            lease.stop("abort")
+            await asyncio.sleep(3600)
+    assert stopped.value.cause == "abort"
+
+
+async def test_later_items_do_not_prolong_the_wait_for_those_of_before() -> None:
+    gate = asyncio.Event()
+
+    async def send(items: list[str]) -> list[str | Exception]:
+        if "later" in items:
+            await gate.wait()
+        return list(items)
+
+    batch: Batch[str, str] = Batch(send, 10)
+    first = batch.add("first")
+    settled = asyncio.create_task(batch.settled())
+    await first
+    later = batch.add("later")
+    await settled
+    assert not later.done()
+    gate.set()
+    await batch.idle()
 
 
 async def test_a_lease_that_is_moved_continues_on_the_other_server(client: Client) -> None:

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from conftest import until
 
+from broomwagon.lease import Lease
 from broomwagon.verl import balancer as module
 from broomwagon.verl.balancer import Balancer
 
@@ -64,6 +65,49 @@ async def test_an_acquire_that_waits_blocks_no_release(make: Any) -> None:
     assert await balancer.get_total_inflight() == 1
     await balancer.release_server("a:1", "first")
     assert (await second)[0] == "a:1"
+
+
+async def test_a_cancelled_acquire_leaves_no_lease(make: Any) -> None:
+    balancer = make("a:1")
+    await balancer.get_total_inflight()
+    for steps in range(40):
+        acquire = asyncio.create_task(balancer.acquire_server("r"))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        acquire.cancel()
+        if not isinstance((await asyncio.gather(acquire, return_exceptions=True))[0], asyncio.CancelledError):
+            await balancer.release_server("a:1", "r")
+    assert balancer._client
+    await until(lambda: _has(balancer, 0))
+    assert len(balancer._client._session.leases) == 0
+
+
+async def test_a_lease_is_held_until_its_release(make: Any) -> None:
+    balancer = make("a:1", "b:1")
+    server, _ = await balancer.acquire_server("r")
+    # What commands of the load-balancer do: verl still runs the request.
+    for lease in balancer._client._session.leases:
+        lease.work.move({"targetServerId": "another"})
+        assert isinstance(lease.work, Lease) and lease.work._cause is None
+        lease.work.stop("abort")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert await balancer.get_inflight_count(server) == 1
+    await balancer.release_server(server, "r")
+    assert await balancer.get_total_inflight() == 0
+
+
+async def test_a_server_that_was_not_removed_gets_no_requests(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHECK_INTERVAL", 0.05)
+    balancer = make("a:1")
+    await balancer.get_total_inflight()
+    assert balancer._client
+    # As after a removal that has failed.
+    balancer._starts["b:1"] = 1
+    await balancer._register(balancer._client, "b:1")
+    acquired = await asyncio.gather(*(balancer.acquire_server(f"r{n}") for n in range(4)))
+    assert {server for server, _ in acquired} == {"a:1"}
+    await until(lambda: _lists(balancer, 1))
 
 
 async def test_the_end_of_all_servers_ends_the_acquires_that_wait(make: Any) -> None:
@@ -150,8 +194,7 @@ async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.
     await balancer.get_total_inflight()
     assert balancer._client
     await balancer._remove(balancer._client, module.pool_id("a:1", balancer._id))
-    acquired = await until(lambda: _both(balancer))
-    assert acquired
+    await until(lambda: _lists(balancer, 2))
 
 
 def test_a_setting_that_is_not_known_is_refused() -> None:
@@ -169,6 +212,10 @@ async def _waits(balancer: Balancer) -> bool:
     return (await balancer._client.call("lb.status", {}))["waiters"] == 1
 
 
-async def _both(balancer: Balancer) -> bool:
+async def _lists(balancer: Balancer, count: int) -> bool:
     assert balancer._client
-    return len(await module._all(balancer._client, "server.list", "servers")) == 2
+    return len(await module._all(balancer._client, "server.list", "servers")) == count
+
+
+async def _has(balancer: Balancer, count: int) -> bool:
+    return await balancer.get_total_inflight() == count

@@ -36,8 +36,9 @@ class FakeServerActor:
         from verl.workers.rollout.replica import TokenOutput
 
         self.ids.append(request_id)
-        aborted = self.engine.aborted[request_id] = asyncio.Event()
+        # An abort before its begin does not find it.
         await self._may_run.wait()
+        aborted = self.engine.aborted[request_id] = asyncio.Event()
         tokens: list[int] = []
         while len(tokens) < sampling_params["max_tokens"] and not aborted.is_set():
             if len(prompt_ids) + len(tokens) >= self._limit:

@@ -125,6 +125,46 @@ async def test_an_abort_ends_one_request_with_its_tokens(balancer: Any, servers:
     await client.close()
 
 
+@pytest.mark.parametrize("how", ["abort", "cancel"])
+async def test_a_request_that_has_not_begun_ends_when_it_begins(
+    balancer: Any, servers: dict[str, Any], how: str
+) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    await asyncio.gather(*(server.abort_all.remote() for server in servers.values()))
+    client = LeasedClient(CONFIG, balancer)
+    turn = generating(client, "r")
+    await until(lambda: _knows(servers, 1))
+    if how == "cancel":
+        turn.cancel()
+        ended = [turn]
+    else:
+        ended = [turn, asyncio.create_task(client.abort("r"))]
+    await asyncio.sleep(0)
+    assert await in_flight(balancer) == 1
+    await asyncio.gather(*(server.resume.remote(1) for server in servers.values()))
+    await asyncio.gather(*ended, return_exceptions=True)
+    if how == "abort":
+        assert turn.result().stop_reason == "cancelled"
+    await until(lambda: is_idle(balancer))
+    assert await _running(servers) == []
+    await client.close()
+
+
+@pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
+async def test_a_lost_lease_does_not_cut_a_response(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = kind(CONFIG, balancer)
+    turn = generating(client, "r")
+    await until(lambda: _runs(servers, 1))
+    session = (await client._process.client())._session
+    for lease in session.leases:
+        lease.work.stop("lease-lost")
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    assert (await turn).token_ids == RESPONSE
+    await until(lambda: is_idle(balancer))
+    await client.close()
+
+
 async def test_a_cancelled_call_ends_on_the_engine(balancer: Any, servers: dict[str, Any]) -> None:
     await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
     client = LeasedClient(CONFIG, balancer)
@@ -210,3 +250,8 @@ async def _running(servers: dict[str, Any]) -> list[str]:
 
 async def _runs(servers: dict[str, Any], count: int) -> bool:
     return len(await _running(servers)) == count
+
+
+async def _knows(servers: dict[str, Any], count: int) -> bool:
+    asked = await asyncio.gather(*(server.requests.remote() for server in servers.values()))
+    return sum(map(len, asked)) == count

@@ -32,6 +32,13 @@ class Batch(Generic[Item, Reply]):
         self._waiting.append((item, future))
         return future
 
+    async def settled(self) -> None:
+        """Settles when the items of before are answered. Under load `idle` may wait for ever."""
+        # What waits is put into tasks at the end of this turn of the event loop.
+        await asyncio.sleep(0)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def idle(self) -> None:
         """Settles when all items are answered."""
         while self._waiting or self._tasks:

@@ -91,6 +91,9 @@ class Leases:
 
     async def transfer(self, lease_id: str, target: dict[str, Any]) -> None:
         """Moves a lease with its session. If the target refuses it, both stay."""
+        if self._session.leases.find(lease_id) is None:
+            # Its epoch has expired, and the load-balancer has returned it.
+            return
         try:
             worker = await self._session.established()
             body = {**worker.body, "transferId": uuid4().hex, "leaseId": lease_id, **target}
@@ -99,8 +102,12 @@ class Leases:
             logger.info("The lease %s was not moved: %s", lease_id, error)
 
     async def idle(self) -> None:
-        """Settles when all releases are answered."""
+        """Settles when no release is left to be answered."""
         await self._releases.idle()
+
+    async def settled(self) -> None:
+        """Settles when the releases that have begun are answered; later ones do not prolong it."""
+        await self._releases.settled()
 
     def _release(self, acquire_id: str, body: dict[str, Any]) -> None:
         held = self._session.leases

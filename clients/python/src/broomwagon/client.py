@@ -215,9 +215,9 @@ class Client:
         await self._connected.call("lb.finish-session", {"sessionId": session_id})
 
     async def settled(self) -> None:
-        """Waits until all releases are answered. The end of a lease does not wait for its release."""
+        """Waits until the releases that have begun are answered. The end of a lease does not wait for its release."""
         assert self._connected and self._leases
-        await self._leases.idle()
+        await self._leases.settled()
 
     @property
     def _connected(self) -> Connection:

@@ -120,11 +120,19 @@ class Lease:
         if is_stopped and self._cause is not None:
             raise LeaseStopped(self._cause) from error
 
+    @property
+    def cause(self) -> StopCause | None:
+        """Why the block was cancelled; None if it was not."""
+        return self._cause
+
     def stop(self, cause: StopCause) -> None:
         """Cancels the block, once."""
         if self._cause is None and self._task is not None:
             self._cause = cause
             self._task.cancel()
+        elif self._cause == "move" and cause == "abort":
+            # An abort ends the request; a caller that learned only of the move would continue it elsewhere.
+            self._cause = cause
 
     def move(self, target: dict[str, Any]) -> None:
         """Cancels the block, and moves its session at its end."""

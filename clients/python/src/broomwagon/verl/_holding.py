@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -11,16 +12,19 @@ from ..lease import Lease, LeaseStopped, Server
 if TYPE_CHECKING:
     from .._held import StopCause
 
+logger = logging.getLogger("broomwagon")
+
 
 class Holding:
     """A task holds the lease, because an abort of a lease cancels the task that has its block."""
 
     def __init__(self, lease: Lease, stopped: Callable[[StopCause], None]) -> None:
-        """:param stopped: called once if the lease is taken back before `release`"""
+        """:param stopped: called once if the lease is to end before `release`. It is held until then, as the engine may
+        still run the request"""
         self._lease = lease
         self._stopped = stopped
         loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = loop.create_future()
+        self._released = asyncio.Event()
         self._acquired: asyncio.Future[Server] = loop.create_future()
         self._task = loop.create_task(self._hold())
 
@@ -32,13 +36,21 @@ class Holding:
         try:
             return await self._acquired
         except asyncio.CancelledError:
+            if self._acquired.done() and not self._acquired.cancelled():
+                # Both at the same moment: the error, if it is one, is known now.
+                self._acquired.exception()
             self._task.cancel()
             raise
 
+    def refuse(self, error: Exception) -> None:
+        """Ends the wait of `server` with the error; later it has no effect."""
+        if not self._acquired.done():
+            self._acquired.set_exception(error)
+            self._task.cancel()
+
     def release(self) -> asyncio.Task[None]:
         """Ends the lease; safe to repeat. The task settles when the release is on its way."""
-        if not self._ended.done():
-            self._ended.set_result(None)
+        self._released.set()
         return self._task
 
     async def _hold(self) -> None:
@@ -47,13 +59,21 @@ class Holding:
                 if self._acquired.done():
                     return
                 self._acquired.set_result(server)
-                await self._ended
-        except LeaseStopped as stopped:
-            self._stopped(stopped.cause)
+                try:
+                    await self._released.wait()
+                except asyncio.CancelledError:
+                    if self._lease.cause is None:
+                        raise
+                    self._stopped(self._lease.cause)
+                    await self._released.wait()
+                    raise
+        except LeaseStopped:
+            pass
         except asyncio.CancelledError:
             self._acquired.cancel()
             raise
         except Exception as error:
             if self._acquired.done():
-                raise
-            self._acquired.set_exception(error)
+                logger.warning("A lease ended with an error: %r", error)
+            else:
+                self._acquired.set_exception(error)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -24,6 +25,8 @@ LABEL = "verl-balancer"
 NO_LIMIT = 1_000_000
 #: Seconds between checks that Redis still has the servers.
 CHECK_INTERVAL = 5.0
+#: Seconds until another acquire, when the server of the last one is being removed.
+REMOVAL_PAUSE = 0.05
 
 
 class Balancer:
@@ -61,11 +64,13 @@ class Balancer:
         #: Starts of each server: a server that comes again has an empty cache and no requests.
         self._starts: dict[str, int] = {}
         self._held: dict[str, deque[tuple[str, Holding]]] = {}
-        self._acquiring: set[asyncio.Task[Any]] = set()
+        self._acquiring: set[Holding] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._client: Client | None = None
         self._connecting: asyncio.Task[Client] | None = None
         self._checking: asyncio.Task[None] | None = None
+        #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
+        self._changing = asyncio.Lock()
         self._name(servers)
 
     async def acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
@@ -74,34 +79,23 @@ class Balancer:
         :raises RuntimeError: "No available servers in load balancer"
         """
         client = await self._connected()
-        if not self._servers:
-            raise RuntimeError(NO_SERVERS)
-        bound = list(self._servers)[hash(request_id) % len(self._servers)] if self._full_determinism else None
-        lease = client.lease(
-            request_id,
-            session_id=pool_id(request_id, self._id),
-            bound_server_id=None if bound is None else pool_id(bound, self._id),
-            labels=self._labels,
-            timeout=self._timeout,
-        )
-        holding = Holding(lease, lambda cause: logger.warning("The lease of %s was stopped: %s", request_id, cause))
-        waiting = asyncio.ensure_future(holding.server())
-        self._acquiring.add(waiting)
-        try:
-            server_id = verl_id((await waiting).server_id)
-        except asyncio.CancelledError:
-            if self._servers:
-                raise
-            raise RuntimeError(NO_SERVERS) from None
-        except errors.NoServerAvailable as error:
-            raise RuntimeError(NO_SERVERS) from error
-        finally:
-            self._acquiring.discard(waiting)
-        if server_id not in self._servers:
+        while True:
+            if not self._servers:
+                raise RuntimeError(NO_SERVERS)
+            holding = self._holding(client, request_id)
+            self._acquiring.add(holding)
+            try:
+                server_id = verl_id((await holding.server()).server_id)
+            except errors.NoServerAvailable as error:
+                raise RuntimeError(NO_SERVERS) from error
+            finally:
+                self._acquiring.discard(holding)
+            if server_id in self._servers:
+                self._held.setdefault(server_id, deque()).append((request_id, holding))
+                return server_id, self._servers[server_id]
+            # It is about to be removed from the pool.
             self._end(holding)
-            return await self.acquire_server(request_id)
-        self._held.setdefault(server_id, deque()).append((request_id, holding))
-        return server_id, self._servers[server_id]
+            await asyncio.sleep(REMOVAL_PAUSE)
 
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
         """Ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
@@ -115,7 +109,8 @@ class Balancer:
         client = await self._connected()
         self._name({server_id: handle for server_id, handle in servers.items() if server_id not in self._servers})
         self._servers.update(servers)
-        await asyncio.gather(*(self._register(client, server_id) for server_id in servers))
+        async with self._changing:
+            await asyncio.gather(*(self._register(client, server_id) for server_id in servers))
 
     async def remove_servers(self, server_ids: list[str]) -> None:
         """Their requests no longer count, and late releases of them change nothing."""
@@ -125,9 +120,11 @@ class Balancer:
             for _, holding in self._held.pop(server_id, ()):
                 self._end(holding)
         if not self._servers:
-            for waiting in list(self._acquiring):
-                waiting.cancel()
-        await asyncio.gather(*(self._remove(client, pool_id(server_id, self._id)) for server_id in server_ids))
+            for holding in list(self._acquiring):
+                holding.refuse(errors.NoServerAvailable(NO_SERVERS))
+        async with self._changing:
+            removed = [pool_id(server_id, self._id) for server_id in server_ids if server_id not in self._servers]
+            await asyncio.gather(*(self._remove(client, each) for each in removed))
 
     async def clear_sticky_cache(self) -> dict[str, Any]:
         """Forgets which server a request id had. Other balancers of the pool lose their sessions too."""
@@ -170,6 +167,9 @@ class Balancer:
 
     async def close(self) -> None:
         """Removes the servers from the pool. verl does not call it: the next balancer of the pool then does so."""
+        if self._connecting:
+            with suppress(Exception):
+                await self._connected()
         if self._client is None:
             return
         if self._checking:
@@ -185,6 +185,19 @@ class Balancer:
         for server_id, handle in servers.items():
             self._servers[server_id] = handle
             self._starts[server_id] = self._starts.get(server_id, 0) + 1
+
+    def _holding(self, client: Client, request_id: str) -> Holding:
+        bound = list(self._servers)[hash(request_id) % len(self._servers)] if self._full_determinism else None
+        lease = client.lease(
+            request_id,
+            session_id=pool_id(request_id, self._id),
+            bound_server_id=None if bound is None else pool_id(bound, self._id),
+            labels=self._labels,
+            timeout=self._timeout,
+        )
+        # The request runs where verl has sent it.
+        lease.is_movable = False
+        return Holding(lease, lambda cause: logger.warning("The lease of %s is to end: %s", request_id, cause))
 
     async def _connected(self) -> Client:
         """The actor is created outside of an event loop, so the first call connects, and all others wait for it."""
@@ -220,6 +233,7 @@ class Balancer:
     async def _loads(self) -> dict[str, int]:
         client = await self._connected()
         if self._ending:
+            # Those of before this call.
             await asyncio.wait(self._ending)
         await client.settled()
         loads = {verl_id(server["serverId"]): server["inflight"] for server in await self._own_servers(client)}
@@ -255,15 +269,22 @@ class Balancer:
         await asyncio.gather(*(self._remove(client, server_id) for server_id in orphans))
 
     async def _check_always(self, client: Client) -> None:
-        """Registers what a Redis that was set back or emptied has lost."""
+        """Registers what a Redis that was set back or emptied has lost, and removes what is no longer wanted."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             try:
-                present = {verl_id(server["serverId"]) for server in await self._own_servers(client)}
-                missing = [server_id for server_id in self._servers if server_id not in present]
-                await asyncio.gather(*(self._register(client, server_id) for server_id in missing))
+                async with self._changing:
+                    present = {verl_id(server["serverId"]) for server in await self._own_servers(client)}
+                    missing = [server_id for server_id in self._servers if server_id not in present]
+                    surplus = [pool_id(server_id, self._id) for server_id in present if server_id not in self._servers]
+                    await asyncio.gather(
+                        *(self._register(client, server_id) for server_id in missing),
+                        *(self._remove(client, server_id) for server_id in surplus),
+                    )
             except BroomwagonError as error:
                 logger.warning("The servers of %s were not checked: %s", self._id, error)
+            except Exception:
+                logger.exception("The servers of %s were not checked", self._id)
 
 
 def pool_id(name: str, balancer: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
+from contextlib import suppress
 from contextvars import ContextVar
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
@@ -18,12 +19,19 @@ from .engine import abort_on_engine
 
 if TYPE_CHECKING:
     from .._held import StopCause
+    from ..lease import Lease, Server
 
 logger = logging.getLogger("broomwagon")
 
 #: `stop_reason` of a response that was aborted for good. verl resumes after "abort" and "aborted" only.
 ABORTED_FOR_GOOD = "cancelled"
 RESUMABLE = ("abort", "aborted")
+#: Seconds between aborts of a request that the engine has not ended.
+ABORT_PAUSE = 1.0
+#: Seconds that `abort` waits for the end of the turns.
+ABORT_DEADLINE = 10.0
+#: Seconds until another acquire, when the server of the last one is being removed.
+REMOVAL_PAUSE = 0.1
 
 
 class LeasedServerId(str):
@@ -35,44 +43,68 @@ class LeasedServerId(str):
 class Turn:
     """One call of an engine under one lease."""
 
-    def __init__(self, request_id: str) -> None:
+    def __init__(self, request_id: str, lease: Lease, resumes: bool) -> None:
+        """:param resumes: verl continues an aborted response"""
         self.request_id = request_id
         self.server_id = LeasedServerId()
         self.handle: Any = None
-        self.holding: Holding | None = None
         #: Id of the request on the engine: the lease, so an operator finds either by the other.
         self.engine_request_id = ""
-        #: The request was aborted, so its tokens are its end.
-        self.is_aborted = False
-        self.aborting: asyncio.Task[None] | None = None
-        self._is_ended = False
+        self.ended = asyncio.Event()
+        self._resumes = resumes
+        self._lease = lease
+        # A response that is not resumed would end with the move.
+        lease.is_movable = resumes
+        self._is_aborted = False
+        self._aborting: asyncio.Task[None] | None = None
+        self.holding = Holding(lease, self.stop)
+
+    @property
+    def is_aborted(self) -> bool:
+        """The request was aborted, so its tokens are its end."""
+        return self._is_aborted or self._lease.cause == "abort"
 
     def stop(self, cause: StopCause) -> None:
         """Ends the request on the engine, which answers with the tokens so far."""
-        if self._is_ended:
+        if self.ended.is_set():
             return
-        self.is_aborted = self.is_aborted or cause == "abort"
-        if self.handle is not None and self.aborting is None:
-            self.aborting = asyncio.ensure_future(self._abort())
+        if cause == "abort":
+            self._is_aborted = True
+        elif not self._resumes:
+            # Nobody would learn that the response is cut.
+            logger.warning("Request %s continues on %s without its lease: %s", self.request_id, self.server_id, cause)
+            return
+        if self._aborting is None:
+            self._aborting = asyncio.ensure_future(self._abort())
 
     def end(self) -> None:
-        """Releases the lease, when the engine has answered an abort."""
-        self._is_ended = True
-        assert self.holding
-        holding = self.holding
-        if self.aborting and not self.aborting.done():
-            self.aborting.add_done_callback(lambda _: holding.release())
-        else:
-            holding.release()
+        """The engine has answered, or its actor has died."""
+        self.ended.set()
+        self.holding.release()
 
     async def _abort(self) -> None:
-        try:
-            await abort_on_engine(self.handle, self.engine_request_id)
-        except Exception as error:
-            logger.warning("Request %s on %s was not aborted: %s", self.request_id, self.server_id, error)
+        """Repeated until the engine has answered: it may not have begun the request."""
+        for tries in count():
+            if self.handle is not None:
+                try:
+                    await abort_on_engine(self.handle, self.engine_request_id)
+                except Exception as error:
+                    if tries == 0:
+                        logger.warning("Request %s on %s was not aborted: %r", self.request_id, self.server_id, error)
+                    if isinstance(error, NotImplementedError):
+                        return
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self.ended.wait(), ABORT_PAUSE)
+                return
 
 
-_turn: ContextVar[Turn | None] = ContextVar("broomwagon_turn", default=None)
+class _Call:
+    """One call of `generate`, and its turn when it has one."""
+
+    turn: Turn | None = None
+
+
+_call: ContextVar[_Call | None] = ContextVar("broomwagon_call", default=None)
 
 
 class _Process:
@@ -83,7 +115,8 @@ class _Process:
         self.turns: dict[str, set[Turn]] = {}
         self.balancer_id = ""
         self.timeout = 0.0
-        self._handles: dict[str, Any] = {}
+        #: By server id, with the epoch that each belongs to.
+        self._handles: dict[str, tuple[str, Any]] = {}
         self._opening: asyncio.Task[Client] | None = None
 
     async def client(self) -> Client:
@@ -97,12 +130,15 @@ class _Process:
             if opening.done() and (opening.cancelled() or opening.exception()) and self._opening is opening:
                 self._opening = None
 
-    async def handle_of(self, server_id: str) -> Any:
-        if server_id not in self._handles:
-            self._handles = await self._load_balancer.get_handles.remote()
-        if server_id not in self._handles:
-            raise RuntimeError(f"{NO_SERVERS}: {server_id} was removed at this moment")
-        return self._handles[server_id]
+    async def handle_of(self, server: Server) -> Any:
+        """The actor of this start of the server; None if the balancer has removed it."""
+        server_id = verl_id(server.server_id)
+        epoch, handle = self._handles.get(server_id, ("", None))
+        if epoch != server.epoch:
+            handle = (await self._load_balancer.get_handles.remote()).get(server_id)
+            if handle is not None:
+                self._handles[server_id] = (server.epoch, handle)
+        return handle
 
     async def close(self) -> None:
         if self._opening is not None:
@@ -139,11 +175,13 @@ class LeasedClient(LLMServerClient):
 
     async def abort(self, request_id: str) -> int:
         """Ends the running turns of a request in this process, for good: `generate` returns its tokens with the
-        `stop_reason` "cancelled". Other requests of the engine, and its cache, stay. Returns the number of turns."""
+        `stop_reason` "cancelled". Other requests of the engine, and its cache, stay. Waits up to 10 s for
+        their end, and returns their number."""
         turns = list(self._process.turns.get(request_id, ()))
         for turn in turns:
             turn.stop("abort")
-        await asyncio.gather(*(turn.aborting for turn in turns if turn.aborting))
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(asyncio.gather(*(turn.ended.wait() for turn in turns)), ABORT_DEADLINE)
         return len(turns)
 
     async def close(self) -> None:
@@ -153,9 +191,22 @@ class LeasedClient(LLMServerClient):
 
     async def generate(self, request_id: str, **arguments: Any) -> Any:
         """As verl's, with the lease held until the engine has ended the request, also after a cancellation."""
-        output = await super().generate(request_id, **arguments)
-        turn = _turn.get()
-        if turn is not None and turn.is_aborted and output.stop_reason in RESUMABLE:
+        call = _Call()
+        previous = _call.set(call)
+        try:
+            running = asyncio.ensure_future(super().generate(request_id, **arguments))
+        finally:
+            _call.reset(previous)
+        try:
+            output = await asyncio.shield(running)
+        except asyncio.CancelledError:
+            # Ray does not end the call of the engine with the task that waits for it.
+            if call.turn is None:
+                running.cancel()
+            else:
+                call.turn.stop("abort")
+            raise
+        if call.turn is not None and call.turn.is_aborted and output.stop_reason in RESUMABLE:
             output.stop_reason = ABORTED_FOR_GOOD
         return output
 
@@ -165,29 +216,36 @@ class LeasedClient(LLMServerClient):
         """
         process = self._process
         client = await process.client()
-        turn = Turn(request_id)
-        lease = client.lease(
-            request_id,
-            session_id=pool_id(request_id, process.balancer_id),
-            labels=labels_of(process.balancer_id),
-            context_tokens=len(extra["prompt_ids"]) if extra.get("prompt_ids") is not None else None,
-            timeout=process.timeout,
-        )
-        holding = turn.holding = Holding(lease, turn.stop)
-        try:
-            server = await holding.server()
-        except errors.NoServerAvailable as error:
-            raise RuntimeError(NO_SERVERS) from error
-        turn.server_id = LeasedServerId(verl_id(server.server_id))
-        turn.server_id.turn = turn
-        turn.engine_request_id = server.lease_id
-        try:
-            turn.handle = await process.handle_of(turn.server_id)
-        except BaseException:
-            holding.release()
-            raise
+        prompt_ids = extra.get("prompt_ids")
+        while True:
+            lease = client.lease(
+                request_id,
+                session_id=pool_id(request_id, process.balancer_id),
+                labels=labels_of(process.balancer_id),
+                context_tokens=None if prompt_ids is None else len(prompt_ids),
+                timeout=process.timeout,
+            )
+            turn = Turn(request_id, lease, self._resumes)
+            try:
+                server = await turn.holding.server()
+            except errors.NoServerAvailable as error:
+                raise RuntimeError(NO_SERVERS) from error
+            turn.server_id = LeasedServerId(verl_id(server.server_id))
+            turn.server_id.turn = turn
+            is_fixed = getattr(self.config.actor_rollout_ref.rollout, "full_determinism", False)
+            turn.engine_request_id = request_id if is_fixed else server.lease_id
+            try:
+                turn.handle = await process.handle_of(server)
+            except BaseException:
+                turn.end()
+                raise
+            if turn.handle is not None:
+                break
+            turn.end()
+            await asyncio.sleep(REMOVAL_PAUSE)
         process.turns.setdefault(request_id, set()).add(turn)
-        _turn.set(turn)
+        if call := _call.get():
+            call.turn = turn
         return turn.server_id, turn.handle
 
     def _release_server(self, server_id: str, request_id: str | None = None) -> None:
@@ -198,19 +256,26 @@ class LeasedClient(LLMServerClient):
             turns[turn.request_id].discard(turn)
             if not turns[turn.request_id]:
                 del turns[turn.request_id]
-        if isinstance(sys.exc_info()[1], asyncio.CancelledError):
-            # Ray does not end the call of the engine with the task that waits for it.
-            turn.stop("abort")
         turn.end()
 
     def _vllm_request_id(self, request_id: str) -> str:
-        turn = _turn.get()
-        is_fixed = getattr(self.config.actor_rollout_ref.rollout, "full_determinism", False)
-        return request_id if is_fixed or turn is None else turn.engine_request_id
+        call = _call.get()
+        if call is None or call.turn is None:
+            return str(super()._vllm_request_id(request_id))
+        return call.turn.engine_request_id
+
+    @property
+    def _resumes(self) -> bool:
+        return False
 
 
 class LeasedFullyAsyncClient(FullyAsyncLLMServerClient, LeasedClient):
     """In the place of verl's FullyAsyncLLMServerClient: its loop that resumes aborted responses, over leases."""
+
+    @property
+    def _resumes(self) -> bool:
+        training = getattr(self.config, "async_training", None)
+        return training is None or bool(training.partial_rollout)
 
 
 def leased(client: LLMServerClient) -> LLMServerClient:

@@ -14,6 +14,7 @@ def install() -> None:
     """
     :raises ValueError: BROOMWAGON_VERL has another value
     :raises AttributeError: this version of verl has its balancer elsewhere
+    :raises ModuleNotFoundError: verl lacks a package
     """
     asked = os.environ.get("BROOMWAGON_VERL", "")
     if asked == "":
@@ -22,7 +23,9 @@ def install() -> None:
         raise ValueError(f"BROOMWAGON_VERL is {asked!r}; the only value is 'balancer'")
     try:
         import verl.workers.rollout.router as module
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != "verl.workers.rollout.router":
+            raise
         # verl 0.9.0.
         import verl.workers.rollout.llm_server as module
     from .balancer import Balancer
