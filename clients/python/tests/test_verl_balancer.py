@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from conftest import until
@@ -18,10 +17,9 @@ from broomwagon.verl.balancer import Balancer
 @pytest.fixture
 async def make() -> AsyncIterator[Any]:
     made: list[Balancer] = []
-    pool = f"verl-{uuid4().hex[:8]}"
 
     def create(*servers: str, **settings: Any) -> Balancer:
-        router_kwargs = {"router_class": "Router", "pool": pool, "worker_ttl": 3, **settings}
+        router_kwargs = {"router_class": "Router", "worker_ttl": 3, **settings}
         made.append(Balancer({server: f"handle of {server}" for server in servers}, router_kwargs))
         return made[-1]
 
@@ -184,8 +182,11 @@ async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any) -> Non
     died._client = None
     lively = make("c:1")
     await lively.get_total_inflight()
+    assert lively._client
     servers = await module._all(lively._client, "server.list", "servers")
-    assert sorted(module.verl_id(server["serverId"]) for server in servers) == ["b:1", "c:1"]
+    ours = {died._id, other._id, lively._id}
+    left = [each["serverId"] for each in servers if each.get("labels", {}).get(module.LABEL) in ours]
+    assert sorted(map(module.verl_id, left)) == ["b:1", "c:1"]
 
 
 async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,7 +215,7 @@ async def _waits(balancer: Balancer) -> bool:
 
 async def _lists(balancer: Balancer, count: int) -> bool:
     assert balancer._client
-    return len(await module._all(balancer._client, "server.list", "servers")) == count
+    return len(await balancer._own_servers(balancer._client)) == count
 
 
 async def _has(balancer: Balancer, count: int) -> bool:

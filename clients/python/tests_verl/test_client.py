@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import ray
@@ -27,7 +26,7 @@ RESPONSE = list(range(3, 13))
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
     # Each process of Ray finds the same modules as this one.
-    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL")}
+    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL", "POOL")}
     ray.init(num_cpus=4, include_dashboard=False, runtime_env={"env_vars": environment}, logging_level="error")
     yield
     ray.shutdown()
@@ -47,7 +46,7 @@ def servers(actors: list[Any]) -> dict[str, Any]:
 @pytest.fixture
 def balancer(servers: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
     path = tmp_path / "router.yaml"
-    path.write_text(f"router_class: broomwagon.verl.router.Router\npool: verl-{uuid4().hex[:8]}\ncapacity: 64\n")
+    path.write_text("router_class: broomwagon.verl.router.Router\ncapacity: 64\n")
     handle = get_router_handle(servers=servers, router_config_path=str(path))
     yield handle
     ray.get(handle.close.remote())
@@ -100,7 +99,8 @@ async def test_the_engine_knows_the_request_by_its_lease(balancer: Any, servers:
     client = LeasedClient(CONFIG, balancer)
     turn = generating(client, "r")
     running = await until(lambda: _running(servers))
-    leases = (await (await client._process.client()).call("lb.leases", {}))["leases"]
+    connection = await client._process.client()
+    leases = (await connection.call("lb.leases", {"workerId": connection.worker_id}))["leases"]
     assert [lease["leaseId"] for lease in leases] == running
     assert await in_flight(balancer) == 1
     await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))

@@ -2,6 +2,8 @@
 export const SMALL_SCRIPTS: Record<string, string> = {
   'audit/end-recount': 'the mark of one job',
   'audit/mend-counts': 'the ten counts of one job',
+  'partials/claim': 'one claim',
+  'partials/release': 'one claim, and one text that DEL frees',
   'payload/forget-job': 'one entry of the registry',
   'payload/remember-job': 'one entry of the registry',
   'pools/raise-schema': 'one field of one pool',
