@@ -1,4 +1,4 @@
-"""The callers of `npm run bench -- python`: pairs of acquire and release through verl's balancer and through Broomwagon,
+"""The callers of `npm run bench -- verl`: pairs of acquire and release through verl's balancer and through Broomwagon,
 in turn. Prints one line of JSON. It needs verl, Ray and nats-py."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from broomwagon.verl.router import Router
 from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 SERVERS = 8
-#: Acquires without a hold between acquire and release, as in a burst at the begin of a step.
-ROUNDS = ("verl", "broomwagon actor", "broomwagon leases")
+#: Ways of acquire and release, without a pause between the two, as in a burst at the begin of a step.
+WAYS = ("verl", "broomwagon actor", "broomwagon leases")
 
 
 class Caller:
@@ -172,7 +172,7 @@ async def main() -> None:
     rows = []
     for processes, callers in ((1, 1), (1, 64), (1, 512), (8, 64)):
         for round_ in range(options.rounds):
-            for way in ROUNDS:
+            for way in WAYS:
                 row = await measure(way, handles[way], processes, callers, options.seconds)
                 rows.append({"way": way, "processes": processes, "callers": callers, "round": round_, **row})
                 print(f"{processes} x {callers} {way}: {row['pairsPerSecond']:.0f}/s", file=sys.stderr)

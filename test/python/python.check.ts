@@ -23,6 +23,28 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
     await system.expectAtRest();
   });
 
+  it('completes prompts as the guide for TRL does', async () => {
+    const [block, ...others] = pythonBlocks('docs/trainers/trl.md');
+    expect(others).toEqual([]);
+    const lines = [
+      'import json',
+      'from types import SimpleNamespace',
+      'trainer = SimpleNamespace(processing_class=lambda text: {"input_ids": [1, 2, 3]},',
+      '    args=SimpleNamespace(max_completion_length=8, temperature=1.0))',
+      'print(json.dumps(rollout_func(["one", "two"], trainer)))',
+    ];
+    const output = await runPython(newest!, ['-c', [block, ...lines].join('\n')], system);
+    const rollout = JSON.parse(output) as Record<'prompt_ids' | 'completion_ids' | 'logprobs', number[][]>;
+    expect(rollout.prompt_ids).toEqual([
+      [1, 2, 3],
+      [1, 2, 3],
+    ]);
+    const lengths = rollout.completion_ids.map((ids) => ids.length);
+    expect(lengths.every((length) => length > 0)).toBe(true);
+    expect(rollout.logprobs.map((each) => each.length)).toEqual(lengths);
+    await system.expectAtRest();
+  });
+
   it.each(pythons)('is well typed for mypy --strict with %s', async (python) => {
     await runPython(python, ['-m', 'mypy']);
   });
