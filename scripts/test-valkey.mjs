@@ -1,4 +1,4 @@
-// `npm run test:valkey`: the specs of libs/state, and the test servers themselves, against Valkey instead of Redis.
+// `npm run test:valkey`: the specs of libs/state and of the permissions of all users, against Valkey instead of Redis.
 import { accessSync, constants, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
@@ -6,7 +6,7 @@ import { build, install, requireNode } from './prepare.mjs';
 import { runTests } from './vitest.mjs';
 
 const HELP = `No valkey-server: name one in VALKEY_SERVER, or put it on PATH. To build one:
-  git clone --branch 8.0.1 https://github.com/valkey-io/valkey && make -C valkey MALLOC=libc
+  git clone --branch 8.0.1 https://github.com/valkey-io/valkey && make -C valkey MALLOC=libc BUILD_TLS=yes
   VALKEY_SERVER=valkey/src/valkey-server npm run test:valkey`;
 
 function isExecutable(path) {
@@ -33,6 +33,6 @@ const folder = mkdtempSync(join(tmpdir(), 'broomwagon-valkey-'));
 symlinkSync(resolve(server), join(folder, 'redis-server'));
 const environment = { PATH: `${folder}${delimiter}${process.env.PATH}`, REDIS_URL: '', TEST_REDIS_URL: '' };
 const parts = process.argv.slice(2);
-const status = runTests(parts.length > 0 ? parts : ['libs/state'], { environment });
+const status = runTests(parts.length > 0 ? parts : ['libs/state', 'test/permissions'], { environment });
 rmSync(folder, { recursive: true });
 process.exit(status);
