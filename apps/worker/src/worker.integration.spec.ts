@@ -157,6 +157,8 @@ describe('worker on real NATS and Redis', () => {
   });
 
   it('lets an abort win that overtakes its claim', async () => {
+    // The worker has its epoch: commands for another one are ignored.
+    await expect.poll(() => stubs.of('request.claim').length).toBeGreaterThan(0);
     const command = { workerEpoch: 'e1', cause: 'cut' as const, attempts: [{ requestId: 'j/g/2', attempt: '1-a' }] };
     const reply = await client.request(workerCommandSubject(pool, 'w1', 'abort'), command);
     expect(reply).toEqual({ stopped: 0 });

@@ -110,7 +110,7 @@ describe('pool.delete', () => {
     expect(await keysOf(job)).toEqual([]);
     const left = await fixture.redis.keys(`${fixture.rootKey}:*`);
     // What the periodic tasks of this pool, which is named in POOLS, write again.
-    expect(left.filter((key) => !/:(meta|events)$/.test(key))).toEqual([]);
+    expect(left.filter((key) => !/:(meta|events|eventsRelay)$/.test(key))).toEqual([]);
     expect(await call(pool, 'pool.delete', { force: true })).toEqual({ pool, jobs: 0 });
   });
 });
