@@ -104,7 +104,7 @@ async function expectWhole(answers: Promise<number[]>[]): Promise<void> {
   redis.disconnect();
 }
 
-/** How a server is away, and how it comes back. */
+/** How the test makes a server unreachable, and how it makes it reachable again. */
 const WAYS: Record<string, [(server: ServerHandle) => Promise<void>, (server: ServerHandle) => Promise<void>]> = {
   killed: [(server) => server.kill(), (server) => server.restart()],
   frozen: [(server) => server.pause(), (server) => server.resume()],

@@ -1,9 +1,9 @@
 import { unlessAborted } from '@broomwagon/generation';
 
 /**
- * How many continued calls of each engine may wait for their first token at the same time. After new weights, or the
- * loss of an engine, all responses are continued at once: each sends prompt and tokens again, and the engine computes
- * them before it goes on with any other.
+ * Limits how many continued calls of each engine wait for their first token at the same time. After new weights, or the
+ * loss of an engine, all responses are continued at once. Each call sends its prompt and tokens again, and the prefill
+ * of these calls delays every other request of the engine.
  */
 export class ResumePacer {
   /** Calls that wait for their first token, and those that wait to begin, oldest first; by engine. */
