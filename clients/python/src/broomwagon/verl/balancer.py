@@ -14,6 +14,7 @@ from .. import errors
 from .._error import BroomwagonError
 from ..client import Client
 from ._holding import Holding
+from ._opening import Opening
 
 logger = logging.getLogger("broomwagon")
 
@@ -67,7 +68,7 @@ class Balancer:
         self._acquiring: set[Holding] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._client: Client | None = None
-        self._connecting: asyncio.Task[Client] | None = None
+        self._opening = Opening(self._open)
         self._checking: asyncio.Task[None] | None = None
         #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
         self._changing = asyncio.Lock()
@@ -78,7 +79,7 @@ class Balancer:
 
         :raises RuntimeError: "No available servers in load balancer"
         """
-        client = await self._connected()
+        client = await self._opening.client()
         while True:
             if not self._servers:
                 raise RuntimeError(NO_SERVERS)
@@ -106,7 +107,7 @@ class Balancer:
             self._end(entry[1])
 
     async def add_servers(self, servers: Mapping[str, Any]) -> None:
-        client = await self._connected()
+        client = await self._opening.client()
         self._name({server_id: handle for server_id, handle in servers.items() if server_id not in self._servers})
         self._servers.update(servers)
         async with self._changing:
@@ -114,7 +115,7 @@ class Balancer:
 
     async def remove_servers(self, server_ids: list[str]) -> None:
         """Their requests no longer count, and late releases of them change nothing."""
-        client = await self._connected()
+        client = await self._opening.client()
         for server_id in server_ids:
             self._servers.pop(server_id, None)
             for _, holding in self._held.pop(server_id, ()):
@@ -128,7 +129,7 @@ class Balancer:
 
     async def clear_sticky_cache(self) -> dict[str, Any]:
         """Forgets which server a request id had. Other balancers of the pool lose their sessions too."""
-        client = await self._connected()
+        client = await self._opening.client()
         cleared = await client.call("lb.clear-sessions", {})
         return {"cleared_entries": cleared["cleared"], "server_loads": await self._loads()}
 
@@ -144,7 +145,7 @@ class Balancer:
 
     async def get_route(self) -> dict[str, Any]:
         """What such a client needs: parameters of `Client`, the id of this balancer, and the `timeout` of leases."""
-        client = await self._connected()
+        client = await self._opening.client()
         return {"client": {**self._connect, "pool": client.pool}, "balancer": self._id, "timeout": self._timeout}
 
     async def get_status(self) -> dict[str, Any]:
@@ -167,9 +168,9 @@ class Balancer:
 
     async def close(self) -> None:
         """Removes the servers from the pool. verl does not call it: the next balancer of the pool then does so."""
-        if self._connecting:
+        if self._opening.is_begun:
             with suppress(Exception):
-                await self._connected()
+                await self._opening.client()
         if self._client is None:
             return
         if self._checking:
@@ -199,18 +200,6 @@ class Balancer:
         lease.is_movable = False
         return Holding(lease, lambda cause: logger.warning("The lease of %s is to end: %s", request_id, cause))
 
-    async def _connected(self) -> Client:
-        """The actor is created outside of an event loop, so the first call connects, and all others wait for it."""
-        if self._client is None:
-            if self._connecting is None:
-                self._connecting = asyncio.create_task(self._open())
-            try:
-                self._client = await asyncio.shield(self._connecting)
-            finally:
-                if self._connecting and self._connecting.done():
-                    self._connecting = None
-        return self._client
-
     async def _open(self) -> Client:
         client = Client(worker_id=self._id, **self._connect)
         await client.connect()
@@ -223,6 +212,7 @@ class Balancer:
             await client.close()
             raise
         self._checking = asyncio.create_task(self._check_always(client))
+        self._client = client
         return client
 
     def _end(self, holding: Holding) -> None:
@@ -231,7 +221,7 @@ class Balancer:
         ending.add_done_callback(self._ending.discard)
 
     async def _loads(self) -> dict[str, int]:
-        client = await self._connected()
+        client = await self._opening.client()
         if self._ending:
             # Those of before this call.
             await asyncio.wait(self._ending)

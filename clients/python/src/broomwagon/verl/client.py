@@ -14,7 +14,8 @@ from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServer
 from .. import errors
 from ..client import Client
 from ._holding import Holding
-from .balancer import NO_SERVERS, labels_of, pool_id, verl_id
+from ._opening import Opening
+from .balancer import NO_SERVERS, REMOVAL_PAUSE, labels_of, pool_id, verl_id
 from .engine import abort_on_engine
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ RESUMABLE = ("abort", "aborted")
 ABORT_PAUSE = 1.0
 #: Seconds that `abort` waits for the end of the turns.
 ABORT_DEADLINE = 10.0
-#: Seconds until another acquire, when the server of the last one is being removed.
-REMOVAL_PAUSE = 0.1
 
 
 class LeasedServerId(str):
@@ -117,18 +116,10 @@ class _Process:
         self.timeout = 0.0
         #: By server id, with the epoch that each belongs to.
         self._handles: dict[str, tuple[str, Any]] = {}
-        self._opening: asyncio.Task[Client] | None = None
+        self._opening = Opening(self._open)
 
     async def client(self) -> Client:
-        """All calls wait for one connection; after a failure the next call tries again."""
-        if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-        opening = self._opening
-        try:
-            return await asyncio.shield(opening)
-        finally:
-            if opening.done() and (opening.cancelled() or opening.exception()) and self._opening is opening:
-                self._opening = None
+        return await self._opening.client()
 
     async def handle_of(self, server: Server) -> Any:
         """The actor of this start of the server; None if the balancer has removed it."""
@@ -141,8 +132,8 @@ class _Process:
         return handle
 
     async def close(self) -> None:
-        if self._opening is not None:
-            await (await self._opening).close()
+        if self._opening.is_begun:
+            await (await self._opening.client()).close()
 
     async def _open(self) -> Client:
         if not hasattr(self._load_balancer, "get_route"):
