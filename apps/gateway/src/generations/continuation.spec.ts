@@ -4,16 +4,9 @@ import { MovableCall } from '@broomwagon/generation';
 import { expect, it } from 'vitest';
 import { continuationOf, isMovable, parseAtEnd } from './continuation';
 import { Generation, type GenerationInput } from './generation';
+import { INPUT } from './generation.fixture';
 
-const input: GenerationInput = {
-  prompt: { messages: [{ role: 'user', content: 'a' }] },
-  sampling: {},
-  maxTokens: 9,
-  keepsStop: false,
-  isContinued: true,
-  continuesEngineAborts: false,
-  placement: {},
-};
+const input: GenerationInput = { ...INPUT, prompt: { messages: [{ role: 'user', content: 'a' }] } };
 
 /** A chat with one token. */
 function chat(delta: object, more: Partial<GenerationInput> = {}): Generation {

@@ -5,19 +5,11 @@ import { beforeEach, expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { Generation } from './generation';
+import { INPUT } from './generation.fixture';
 import { GenerationClaims } from './generation-claims';
 import { PartialSaves } from './partial-saves';
 
 const EPOCHS = ['e1', 'e2'].map((workerEpoch) => ({ workerId: 'w', workerEpoch }));
-const input = {
-  prompt: { promptTokenIds: [1] },
-  sampling: {},
-  maxTokens: 9,
-  keepsStop: false,
-  isContinued: true,
-  continuesEngineAborts: false,
-  placement: {},
-};
 
 let claimed: PartialClaim[];
 let released: string[];
@@ -28,7 +20,7 @@ let claims: GenerationClaims;
 
 beforeEach(() => {
   [claimed, released] = [[], []];
-  generation = new Generation('r', 't', input, { kind: 'id', key: 'r', digest: 'd' });
+  generation = new Generation('r', 't', INPUT, { kind: 'id', key: 'r', digest: 'd' });
   const owners = {
     claim: async (_: string, claim: PartialClaim) => {
       claimed.push(claim);

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { Generation } from './generation';
+import { INPUT } from './generation.fixture';
 import { PartialSaves } from './partial-saves';
 
 const saved = new Map<string, string>();
@@ -13,21 +14,7 @@ const store = {
 const config = Object.assign(new GatewayConfig(), { partialSaveIntervalMs: 1 });
 const saves = () => new PartialSaves(store, new GatewayMetrics(new Metrics('gateway')), config);
 const restored = () => ({ tokenIds: [5, 6], text: 'ab', spans: [], isVersionReported: true });
-const generation = (key = 'r') =>
-  new Generation(
-    'r',
-    't',
-    {
-      prompt: { promptTokenIds: [1] },
-      sampling: {},
-      maxTokens: 9,
-      keepsStop: false,
-      isContinued: true,
-      continuesEngineAborts: false,
-      placement: {},
-    },
-    { kind: 'id', key, digest: 'd' },
-  );
+const generation = (key = 'r') => new Generation('r', 't', INPUT, { kind: 'id', key, digest: 'd' });
 
 it.each([true, false])('restores whether the engine has reported the weights: %s', async (isReported) => {
   saved.clear();

@@ -1,18 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
-import { Generation, type GenerationInput } from '../generations/generation';
+import { Generation } from '../generations/generation';
+import { INPUT } from '../generations/generation.fixture';
 import { replyOf, runningReply } from './generate-reply';
 
 function generationOf(logprobs: boolean): Generation {
-  const input = {
-    prompt: { promptTokenIds: [1, 2] },
-    sampling: { logprobs },
-    maxTokens: 100,
-    keepsStop: false,
-    isContinued: true,
-    continuesEngineAborts: false,
-    placement: {},
-  } as unknown as GenerationInput;
+  const input = { ...INPUT, prompt: { promptTokenIds: [1, 2] }, sampling: { logprobs }, maxTokens: 100 };
   return new Generation('my "id"', '', input);
 }
 
