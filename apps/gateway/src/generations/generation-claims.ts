@@ -119,16 +119,24 @@ export class GenerationClaims {
     return this.owners.claim(this.config.pool, { ...own, ...worker, isWaiting, expiresMs: KEPT_MS });
   }
 
-  /** The first try is waited for, so that a client may use its id again; without Redis it is repeated. */
-  private async release(generation: Generation, keepsSaved: boolean, tries = 0): Promise<void> {
+  /**
+   * The first try is waited for, so that a client may use its id again. Without Redis it is repeated until the claim
+   * has expired.
+   */
+  private async release(
+    generation: Generation,
+    keepsSaved: boolean,
+    tries = 0,
+    untilMs = performance.now() + KEPT_MS,
+  ): Promise<void> {
     const identity = hashOfIdentity(identityOf(generation)!);
     try {
       await this.owners.release(this.config.pool, { identity, generation: generation.uid, keepsSaved });
     } catch (error) {
-      const pauseMs = retryDelayMs(tries, 0, {});
       this.logger.warn({ id: generation.id }, `The claim was not released: ${(error as Error).message}`);
-      const again = () => void this.release(generation, keepsSaved, tries + 1);
-      setTimeout(again, pauseMs).unref();
+      if (performance.now() > untilMs) return;
+      const again = () => void this.release(generation, keepsSaved, tries + 1, untilMs);
+      setTimeout(again, retryDelayMs(tries, 0, {})).unref();
     }
   }
 }
