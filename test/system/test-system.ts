@@ -228,15 +228,17 @@ export class TestSystem {
   /** Opens the round that is planned next and submits its new groups. Returns its id and the trainer's epoch. */
   async openRound(
     job: string,
-    round: { groupsPerStep: number; groups: readonly GroupSubmission[]; policy: TailPolicy; trainerEpoch?: Epoch },
+    round: Pick<RequestOf<'round.open'>, 'policy' | 'priority' | 'trainerEpoch'> & {
+      groupsPerStep: number;
+      groups: readonly GroupSubmission[];
+    },
   ): Promise<{ roundId: string; trainerEpoch: Epoch; newGroups: number }> {
-    const { groupsPerStep, groups, policy } = round;
+    const { groupsPerStep, groups, policy, priority, trainerEpoch: earlier } = round;
     const plan = await this.call('round.next', { job, groupsPerStep, remainingGroups: groups.length, policy });
     const { kind, ...rest } = plan;
     if (kind === 'done') throw new Error('Nothing is left to train');
     const roundId = `round-${plan.step}`;
-    const fence = { trainerEpoch: round.trainerEpoch };
-    const body = { job, roundId, kind, policy, ...rest, ...fence };
+    const body = { job, roundId, kind, policy, priority, ...rest, trainerEpoch: earlier };
     const { trainerEpoch } = await this.call('round.open', body);
     const page = groups.slice(0, plan.newGroups);
     if (page.length > 0) await this.call('round.submit', { job, roundId, trainerEpoch, groups: page });

@@ -52,6 +52,8 @@ export interface Claim extends SegmentList {
   boundServerId?: ServerId;
   /** Epoch of that server. */
   boundServerEpoch?: Epoch;
+  /** Priority of its round, if that has one: send it with `lb.acquire`. */
+  priority?: Integer;
   /** W3C trace context of the `round.open` of its round, if that was traced: send it to the engine. */
   traceparent?: string;
 }

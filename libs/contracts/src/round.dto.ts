@@ -90,6 +90,12 @@ export class OpenRoundRequest extends StampedJobRequest {
    * @default 'group'
    */
   @IsOptional() @IsIn(ABORT_SCOPES) abortScope?: AbortScope;
+  /**
+   * Priority of its requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by the weights of
+   * jobs, not by priority.
+   * @default 5
+   */
+  @IsOptional() @IsWithin(0, 9) priority?: Integer;
 }
 export interface OpenRoundReply
   extends StampedReply, Pick<RoundStatus, 'roundId' | 'trainerEpoch' | 'state' | 'takenGroups'> {}

@@ -91,7 +91,7 @@ export class AttemptRunner {
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
-    const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch } = attempt.claim;
+    const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch, priority } = attempt.claim;
     const acquisition = await this.acquirer.acquire(attempt, {
       requestId,
       attempt: attempt.claim.attempt,
@@ -99,6 +99,7 @@ export class AttemptRunner {
       groupId: `${idPart(job)}/${idPart(groupId)}`,
       boundServerId,
       boundServerEpoch,
+      priority,
       contextTokens: contextTokensOf(input),
       needs,
       minWeightVersion: this.metStale ? weightVersion : undefined,

@@ -94,6 +94,7 @@ class Attempt:
             # Groups of two jobs may have one name, and share a pool.
             group_id=self.request_id.rpartition("/")[0],
             attempt=self._claim["attempt"],
+            priority=self._claim.get("priority"),
             min_weight_version=self._claim["weightVersion"] or None,
             bound_server_id=self._claim.get("boundServerId"),
             bound_server_epoch=self._claim.get("boundServerEpoch"),

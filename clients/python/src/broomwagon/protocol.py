@@ -629,6 +629,9 @@ class Claim(TypedDict):
     boundServerEpoch: NotRequired[str]
     """Epoch of that server."""
 
+    priority: NotRequired[int]
+    """Priority of its round, if that has one: send it with `lb.acquire`."""
+
     traceparent: NotRequired[str]
     """W3C trace context of the `round.open` of its round, if that was traced: send it to the engine."""
 
@@ -2703,6 +2706,11 @@ class OpenRoundRequest(TypedDict):
     abortScope: NotRequired[AbortScope]
     """Scope of an abort or timeout of one request: the whole `group`, or only the `sample` while its group
     has `minSamples` others.
+    """
+
+    priority: NotRequired[int]
+    """Priority of its requests among waiting acquires of the pool, from 0 (lowest) to 9. Workers claim by
+    the weights of jobs, not by priority.
     """
 
 

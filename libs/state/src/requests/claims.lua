@@ -30,6 +30,7 @@ local function claim_json(tx, request, group, round)
     timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and GenerationTime.sum_time(tx, request),
     weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
     boundServerEpoch = request.boundServerEpoch, traceparent = round.traceparent,
+    priority = round.priority,
   })
   return InlineSegments.append(plain, request.segments, ',"sampling":' .. group.sampling)
 end
