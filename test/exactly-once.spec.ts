@@ -1,3 +1,4 @@
+import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { killAtRandom } from './system/chaos';
 import { dataSet, faultsOf } from './system/data-set';
@@ -5,6 +6,33 @@ import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 8;
 const PROMPTS = dataSet(28, 4);
+interface TestedPolicy {
+  name: string;
+  tail: Pick<TailPolicy, 'name'> & Partial<TailPolicy>;
+}
+
+const QUOTAS = { math: 3, code: 3 };
+
+/** What `npm run test:faults` adds: adaptive choices, dispatch orders, quotas and reserved places with each other. */
+const LONG_FORM: TestedPolicy[] = [
+  { name: 'drip-adaptive', tail: { name: 'drip', dripMode: 'adaptive', overProvisionMode: 'adaptive' } },
+  { name: 'drip-competing', tail: { name: 'drip', dripReserved: false, domainQuotas: QUOTAS } },
+  { name: 'drip-longest', tail: { name: 'drip', dripReserved: true, dispatchOrder: 'longest-first', maxCuts: 1 } },
+  { name: 'resume-quotas', tail: { name: 'resume', domainQuotas: QUOTAS, maxAgeSteps: 2 } },
+  {
+    name: 'fixed-concurrency-probing',
+    tail: { name: 'fixed-concurrency', concurrency: 8, overProvisionMode: 'adaptive', dispatchOrder: 'probe-first' },
+  },
+];
+
+const POLICIES: TestedPolicy[] = [
+  { name: 'wait', tail: { name: 'wait' } },
+  { name: 'regenerate', tail: { name: 'regenerate', dispatchOrder: 'longest-first' } },
+  { name: 'resume', tail: { name: 'resume', overProvisionMode: 'adaptive', dispatchOrder: 'probe-first' } },
+  { name: 'drip', tail: { name: 'drip', domainQuotas: QUOTAS } },
+  { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
+  ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
+];
 
 describe('a whole data set while processes are killed at random', () => {
   let system: TestSystem;
@@ -14,8 +42,9 @@ describe('a whole data set while processes are killed at random', () => {
   afterEach(() => system.expectAtRest());
   afterAll(() => system?.stop());
 
-  it.each(['resume', 'regenerate', 'wait'] as const)('is trained exactly once, token by token: %s', async (policy) => {
-    const job = `job-${policy}`;
+  it.each(POLICIES)('is trained exactly once, token by token: $name', async ({ name, tail }) => {
+    const policy = tail.name;
+    const job = `job-${name}`;
     const seed = inject('seed');
     // Two at a time may be down, also both replicas of an application.
     const chaos = [1, 2].map((replica) => {
@@ -25,7 +54,7 @@ describe('a whole data set while processes are killed at random', () => {
     let kills = 0;
     let trained;
     try {
-      trained = await system.train(job, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy });
+      trained = await system.train(job, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy, tail });
     } finally {
       for (const one of chaos) kills += await one.stop();
     }

@@ -12,6 +12,7 @@ export interface TestPrompt {
   id: string;
   line: number;
   prompt: { text: string };
+  domain?: string;
   samples: number;
   /** Tokens of responses: which one a sample has follows from its seed. */
   lengths: number[];
@@ -22,6 +23,7 @@ export function dataSet(count: number, samples: number, longEvery = 11): TestPro
   return Array.from({ length: count }, (_, position) => ({
     id: `p${position}`,
     line: position + 1,
+    domain: ['math', 'code', 'chat'][position % 3]!,
     prompt: { text: `Problem ${position}: what is ${position} times ${position + 1}?` },
     samples,
     lengths: Array.from({ length: samples }, (__, index) => {

@@ -26,7 +26,7 @@ export class NextRoundRequest extends StampedJobRequest {
   @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;
   /** Groups of the data set that were never submitted. */
   @IsCounter(0) remainingGroups!: Integer;
-  /** Groups that were never submitted, by domain; required with `domainQuotas`. */
+  /** Groups that were never submitted, by domain, '' for those without one; required with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, Integer>;
   /** Tail policy of the round. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
@@ -47,7 +47,7 @@ export interface RoundPlan {
   newGroups: Integer;
   /** Groups `round.open` takes from the long-tail queue. */
   takeGroups: Integer;
-  /** New groups to submit, by domain; only with `domainQuotas`. */
+  /** New groups to submit, by domain, '' for those without one; only with `domainQuotas`. */
   newByDomain?: Record<string, Integer>;
   /** The choice of an adaptive policy; absent without one. */
   choice?: TailChoice;

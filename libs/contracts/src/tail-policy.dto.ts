@@ -76,7 +76,7 @@ export class TailPolicy {
   @IsOptional() @IsIn(CHOICE_MODES) dripMode?: ChoiceMode;
   /**
    * For `drip`: a place is reserved for each taken group, so it is not cut again. Default: true if `dripMode` is
-   * adaptive.
+   * adaptive or there are `domainQuotas`.
    */
   @IsOptional() @IsBoolean() dripReserved?: boolean;
   /** For `fixed-concurrency`: maximum requests of the round that workers have at the same time. */

@@ -25,7 +25,10 @@ import { TrainerRecord } from './trainer-record';
 /** The status is looked at so often while nothing comes. */
 const DEFAULT_LOOK_MS = 1_000;
 
-type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'>;
+type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'> & {
+  /** New groups of its plan that are not submitted, by domain; unknown to a trainer that has taken the round over. */
+  newByDomain?: Record<string, number>;
+};
 
 /** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
 const MOST_RECONCILES = 50;
@@ -172,7 +175,8 @@ export class TrainerLoop {
       const remainingGroups = this.record.remaining;
       const policy = { ...this.settings.policy };
       const { trainerEpoch } = this;
-      const request = { job, groupsPerStep, remainingGroups, policy, trainerEpoch };
+      const remainingByDomain = policy.domainQuotas && this.record.remainingByDomain;
+      const request = { job, groupsPerStep, remainingGroups, remainingByDomain, policy, trainerEpoch };
       const plan = await this.operations.call('round.next', request);
       if (plan.kind === 'done') return undefined;
       try {
@@ -185,7 +189,7 @@ export class TrainerLoop {
 
   private async open(plan: RoundPlan & { kind: RoundKind }, remainingGroups: number): Promise<CurrentRound> {
     const { job, policy } = this.settings;
-    const { planId, step, kind, neededGroups, newGroups, takeGroups } = plan;
+    const { planId, step, kind, neededGroups, newGroups, takeGroups, newByDomain } = plan;
     const { trainerEpoch } = this;
     const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
     const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
@@ -197,7 +201,7 @@ export class TrainerLoop {
       try {
         const reply = await this.operations.call('round.open', { ...terms, roundId, policy: { ...policy, shortfall } });
         this.trainerEpoch = reply.trainerEpoch;
-        return { roundId, step, kind, neededGroups, newGroups };
+        return { roundId, step, kind, neededGroups, newGroups, newByDomain: newByDomain && { ...newByDomain } };
       } catch (error) {
         // A round of this step was given up.
         if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
@@ -308,11 +312,17 @@ export class TrainerLoop {
 
   /** Submits the next prompts, at most `count`. False when there are none. */
   private async submit(round: CurrentRound, count: number): Promise<boolean> {
-    const prompts = this.record.next(count);
+    const { newByDomain } = round;
+    let prompts = this.record.next(count, newByDomain);
+    // Replacements may be of any domain.
+    if (prompts.length === 0) prompts = this.record.next(count);
     if (prompts.length === 0) return false;
     const { job } = this.settings;
     const all = await this.submitter.submit(round.roundId, this.trainerEpoch!, prompts);
     this.record.submitted(prompts, round.step);
+    if (newByDomain !== undefined) {
+      for (const { domain = '' } of prompts) newByDomain[domain] = (newByDomain[domain] ?? 0) - 1;
+    }
     if (!all) {
       const ids = prompts.map(({ id }) => id);
       for (const groupIds of pagesOf(ids, LIMITS.groupsPerReconcile)) {

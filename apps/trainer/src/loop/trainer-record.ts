@@ -36,19 +36,38 @@ export class TrainerRecord {
     return this.prompts.length - this.submittedIn.size;
   }
 
+  /** The same by domain; '' is none. */
+  get remainingByDomain(): Record<string, number> {
+    const counts: Record<string, number> = {};
+    for (const { id, domain = '' } of this.prompts) {
+      if (!this.submittedIn.has(id)) counts[domain] = (counts[domain] ?? 0) + 1;
+    }
+    return counts;
+  }
+
   /** Prompts that were not trained. */
   get missing(): GroupId[] {
     const trained = new Set([...this.trainedIn.values()].flatMap((groups) => groups.map(({ groupId }) => groupId)));
     return this.prompts.flatMap(({ id }) => (trained.has(id) ? [] : [id]));
   }
 
-  /** The next prompts to submit, in the order of the data set. */
-  next(count: number): PromptRecord[] {
+  /**
+   * The next prompts to submit, in the order of the data set.
+   * @param byDomain at most so many of each domain; absent: of any
+   */
+  next(count: number, byDomain?: Readonly<Record<string, number>>): PromptRecord[] {
+    const room = byDomain && { ...byDomain };
     while (this.first < this.prompts.length && this.submittedIn.has(this.prompts[this.first]!.id)) this.first += 1;
     const found: PromptRecord[] = [];
     for (let index = this.first; index < this.prompts.length && found.length < count; index += 1) {
       const prompt = this.prompts[index]!;
-      if (!this.submittedIn.has(prompt.id)) found.push(prompt);
+      if (this.submittedIn.has(prompt.id)) continue;
+      if (room !== undefined) {
+        const left = room[prompt.domain ?? ''] ?? 0;
+        if (left <= 0) continue;
+        room[prompt.domain ?? ''] = left - 1;
+      }
+      found.push(prompt);
     }
     return found;
   }

@@ -2609,7 +2609,7 @@ class NextRoundReply(TypedDict):
     """Groups `round.open` takes from the long-tail queue."""
 
     newByDomain: NotRequired[dict[str, int]]
-    """New groups to submit, by domain; only with `domainQuotas`."""
+    """New groups to submit, by domain, '' for those without one; only with `domainQuotas`."""
 
     choice: NotRequired[TailChoice]
     """The choice of an adaptive policy; absent without one."""
@@ -2631,7 +2631,7 @@ class NextRoundRequest(TypedDict):
     """Groups of the data set that were never submitted."""
 
     remainingByDomain: NotRequired[dict[str, int]]
-    """Groups that were never submitted, by domain; required with `domainQuotas`."""
+    """Groups that were never submitted, by domain, '' for those without one; required with `domainQuotas`."""
 
     policy: TailPolicy
     """Tail policy of the round."""
@@ -4894,7 +4894,7 @@ class TailPolicy(TypedDict):
 
     dripReserved: NotRequired[bool]
     """For `drip`: a place is reserved for each taken group, so it is not cut again. Default: true if
-    `dripMode` is adaptive.
+    `dripMode` is adaptive or there are `domainQuotas`.
     """
 
     concurrency: NotRequired[int]

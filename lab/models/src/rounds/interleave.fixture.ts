@@ -37,6 +37,7 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
       onCut: fc.constantFrom('keep', 'discard'),
       dripGroups: fc.constantFrom(1, 2),
       dripMode: fc.constantFrom('fixed', 'adaptive'),
+      dripReserved: fc.boolean(),
       concurrency: fc.constantFrom(1, 3, 8),
       domainQuotas: fc.constantFrom({ d0: 1 }, { d0: 1, d1: 1 }),
       maxCuts: fc.constantFrom(1, 2),
@@ -50,8 +51,9 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
     },
     { requiredKeys: ['name', 'overProvision'] },
   )
-  .map((policy) => ({
+  .map(({ dripReserved, ...policy }) => ({
     ...policy,
     shortfall: 'accept-fewer' as const,
+    dripReserved: policy.name === 'drip' && policy.dripMode !== 'adaptive' ? dripReserved : undefined,
     concurrency: policy.name === 'fixed-concurrency' ? (policy.concurrency ?? 4) : undefined,
   })) as fc.Arbitrary<TailPolicy>;

@@ -21,6 +21,21 @@ export function hasPlace(round: ModelRound, group: ModelGroup): boolean {
   return round.places === undefined || round.spare > 0 || round.places.get(placeDomain(round, group))! > 0;
 }
 
+/** For a group of the queue: of its domain, else a spare one, else of the domain with the most places. */
+export function reservePlace(round: ModelRound, group: ModelGroup): void {
+  round.reserved += 1;
+  if (round.places === undefined || round.rules.reservesTaken) return;
+  const own = placeDomain(round, group);
+  const ofOwn = round.places.get(own)!;
+  if (ofOwn === 0 && round.spare > 0) {
+    round.spare -= 1;
+    return;
+  }
+  const byCount = [...round.places].toSorted(([a, some], [b, others]) => others - some || (a < b ? -1 : 1));
+  const [domain, places] = ofOwn > 0 ? ([own, ofOwn] as const) : byCount[0]!;
+  round.places.set(domain, places - 1);
+}
+
 /** The group is accepted. */
 export function takePlace(round: ModelRound, group: ModelGroup): void {
   if (group.pinned) {

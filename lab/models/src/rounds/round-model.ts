@@ -94,7 +94,9 @@ export class RoundModel extends AttemptTransitions {
     if (this.round !== undefined) this.left.push(this.round);
     this.round = round;
     while (round.takenGroups < takeGroups && takeNext(this.state, round, nowMs));
-    if (round.places !== undefined) round.spare += Math.min(neededGroups, takeGroups) - round.takenGroups;
+    if (round.places !== undefined && round.rules.reservesTaken) {
+      round.spare += Math.min(neededGroups, takeGroups) - round.takenGroups;
+    }
     round.state = 'open';
     this.state.review(round, nowMs);
     return round.state === 'open' ? 'open' : 'completed';

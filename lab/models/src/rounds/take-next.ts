@@ -1,7 +1,7 @@
 import { NO_VERSION_SPAN } from '@broomwagon/policies';
 import type { GroupTransitions } from './group-transitions';
 import { isWhole } from './longtail-queue';
-import { countLiveOfDomain, openPlaces } from './places';
+import { countLiveOfDomain, openPlaces, reservePlace } from './places';
 import { wasteTokens } from './request-moves';
 import type { ModelGroup, ModelRequest, ModelRound } from './round-model.types';
 
@@ -16,7 +16,7 @@ export function takeNext(state: GroupTransitions, round: ModelRound, nowMs: numb
   round.takenGroups += 1;
   round.live.add(group);
   Object.assign(group, { state: 'live', round, taken: true, pinned: isUrgent });
-  if (isUrgent) round.reserved += 1;
+  if (isUrgent) reservePlace(round, group);
   else countLiveOfDomain(round, group, 1);
   discardOld(state, round, group);
   trim(state, round, group);

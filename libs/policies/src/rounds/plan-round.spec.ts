@@ -1,4 +1,4 @@
-import { TAIL_POLICIES } from '@broomwagon/contracts';
+import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planRound } from './plan-round';
@@ -79,6 +79,26 @@ describe('planRound', () => {
     const short = of({ math: 100, code: 1 });
     expect(short.newByDomain).toEqual({ math: 15, code: 1 });
     expect(short.newGroups).toBe(16);
+  });
+
+  it('launches new groups beside a whole step of the queue if groups of the queue have no places of their own', () => {
+    const of = (longtailGroups: number, policy: TailPolicy) =>
+      planRound(
+        { stepsTrained: 1, longtailGroups, settlingGroups: 0 },
+        {
+          groupsPerStep: 16,
+          remainingGroups: 300,
+          remainingByDomain: { math: 100, code: 100, chat: 100 },
+          policy: { ...policy, domainQuotas: { math: 8, code: 4 } },
+        },
+      );
+    const concurrent = { name: 'fixed-concurrency', overProvision: 1.25, concurrency: 32 } as const;
+    // 20 are launched: 3 places' worth of new groups, rounded up by domain.
+    expect(of(16, concurrent)).toMatchObject({ takeGroups: 16, newByDomain: { math: 2, code: 2, chat: 2 } });
+    expect(of(4, concurrent)).toMatchObject({ takeGroups: 4, newByDomain: { math: 8, code: 4, chat: 4 } });
+    // 4 reserved places of the queue, 12 for new groups.
+    const drip = of(16, { name: 'drip', overProvision: 1.25 });
+    expect(drip).toMatchObject({ takeGroups: 4, newByDomain: { math: 8, code: 4, chat: 4 } });
   });
 
   it('trains every group once in exactly ceil(N / G) steps, whatever is cut', () => {

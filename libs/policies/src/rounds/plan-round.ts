@@ -56,9 +56,13 @@ export function planRound(progress: PlanProgress, input: PlanInput): RoundPlan {
   let newGroups = Math.min(remaining, launch - take);
   let newByDomain: Record<string, number> | undefined;
   if (policy.domainQuotas !== undefined && newGroups > 0) {
+    // Places that the groups of the queue have no own ones of are shared by all.
+    const places = TAIL_RULES[policy.name].reservesTaken(policy)
+      ? needed - take
+      : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
     newByDomain = newOfDomains(
       input,
-      needed - take,
+      places,
       newGroups,
       (domain) => choice?.domains?.[domain]?.overProvision ?? overProvision,
     );

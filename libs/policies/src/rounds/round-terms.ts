@@ -32,7 +32,7 @@ export function roundTerms(
     terms.keepTokens = Math.floor(maxOffPolicyShare * neededGroups * groupTokens);
   }
   if (domainQuotas !== undefined) {
-    const free = neededGroups - Math.min(neededGroups, takeGroups);
+    const free = neededGroups - (terms.rules.reservesTaken ? Math.min(neededGroups, takeGroups) : 0);
     const sum = Object.values(domainQuotas).reduce((total, quota) => total + quota, 0);
     const shares = Object.entries(sharePlaces(domainQuotas, Math.max(neededGroups, sum), free));
     const rest = shares.reduce((left, [, share]) => left - share, free);

@@ -1,4 +1,4 @@
-import type { Situation, TailRule, Formation } from './tail-rule';
+import { type Formation, reservesWithQuotas, type Situation, type TailRule } from './tail-rule';
 
 /** The long tail in separate steps: a long round as soon as the queue holds a whole step, else only new groups. */
 function form({ needed, groupsPerStep, queued, urgent, remaining, launched }: Situation): Formation {
@@ -7,7 +7,7 @@ function form({ needed, groupsPerStep, queued, urgent, remaining, launched }: Si
 }
 
 /** RollPacker: cut groups are generated again under the weights of their long round. On-policy, biased. */
-export const regenerate: TailRule = { onCut: 'discard', reservesTaken: false, form };
+export const regenerate: TailRule = { onCut: 'discard', reservesTaken: reservesWithQuotas, form };
 
 /** The same rounds, but nothing is thrown away: a cut group continues. Unbiased, some tokens off-policy. */
-export const resume: TailRule = { onCut: 'keep', reservesTaken: false, form };
+export const resume: TailRule = { onCut: 'keep', reservesTaken: reservesWithQuotas, form };

@@ -73,10 +73,8 @@ function boundFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | un
 
 function quotaFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | undefined {
   const field = 'domainQuotas';
-  const { domainQuotas, name } = policy;
+  const { domainQuotas } = policy;
   if (domainQuotas === undefined) return undefined;
-  if (name === 'drip' || name === 'fixed-concurrency')
-    return { field, reason: `cannot be combined with ${name}, which reserves no places for groups of the queue` };
   const quotas = Object.entries(domainQuotas);
   if (quotas.length === 0 || quotas.length > MOST_DOMAINS)
     return { field, reason: `needs 1 to ${MOST_DOMAINS} domains` };

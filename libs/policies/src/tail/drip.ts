@@ -3,7 +3,8 @@ import type { TailRule } from './tail-rule';
 /** The unfinished first, a few in each round: steady batches (APRIL; with reserved places and q* TailSieve). */
 export const drip: TailRule = {
   onCut: 'keep',
-  reservesTaken: false,
+  reservesTaken: ({ dripReserved, dripMode, domainQuotas }) =>
+    dripReserved ?? (dripMode === 'adaptive' || domainQuotas !== undefined),
   form: ({ needed, urgent, remaining, launched, dripGroups }) =>
     remaining === 0
       ? { kind: 'long', take: needed, launch: needed }

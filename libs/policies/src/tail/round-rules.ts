@@ -11,13 +11,9 @@ export const NO_VERSION_SPAN = -1;
 
 export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
   const rule = TAIL_RULES[policy.name];
-  const isDrip = policy.name === 'drip';
   return {
     onCut: policy.onCut ?? rule.onCut,
-    reservesTaken:
-      rule.reservesTaken ||
-      policy.domainQuotas !== undefined ||
-      (isDrip && (policy.dripReserved ?? policy.dripMode === 'adaptive')),
+    reservesTaken: rule.reservesTaken(policy),
     sampleOverProvision: kind === 'long' || policy.name === 'wait' ? 1 : (policy.sampleOverProvision ?? 1),
     concurrency: policy.concurrency ?? 0,
     maxFailures: policy.maxFailures ?? DEFAULT_MAX_FAILURES,

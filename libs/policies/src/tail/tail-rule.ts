@@ -1,4 +1,4 @@
-import type { CutSemantics, RoundKind } from '@broomwagon/contracts';
+import type { CutSemantics, RoundKind, TailPolicy } from '@broomwagon/contracts';
 
 /** What a tail policy sees when it forms a round. All counts are groups. */
 export interface Situation {
@@ -32,7 +32,10 @@ export interface Formation {
 export interface TailRule {
   /** What happens to tokens that are cut, unless the policy has `onCut`. */
   readonly onCut: CutSemantics;
-  /** Every group that is taken has a reserved place: the step waits for it. */
-  readonly reservesTaken: boolean;
+  /** Whether every group that is taken has a reserved place, besides those of domains: the step waits for it. */
+  reservesTaken(policy: TailPolicy): boolean;
   form(situation: Situation): Formation;
 }
+
+/** For policies with long rounds: these take groups in the order of the queue, whatever their domains. */
+export const reservesWithQuotas = ({ domainQuotas }: TailPolicy): boolean => domainQuotas !== undefined;

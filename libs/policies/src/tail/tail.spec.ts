@@ -18,7 +18,6 @@ describe('findPolicyFault', () => {
     ['maxLongtailShare', { name: 'drip', maxLongtailShare: 0.05 }],
     ['maxVersionSpan', { name: 'resume', onCut: 'keep', maxVersionSpan: 0 }],
     ['maxOffPolicyShare', { name: 'drip', onCut: 'keep', maxOffPolicyShare: 0 }],
-    ['domainQuotas', { name: 'drip', domainQuotas: { math: 4 } }],
     ['domainQuotas', { name: 'resume', domainQuotas: {} }],
     ['domainQuotas', { name: 'resume', domainQuotas: { math: 0 } }],
     ['domainQuotas', { name: 'resume', domainQuotas: { math: 12, code: 5 } }],
@@ -33,6 +32,9 @@ describe('findPolicyFault', () => {
       expect(findPolicyFault({ name, overProvision: 1.25, concurrency, maxLongtailShare: 1 }, 16)).toBeUndefined();
     }
     expect(findPolicyFault({ name: 'wait', overProvision: 1, maxLongtailShare: 0 }, 16)).toBeUndefined();
+    const quotas = { overProvision: 1.25, domainQuotas: { math: 4 } };
+    expect(findPolicyFault({ ...quotas, name: 'drip' }, 16)).toBeUndefined();
+    expect(findPolicyFault({ ...quotas, name: 'fixed-concurrency', concurrency: 8 }, 16)).toBeUndefined();
   });
 });
 

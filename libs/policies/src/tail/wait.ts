@@ -1,9 +1,9 @@
-import type { TailRule } from './tail-rule';
+import { reservesWithQuotas, type TailRule } from './tail-rule';
 
 /** Plain synchronous rollout: launches what it needs and waits for all of it. */
 export const wait: TailRule = {
   onCut: 'keep',
-  reservesTaken: false,
+  reservesTaken: reservesWithQuotas,
   form: ({ needed, groupsPerStep, queued, urgent, remaining }) =>
     queued >= groupsPerStep || remaining === 0
       ? { kind: 'long', take: needed, launch: needed }

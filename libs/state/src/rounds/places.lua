@@ -36,11 +36,34 @@ function Places.has_place(tx, round, group)
   return Places.free(tx, round) > 0 or (places_of_domain(tx, round, group)) > 0
 end
 
-function Places.reserve(tx, round, by) round.reserved = Rounds.bump(tx, round, 'reservedGroups', by) end
+local function is_domain(field) return field ~= SPARE and string.sub(field, 1, 5) ~= 'live:' end
+
+-- The field of a place that a taken group gets: of its domain, else a spare one, else of the domain with the most.
+local function field_for(tx, round, group)
+  local fields, own = Hashes.all(hash_of(tx, round)), place_domain(tx, round, group)
+  if tonumber(fields[own] or 0) > 0 then return own end
+  if tonumber(fields[SPARE] or 0) > 0 then return SPARE end
+  local most, field = 0, nil
+  for domain, places in pairs(fields) do
+    local count = is_domain(domain) and tonumber(places) or 0
+    if count > most or (count == most and field and domain < field) then most, field = count, domain end
+  end
+  return field or SPARE
+end
+
+-- For a group of the queue. `has_own`: the round has places for its groups of the queue besides those of domains.
+function Places.reserve(tx, round, group, has_own)
+  if round.hasQuotas and not has_own then
+    redis.call('HINCRBY', hash_of(tx, round), field_for(tx, round, group), -1)
+  end
+  round.reserved = Rounds.bump(tx, round, 'reservedGroups', 1)
+end
+
+local function end_reserve(tx, round) round.reserved = Rounds.bump(tx, round, 'reservedGroups', -1) end
 
 -- The group is accepted.
 function Places.take(tx, round, group)
-  if group.pinned then return Places.reserve(tx, round, -1) end
+  if group.pinned then return end_reserve(tx, round) end
   if not round.hasQuotas then return end
   local places, domain = places_of_domain(tx, round, group)
   redis.call('HINCRBY', hash_of(tx, round), places > 0 and domain or SPARE, -1)
@@ -48,7 +71,7 @@ end
 
 -- A pinned group has left the round without being accepted: any group may have its place.
 function Places.release_reserved(tx, round)
-  Places.reserve(tx, round, -1)
+  end_reserve(tx, round)
   if round.hasQuotas then Places.add_spare(tx, round, 1) end
 end
 
@@ -57,8 +80,7 @@ function Places.release_domains(tx, round)
   if not round.hasQuotas then return end
   local fields = Hashes.all(hash_of(tx, round))
   for domain, places in pairs(fields) do
-    local is_domain = domain ~= SPARE and string.sub(domain, 1, 5) ~= 'live:'
-    if is_domain and tonumber(places) > 0 and tonumber(fields['live:' .. domain] or 0) == 0 then
+    if is_domain(domain) and tonumber(places) > 0 and tonumber(fields['live:' .. domain] or 0) == 0 then
       redis.call('HSET', hash_of(tx, round), domain, 0)
       Places.add_spare(tx, round, places)
     end

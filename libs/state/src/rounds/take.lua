@@ -82,7 +82,7 @@ return function(tx, args)
       gated = group.gated and 1 or nil, pinned = is_urgent and 1 or nil })
     redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId),
       redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1), group_id)
-    if is_urgent then Places.reserve(tx, round, 1) else Places.count_live(tx, round, group, 1) end
+    if is_urgent then Places.reserve(tx, round, group, reserves_taken) else Places.count_live(tx, round, group, 1) end
     -- An abort flag may have come since the groups were promised.
     if Aborts.apply(tx, round, group, {}) then return group.launched end
     local requests = Recovery.requests_of(tx, group)
@@ -112,7 +112,7 @@ return function(tx, args)
   end
   if round.state == 'opening' and (taken >= take or is_done) then
     -- Places kept for groups that did not come.
-    if round.hasQuotas then Places.add_spare(tx, round, math.min(round.needed, take) - taken) end
+    if round.hasQuotas and reserves_taken then Places.add_spare(tx, round, math.min(round.needed, take) - taken) end
     redis.call('HSET', hash, 'state', 'open')
     redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
     round.state = 'open'
