@@ -1,6 +1,6 @@
 import { JobRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsId } from './rules';
+import { IsCounter, IsDecimal, IsId } from './rules';
 import type { Integer, RoundId } from './scalars';
 
 /** Lengths of samples, tokens. */
@@ -84,25 +84,39 @@ export interface LedgerSummary {
   };
 }
 
-/** Bounds set by the trainer; absent = no bound. Shares are 0 to 1. */
-export interface LedgerBounds {
-  /** |trained mean length / admitted mean length - 1|. */
-  lengthBias?: number;
+export const LEDGER_BOUNDS = [
+  'lengthBias',
+  'truncatedShare',
+  'offPolicyShare',
+  'versionSpan',
+  'wasteShare',
+  'batchVariation',
+  'cutsPerGroup',
+] as const;
+/** Bounds of the values of a ledger, each optional. Shares are 0 to 1. */
+export class LedgerBounds implements Partial<Record<(typeof LEDGER_BOUNDS)[number], number>> {
+  /**
+   * |trained mean length / admitted mean length - 1|.
+   * @default 0.05
+   */
+  @IsOptional() @IsDecimal(0, 100) lengthBias?: number;
+  /** Share of trained samples that ended at the token budget. */
+  @IsOptional() @IsDecimal(0, 1) truncatedShare?: number;
   /** Share of trained tokens from older weight versions. */
-  offPolicyShare?: number;
+  @IsOptional() @IsDecimal(0, 1) offPolicyShare?: number;
   /** Weight versions between the oldest token of a sample and its training. */
-  versionSpan?: number;
+  @IsOptional() @IsCounter(0) versionSpan?: Integer;
   /** Tokens thrown away / all generated tokens. */
-  wasteShare?: number;
+  @IsOptional() @IsDecimal(0, 1) wasteShare?: number;
   /** Standard deviation / mean of the steps' mean lengths. */
-  batchVariation?: number;
+  @IsOptional() @IsDecimal(0, 100) batchVariation?: number;
   /** How often a trained group was cut. */
-  cutsPerGroup?: number;
+  @IsOptional() @IsCounter(0) cutsPerGroup?: Integer;
 }
 /** A bound that is nearly reached or exceeded. */
 export interface LedgerAlarm {
   /** Name of the bound. */
-  bound: keyof LedgerBounds;
+  bound: (typeof LEDGER_BOUNDS)[number];
   /** The value now. */
   value: number;
   /** The bound. */
@@ -125,6 +139,6 @@ export interface JobLedgerReply {
    * not.
    */
   lengthBiasSoFar?: number;
-  /** Bounds of the last policy of the job, and a length bias of 5 %, that are nearly reached or exceeded. */
+  /** Bounds of the last policy of the job (`alarms`) that are nearly reached or exceeded. */
   alarms: LedgerAlarm[];
 }

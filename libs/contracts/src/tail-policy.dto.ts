@@ -1,4 +1,6 @@
-import { IsIn, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min } from 'class-validator';
+import { Type } from 'class-transformer';
+import { IsIn, IsBoolean, IsNumber, IsObject, IsOptional, Max, Min, ValidateNested } from 'class-validator';
+import { LedgerBounds } from './ledger.dto';
 import { LIMITS } from './limits';
 import { IsCounter, IsWithin } from './rules';
 import type { Integer } from './scalars';
@@ -111,6 +113,11 @@ export class TailPolicy {
    * @default 'replace'
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
+  /**
+   * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
+   * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`.
+   */
+  @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**
    * Failures of one request before it fails for good.
    * @default 3

@@ -1,10 +1,16 @@
 import { Injectable } from '@nestjs/common';
-import { decodeId, WASTE_REASONS, type JobId, type JobLedgerReply, type PoolName } from '@broomwagon/contracts';
+import {
+  decodeId,
+  LEDGER_BOUNDS,
+  WASTE_REASONS,
+  type JobId,
+  type JobLedgerReply,
+  type PoolName,
+} from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { Gauge } from 'prom-client';
 import { CoordinatorConfig } from '../coordinator.config';
 
-const BOUNDS = ['lengthBias', 'offPolicyShare', 'versionSpan', 'cutsPerGroup'] as const;
 const LEVELS = { near: 1, over: 2 };
 /** Label of all jobs beyond `METRICS_JOBS`. */
 const OTHER_JOBS = 'other';
@@ -71,7 +77,7 @@ export class LedgerMetrics {
       set(this.values.span, labels, summary.versionSpan.max);
       set(this.values.cuts, labels, summary.cutsPerGroup.max);
       for (const reason of WASTE_REASONS) set(this.waste, { ...labels, reason }, summary.waste.byReason[reason] ?? 0);
-      for (const bound of BOUNDS) set(this.alarms, { ...labels, bound }, levelOf(alarms, bound));
+      for (const bound of LEDGER_BOUNDS) set(this.alarms, { ...labels, bound }, levelOf(alarms, bound));
     }
     const others = jobs.slice(metricsJobs);
     if (others.length === 0) return;
@@ -84,14 +90,14 @@ export class LedgerMetrics {
         tokens.reduce((sum, one) => sum + one, 0),
       );
     }
-    for (const bound of BOUNDS) {
+    for (const bound of LEDGER_BOUNDS) {
       const level = others.reduce((highest, { alarms }) => Math.max(highest, levelOf(alarms, bound)), 0);
       set(this.alarms, { ...labels, bound }, level);
     }
   }
 }
 
-function levelOf(alarms: JobLedger['alarms'], bound: (typeof BOUNDS)[number]): number {
+function levelOf(alarms: JobLedger['alarms'], bound: (typeof LEDGER_BOUNDS)[number]): number {
   const alarm = alarms.find((one) => one.bound === bound);
   return alarm === undefined ? 0 : LEVELS[alarm.state];
 }

@@ -45,6 +45,6 @@ function atLeastZero(counters: LedgerCounters): LedgerCounters {
   return Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, Math.max(0, count)]));
 }
 
-function boundsOf({ maxOffPolicyShare, maxVersionSpan, maxCuts }: TailPolicy): LedgerBounds {
-  return { offPolicyShare: maxOffPolicyShare, versionSpan: maxVersionSpan, cutsPerGroup: maxCuts };
+function boundsOf({ maxOffPolicyShare, maxVersionSpan, maxCuts, alarms }: TailPolicy): LedgerBounds {
+  return { offPolicyShare: maxOffPolicyShare, versionSpan: maxVersionSpan, cutsPerGroup: maxCuts, ...alarms };
 }

@@ -18,7 +18,8 @@ describe('the ledger and the prompt memory', () => {
   }
 
   it('returns the cost of each round with its results, and the cost of the job', async () => {
-    const policy: TailPolicy = { name: 'resume', overProvision: 2, maxCuts: 1 };
+    const alarms = { offPolicyShare: 0.5, batchVariation: 0.45, truncatedShare: 0, wasteShare: 0.1 };
+    const policy: TailPolicy = { name: 'resume', overProvision: 2, maxCuts: 1, alarms };
     const first = await open(policy, 1, 2);
     await fixture.call('round.submit', { ...first, groups: groups(2) });
     const worker = await fixture.worker('ledger');
@@ -67,7 +68,7 @@ describe('the ledger and the prompt memory', () => {
     });
     await fixture.close(second);
     await fixture.swept();
-    const { summary, alarms } = await fixture.call('job.ledger', { job });
+    const { summary, alarms: raised } = await fixture.call('job.ledger', { job });
     expect(summary).toMatchObject({
       trained: { samples: 4, meanTokens: 6.25 },
       admitted: { samples: 4, meanTokens: 6.25 },
@@ -79,7 +80,11 @@ describe('the ledger and the prompt memory', () => {
     expect(await biasesSoFar(first.roundId, second.roundId)).toEqual([biasOfFirst, 1]);
     // Steps of 4 and of 9 (8.5) tokens.
     expect(summary.batchVariation).toBeCloseTo(2.5 / 6.5, 6);
-    expect(alarms).toEqual([{ bound: 'cutsPerGroup', value: 1, limit: 1, state: 'near' }]);
+    expect(raised).toEqual([
+      { bound: 'offPolicyShare', value: 13 / 25, limit: 0.5, state: 'over' },
+      { bound: 'batchVariation', value: summary.batchVariation, limit: 0.45, state: 'near' },
+      { bound: 'cutsPerGroup', value: 1, limit: 1, state: 'near' },
+    ]);
   });
 
   it('counts what is thrown away by its reason, and as lengths that were not seen to their end', async () => {

@@ -1725,7 +1725,7 @@ class JobLedgerReply(TypedDict):
     """
 
     alarms: list[LedgerAlarm]
-    """Bounds of the last policy of the job, and a length bias of 5 %, that are nearly reached or exceeded."""
+    """Bounds of the last policy of the job (`alarms`) that are nearly reached or exceeded."""
 
 
 class JobLedgerRequest(TypedDict):
@@ -2022,7 +2022,7 @@ class LeaseStatus(TypedDict):
 class LedgerAlarm(TypedDict):
     """A bound that is nearly reached or exceeded."""
 
-    bound: str
+    bound: Literal["lengthBias", "truncatedShare", "offPolicyShare", "versionSpan", "wasteShare", "batchVariation", "cutsPerGroup"]
     """Name of the bound."""
 
     value: float
@@ -2033,6 +2033,31 @@ class LedgerAlarm(TypedDict):
 
     state: Literal["near", "over"]
     """`near`: above 80 % of the bound."""
+
+
+class LedgerBounds(TypedDict):
+    """Bounds of the values of a ledger, each optional. Shares are 0 to 1."""
+
+    lengthBias: NotRequired[float]
+    """|trained mean length / admitted mean length - 1|."""
+
+    truncatedShare: NotRequired[float]
+    """Share of trained samples that ended at the token budget."""
+
+    offPolicyShare: NotRequired[float]
+    """Share of trained tokens from older weight versions."""
+
+    versionSpan: NotRequired[int]
+    """Weight versions between the oldest token of a sample and its training."""
+
+    wasteShare: NotRequired[float]
+    """Tokens thrown away / all generated tokens."""
+
+    batchVariation: NotRequired[float]
+    """Standard deviation / mean of the steps' mean lengths."""
+
+    cutsPerGroup: NotRequired[int]
+    """How often a trained group was cut."""
 
 
 class LedgerSummaryWaste(TypedDict):
@@ -4931,6 +4956,12 @@ class TailPolicy(TypedDict):
 
     shortfall: NotRequired[Literal["replace", "accept-fewer"]]
     """If accepted + live < needed: wait for replacements, or accept fewer groups."""
+
+    alarms: NotRequired[LedgerBounds]
+    """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
+    `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
+    `maxCuts`.
+    """
 
     maxFailures: NotRequired[int]
     """Failures of one request before it fails for good."""

@@ -1,4 +1,4 @@
-import type { LedgerAlarm, LedgerBounds, LedgerSummary } from '@broomwagon/contracts';
+import { LEDGER_BOUNDS, type LedgerAlarm, type LedgerBounds, type LedgerSummary } from '@broomwagon/contracts';
 
 /** A length bias of more than 5 % raises an alarm also without a bound of the trainer. */
 export const DEFAULT_LEDGER_BOUNDS: LedgerBounds = { lengthBias: 0.05 };
@@ -8,6 +8,7 @@ const NEAR = 0.8;
 export function ledgerAlarms(summary: LedgerSummary, bounds: LedgerBounds = {}): LedgerAlarm[] {
   const values: Required<LedgerBounds> = {
     lengthBias: Math.abs(summary.lengthBias - 1),
+    truncatedShare: summary.trained.capShare,
     offPolicyShare: summary.offPolicyShare,
     versionSpan: summary.versionSpan.max,
     wasteShare: summary.waste.share,
@@ -15,7 +16,7 @@ export function ledgerAlarms(summary: LedgerSummary, bounds: LedgerBounds = {}):
     cutsPerGroup: summary.cutsPerGroup.max,
   };
   const limits = { ...DEFAULT_LEDGER_BOUNDS, ...bounds };
-  return (Object.keys(values) as (keyof LedgerBounds)[]).flatMap((bound) => {
+  return LEDGER_BOUNDS.flatMap((bound) => {
     const limit = limits[bound];
     const value = values[bound];
     if (limit === undefined || value <= NEAR * limit) return [];
