@@ -103,6 +103,11 @@ export interface GenerateOptions {
   readsAtOnce?: () => boolean;
   /** False: the result has the number of tokens and not the tokens, which `onTokens` has given. Default true. */
   keepsTokens?: boolean;
+  /**
+   * Name of a long field of the engine's answer that is returned as {@link OpaqueText}. The engine reports it with its
+   * last event, so a stream that is aborted is read to its end, for 3 s at most.
+   */
+  opaqueField?: string;
   /** Called once, before the engine is asked: how made tokens are handed back. Must not throw. */
   onPlan?: (plan: Pick<GenerationResult, 'resumedBy'>) => void;
   /**

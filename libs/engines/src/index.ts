@@ -9,3 +9,4 @@ export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';
 export { sampleSeed, type SeededSample } from './sample-seed';
+export { OpaqueText, withOpaqueTexts } from './stream/opaque-text';

@@ -2,6 +2,7 @@ import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broo
 import type { EngineDescription, EngineLoad, EngineReport, GeneratedChat, GenerationRequest } from '../engine-adapter';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
+import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { readMetrics, startOf, type Metric } from './prometheus';
 import { wireSampling } from './sampling';
 
@@ -9,6 +10,15 @@ import { wireSampling } from './sampling';
 const TOKEN_IDS_SINCE = [0, 10, 2];
 
 const PARSE_PATH = '/v1/chat/completions/derender';
+/** Its streams have routed experts; those of completions have none. */
+const TOKEN_PATH = '/inference/v1/generate';
+/** Sampling parameters that the gateway does not read. */
+// prettier-ignore
+const SAMPLING_FIELDS = [
+  'allowed_token_ids', 'bad_words', 'extra_args', 'frequency_penalty', 'ignore_eos', 'include_stop_str_in_output',
+  'logit_bias', 'presence_penalty', 'skip_special_tokens', 'spaces_between_special_tokens', 'structured_outputs',
+  'thinking_token_budget',
+];
 
 /** vLLM's OpenAI server. */
 export class VllmAdapter extends HttpEngineAdapter {
@@ -61,7 +71,8 @@ export class VllmAdapter extends HttpEngineAdapter {
   /** vLLM puts the route's prefix before, and for completions the prompt's index behind, the id it was given. */
   async abort(engineRequestId: string): Promise<boolean> {
     if (this.canAbortById === false) return false;
-    const ids = [`cmpl-${engineRequestId}-0`, `chatcmpl-${engineRequestId}`, engineRequestId];
+    const prefixed = ['chatcmpl', 'generate-tokens'].map((route) => `${route}-${engineRequestId}`);
+    const ids = [`cmpl-${engineRequestId}-0`, ...prefixed, engineRequestId];
     const answered = await this.abortRoute('/abort_requests', { request_ids: ids });
     if (!answered) this.canAbortById = false;
     return answered;
@@ -160,7 +171,37 @@ export class VllmAdapter extends HttpEngineAdapter {
     return Math.max(1, maxModelTokens - prompt.tokenIds.length);
   }
 
+  /** Token ids in and out: no texts, and only with `--enable-scale-out` in newer versions. */
+  private async tokenRoute(
+    { engineRequestId, sampling, prompt: { engineFields = {} } }: GenerationRequest,
+    plan: RunPlan,
+    tokenIds: number[],
+  ): Promise<RouteCall> {
+    const named = SAMPLING_FIELDS.filter((name) => engineFields[name] !== undefined);
+    return {
+      path: TOKEN_PATH,
+      reader: new OpenAiChunkReader(),
+      body: {
+        model: await this.model(),
+        request_id: engineRequestId,
+        token_ids: tokenIds,
+        sampling_params: {
+          ...Object.fromEntries(named.map((name) => [name, engineFields[name]])),
+          ...wireSampling('vllm', sampling, plan.minTokens),
+          max_tokens: await this.budgetOf(plan),
+          ...(sampling?.logprobs && { logprobs: 1 }),
+        },
+        stream: true,
+        stream_options: { include_usage: true, continuous_usage_stats: true },
+      },
+    };
+  }
+
   protected async route(request: GenerationRequest, plan: RunPlan): Promise<RouteCall> {
+    const wantsExperts = request.prompt.engineFields?.return_routed_experts === true;
+    if (wantsExperts && 'tokenIds' in plan.prompt && (await this.hasRoute(TOKEN_PATH))) {
+      return this.tokenRoute(request, plan, plan.prompt.tokenIds);
+    }
     const body = {
       ...wireSampling('vllm', request.sampling, plan.minTokens),
       model: await this.model(),

@@ -2,7 +2,10 @@ import type { EngineChoice, TokenIncrement } from '../engine-adapter';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
 /** Fields that are read here, or that do not describe the response. */
-const EVENT_FIELDS = new Set(['id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'system_fingerprint']);
+// prettier-ignore
+const EVENT_FIELDS = new Set([
+  'id', 'object', 'created', 'model', 'choices', 'usage', 'error', 'system_fingerprint', 'request_id',
+]);
 const CHOICE_FIELDS = new Set(['index', 'text', 'delta', 'token_ids', 'logprobs', 'finish_reason', 'stop_reason']);
 const DELTA_FIELDS = new Set(['role', 'content', 'reasoning_content', 'reasoning']);
 

@@ -5,11 +5,14 @@ import { AttemptTokens } from './attempt-tokens';
 import { ChunkBatch } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
+import { OpaqueField } from './opaque-field';
 import { SilenceWatch } from './silence-watch';
 
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
 export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
+/** Time for the end of a stream that was aborted, if its last event is wanted. */
+const LAST_EVENT_MS = 3_000;
 
 /** One call of an engine that answers with a stream. */
 export interface StreamCall {
@@ -32,24 +35,36 @@ export async function streamGeneration(
   http: Pick<EngineHttp, 'baseUrl' | 'stream' | 'receive' | 'transportError'>,
   call: StreamCall,
   options: EngineAdapterOptions,
-  { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped }: GenerateOptions,
+  { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped, opaqueField }: GenerateOptions,
 ): Promise<GenerationResult> {
   const tokens = new AttemptTokens(onTokens, keepsTokens);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
 
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);
   const { reader } = call;
+  const opaque = opaqueField === undefined ? undefined : new OpaqueField(opaqueField);
   let isDone = false;
   const read = (bytes: Buffer): void => {
-    for (const data of parser.push(bytes)) {
-      if (data === '[DONE]') isDone = true;
-      else silence.heard(tokens.take(reader.readRepeated?.(data) ?? reader.read(eventObject(http, data), data)));
+    for (const data of parser.push(opaque?.take(bytes) ?? bytes)) {
+      if (data === '[DONE]') {
+        isDone = true;
+        continue;
+      }
+      const step = reader.readRepeated?.(data) ?? reader.read(eventObject(http, data), data);
+      opaque?.restore(step);
+      silence.heard(tokens.take(step));
     }
   };
   const stream = http.stream((chunk) => batch.add(chunk, tokens.isEmpty || readsAtOnce?.() === true));
   const stop = (reason: unknown): void => stream.abort(reason);
   const batch = new ChunkBatch(read, stop);
-  const onAbort = (): void => stop(signal?.reason);
+  let lastEvent: NodeJS.Timeout | undefined;
+  const onAbort = (): void => {
+    const disconnect = (): void => stop(signal?.reason);
+    if (opaque === undefined || tokens.isEmpty) return disconnect();
+    lastEvent = setTimeout(disconnect, LAST_EVENT_MS);
+    void call.abortById().then((isAnswered) => isAnswered || disconnect());
+  };
   signal?.addEventListener('abort', onAbort, { once: true });
   const silence = new SilenceWatch(
     options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
@@ -82,6 +97,7 @@ export async function streamGeneration(
     throw failure;
   } finally {
     silence.stop();
+    clearTimeout(lastEvent);
     signal?.removeEventListener('abort', onAbort);
   }
 }

@@ -22,6 +22,7 @@ export interface EngineRunOptions {
   /** Tokens have arrived; `tokens` has them. Must not throw. */
   onTokens?: GenerateOptions['onTokens'];
   readsAtOnce?: GenerateOptions['readsAtOnce'];
+  opaqueField?: GenerateOptions['opaqueField'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
   /** How long an abort that the engine does not confirm is repeated, milliseconds. */
@@ -34,7 +35,7 @@ export async function runOnEngine(
   call: LeasedCall,
   request: GenerationRequest,
   tokens: TokenCollector,
-  { onTokens, readsAtOnce, onStreamEnd, stopDeadlineMs }: EngineRunOptions,
+  { onTokens, readsAtOnce, opaqueField, onStreamEnd, stopDeadlineMs }: EngineRunOptions,
 ): Promise<Generated> {
   let result: GenerationResult | undefined;
   let error: Error | undefined;
@@ -44,6 +45,7 @@ export async function runOnEngine(
       signal: call.signal,
       keepsTokens: tokens.keepsTokens,
       readsAtOnce,
+      opaqueField,
       onTokens: (increment) => {
         tokens.take(increment);
         onTokens?.(increment);

@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { StreamStep } from './chunk-reader';
+import { OpaqueText } from './opaque-text';
+
+const QUOTE = 0x22;
+const COLON = 0x3a;
+const SPACE = 0x20;
+/** Largest text of a field, bytes. */
+const MAX_BYTES = 512 * 1_048_576;
+const EMPTY = Buffer.alloc(0);
+
+/**
+ * Takes the text of one field out of a stream of JSON before it is parsed: a list of the experts of each token is tens
+ * of megabytes of Base64. A mark stands in its place until {@link restore}. What has no quotes is left as it is.
+ */
+export class OpaqueField {
+  private readonly name: Buffer;
+  /** Bytes that may be the begin of the name. */
+  private rest: Buffer = EMPTY;
+  /** The text that has begun. */
+  private open: Buffer[] | undefined;
+  private openBytes = 0;
+  private readonly mark = `opaque-${randomUUID()}-`;
+  /** Those that no event has been read with, by their numbers. */
+  private readonly texts = new Map<string, OpaqueText>();
+  private taken = 0;
+
+  /** @param name of the field, without characters that JSON escapes: in a text its quotes are escaped */
+  constructor(name: string) {
+    this.name = Buffer.from(`"${name}"`);
+  }
+
+  /** @returns the bytes to parse. @throws BroomwagonError ENGINE_PROTOCOL for a text that is too long */
+  take(chunk: Buffer): Buffer {
+    let bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    this.rest = EMPTY;
+    const parsed: Buffer[] = [];
+    while (bytes.length > 0) bytes = this.open === undefined ? this.outside(bytes, parsed) : this.inside(bytes, parsed);
+    return parsed.length === 1 ? parsed[0]! : Buffer.concat(parsed);
+  }
+
+  /** Puts the texts in the place of their marks. */
+  restore({ engineFields }: StreamStep): void {
+    if (this.texts.size === 0 || engineFields === undefined) return;
+    for (const fields of [engineFields.whole, engineFields.pieces]) if (fields) this.restoreIn(fields);
+  }
+
+  private restoreIn(fields: Record<string, unknown>): void {
+    for (const [name, value] of Object.entries(fields)) {
+      if (typeof value === 'object' && value !== null) this.restoreIn(value as Record<string, unknown>);
+      else if (typeof value === 'string' && value.startsWith(this.mark)) {
+        const mark = value.slice(this.mark.length);
+        fields[name] = this.texts.get(mark);
+        this.texts.delete(mark);
+      }
+    }
+  }
+
+  /** @returns the bytes that are left to read */
+  private outside(bytes: Buffer, parsed: Buffer[]): Buffer {
+    const { name } = this;
+    const at = bytes.indexOf(name);
+    let value = at < 0 ? bytes.length : at + name.length;
+    if (at >= 0) while (bytes[value] === SPACE || bytes[value] === COLON) value += 1;
+    if (value === bytes.length) {
+      const kept = at < 0 ? beginOf(name, bytes) : bytes.length - at;
+      parsed.push(bytes.subarray(0, bytes.length - kept));
+      this.rest = bytes.subarray(bytes.length - kept);
+      return EMPTY;
+    }
+    const isText = bytes[value] === QUOTE && bytes.subarray(at + name.length, value).includes(COLON);
+    if (isText) {
+      value += 1;
+      this.open = [];
+      this.openBytes = 0;
+    }
+    parsed.push(bytes.subarray(0, value));
+    return bytes.subarray(value);
+  }
+
+  private inside(bytes: Buffer, parsed: Buffer[]): Buffer {
+    const end = bytes.indexOf(QUOTE);
+    const part = end < 0 ? bytes : bytes.subarray(0, end);
+    this.openBytes += part.length;
+    if (this.openBytes > MAX_BYTES) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent a field of more than ${MAX_BYTES} bytes`);
+    }
+    if (part.length > 0) this.open!.push(part);
+    if (end < 0) return EMPTY;
+    const mark = String((this.taken += 1));
+    this.texts.set(mark, new OpaqueText(this.open!));
+    parsed.push(Buffer.from(this.mark + mark));
+    this.open = undefined;
+    return bytes.subarray(end);
+  }
+}
+
+/** How many bytes at the end are the begin of a name. */
+function beginOf(name: Buffer, bytes: Buffer): number {
+  for (let length = Math.min(name.length - 1, bytes.length); length > 0; length -= 1) {
+    if (bytes.subarray(bytes.length - length).equals(name.subarray(0, length))) return length;
+  }
+  return 0;
+}
