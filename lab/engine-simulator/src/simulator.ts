@@ -1,6 +1,7 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import type { EngineParameters } from '@broomwagon/models';
 import { SimulatedEngine } from './engine/simulated-engine';
+import type { ExpertsOption } from './http/expert-rows';
 import { EngineServer } from './http/engine-server';
 import type { LengthSource } from './tokens/length-source';
 import { SampleIdentities } from './tokens/sample-identity';
@@ -32,6 +33,8 @@ export interface SimulatorOptions {
   scaleOut?: boolean;
   /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
   reasoningTokens?: number;
+  /** Routed experts that requests may ask for; default: none. */
+  experts?: ExpertsOption;
   /** Processes of each engine, as it reports them; default 1. */
   ranks?: number;
 }

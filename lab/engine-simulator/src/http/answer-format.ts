@@ -23,6 +23,8 @@ export interface AnswerContext {
   cumulative: boolean;
   /** Tokens at the begin of a message that are its reasoning. */
   reasoningTokens: number;
+  /** JSON of the routed experts at the end of an answer. */
+  experts?: (made: number) => string;
 }
 
 /**
@@ -74,6 +76,11 @@ export class AnswerFormat {
     const text = call.form === 'chat' ? `"${part}":${this.message({ from, to }, reason)}` : `"text":${words}`;
     const ids = call.tokenIds ? `,"token_ids":[${script.idList(from, to)}]` : '';
     const finish = reason === undefined ? 'null' : `"${call.tool && reason === 'stop' ? 'tool_calls' : reason}"`;
+    if (call.form === 'tokens') {
+      const content = script.logprobs(from, to).map((logprob) => ({ logprob }));
+      const logprobs = call.logprobs ? JSON.stringify({ content }) : 'null';
+      return `{"index":0,"logprobs":${logprobs},"finish_reason":${finish}${ids}${this.experts(to, reason)}}`;
+    }
     return `{"index":0,${text},"logprobs":${this.logprobs(from, to)},"finish_reason":${finish},"stop_reason":null${ids}}`;
   }
 
@@ -126,6 +133,11 @@ export class AnswerFormat {
     return `{"prompt_tokens":${promptTokens},"completion_tokens":${made},"total_tokens":${promptTokens + made}}`;
   }
 
+  private experts(to: number, reason: FinishReason | undefined): string {
+    const { experts } = this.context;
+    return experts === undefined ? '' : `,"routed_experts":${reason === undefined ? 'null' : experts(to)}`;
+  }
+
   private sglang({ from, to }: Span, end: number, reason: FinishReason | undefined): string {
     const { call, script, promptTokens, start } = this.context;
     const finish =
@@ -141,7 +153,7 @@ export class AnswerFormat {
       : '';
     const meta =
       `"id":${JSON.stringify(call.id)},"finish_reason":${finish},"prompt_tokens":${promptTokens},` +
-      `"completion_tokens":${end - start},"cached_tokens":0${logprobs}`;
+      `"completion_tokens":${end - start},"cached_tokens":0${logprobs}${this.experts(end, reason)}`;
     return `{"text":"${script.text(from, to)}","output_ids":[${script.idList(from, to)}],"meta_info":{${meta}}}`;
   }
 }

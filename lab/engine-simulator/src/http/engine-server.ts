@@ -6,8 +6,9 @@ import type { SimulatedEngine } from '../engine/simulated-engine';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { AnswerFormat } from './answer-format';
 import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
+import { expertsOf, type ExpertsOption } from './expert-rows';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
-import { readOpenAiCall, readSglangCall, type GenerateCall } from './generate-call';
+import { readOpenAiCall, readSglangCall, readTokenCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
 import { derenderRoute } from './derender-route';
 import { metricsPage } from './metrics-page';
@@ -26,6 +27,7 @@ export interface EngineServerOptions {
   scaleOut?: boolean;
   /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
   reasoningTokens?: number;
+  experts?: ExpertsOption;
 }
 
 const VERSION = '0.11.0';
@@ -92,6 +94,10 @@ export class EngineServer {
         'GET /metrics': metrics,
         'GET /version': (_, response) => sendJson(response, 200, { version: VERSION, instance_id: engine.instanceId }),
         'POST /abort_requests': (request, response) => this.abortRequests(request, response),
+        ...(scaleOut && {
+          'POST /inference/v1/generate': async (request, response) =>
+            this.generate(readTokenCall(request, await readObject(request)), response),
+        }),
         ...vllmControls(engine, identities),
         ...(scaleOut && { 'POST /v1/chat/completions/derender': derenderRoute(identities, reasoningTokens) }),
         ...vllmWeights(engine),
@@ -158,7 +164,7 @@ export class EngineServer {
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
-    const { engine, identities, model, cumulative, reasoningTokens = 0 } = this.options;
+    const { engine, identities, model, cumulative, reasoningTokens = 0, experts } = this.options;
     const fault = engine.faults.take();
     if (fault && this.refuse(fault.kind, response)) return;
 
@@ -176,8 +182,9 @@ export class EngineServer {
       start,
       cumulative,
       reasoningTokens,
+      experts: experts && expertsOf(call, experts, identity.promptTokens),
     });
-    const names = call.form === 'chat' ? [call.id, `chatcmpl-${call.id}`] : [call.id, `cmpl-${call.id}-0`];
+    const names = [call.id, nameOf(call)];
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);
     let sink: StreamSink | WholeSink | undefined;
     let drop: () => void;
@@ -258,4 +265,10 @@ export class EngineServer {
     const { running, waiting, kvUse } = this.options.engine.load;
     return { dp_rank: 0, num_running_reqs: running, num_waiting_reqs: waiting, token_usage: kvUse };
   }
+}
+
+/** The id of a request inside vLLM. */
+function nameOf({ form, id }: GenerateCall): string {
+  if (form === 'chat') return `chatcmpl-${id}`;
+  return form === 'tokens' ? `generate-tokens-${id}` : `cmpl-${id}-0`;
 }

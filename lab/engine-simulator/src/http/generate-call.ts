@@ -5,7 +5,7 @@ import { RefusedError } from './answers';
 import { wholeNumber } from './request-body';
 
 /** How the answer of a generate route is to be written. */
-export type AnswerForm = 'completion' | 'chat' | 'sglang';
+export type AnswerForm = 'completion' | 'chat' | 'tokens' | 'sglang';
 
 /** A generate request of any dialect, read. */
 export interface GenerateCall {
@@ -26,6 +26,9 @@ export interface GenerateCall {
   /** Name of the tool that a chat calls: the first one it is given. Its arguments are the response. */
   tool?: string;
   tokenIds: boolean;
+  /** The answer has the experts of each token, from this row on. */
+  hasExperts?: boolean;
+  expertsFrom?: number;
   /** A usage object at the end of the stream; in every chunk too. */
   usage: boolean;
   continuousUsage: boolean;
@@ -93,9 +96,18 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     hasTokenTexts: body.return_text_in_logprobs === true,
     topLogprobs: 0,
     tokenIds: true,
+    hasExperts: body.return_routed_experts === true,
+    expertsFrom: wholeNumber(body, 'routed_experts_start_len', 0),
     usage: true,
     continuousUsage: true,
   };
+}
+
+/** vLLM's `/inference/v1/generate`, with experts if the engine has them. */
+export function readTokenCall(request: IncomingMessage, body: Record<string, unknown>): GenerateCall {
+  const { sampling_params: sampling, token_ids: prompt, ...others } = body;
+  const fields = { ...others, ...(sampling as Record<string, unknown>), prompt, return_token_ids: true };
+  return { ...readOpenAiCall(request, fields, 'completion', true), form: 'tokens', hasExperts: true };
 }
 
 /** RefusedError 400 for anything but text, or token ids where they are taken. */
