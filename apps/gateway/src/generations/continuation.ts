@@ -16,6 +16,8 @@ export function continuationOf(generation: Generation): Continuation | undefined
   const { message, allIds } = tokens;
   if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
   if (message === undefined) {
+    // Whether a stop text crosses the cut cannot be told without texts.
+    if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.textLength === 0) return undefined;
     return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
   }
   if (promptIdsOf(generation) === undefined) return undefined;
@@ -99,12 +101,18 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
   // `/generate` of SGLang names the tokens of a chat only then.
   const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
-  const engineFields = hasTokenTexts
-    ? { ...input.prompt.engineFields, return_text_in_logprobs: true }
-    : input.prompt.engineFields;
+  const { experts } = generation;
+  const engineFields =
+    hasTokenTexts || experts
+      ? {
+          ...input.prompt.engineFields,
+          ...(hasTokenTexts && { return_text_in_logprobs: true }),
+          ...experts?.fieldsOf(dialect),
+        }
+      : input.prompt.engineFields;
   const prompt =
     promptTokenIds === undefined
-      ? { ...input.prompt, ...(hasTokenTexts && { engineFields }) }
+      ? { ...input.prompt, ...(engineFields && { engineFields }) }
       : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
   // SGLang hashes the position into its random numbers; other engines would draw the same ones again.

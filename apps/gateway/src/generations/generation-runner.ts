@@ -19,6 +19,8 @@ import {
   unlessAborted,
   WorkerSession,
 } from '@broomwagon/generation';
+import { reportExperts, takeExperts } from '../experts/generation-experts';
+import { EXPERTS_FIELD } from '../experts/routed-experts';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { isCount } from '../http/read-fields';
@@ -71,6 +73,7 @@ export class GenerationRunner {
     await this.recorder.record(generation, end);
     // The client may repeat its request, or use its id again, as soon as it has the end.
     await this.claims.end(generation, end.reason === 'error' && end.error.retryable);
+    await reportExperts(generation);
     generation.finish(end);
   }
 
@@ -174,11 +177,13 @@ export class GenerationRunner {
     const isFirst = generation.attempts === 0 && start === 0;
     const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.signal);
     let generated: Generated;
+    let expertsFrom: number | undefined;
     try {
       generation.attempts += 1;
       generation.serverId = lease.serverId;
       const collector = new TokenCollector(false);
       const request = requestOf(generation, lease);
+      expertsFrom = generation.experts?.nextRow(lease.dialect);
       const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
       generated = await inSpan(undefined, 'generate', span, () =>
         runOnEngine(this.engines.of(lease), call, request, collector, {
@@ -193,6 +198,7 @@ export class GenerationRunner {
             generation.changed();
           },
           readsAtOnce: () => generation.isWatched,
+          opaqueField: generation.experts && EXPERTS_FIELD,
           stopDeadlineMs: this.config.transitionDeadlineMs,
         }),
       );
@@ -203,6 +209,7 @@ export class GenerationRunner {
     if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.complete();
     else tokens.cut();
     this.describe(generation, generated, lease, start);
+    if (expertsFrom !== undefined) takeExperts(generation, generated, expertsFrom);
     return generated;
   }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
+import { RoutedExperts } from '../experts/routed-experts';
 import { MessageLog, type SavedMessage } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
 import type { Recording } from '../trajectories/recording';
@@ -19,6 +20,8 @@ export interface GenerationInput {
   isContinued: boolean;
   /** The client reads texts, offsets or alternatives of tokens. */
   hasNames?: boolean;
+  /** Routed experts are answered in the form of SkyRL. */
+  packsExperts?: boolean;
   /** A chat in whose message the engine looks for calls of tools. */
   hasTools?: boolean;
   /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
@@ -85,6 +88,8 @@ export class Generation {
   cachedTokens: number | undefined;
   /** Fields of the last answer of the engine that the gateway does not read. */
   engineFields: Record<string, unknown> = {};
+  /** If the client has asked for them. */
+  readonly experts: RoutedExperts | undefined;
   /** Grows with each change of spans, usage or fields. */
   descriptions = 0;
   readonly startedAt = performance.now();
@@ -122,6 +127,7 @@ export class Generation {
     const names = input.hasNames ? new TokenNames() : undefined;
     this.tokens = new TokenLog(sampling.stop ?? [], keepsStop, message, names);
     this.promptTokenIds = prompt.promptTokenIds;
+    this.experts = RoutedExperts.of(prompt);
     this.ended = new Promise((resolve) => (this.resolveEnd = resolve));
   }
 
@@ -172,6 +178,7 @@ export class Generation {
   /** Begins again without tokens. */
   restart(): void {
     this.tokens.clear();
+    this.experts?.clear();
     this.spans = [];
     this.restarts += 1;
   }

@@ -1,16 +1,35 @@
 import type { ServerResponse } from 'node:http';
 import { type BroomwagonError, type ErrorCode, httpStatusOf } from '@broomwagon/contracts';
+import { withOpaqueTexts } from '@broomwagon/engines';
 import { isBegun } from './silence-keeper';
 
 /** Answers with JSON, if the connection is still there. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
   if (response.destroyed || (response.headersSent && !isBegun(response))) return;
-  const text = JSON.stringify(body);
+  const json = withOpaqueTexts(() => JSON.stringify(body));
   if (!isBegun(response)) {
-    response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) });
+    const length = typeof json === 'string' ? Buffer.byteLength(json) : lengthOf(json);
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': length });
   }
+  endWith(response, json);
+}
+
+/** Ends a response with a text, or with parts that are not copied. */
+export function endWith(response: ServerResponse, text: string | (string | Buffer)[]): void {
   // As a text: Node sends it together with the headers by one write.
-  response.end(text);
+  if (typeof text === 'string') return void response.end(text);
+  writeParts(response, text);
+  response.end();
+}
+
+export function writeParts(response: ServerResponse, parts: (string | Buffer)[]): void {
+  response.cork();
+  for (const part of parts) if (part.length > 0) response.write(part);
+  process.nextTick(() => response.uncork());
+}
+
+function lengthOf(parts: (string | Buffer)[]): number {
+  return parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
 }
 
 /** The codes of OpenAI for errors that its clients handle separately; all other errors have the HTTP status. */

@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
+import { withOpaqueTexts } from '@broomwagon/engines';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from './format';
 import { addRecorded, announceRecorded, setHeaders } from './generation-headers';
-import { errorBody } from './send-json';
+import { endWith, errorBody, writeParts } from './send-json';
 import { keepFromSilence } from './silence-keeper';
 import { writeChunk } from './write-chunk';
 
@@ -125,15 +126,18 @@ export class StreamWriter {
     choice.position = { tokens: tokens.count, characters: tokens.textLength, ...(message && { message }) };
     choice.isEnded = end !== undefined;
     if (this.choices.some(({ isEnded }) => !isEnded)) {
-      writeChunk(response, running === undefined ? this.written(contents) : `data: ${running}\n\n`, this.hasWritten);
+      const text = running === undefined ? withOpaqueTexts(() => this.written(contents)) : `data: ${running}\n\n`;
+      if (typeof text === 'string') writeChunk(response, text, this.hasWritten);
+      else writeParts(response, text);
       this.hasWritten = true;
       return;
     }
     addRecorded(this.generations, response);
     const trailer = format.trailer?.(this.generations);
-    response.end(
+    const last = withOpaqueTexts(() =>
       trailer === undefined ? this.written(contents, true) : this.written(contents) + this.written(trailer, true),
     );
+    endWith(response, last);
   }
 
   private written(contents: object, isLast = false): string {

@@ -1,13 +1,20 @@
 import { Injectable } from '@nestjs/common';
 import { ControlPlane } from '@broomwagon/generation';
 import { poolServers } from '../fleet/pool-servers';
+import type { Format } from '../http/format';
 import { GenerationResponder } from '../http/generation-responder';
 import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
-import { packedExperts } from './packed-experts';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
+
+/** Its clients need the field in each answer. */
+const withExperts: Format['chunk'] = (generation, from) => {
+  const reply = tokenReplyOf(generation, from);
+  const choices = reply.choices.map((choice) => ({ ...choice, routed_experts: choice.routed_experts ?? null }));
+  return { ...reply, choices };
+};
 
 /** The routes that the router of SkyRL has beside those of vLLM, and those of ThunderAgent. */
 @Injectable()
@@ -27,16 +34,11 @@ export class SkyRlRoutes {
   /** As `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
   private generate(exchange: Exchange): Promise<void> {
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
-    return this.responder.respond(exchange, request, {
-      chunk: (generation, from) => {
-        const reply = tokenReplyOf(generation, from);
-        const choices = reply.choices.map((choice) => ({
-          ...choice,
-          routed_experts: packedExperts(choice.routed_experts),
-        }));
-        return { ...reply, choices };
-      },
+    const inputs = request.inputs.map((input) => {
+      const engineFields = { ...input.prompt.engineFields, return_routed_experts: true };
+      return { ...input, prompt: { ...input.prompt, engineFields }, packsExperts: true };
     });
+    return this.responder.respond(exchange, { ...request, inputs }, { chunk: withExperts });
   }
 
   /** Removes the session of the key that the query or the body names: its next request may go to any server. */

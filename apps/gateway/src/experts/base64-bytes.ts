@@ -1,0 +1,90 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { OpaqueText } from '@broomwagon/engines';
+
+const BACKSLASH = 0x5c;
+const PADDING = 0x3d;
+const EMPTY = Buffer.alloc(0);
+
+/** Bytes [from, to) of what a Base64 text means. */
+export interface ByteRange {
+  text: OpaqueText;
+  from: number;
+  to: number;
+}
+
+/** How many bytes a Base64 text means; undefined if it is none, or one whose JSON has escapes. */
+export function byteLengthOf(text: OpaqueText): number | undefined {
+  const { parts, length } = text;
+  if (length % 4 !== 0 || parts.some((part) => part.includes(BACKSLASH))) return undefined;
+  const end = Buffer.concat(parts.slice(-2)).subarray(-2);
+  return (length / 4) * 3 - end.filter((character) => character === PADDING).length;
+}
+
+/** The first bytes of what a Base64 text means, at least so many if there are. */
+export function firstBytesOf({ parts }: OpaqueText, count: number): Buffer {
+  const needed = Math.ceil(count / 3) * 4;
+  let [last, length] = [0, 0];
+  for (; last < parts.length && length < needed; last += 1) length += parts[last]!.length;
+  return decoded(Buffer.concat(parts.slice(0, last)).subarray(0, needed));
+}
+
+/**
+ * One Base64 text of several ranges, one after the other. A part of some 64 KiB is written in each turn of the event
+ * loop; what the first range has at the begin of its text is not written again.
+ * @param header bytes before all of them
+ */
+export async function joinedBase64(ranges: readonly ByteRange[], header: Buffer = EMPTY): Promise<OpaqueText> {
+  const parts: Buffer[] = [];
+  let rest = header;
+  const [first] = ranges;
+  let written = 0;
+  if (first?.from === 0 && header.length === 0) {
+    written = Math.floor(first.to / 3) * 3;
+    parts.push(...charactersOf(first.text, (written / 3) * 4));
+  }
+  for (const range of ranges) {
+    for (const bytes of bytesOf({ ...range, from: range.from + written })) {
+      const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes]);
+      const whole = all.length - (all.length % 3);
+      parts.push(Buffer.from(all.toString('base64', 0, whole), 'latin1'));
+      rest = all.subarray(whole);
+      await nextTurn();
+    }
+    written = 0;
+  }
+  return new OpaqueText([...parts, Buffer.from(rest.toString('base64'), 'latin1')]);
+}
+
+/** The first characters of a text, not copied. */
+function charactersOf({ parts }: OpaqueText, count: number): Buffer[] {
+  const found: Buffer[] = [];
+  let left = count;
+  for (const part of parts) {
+    if (left <= 0) break;
+    found.push(part.subarray(0, left));
+    left -= part.length;
+  }
+  return found;
+}
+
+/** The bytes of a range, part by part. */
+function* bytesOf({ text, from, to }: ByteRange): Generator<Buffer> {
+  /** Bytes before the next quad, and its characters so far. */
+  let position = 0;
+  let quad: Buffer = EMPTY;
+  for (const part of text.parts) {
+    const characters = quad.length === 0 ? part : Buffer.concat([quad, part]);
+    const whole = characters.length - (characters.length % 4);
+    quad = characters.subarray(whole);
+    const next = position + (whole / 4) * 3;
+    if (next > from && position < to) {
+      const bytes = decoded(characters.subarray(0, whole)).subarray(Math.max(0, from - position), to - position);
+      if (bytes.length > 0) yield bytes;
+    }
+    position = next;
+  }
+}
+
+function decoded(characters: Buffer): Buffer {
+  return Buffer.from(characters.toString('latin1'), 'base64');
+}

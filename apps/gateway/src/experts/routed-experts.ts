@@ -1,0 +1,157 @@
+import type { EngineDialect, Prompt } from '@broomwagon/contracts';
+import { OpaqueText } from '@broomwagon/engines';
+import { type ByteRange, joinedBase64 } from './base64-bytes';
+import { type ExpertRows, fileHeaderOf, rowsOf } from './expert-rows';
+
+/** The field of engines that has the experts of a mixture that served each token. */
+export const EXPERTS_FIELD = 'routed_experts';
+/** The first row of a call, in requests and answers of SGLang. */
+export const EXPERTS_START = 'routed_experts_start_len';
+
+/** Experts as SkyRL reads them. */
+export interface PackedExperts {
+  /** Base64 of the numbers, in the order of C. */
+  data: OpaqueText;
+  /** Tokens, layers, experts of a token. */
+  shape: number[];
+  dtype: string;
+}
+
+/** Types of numbers by their names in an .npy file. */
+const DTYPES: Record<string, string> = { '|u1': 'uint8', '<u2': 'uint16', '<i4': 'int32' };
+
+/** What a call has reported at its end. */
+export interface ReportedExperts {
+  reported: unknown;
+  /** Tokens of prompt and response in the engine at the end of the call, if it has counted them. */
+  engineTokens?: number;
+  /** Those of them that the response has kept. */
+  keptTokens: number;
+  /** Row from which on the call was asked. */
+  from: number;
+}
+
+/**
+ * The routed experts of a response, over all its calls: a row for each token of prompt and response but the last. Each
+ * call of an engine reports its whole sequence, prompt included. Rows of earlier calls are kept, since the experts of
+ * these tokens were chosen then, and only the rows behind them are taken from later calls.
+ */
+export class RoutedExperts {
+  /** Row of the sequence with which the client wants them to begin. */
+  readonly firstRow: number;
+  /** Those of the last call as they came; undefined if it has reported none. */
+  private last: unknown;
+  /** Known rows, from `firstRow` on. */
+  private ranges: ByteRange[] = [];
+  private rows: ExpertRows | undefined;
+  /** Row of the sequence behind the known ones. */
+  private end = 0;
+  /** The known rows are not those of `last`. */
+  private isJoined = false;
+
+  private constructor(firstRow: unknown) {
+    this.firstRow = typeof firstRow === 'number' ? firstRow : 0;
+  }
+
+  /** Undefined: they were not asked for. */
+  static of({ engineFields }: Prompt): RoutedExperts | undefined {
+    return engineFields?.return_routed_experts === true ? new RoutedExperts(engineFields[EXPERTS_START]) : undefined;
+  }
+
+  /** First row that the next call has to report; vLLM always reports all. */
+  nextRow(dialect: EngineDialect): number {
+    return dialect === 'sglang' && this.rows !== undefined && this.rows.file === undefined ? this.end : this.firstRow;
+  }
+
+  /** Fields of the next call: rows that are known are not reported again. */
+  fieldsOf(dialect: EngineDialect): object {
+    const row = this.nextRow(dialect);
+    return row === this.firstRow ? {} : { [EXPERTS_START]: row };
+  }
+
+  /** The response begins again without its tokens. */
+  clear(): void {
+    this.ranges = [];
+    this.rows = undefined;
+    this.last = undefined;
+    this.isJoined = false;
+  }
+
+  /** Takes what a call has reported. */
+  take({ reported, engineTokens = 0, keptTokens, from }: ReportedExperts): void {
+    this.last = reported;
+    if (!(reported instanceof OpaqueText)) return;
+    if (this.rows !== undefined && reported.length === 0) {
+      // The call had no tokens, and no row behind the known ones.
+      this.isJoined = true;
+      return;
+    }
+    const { firstRow } = this;
+    const end = engineTokens - 1;
+    const next = this.rows && rowsOf(reported, [end - from, end - firstRow], this.rows);
+    const isNext = next !== undefined && end >= this.end && isBetween(end - next.rows, firstRow, this.end);
+    const rows = isNext ? next : rowsOf(reported, [end - firstRow]);
+    const begin = end - (rows?.rows ?? 0);
+    if (!isNext) {
+      this.clear();
+      // Which rows they are is not known: those of the whole sequence are passed on as they are.
+      if (from === firstRow) this.last = reported;
+      if (rows === undefined || begin !== firstRow) return;
+    }
+    const { width, dataAt } = rows!;
+    const known = isNext ? this.end - begin : 0;
+    this.isJoined = isNext;
+    this.rows = rows;
+    this.ranges.push({ text: reported, from: dataAt + known * width, to: dataAt + rows!.rows * width });
+    this.end = end;
+    this.cut(keptTokens - 1);
+  }
+
+  /** Removes the rows of tokens that were not kept. */
+  private cut(end: number): void {
+    for (let left = (this.end - end) * this.rows!.width; left > 0;) {
+      this.isJoined = true;
+      const last = this.ranges.pop();
+      if (last === undefined) return this.clear();
+      const kept = last.to - last.from - left;
+      if (kept > 0) this.ranges.push({ ...last, to: last.from + kept });
+      left = -kept;
+    }
+    this.end = Math.min(this.end, end);
+  }
+
+  /**
+   * Those of the whole response as its engines report them; undefined if rows are missing, because the last call has
+   * ended without a report.
+   * @param tokens of prompt and response
+   */
+  async whole(tokens: number): Promise<unknown> {
+    const { rows, ranges, last } = this;
+    if (rows === undefined || (!this.isJoined && last !== undefined)) return last;
+    if (this.end !== tokens - 1) return undefined;
+    return joinedBase64(ranges, rows.file && fileHeaderOf({ ...rows.file, shape: this.shape }));
+  }
+
+  /** The same as SkyRL reads them; null if they are missing, or their shape is not known (SGLang). */
+  async packed(tokens: number): Promise<PackedExperts | null> {
+    const { rows, ranges, last } = this;
+    if (isPacked(last)) return last;
+    const dtype = DTYPES[rows?.file?.descr ?? ''];
+    if (dtype === undefined || this.end !== tokens - 1) return null;
+    return { data: await joinedBase64(ranges), shape: this.shape, dtype };
+  }
+
+  private get shape(): number[] {
+    return [this.end - this.firstRow, ...this.rows!.file!.shape.slice(1)];
+  }
+}
+
+function isBetween(value: number, least: number, most: number): boolean {
+  return value >= least && value <= most;
+}
+
+function isPacked(reported: unknown): reported is PackedExperts {
+  if (typeof reported !== 'object' || reported === null) return false;
+  const { data, shape, dtype } = reported as Partial<Record<keyof PackedExperts, unknown>>;
+  return typeof data === 'string' && Array.isArray(shape) && typeof dtype === 'string';
+}
