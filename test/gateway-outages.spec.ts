@@ -168,3 +168,30 @@ it('a replica that was frozen for longer than its epoch sends no token twice, an
   await startAt(FAST);
   await expectWhole(answers);
 });
+
+it('a request with several choices that two replicas have got is answered whole by the one that is not killed', async () => {
+  const body = bodyOf(1);
+  const several = { ...body, sampling_params: { ...body.sampling_params, n: 3 } };
+  const answers = GATEWAYS.map((name) => post(urlOf(name), several).catch(() => undefined));
+  await expect.poll(running, { timeout: 60_000 }).toBe(3);
+  await expect.poll(() => metricOf('gateway-1', 'gateway_generations_running')).toBe(3);
+  await expect.poll(() => metricOf('gateway-2', 'gateway_generations_running')).toBe(3);
+  await expect.poll(() => system.redis.savedPartials(), { timeout: 60_000 }).toBe(3);
+  const made = await Promise.all(GATEWAYS.map((name) => metricOf(name, 'tokens_generated_total')));
+  const holder = made[0]! > 0 ? 0 : 1;
+  expect(made[1 - holder]).toBe(0);
+  system.process(GATEWAYS[holder]!).kill('SIGKILL');
+  const restored = () => metricOf(GATEWAYS[1 - holder]!, 'gateway_restored_tokens_total');
+  await expect.poll(restored, { timeout: 60_000 }).toBeGreaterThan(2);
+  await expect.poll(running, { timeout: 60_000 }).toBe(3);
+  await startAt(FAST);
+  const answer = await answers[1 - holder];
+  expect([await answers[holder], answer?.status]).toEqual([undefined, 200]);
+  const alone = { ...several, sampling_params: body.sampling_params };
+  for (const [index, { output_ids: ids }] of (answer!.body as Reply['body'][]).entries()) {
+    const sampling_params = { ...body.sampling_params, sampling_seed: 1 + index };
+    const whole = await post(`${engine.url}/generate`, { ...alone, sampling_params });
+    expect(ids).toEqual(whole.body.output_ids);
+  }
+  await system.expectNothingHeld(60_000);
+});

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, inject as provided, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { randomOf } from './system/chaos';
-import { Gateway, open, type Reply } from './system/gateway';
+import { Gateway, open, post, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const PAIRS = 20 * provided('runsFactor');
@@ -55,6 +55,36 @@ it.each<[string, (index: number) => [object, Record<string, string>]]>([
   const [more, headers] = identified(0);
   for (const gateway of [system.gateway, other])
     expectSame(await gateway.post('/generate', generate(20, more), headers), whole);
+  await other.close();
+});
+
+it('a request with several choices sent to two replicas at once has all choices in one', async () => {
+  const other = await startOther();
+  const random = randomOf(provided('seed'));
+  const replicas = [system.gateway, other];
+  const bodyOf = (index: number) => {
+    const { sampling_params: sampling, ...body } = generate(20, { rid: `r${index}` });
+    return { ...body, sampling_params: { ...sampling, n: 3 } };
+  };
+  const pairs = Array.from({ length: PAIRS }, async (_, index): Promise<Reply[]> => {
+    const [first, second] = random() < 0.5 ? replicas : replicas.toReversed();
+    return Promise.all([first, second].map((gateway) => gateway!.post('/generate', bodyOf(index))));
+  });
+  for (const gateway of replicas) {
+    await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(3 * PAIRS);
+  }
+  await system.registerSecond();
+  const replies = await Promise.all(pairs);
+  expect(await received()).toBe(3 * PAIRS);
+  const whole = await post(`${system.second.url}/generate`, generate(20));
+  for (const pair of replies) {
+    const [answer, refusal] = pair.toSorted((a, b) => a.status - b.status);
+    expect([answer!.status, refusal!.status, refusal!.body.error.type]).toEqual([200, 409, 'REQUEST_IN_PROGRESS']);
+    expect(answer!.body.length).toBe(3);
+    expect(answer!.body[0].output_ids).toEqual(whole.body.output_ids);
+  }
+  // The ids of all choices are free again.
+  for (const gateway of replicas) expect((await gateway.post('/generate', bodyOf(0))).body.length).toBe(3);
   await other.close();
 });
 

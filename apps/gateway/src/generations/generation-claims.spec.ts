@@ -1,9 +1,10 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { PartialClaim, PartialClaimReply, PartialOwnerStore, PartialStore } from '@broomwagon/state';
-import { beforeEach, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
+import { ChoiceClaims } from './choice-claims';
 import { Generation } from './generation';
 import { INPUT } from './generation.fixture';
 import { GenerationClaims } from './generation-claims';
@@ -73,4 +74,51 @@ it('claims a request without clients as one that another replica may take over, 
     ['e2', true],
     ['e2', false],
   ]);
+});
+
+describe('choices of one request', () => {
+  let first: Generation;
+  let second: Generation;
+  beforeEach(() => {
+    [first, second] = ['r-0', 'r-1'].map(
+      (id) => new Generation(id, 't', INPUT, { kind: 'id', key: id, digest: 'd' }, undefined, 'r'),
+    ) as [Generation, Generation];
+    first.choices = second.choices = new ChoiceClaims(first, 2);
+  });
+
+  it('claim after the first one, which keeps its claim until all have ended', async () => {
+    answer = () => ({ state: 'claimed' });
+    const later = claims.take(second, EPOCHS[0]!);
+    await claims.take(first, EPOCHS[0]!);
+    await later;
+    expect(claimed.map((claim) => claim.generation)).toEqual([first.uid, second.uid]);
+    await claims.end(first, false);
+    expect(released).toEqual([]);
+    await claims.end(second, false);
+    expect(released).toEqual([second.uid, first.uid]);
+  });
+
+  it('are refused with the first one', async () => {
+    answer = () => ({ state: 'ended' });
+    const later = claims.take(second, EPOCHS[0]!);
+    const refusal = await claims.take(first, EPOCHS[0]!);
+    expect(refusal).toMatchObject({ code: 'REQUEST_IN_PROGRESS', retryable: true });
+    expect([await later, claimed.length]).toEqual([refusal, 1]);
+  });
+
+  it('claim without the first one if that was aborted before', async () => {
+    answer = () => ({ state: 'claimed' });
+    const later = claims.take(second, EPOCHS[0]!);
+    first.stop('abort');
+    await claims.end(first, false);
+    await later;
+    await claims.end(second, false);
+    expect([claimed.map((claim) => claim.generation), released]).toEqual([[second.uid], [second.uid]]);
+  });
+
+  it('do not wait for the first one once they are stopped', async () => {
+    const later = claims.take(second, EPOCHS[0]!);
+    second.stop('abort');
+    expect([await later, claimed]).toEqual([undefined, []]);
+  });
 });

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
-import type { WorkerEpoch } from '@broomwagon/generation';
+import { unlessAborted, type WorkerEpoch } from '@broomwagon/generation';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { hashOfIdentity, type PartialClaimReply, PartialOwnerStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
@@ -42,6 +42,18 @@ export class GenerationClaims {
    * @returns the error that ends the generation; undefined also once it is stopped
    */
   async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
+    const { choices } = generation;
+    if (choices === undefined) return this.takeOne(generation, worker);
+    if (choices.first !== generation) {
+      const refusal = await unlessAborted(generation.signal, choices.settled);
+      return refusal ?? this.takeOne(generation, worker);
+    }
+    const refusal = await this.takeOne(generation, worker);
+    choices.settle(refusal);
+    return refusal;
+  }
+
+  private async takeOne(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
     if (identityOf(generation) === undefined) return undefined;
     if (this.held.get(generation)?.workerEpoch === worker.workerEpoch) return undefined;
     const isFirst = !this.held.delete(generation);
@@ -92,7 +104,10 @@ export class GenerationClaims {
     const isOurs = mayBeOurs && !generation.isLost;
     const keepsSaved = isOurs && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
-    if (isOurs) await this.release(generation, keepsSaved);
+    const release = async (): Promise<void> => {
+      if (isOurs) await this.release(generation, keepsSaved);
+    };
+    await (generation.choices === undefined ? release() : generation.choices.end(generation, release));
   }
 
   private begin(generation: Generation, worker: WorkerEpoch, { saved, from }: PartialClaimReply, isFirst: boolean) {

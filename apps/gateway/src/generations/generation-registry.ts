@@ -5,6 +5,7 @@ import type { StopCause } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { AbortMemory } from './abort-memory';
+import { ChoiceClaims } from './choice-claims';
 import { Generation, type GenerationInput } from './generation';
 import { GenerationClaims } from './generation-claims';
 import { GenerationRunner } from './generation-runner';
@@ -89,23 +90,31 @@ export class GenerationRegistry {
     const count = choices.filter(({ joined }) => joined === undefined).length;
     this.checkRoom(request, count);
     const isAborted = count > 0 && this.takeAbort(request.tokenId, request.id);
-    return choices.map(({ choice, known, joined }) => {
+    const generations = choices.map(({ choice, known, joined }) => {
       if (joined !== undefined) return this.join(joined, choice.repeat!);
       // A second sample of the same session: its repeats cannot be told from those of the first.
       const own = known === undefined ? choice : { ...choice, repeat: undefined };
-      return this.begin(request, own, isAborted);
+      return this.add(request, own, isAborted);
     });
+    const begun = generations.filter((_, index) => choices[index]!.joined === undefined);
+    const claims = begun.length > 1 && request.repeat ? new ChoiceClaims(begun[0]!, begun.length) : undefined;
+    for (const generation of begun) this.begin(generation, claims);
+    return generations;
   }
 
-  private begin(request: OpenRequest, { id, input, repeat }: Choice, isAborted: boolean): Generation {
+  private add(request: OpenRequest, { id, input, repeat }: Choice, isAborted: boolean): Generation {
     const { tokenId, recordFor } = request;
     const generation = new Generation(id, tokenId, input, repeat, recordFor, request.id);
     this.entries.set(entryKeyOf(generation), { generation, readers: 1, isDelivered: false });
     this.running.add(generation);
     this.metrics.running.set(this.running.size);
     if (isAborted || this.takeAbort(tokenId, id)) generation.stop('abort');
-    void this.runner.run(generation).then(() => this.onEnd(generation));
     return generation;
+  }
+
+  private begin(generation: Generation, claims: ChoiceClaims | undefined): void {
+    generation.choices = claims;
+    void this.runner.run(generation).then(() => this.onEnd(generation));
   }
 
   /**

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
 import { RoutedExperts } from '../experts/routed-experts';
+import type { ChoiceClaims } from './choice-claims';
 import { MessageLog, type SavedMessage } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
 import type { Recording } from '../trajectories/recording';
@@ -95,6 +96,8 @@ export class Generation {
   readonly startedAt = performance.now();
   grantedAt: number | undefined;
   firstTokenAt: number | undefined;
+  /** Of a request with several choices that has an identity. */
+  choices: ChoiceClaims | undefined;
   /** Set before the first call of an engine if its session is recorded. */
   recording: Recording | undefined;
   /** Settles when that is known. */
