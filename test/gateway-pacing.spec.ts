@@ -2,16 +2,19 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { inject } from '../lab/engine-simulator/src/test-engine';
-import { Gateway } from './system/gateway';
+import { Gateway, open } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const RESPONSES = 10;
 const LIMIT = 3;
-const system = useGateway(2);
+const system = useGateway(3);
 /** Requests that wait before the second engine. */
 const held: (() => void)[] = [];
 let gate: Server | undefined;
-afterEach(() => void gate?.close().closeAllConnections());
+afterEach(() => {
+  gate?.close().closeAllConnections();
+  held.length = 0;
+});
 
 /** The address of the second engine, before which each `/generate` waits until it is let in. */
 async function gatedEngine(): Promise<string> {
@@ -54,6 +57,22 @@ it('continues so many responses of an engine that is lost at a time, until they 
   }
   const whole = await system.uncut(LONG);
   for (const reply of await replies) expectSame(reply, whole);
+  await other.close();
+});
+
+it('frees a response that waits for its turn when its client disconnects', async () => {
+  const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxStartingResumes: 1 });
+  await inject(system.bench.engine.url, { kind: 'stall', afterTokens: 6, count: 2 });
+  const sent = Array.from({ length: 2 }, () => open(`${other.url}/generate`, generate(LONG)));
+  await expect.poll(() => other.metric('tokens_generated_total')).toBe(12);
+  await system.registerSecond({ endpoint: await gatedEngine() });
+  await system.bench.engine.close();
+  await system.bench.client.call(system.bench.pool, 'server.remove', { serverId: 's1' });
+  await expect.poll(() => other.metric('gateway_resumes_waiting')).toBe(1);
+  for (const one of sent) one.destroy();
+  await expect.poll(() => other.metric('gateway_resumes_waiting')).toBe(0);
+  await expect.poll(() => other.metric('gateway_generations_running')).toBe(0);
+  await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
   await other.close();
 });
 

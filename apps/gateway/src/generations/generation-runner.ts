@@ -40,8 +40,10 @@ const STAYS = ['SERVER_NOT_FOUND', 'SERVER_NOT_READY', 'SERVER_FULL', 'SERVER_UN
 @Injectable()
 export class GenerationRunner {
   private readonly logger = new Logger(GenerationRunner.name);
-  private readonly pacer = new ResumePacer(this.config.maxStartingResumes, (waiting) =>
-    this.metrics.resumesWaiting.set(waiting),
+  private readonly pacer = new ResumePacer(
+    this.config.maxStartingResumes,
+    this.config.engineFirstTokenTimeoutMs,
+    (waiting) => this.metrics.resumesWaiting.set(waiting),
   );
 
   constructor(

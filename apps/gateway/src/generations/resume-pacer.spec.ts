@@ -1,9 +1,10 @@
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { ResumePacer } from './resume-pacer';
 
 const running = () => new AbortController().signal;
 let waiting = 0;
-const pacerOf = (limit: number) => new ResumePacer(limit, (count) => (waiting = count));
+const pacerOf = (limit: number, deadlineMs = 600_000) =>
+  new ResumePacer(limit, deadlineMs, (count) => (waiting = count));
 
 it('lets so many calls of an engine begin, and the next one when one of them has left', async () => {
   const pacer = pacerOf(2);
@@ -40,4 +41,26 @@ it('lets a call that is stopped go, whether it waits or its turn comes at that m
   // Nobody holds the place: the next call begins.
   await pacer.enter('a', running());
   expect(waiting).toBe(0);
+});
+
+it('lets a call begin at the deadline, which takes no place of those that wait', async () => {
+  vi.useFakeTimers();
+  try {
+    const pacer = pacerOf(1, 1_000);
+    const leave = await pacer.enter('a', running());
+    const late = pacer.enter('a', running());
+    await vi.advanceTimersByTimeAsync(500);
+    const begun: string[] = [];
+    const next = pacer.enter('a', running()).then(() => begun.push('next'));
+    await vi.advanceTimersByTimeAsync(499);
+    expect(waiting).toBe(2);
+    await vi.advanceTimersByTimeAsync(1);
+    (await late)();
+    expect([waiting, begun]).toEqual([1, []]);
+    leave();
+    await next;
+    expect([waiting, vi.getTimerCount()]).toEqual([0, 0]);
+  } finally {
+    vi.useRealTimers();
+  }
 });

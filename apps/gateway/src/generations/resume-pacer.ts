@@ -11,14 +11,19 @@ export class ResumePacer {
 
   private waiting = 0;
 
-  /** @param onWaiting gets the number of calls that wait to begin, after each change */
+  /**
+   * @param deadlineMs a call that has waited for so long begins beyond the limit: those before it may be calls of an
+   *   engine that is paused
+   * @param onWaiting gets the number of calls that wait to begin, after each change
+   */
   constructor(
     private readonly limit: number,
+    private readonly deadlineMs: number,
     private readonly onWaiting: (waiting: number) => void,
   ) {}
 
   /**
-   * Settles when the call may begin, or is stopped.
+   * Settles when the call may begin, is stopped, or has waited until the deadline.
    * @returns to be called at the first token, or at the end of the call; later calls of it change nothing
    */
   async enter(engine: string, signal: AbortSignal): Promise<() => void> {
@@ -35,9 +40,12 @@ export class ResumePacer {
       entry.waiting.add(begin);
     });
     this.onWaiting((this.waiting += 1));
-    await unlessAborted(signal, turn);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => (timer = setTimeout(resolve, this.deadlineMs)));
+    await unlessAborted(signal, Promise.race([turn, late]));
+    clearTimeout(timer);
     this.onWaiting((this.waiting -= 1));
-    // Still in the queue: it was stopped, and has no place to give back.
+    // Still in the queue: it was stopped or is late, and has no place to give back.
     return entry.waiting.delete(begin) ? () => undefined : this.leaving(engine);
   }
 
