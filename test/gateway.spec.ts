@@ -7,7 +7,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, Gateway, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
-const system = useGateway(28);
+const system = useGateway(29);
 
 describe('/generate', () => {
   it('answers as the engine does, and says in headers what happened', async () => {
@@ -95,6 +95,21 @@ describe('/generate', () => {
       },
     });
     expect(headers['x-broomwagon-weight-source']).toBeUndefined();
+  });
+
+  it('takes the slashes of a session in the path, as they are and encoded', async () => {
+    const paths = ['/sessions/job/7:0', '/sessions/job%2F7:0', '/sessions/job%2f7%3A0', ''];
+    for (const path of paths) {
+      const headers = { 'x-session-id': 'job/7:0' };
+      for (const route of ['/v1/completions', '/generate']) {
+        const body = { ...generate(2), prompt: PROMPT, max_tokens: 2 };
+        expect((await system.gateway.post(path + route, body, headers)).status).toBe(200);
+      }
+      const { sessions } = await system.bench.client.call(system.bench.pool, 'lb.status', {});
+      expect(sessions).toBe(1);
+    }
+    expect((await system.gateway.get('/sessions/job/7:0/v1/models')).status).toBe(200);
+    expect((await system.gateway.post(`/sessions${'/a'.repeat(8_000)}/generate`, generate(2))).status).toBe(404);
   });
 
   it('keeps a session on its server, by each way to name it', async () => {

@@ -25,7 +25,9 @@ import { errorBody, sendJson } from './send-json';
 import { isBegun } from './silence-keeper';
 
 /** `/sessions/{id}` before any path names the session. */
-const SESSION_PATH = /^\/sessions\/([^/]+)(\/.*)$/;
+const SESSION_PREFIX = '/sessions/';
+/** More characters than the longest id of a session has in a URL. */
+const MAX_SESSION_CHARACTERS = 1_536;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/workers\/(.+)$/, '/workers/{id}'],
@@ -112,10 +114,23 @@ export class DataPlane {
   private pathOf(url: string): { path: string; rest: string; session?: string; pathId?: string } {
     if (this.paths.has(url)) return { path: url, rest: url };
     const [pathname = ''] = url.split('?', 1);
-    const [, session, rest = pathname] = SESSION_PATH.exec(pathname) ?? [];
+    const { session, rest } = this.sessionOf(pathname);
     const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
     const [, pathId] = pattern?.exec(rest) ?? [];
     return { path: pattern === undefined ? rest : rest.replace(pattern, name!), rest, session, pathId };
+  }
+
+  /** Ids of sessions may have slashes: the session ends before the first path that has a route. */
+  private sessionOf(pathname: string): { session?: string; rest: string } {
+    if (!pathname.startsWith(SESSION_PREFIX)) return { rest: pathname };
+    const begin = SESSION_PREFIX.length;
+    const first = pathname.indexOf('/', begin + 1);
+    for (let at = first; at > 0 && at <= begin + MAX_SESSION_CHARACTERS; at = pathname.indexOf('/', at + 1)) {
+      const rest = pathname.slice(at);
+      const isRoute = this.paths.has(rest) || PARAMETER_PATHS.some(([pattern]) => pattern.test(rest));
+      if (isRoute) return { session: pathname.slice(begin, at), rest };
+    }
+    return first < 0 ? { rest: pathname } : { session: pathname.slice(begin, first), rest: pathname.slice(first) };
   }
 
   private methodsOf(path: string): string {
