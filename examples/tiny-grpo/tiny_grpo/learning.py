@@ -1,0 +1,175 @@
+"""Adam, the supervised start, and one step of GRPO."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .addition import PAD, STYLES, VOCABULARY, draw_problem, encode
+from .model import Floats, Weights, backward, forward, initial_weights
+
+#: Padded tokens of one forward pass, to bound memory.
+TOKENS_PER_PASS = 4_096
+
+
+class Adam:
+    """Adam with clipped gradients.
+
+    :param rate: learning rate
+    """
+
+    def __init__(self, weights: Weights, rate: float) -> None:
+        self.rate = rate
+        self.steps = 0
+        self.first = {name: np.zeros_like(value) for name, value in weights.items()}
+        self.second = {name: np.zeros_like(value) for name, value in weights.items()}
+
+    def step(self, weights: Weights, grads: Weights, most_norm: float = 1.0) -> float:
+        """Changes the weights in place. Returns the norm of the gradients before it was clipped."""
+        self.steps += 1
+        norm = float(np.sqrt(sum(float((grad * grad).sum()) for grad in grads.values())))
+        scale = np.float32(min(1.0, most_norm / max(norm, 1e-12)))
+        rate = np.float32(self.rate * np.sqrt(1 - 0.99**self.steps) / (1 - 0.9**self.steps))
+        for name, grad in grads.items():
+            grad = grad * scale
+            self.first[name] += np.float32(0.1) * (grad - self.first[name])
+            self.second[name] += np.float32(0.01) * (grad * grad - self.second[name])
+            weights[name] -= rate * self.first[name] / (np.sqrt(self.second[name]) + np.float32(1e-8))
+        return norm
+
+
+@dataclass
+class Example:
+    """A response to train on.
+
+    :param logprobs: of its tokens, by the weights that generated them
+    :param advantage: how much better than its group it is
+    :param weight: against a bias of the selection; 1 without
+    """
+
+    prompt: list[int]
+    tokens: list[int]
+    logprobs: list[float]
+    advantage: float
+    weight: float = 1.0
+
+
+def log_softmax(logits: Floats) -> Floats:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    result: Floats = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return result
+
+
+def padded(texts: Sequence[list[int]]) -> NDArray[np.int64]:
+    tokens = np.full((len(texts), max(len(text) for text in texts)), PAD, np.int64)
+    for row, text in enumerate(texts):
+        tokens[row, : len(text)] = text
+    return tokens
+
+
+def supervised_start(seed: int, steps: int, batch: int = 64, rate: float = 2e-3) -> Weights:
+    """Weights that know both styles, and add with errors."""
+    random = np.random.default_rng(seed)
+    weights = initial_weights(random)
+    adam = Adam(weights, rate)
+    for step in range(steps):
+        problems = [draw_problem(random) for _ in range(batch)]
+        styles = random.choice(STYLES, batch)
+        texts = [
+            (encode(problem.prompt), encode(problem.response(str(style))))
+            for problem, style in zip(problems, styles, strict=True)
+        ]
+        adam.rate = rate * min(1.0, (step + 1) / 50)
+        grads = _sum(_supervised_gradients(weights, texts))
+        adam.step(weights, grads)
+    return weights
+
+
+def _supervised_gradients(weights: Weights, texts: list[tuple[list[int], list[int]]]) -> Iterator[Weights]:
+    total = sum(len(response) for _, response in texts)
+    for rows in _passes([prompt + response for prompt, response in texts]):
+        tokens = padded([texts[row][0] + texts[row][1] for row in rows])
+        logits, trace = forward(weights, tokens[:, :-1])
+        grad = np.exp(log_softmax(logits))
+        grad -= np.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
+        grad *= _is_response([(len(texts[row][0]), len(texts[row][1])) for row in rows], logits.shape[1])[:, :, None]
+        yield backward(weights, trace, grad / np.float32(total))
+
+
+def group_advantages(rewards: Sequence[float]) -> list[float]:
+    """Rewards of one group, less their mean. Not divided by their deviation, which would favour groups that are almost
+    all right or all wrong (Dr. GRPO)."""
+    mean = float(np.mean(rewards))
+    return [reward - mean for reward in rewards]
+
+
+@dataclass
+class StepNumbers:
+    """:param clipped: share of the tokens whose ratio was clipped"""
+
+    clipped: float
+    ratio: float
+    norm: float
+
+
+def policy_step(
+    weights: Weights, adam: Adam, examples: Sequence[Example], least: float = 0.0, most: float = 2.0
+) -> StepNumbers:
+    """One step on a batch. Each token counts by its importance ratio, that of the weights now to those that generated
+    it, truncated at `most`; the gradient goes through the logarithm only (truncated importance sampling)."""
+    total = sum(len(example.tokens) for example in examples)
+    clipped, ratios, grads = 0, 0.0, []
+    for rows in _passes([example.prompt + example.tokens for example in examples]):
+        chosen = [examples[row] for row in rows]
+        tokens = padded([example.prompt + example.tokens for example in chosen])
+        logits, trace = forward(weights, tokens[:, :-1])
+        logprobs = log_softmax(logits)
+        is_response = _is_response([(len(each.prompt), len(each.tokens)) for each in chosen], logits.shape[1])
+        behaviour = np.zeros(is_response.shape, np.float32)
+        for row, example in enumerate(chosen):
+            start = len(example.prompt) - 1
+            behaviour[row, start : start + len(example.tokens)] = example.logprobs
+        one_hot = np.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
+        ratio = np.exp(np.minimum((logprobs * one_hot).sum(axis=-1) - behaviour, 20))
+        clipped += int(((ratio > most) & (is_response > 0)).sum())
+        ratios += float((ratio * is_response).sum())
+        factor = np.array([example.advantage * example.weight for example in chosen], np.float32)[:, None]
+        grad = np.exp(logprobs) - one_hot
+        grad *= (np.clip(ratio, least, most) * is_response * factor)[:, :, None]
+        grads.append(backward(weights, trace, grad / np.float32(total)))
+    norm = adam.step(weights, _sum(grads))
+    return StepNumbers(clipped / total, ratios / total, norm)
+
+
+def _is_response(lengths: list[tuple[int, int]], width: int) -> Floats:
+    """1 where the next token belongs to the response.
+
+    :param lengths: of prompt and response
+    """
+    mask = np.zeros((len(lengths), width), np.float32)
+    for row, (prompt, response) in enumerate(lengths):
+        mask[row, prompt - 1 : prompt - 1 + response] = 1
+    return mask
+
+
+def _passes(texts: Sequence[list[int]]) -> Iterator[list[int]]:
+    """Indices of texts of like length for each pass."""
+    rows: list[int] = []
+    for row in sorted(range(len(texts)), key=lambda row: len(texts[row])):
+        if rows and (len(rows) + 1) * len(texts[row]) > TOKENS_PER_PASS:
+            yield rows
+            rows = []
+        rows.append(row)
+    if rows:
+        yield rows
+
+
+def _sum(grads: Iterator[Weights] | Sequence[Weights]) -> Weights:
+    total: Weights = {}
+    for part in grads:
+        for name, value in part.items():
+            total[name] = total[name] + value if name in total else value
+    return total

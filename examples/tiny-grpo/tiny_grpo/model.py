@@ -1,0 +1,183 @@
+"""A transformer decoder in numpy: forward, backward, and greedy memory of keys and values for decoding.
+
+Pre-norm (RMS) blocks, learned positions, tied to nothing; float32. `forward` and `backward` are for batches of whole
+texts (training); `Decoder` in decoder.py generates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .addition import CONTEXT, VOCABULARY
+
+Floats = NDArray[np.float32]
+Weights = dict[str, Floats]
+
+LAYERS = 2
+HEADS = 4
+WIDTH = 64
+HEAD_WIDTH = WIDTH // HEADS
+HIDDEN = 4 * WIDTH
+EPSILON = np.float32(1e-5)
+#: Of scores of positions that a token must not see.
+HIDDEN_SCORE = np.float32(-1e9)
+
+
+def initial_weights(random: np.random.Generator) -> Weights:
+    """About 100,000 parameters."""
+
+    def normal(*shape: int, scale: float) -> Floats:
+        return (random.standard_normal(shape) * scale).astype(np.float32)
+
+    weights = {
+        "tokens": normal(VOCABULARY, WIDTH, scale=0.3),
+        "positions": normal(CONTEXT, WIDTH, scale=0.3),
+        "norm": np.ones(WIDTH, np.float32),
+        "head": normal(WIDTH, VOCABULARY, scale=WIDTH**-0.5),
+    }
+    for layer in range(LAYERS):
+        weights |= {
+            f"{layer}.attention_norm": np.ones(WIDTH, np.float32),
+            f"{layer}.qkv": normal(WIDTH, 3 * WIDTH, scale=WIDTH**-0.5),
+            f"{layer}.out": normal(WIDTH, WIDTH, scale=(WIDTH * LAYERS) ** -0.5),
+            f"{layer}.mlp_norm": np.ones(WIDTH, np.float32),
+            f"{layer}.up": normal(WIDTH, HIDDEN, scale=WIDTH**-0.5),
+            f"{layer}.down": normal(HIDDEN, WIDTH, scale=(HIDDEN * LAYERS) ** -0.5),
+        }
+    return weights
+
+
+def normalize(x: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    """RMS norm, and the inverse root mean square of each row."""
+    inverse = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + EPSILON)
+    return x * inverse * gain, inverse
+
+
+def normalize_backward(grad: Floats, x: Floats, inverse: Floats, gain: Floats) -> tuple[Floats, Floats]:
+    """Gradients of input and gain."""
+    unit = x * inverse
+    scaled = grad * gain
+    of_input = inverse * (scaled - unit * np.mean(scaled * unit, axis=-1, keepdims=True))
+    return of_input, (grad * unit).reshape(-1, x.shape[-1]).sum(axis=0)
+
+
+def softmax(scores: Floats) -> Floats:
+    """Over the last axis, in place."""
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    return scores
+
+
+def split_heads(x: Floats) -> Floats:
+    batch, length, _ = x.shape
+    return x.reshape(batch, length, HEADS, HEAD_WIDTH).transpose(0, 2, 1, 3)
+
+
+def merge_heads(x: Floats) -> Floats:
+    batch, _, length, _ = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
+
+
+@dataclass
+class Block:
+    """What the backward pass of one block needs."""
+
+    x: Floats
+    attention_inverse: Floats
+    attention_in: Floats
+    q: Floats
+    k: Floats
+    v: Floats
+    shares: Floats
+    mixed: Floats
+    middle: Floats
+    mlp_inverse: Floats
+    mlp_in: Floats
+    hidden: Floats
+
+
+@dataclass
+class Trace:
+    """What `backward` needs of a forward pass."""
+
+    tokens: NDArray[np.int64]
+    blocks: list[Block]
+    last: Floats
+    last_inverse: Floats
+    last_in: Floats
+
+
+def forward(weights: Weights, tokens: NDArray[np.int64]) -> tuple[Floats, Trace]:
+    """Logits after each token.
+
+    :param tokens: texts of one length, [batch, length], padded on the right
+    """
+    length = tokens.shape[1]
+    x = weights["tokens"][tokens] + weights["positions"][:length]
+    mask = np.triu(np.full((length, length), HIDDEN_SCORE, np.float32), 1)
+    blocks = []
+    for layer in range(LAYERS):
+        get = lambda name, layer=layer: weights[f"{layer}.{name}"]  # noqa: E731
+        attention_in, attention_inverse = normalize(x, get("attention_norm"))
+        q, k, v = (split_heads(part) for part in np.split(attention_in @ get("qkv"), 3, axis=-1))
+        shares = softmax(q @ k.transpose(0, 1, 3, 2) * np.float32(HEAD_WIDTH**-0.5) + mask)
+        mixed = merge_heads(shares @ v)
+        middle = x + mixed @ get("out")
+        mlp_in, mlp_inverse = normalize(middle, get("mlp_norm"))
+        hidden = np.maximum(mlp_in @ get("up"), 0)
+        blocks.append(
+            Block(x, attention_inverse, attention_in, q, k, v, shares, mixed, middle, mlp_inverse, mlp_in, hidden)
+        )
+        x = middle + hidden @ get("down")
+    last_in, last_inverse = normalize(x, weights["norm"])
+    return last_in @ weights["head"], Trace(tokens, blocks, x, last_inverse, last_in)
+
+
+def backward(weights: Weights, trace: Trace, grad: Floats) -> Weights:
+    """Gradients of all weights.
+
+    :param grad: gradient of the logits
+    """
+    grads: dict[str, Any] = {"head": _outer(trace.last_in, grad)}
+    x, grads["norm"] = normalize_backward(
+        grad @ weights["head"].T, trace.last, trace.last_inverse, weights["norm"]
+    )
+    for layer in reversed(range(LAYERS)):
+        block = trace.blocks[layer]
+        name = f"{layer}."
+        grads[name + "down"] = _outer(block.hidden, x)
+        hidden = x @ weights[name + "down"].T
+        hidden *= block.hidden > 0
+        grads[name + "up"] = _outer(block.mlp_in, hidden)
+        of_middle, grads[name + "mlp_norm"] = normalize_backward(
+            hidden @ weights[name + "up"].T, block.middle, block.mlp_inverse, weights[name + "mlp_norm"]
+        )
+        x = x + of_middle
+        grads[name + "out"] = _outer(block.mixed, x)
+        mixed = split_heads(x @ weights[name + "out"].T)
+        v = block.shares.transpose(0, 1, 3, 2) @ mixed
+        shares = mixed @ block.v.transpose(0, 1, 3, 2)
+        scores = block.shares * (shares - (shares * block.shares).sum(axis=-1, keepdims=True))
+        scores *= np.float32(HEAD_WIDTH**-0.5)
+        q, k = scores @ block.k, scores.transpose(0, 1, 3, 2) @ block.q
+        qkv = np.concatenate([merge_heads(part) for part in (q, k, v)], axis=-1)
+        grads[name + "qkv"] = _outer(block.attention_in, qkv)
+        of_input, grads[name + "attention_norm"] = normalize_backward(
+            qkv @ weights[name + "qkv"].T, block.x, block.attention_inverse, weights[name + "attention_norm"]
+        )
+        x = x + of_input
+    grads["positions"] = np.zeros_like(weights["positions"])
+    grads["positions"][: x.shape[1]] = x.sum(axis=0)
+    one_hot = np.eye(VOCABULARY)[trace.tokens.reshape(-1)]
+    grads["tokens"] = one_hot.T @ x.reshape(-1, WIDTH)
+    return grads
+
+
+def _outer(inputs: Floats, grad: Floats) -> Floats:
+    """Gradient of a matrix that multiplies each row of `inputs`."""
+    return inputs.reshape(-1, inputs.shape[-1]).T @ grad.reshape(-1, grad.shape[-1])

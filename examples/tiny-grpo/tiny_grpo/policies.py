@@ -1,0 +1,51 @@
+"""The tail policies of the study, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from broomwagon.protocol import Acceptance, TailPolicy
+
+#: Launched prompts / needed prompts of each policy but `wait`; samples too with `regenerate`, as RollPacker does.
+OVER_PROVISION = 1.25
+#: Bounds of the weight of a sample. One range of lengths has few samples, and its acceptance is noisy.
+LEAST_WEIGHT, MOST_WEIGHT = 0.25, 4.0
+
+
+@dataclass(frozen=True)
+class Policy:
+    """:param is_weighted: samples count by the inverse of the acceptance of their length"""
+
+    tail: dict[str, Any]
+    is_weighted: bool = False
+
+    @property
+    def wire(self) -> TailPolicy:
+        return {"shortfall": "accept-fewer", **self.tail}  # type: ignore[typeddict-item]
+
+
+_REGENERATE = {"name": "regenerate", "overProvision": OVER_PROVISION, "sampleOverProvision": OVER_PROVISION}
+POLICIES = {
+    "wait": Policy({"name": "wait", "overProvision": 1.0}),
+    "resume": Policy({"name": "resume", "overProvision": OVER_PROVISION}),
+    "drip": Policy({"name": "drip", "overProvision": OVER_PROVISION}),
+    "regenerate": Policy(_REGENERATE),
+    "regenerate-weighted": Policy(_REGENERATE, is_weighted=True),
+    # The coordinator chooses; refused by versions that have no such policy.
+    "auto": Policy({"name": "auto", "overProvision": 1.0}),
+}
+
+
+def acceptance_weights(lengths: Sequence[int], acceptance: Sequence[Acceptance]) -> list[float]:
+    """Weight of each sample: the inverse of the acceptance of its length, with mean 1 over the batch. 1 for a length
+    that the ledger has not seen."""
+    weights = []
+    for length in lengths:
+        ratios = [each["ratio"] for each in acceptance if each["fromTokens"] <= length < each["toTokens"]]
+        inverse = 1 / ratios[0] if ratios and ratios[0] > 0 else 1.0
+        weights.append(min(MOST_WEIGHT, max(LEAST_WEIGHT, inverse)))
+    mean = sum(weights) / max(1, len(weights))
+    return [weight / mean for weight in weights]

@@ -1,0 +1,75 @@
+"""What the trainer asks of Broomwagon beside its rounds: new weights, and the engines' clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from broomwagon import Client
+
+#: Most requests of one engine.
+MAX_INFLIGHT = 512
+#: Milliseconds that the change waits for requests to end.
+QUIESCE_WAIT_MS = 2_000
+ENGINE_DEADLINE = 30.0
+
+
+class Fleet:
+    """The engines of the pool.
+
+    :param engines: their addresses, by server id
+    """
+
+    def __init__(self, client: Client, engines: dict[str, str]) -> None:
+        self._client = client
+        self._engines = engines
+
+    async def version(self) -> int:
+        """Weight version of the pool; -1 before the first."""
+        return (await self._client.call("weights.status", {})).get("version", -1)
+
+    async def publish(self, job: str, version: int, file: Path) -> None:
+        """Gives all engines the weights of a file. A repeat with the same version continues what a trainer that was
+        killed has begun."""
+        sync_id = f"{job}-{version}"
+        await self._client.call(
+            "weights.begin", {"syncId": sync_id, "version": version, "mode": "abort", "waitMs": QUIESCE_WAIT_MS}
+        )
+        body = {"model_path": str(file), "weight_version": str(version)}
+        await self._each("/update_weights_from_disk", body)
+        await self.register(version)
+        # Refused, and repeated, as long as something runs.
+        await self._client.call("weights.commit", {"syncId": sync_id})
+
+    async def register(self, version: int) -> None:
+        """Registers the engines with this version of their weights."""
+        infos = await self._each("/get_server_info")
+        for (server_id, endpoint), info in zip(self._engines.items(), infos, strict=True):
+            await self._client.call(
+                "server.register",
+                {
+                    "serverId": server_id,
+                    "endpoint": endpoint,
+                    "dialect": "sglang",
+                    "instanceId": info["instance_id"],
+                    "maxInflight": MAX_INFLIGHT,
+                    "weightVersion": version,
+                },
+            )
+
+    async def clocks(self) -> list[float]:
+        """Simulated seconds that each engine has decoded."""
+        return [reply["seconds"] for reply in await self._each("/simulated_clock")]
+
+    async def _each(self, path: str, body: dict[str, Any] | None = None) -> list[Any]:
+        calls = (asyncio.to_thread(_call, f"{endpoint}{path}", body) for endpoint in self._engines.values())
+        return await asyncio.gather(*calls)
+
+
+def _call(url: str, body: dict[str, Any] | None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data), timeout=ENGINE_DEADLINE) as reply:
+        return json.load(reply)

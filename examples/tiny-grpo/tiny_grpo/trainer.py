@@ -1,0 +1,192 @@
+"""The trainer: rounds of Broomwagon, rewards, one GRPO step for each round, new weights.
+
+It may be killed at any moment and started again with the same options. A step is trained within its round, and the
+checkpoint is written before the round is closed, so the checkpoint is at most one step ahead of Redis: then the groups
+of the open round are read again, and not trained again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from broomwagon import Client, Group
+
+from .addition import MAX_TOKENS, Problem, decode, draw_problem, encode
+from .checkpoint import Run, load_weights, save_arrays, write_atomically
+from .decoder import Decoder, Text
+from .learning import Adam, Example, group_advantages, policy_step
+from .policies import POLICIES, Policy, acceptance_weights
+from .rollouts import Fleet
+
+if TYPE_CHECKING:
+    from broomwagon import Rollout
+
+RATE = 3e-4
+EVALUATED_PROBLEMS = 256
+#: Problems of the evaluation are the same in all runs.
+EVALUATION_SEED = 1_000_003
+
+
+def data_set(seed: int, count: int) -> list[list[int]]:
+    """Prompts of a seed: the same ones in the same order for each policy."""
+    random = np.random.default_rng([seed, 1])
+    return [encode(draw_problem(random).prompt) for _ in range(count)]
+
+
+def tokens_of(group: Group) -> list[int]:
+    """Prompt of a group, also of one that an earlier process has submitted."""
+    prompt: Any = group.prompt
+    tokens: list[int] = prompt["promptTokenIds"] if isinstance(prompt, dict) else prompt
+    return tokens
+
+
+def evaluate(weights: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Reward and length of the model's own responses to problems that are not trained: no tail policy chooses them."""
+    random = np.random.default_rng(EVALUATION_SEED)
+    asked = [draw_problem(random) for _ in range(EVALUATED_PROBLEMS)]
+    decoder = Decoder(weights, EVALUATED_PROBLEMS, np.random.default_rng([seed, 2]))
+    texts = [Text(str(index), encode(problem.prompt), MAX_TOKENS) for index, problem in enumerate(asked)]
+    decoder.add(texts)
+    while decoder.running:
+        decoder.step()
+    rewards = [problem.reward(decode(text.tokens)) for problem, text in zip(asked, texts, strict=True)]
+    return {"reward": float(np.mean(rewards)), "length": float(np.mean([len(text.tokens) for text in texts]))}
+
+
+class Trainer:
+    """:param folder: of the run: checkpoint, weights and result"""
+
+    def __init__(self, client: Client, options: argparse.Namespace) -> None:
+        self._client = client
+        self._options = options
+        self._policy: Policy = POLICIES[options.policy]
+        self._folder = Path(options.folder)
+        self._fleet = Fleet(client, json.loads(options.engines))
+        self._rollout: Rollout = client.rollout(
+            options.job,
+            groups=options.groups,
+            samples=options.samples,
+            max_tokens=MAX_TOKENS,
+            sampling={"temperature": 1.0, "logprobs": True},
+        )
+        self._clocks: list[float] = []
+
+    async def train(self) -> None:
+        """Trains the steps that are missing, and writes `result.json`."""
+        self._run = run = await self._begin()
+        self._clocks = await self._fleet.clocks()
+        options = self._options
+        data = data_set(options.seed, options.steps * options.groups)
+        while True:
+            if run.step < options.steps:
+                await self._publish()
+            groups: list[Group] = []
+            began = time.monotonic()
+            async for group in self._rollout.round(data, self._policy.wire):
+                groups.append(group)
+                # Before the round is closed, which is after its last group.
+                if len(groups) == options.groups and run.step == self._rollout.step:
+                    await self._learn(groups, time.monotonic() - began)
+            if run.step != self._rollout.step:
+                raise RuntimeError(f"Step {self._rollout.step} had {len(groups)} groups, or its checkpoint is lost")
+            if not groups:
+                break
+            run.records[-1].setdefault("round", self._rollout.metrics)
+        ledger = (await self._client.call("job.ledger", {"job": self._options.job}))["summary"]
+        named = {name: value for name, value in vars(options).items() if name not in ("engines", "folder", "start")}
+        result = {"options": named, "steps": run.records, "evaluations": run.evaluations, "ledger": ledger}
+        write_atomically(self._folder / "result.json", json.dumps(result).encode())
+
+    async def _begin(self) -> Run:
+        checkpoint = self._folder / "checkpoint.npz"
+        if checkpoint.exists():
+            return Run.load(checkpoint, RATE)
+        weights = load_weights(Path(self._options.start))
+        # The version of a pool never goes back.
+        run = Run(weights, Adam(weights, RATE), first_version=await self._fleet.version() + 1)
+        run.evaluations.append({"step": 0, **evaluate(weights, self._options.seed)})
+        run.save(checkpoint)
+        return run
+
+    async def _publish(self) -> None:
+        version = self._run.first_version + self._run.step
+        if await self._fleet.version() == version:
+            return
+        file = self._folder / "weights.npz"
+        save_arrays(file, self._run.weights)
+        await self._fleet.publish(self._options.job, version, file)
+
+    async def _learn(self, groups: list[Group], seconds: float) -> None:
+        """One step of GRPO, and its checkpoint."""
+        run, version = self._run, self._run.first_version + self._run.step
+        clocks = await self._fleet.clocks()
+        simulated = max(new - old for new, old in zip(clocks, self._clocks, strict=True))
+        self._clocks = clocks
+        examples, rewards = [], []
+        for group in groups:
+            prompt = tokens_of(group)
+            problem = Problem.parse(decode(prompt))
+            of_group = [problem.reward(decode(sample.token_ids)) for sample in group.samples]
+            rewards.extend(of_group)
+            for sample, advantage in zip(group.samples, group_advantages(of_group), strict=True):
+                assert sample.logprobs is not None
+                examples.append(Example(prompt, sample.token_ids, sample.logprobs, advantage))
+        lengths = [len(example.tokens) for example in examples]
+        if self._policy.is_weighted and run.step > 0:
+            summary = (await self._client.call("job.ledger", {"job": self._options.job}))["summary"]
+            for example, weight in zip(examples, acceptance_weights(lengths, summary["acceptance"]), strict=True):
+                example.weight = weight
+        numbers = policy_step(run.weights, run.adam, examples)
+        segments = [segment for group in groups for sample in group.samples for segment in sample.segments]
+        old = sum(segment["tokenCount"] for segment in segments if segment["weightVersion"] < version)
+        run.step += 1
+        if run.step % self._options.evaluate == 0 or run.step == self._options.steps:
+            run.evaluations.append({"step": run.step, **evaluate(run.weights, self._options.seed)})
+        run.records.append(
+            {
+                "step": run.step,
+                "reward": float(np.mean(rewards)),
+                "length": float(np.mean(lengths)),
+                "off_policy_share": old / sum(lengths),
+                "clipped_share": numbers.clipped,
+                "mean_ratio": numbers.ratio,
+                "gradient_norm": numbers.norm,
+                "simulated_seconds": simulated,
+                "rollout_seconds": seconds,
+                "samples": {group.id: [sample.request_id for sample in group.samples] for group in groups},
+            }
+        )
+        run.save(self._folder / "checkpoint.npz")
+        print(f"step {run.step}: reward {run.records[-1]['reward']:.3f}, length {np.mean(lengths):.1f}", flush=True)
+
+
+async def run_trainer(options: argparse.Namespace) -> None:
+    Path(options.folder).mkdir(parents=True, exist_ok=True)
+    async with Client() as client:
+        await Trainer(client, options).train()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policy", choices=POLICIES, required=True)
+    parser.add_argument("--seed", type=int, required=True, help="of the data set")
+    parser.add_argument("--job", required=True, help="id of the job")
+    parser.add_argument("--start", required=True, help="file of the weights of the supervised start")
+    parser.add_argument("--folder", required=True, help="for checkpoint and result")
+    parser.add_argument("--engines", required=True, help="JSON: addresses by server id")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--groups", type=int, default=32, help="prompts of a step")
+    parser.add_argument("--samples", type=int, default=8, help="samples of a prompt")
+    parser.add_argument("--evaluate", type=int, default=5, help="steps between two evaluations")
+    asyncio.run(run_trainer(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
