@@ -1,5 +1,5 @@
-"""An engine that serves the model with routes of SGLang: `/generate` with token ids in and out, log probabilities, aborts
-by id, pauses, and new weights from a file.
+"""An engine that serves the model with routes of SGLang: `/generate` with token ids in and out, log probabilities,
+aborts by id, pauses, and new weights from a file.
 
 Its pace is that of a large model: a decode step takes as long as the published times of a 14B model on one server say
 (lab/models/src/engine-model), so the tail of a round is one. `/simulated_clock` returns how long it has decoded at this

@@ -64,7 +64,9 @@ class HttpServer:
 
 def _send(writer: asyncio.StreamWriter, status: int, reply: dict[str, Any] | list[Any]) -> None:
     body = json.dumps(reply).encode()
-    head = f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status} {REASONS[status]}\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
     writer.write(head.encode() + body)
 
 

@@ -1,8 +1,5 @@
-"""A transformer decoder in numpy: forward, backward, and greedy memory of keys and values for decoding.
-
-Pre-norm (RMS) blocks, learned positions, tied to nothing; float32. `forward` and `backward` are for batches of whole
-texts (training); `Decoder` in decoder.py generates.
-"""
+"""A transformer decoder in numpy, with RMS norms before its parts and learned positions. `forward` and `backward` are for
+whole texts, as in training; `Decoder` generates."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from numpy.typing import NDArray
 
 from .addition import CONTEXT, VOCABULARY
 
-Floats = NDArray[np.float32]
+#: float32, and float64 where a test compares gradients.
+Floats = NDArray[Any]
 Weights = dict[str, Floats]
 
 LAYERS = 2
@@ -122,18 +120,18 @@ def forward(weights: Weights, tokens: NDArray[np.int64]) -> tuple[Floats, Trace]
     mask = np.triu(np.full((length, length), HIDDEN_SCORE, np.float32), 1)
     blocks = []
     for layer in range(LAYERS):
-        get = lambda name, layer=layer: weights[f"{layer}.{name}"]  # noqa: E731
-        attention_in, attention_inverse = normalize(x, get("attention_norm"))
-        q, k, v = (split_heads(part) for part in np.split(attention_in @ get("qkv"), 3, axis=-1))
+        name = f"{layer}."
+        attention_in, attention_inverse = normalize(x, weights[name + "attention_norm"])
+        q, k, v = (split_heads(part) for part in np.split(attention_in @ weights[name + "qkv"], 3, axis=-1))
         shares = softmax(q @ k.transpose(0, 1, 3, 2) * np.float32(HEAD_WIDTH**-0.5) + mask)
         mixed = merge_heads(shares @ v)
-        middle = x + mixed @ get("out")
-        mlp_in, mlp_inverse = normalize(middle, get("mlp_norm"))
-        hidden = np.maximum(mlp_in @ get("up"), 0)
+        middle = x + mixed @ weights[name + "out"]
+        mlp_in, mlp_inverse = normalize(middle, weights[name + "mlp_norm"])
+        hidden = np.maximum(mlp_in @ weights[name + "up"], 0)
         blocks.append(
             Block(x, attention_inverse, attention_in, q, k, v, shares, mixed, middle, mlp_inverse, mlp_in, hidden)
         )
-        x = middle + hidden @ get("down")
+        x = middle + hidden @ weights[name + "down"]
     last_in, last_inverse = normalize(x, weights["norm"])
     return last_in @ weights["head"], Trace(tokens, blocks, x, last_inverse, last_in)
 
@@ -144,9 +142,7 @@ def backward(weights: Weights, trace: Trace, grad: Floats) -> Weights:
     :param grad: gradient of the logits
     """
     grads: dict[str, Any] = {"head": _outer(trace.last_in, grad)}
-    x, grads["norm"] = normalize_backward(
-        grad @ weights["head"].T, trace.last, trace.last_inverse, weights["norm"]
-    )
+    x, grads["norm"] = normalize_backward(grad @ weights["head"].T, trace.last, trace.last_inverse, weights["norm"])
     for layer in reversed(range(LAYERS)):
         block = trace.blocks[layer]
         name = f"{layer}."

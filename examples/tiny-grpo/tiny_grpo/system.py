@@ -22,7 +22,7 @@ GRACE = 10.0
 SERVICES = ("load-balancer", "trainer-coordinator", "worker")
 ENGINES = ("engine-1", "engine-2")
 #: A worker that is killed is replaced; its requests are returned after so many milliseconds.
-WORKER_TTL_MS = "3000"
+WORKER_TTL_MS = "10000"
 
 
 class Process:

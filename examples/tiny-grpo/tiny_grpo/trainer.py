@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from broomwagon import Client, Group
 
 from .addition import MAX_TOKENS, Problem, decode, draw_problem, encode
@@ -68,6 +67,7 @@ class Trainer:
         self._options = options
         self._policy: Policy = POLICIES[options.policy]
         self._folder = Path(options.folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
         self._fleet = Fleet(client, json.loads(options.engines))
         self._rollout: Rollout = client.rollout(
             options.job,
@@ -168,7 +168,6 @@ class Trainer:
 
 
 async def run_trainer(options: argparse.Namespace) -> None:
-    Path(options.folder).mkdir(parents=True, exist_ok=True)
     async with Client() as client:
         await Trainer(client, options).train()
 

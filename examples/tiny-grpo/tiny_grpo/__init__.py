@@ -1,0 +1,1 @@
+"""A GRPO run on two CPU cores, with rollouts by Broomwagon."""

@@ -1,0 +1,121 @@
+"""Runs of each policy with each seed, one result file for each; those that are there are not run again.
+
+python -m tiny_grpo.study --folder study
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from .checkpoint import save_arrays, write_atomically
+from .learning import supervised_start
+from .policies import POLICIES
+from .system import System
+
+STUDIED = ("wait", "resume", "drip", "regenerate", "regenerate-weighted")
+#: Long enough to add with errors, and to use both styles about equally often.
+START_STEPS = 750
+#: A run that takes longer has failed.
+RUN_DEADLINE = 1_800.0
+
+
+def start_file(folder: Path, seed: int, steps: int = START_STEPS) -> Path:
+    """Weights of the supervised start of a seed; made once."""
+    file = folder / f"start-{seed}-{steps}.npz"
+    if not file.exists():
+        print(f"Supervised start of seed {seed}: {steps} steps", flush=True)
+        save_arrays(file, supervised_start(seed, steps))
+    return file
+
+
+def result_file(folder: Path, policy: str, seed: int) -> Path:
+    return folder / f"{policy}-{seed}.json"
+
+
+def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> None:
+    """One run, from its checkpoint if an earlier one has left it; writes its result.
+
+    :raises RuntimeError: the trainer has failed
+    """
+    work = options.folder / f"{policy}-{seed}"
+    # A pool of another study does not know the job: an unfinished run begins again.
+    for left in work.glob("*.npz"):
+        left.unlink()
+    began = time.monotonic()
+    trainer = system.trainer(
+        {
+            "policy": policy,
+            "seed": seed,
+            "job": f"{policy}-{seed}",
+            "start": start_file(options.folder, seed, options.start_steps),
+            "folder": work,
+            "steps": options.steps,
+            "groups": options.groups,
+            "samples": options.samples,
+        }
+    )
+    try:
+        code = trainer.wait(RUN_DEADLINE)
+    finally:
+        trainer.kill()
+    if code != 0:
+        raise RuntimeError(f"The trainer of {policy} with seed {seed} has ended with {code}")
+    result: dict[str, Any] = json.loads((work / "result.json").read_text())
+    for step in result["steps"]:
+        # The ids are for tests.
+        del step["samples"]
+    result["seconds"] = time.monotonic() - began
+    write_atomically(result_file(options.folder, policy, seed), json.dumps(result).encode())
+    for left in [*work.iterdir(), work]:
+        left.rmdir() if left.is_dir() else left.unlink()
+
+
+def study(options: argparse.Namespace) -> bool:
+    """Runs what is missing. Returns whether all runs have succeeded."""
+    options.folder.mkdir(parents=True, exist_ok=True)
+    wanted = [(policy, seed) for seed in options.seeds for policy in options.policies]
+    missing = [one for one in wanted if not result_file(options.folder, *one).exists()]
+    print(f"{len(wanted)} runs, {len(wanted) - len(missing)} are there", flush=True)
+    if not missing:
+        return True
+    failed = 0
+    with System(start_file(options.folder, missing[0][1], options.start_steps), options.pace) as system:
+        for number, (policy, seed) in enumerate(missing, 1):
+            print(f"Run {number} of {len(missing)}: {policy}, seed {seed}", flush=True)
+            try:
+                run(system, options, policy, seed)
+            except RuntimeError as error:
+                failed += 1
+                print(error, flush=True)
+    return failed == 0
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=Path("study"), help="for results; a later call continues there")
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=STUDIED)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--steps", type=int, default=40, help="training steps of a run")
+    parser.add_argument("--groups", type=int, default=16, help="prompts of a step")
+    parser.add_argument("--samples", type=int, default=8, help="samples of a prompt")
+    parser.add_argument("--start-steps", type=int, default=START_STEPS, help="steps of the supervised start")
+    parser.add_argument("--pace", type=float, default=1.0, help="real seconds of one simulated second of the engines")
+    options = parser.parse_args(arguments)
+    options.folder = options.folder.absolute()
+    return options
+
+
+def main() -> None:
+    # For the supervised start; the processes of a system have it of their own.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if not study(parse()):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
