@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { root } from './prepare.mjs';
 
 const NAMES = ['python3', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10'];
 const INSTALL_TIMEOUT_MS = 1_800_000;
@@ -48,6 +49,13 @@ export function pythonWith(name, python, requirements, alone) {
   }
   writeFileSync(stamp, wanted);
   return executable;
+}
+
+/** The interpreter of `examples/tiny-grpo`, the newest one. Undefined, with a printed reason, if it cannot be had. */
+export function pythonOfTinyGrpo() {
+  const newest = Object.entries(findPythons(11)).sort(([a], [b]) => Number(b.slice(2)) - Number(a.slice(2)))[0];
+  if (newest === undefined) return skip('there is no Python 3.11');
+  return pythonWith('python-tiny-grpo', newest[1], join(root, 'examples', 'tiny-grpo', 'requirements.txt'));
 }
 
 function placeOf(name, python, requirements, alone) {

@@ -1,10 +1,10 @@
 // `npm run test:python`: clients/python with each Python of this machine from 3.10 on: its tests against the services,
-// mypy, ruff, and a wheel that is installed into a new environment. `npm test` runs the short tests. The packages are
+// mypy, ruff, and a wheel that is installed into a new environment; and examples/tiny-grpo with its short study. `npm test` runs the short tests. The packages are
 // installed into the cache folder, once. Without Python or the package index the tests are skipped by name.
 // `npm run test:python -- verl` installs verl too, with PyTorch and Ray (6 GB); later runs then include its tests.
 import { join } from 'node:path';
 import { build, install, requireNode, root } from './prepare.mjs';
-import { findPythons, hasPython, pythonWith, skip } from './python.mjs';
+import { findPythons, hasPython, pythonOfTinyGrpo, pythonWith, skip } from './python.mjs';
 import { runTests } from './vitest.mjs';
 
 requireNode();
@@ -16,7 +16,11 @@ if (found.length === 0) skip('there is no Python 3.10');
 // The oldest and the newest.
 const used = [...new Set([found[0], found.at(-1)])].filter(Boolean);
 const pythons = used.flatMap(([version, python]) => pythonWith(`python-${version}`, python, requirements) ?? []);
-const environment = { CLIENT_PYTHONS: pythons.join(' '), VERL_PYTHON: pythonWithVerl() ?? '' };
+const environment = {
+  CLIENT_PYTHONS: pythons.join(' '),
+  VERL_PYTHON: pythonWithVerl() ?? '',
+  TINY_GRPO_PYTHON: pythonOfTinyGrpo() ?? '',
+};
 process.exit(runTests(['--config', 'test/python/vitest.config.mjs', ...process.argv.slice(2)], { environment }));
 
 /** verl needs a Python that all its packages are built for. */

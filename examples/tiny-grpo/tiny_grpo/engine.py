@@ -3,7 +3,8 @@ aborts by id, pauses, and new weights from a file.
 
 Its pace is that of a large model: a decode step takes as long as the published times of a 14B model on one server say
 (lab/models/src/engine-model), so the tail of a round is one. `/simulated_clock` returns how long it has decoded at this
-pace; on a slow machine a step takes longer, and the clock does not show it.
+pace, and the end of a response has the same as `simulated_seconds`. The clock does not show the speed of the machine: a
+step that takes longer counts the same, and no step begins while requests arrive one after another.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from .model import Weights
 #: Seconds of a decode step: without requests, and added by each request and by each token in the caches.
 STEP_BASE, STEP_REQUEST, STEP_TOKEN = 0.0145, 0.00006, 22e-9
 PREFILL_TOKENS_PER_SECOND = 20_000
+#: Real seconds without a new request before the next step, and how long a step waits for that at most.
+ARRIVAL_PAUSE, MOST_ARRIVAL = 0.1, 3.0
 #: Tokens of one event of a stream.
 STREAM_INTERVAL = 2
 SLOTS = 512
@@ -40,8 +43,11 @@ class Stream:
         self._sent = 0
         self._events: asyncio.Queue[str | None] = asyncio.Queue()
 
-    def flush(self, finish: str | None, least: int = 1) -> None:
-        """Sends what is new, if there are at least so many tokens or the request ends."""
+    def flush(self, finish: str | None, clock: float, least: int = 1) -> None:
+        """Sends what is new, if there are at least so many tokens or the request ends.
+
+        :param clock: simulated seconds
+        """
         text, first = self.text, self._sent
         if finish is None and len(text.tokens) - first < least:
             return
@@ -52,6 +58,8 @@ class Stream:
             "prompt_tokens": len(text.prompt),
             "completion_tokens": len(text.tokens),
         }
+        if finish is not None:
+            meta["simulated_seconds"] = clock
         if self._has_logprobs:
             pairs = zip(text.logprobs[first:], text.tokens[first:], strict=True)
             meta["output_token_logprobs"] = [[logprob, token, None] for logprob, token in pairs]
@@ -77,6 +85,7 @@ class Engine:
         self._running: dict[str, Stream] = {}
         self._simulated = 0.0
         self._is_paused = False
+        self._arrived = 0.0
         self._work = asyncio.Event()
 
     def routes(self) -> HttpServer:
@@ -129,6 +138,7 @@ class Engine:
 
     async def _events(self, stream: Stream) -> AsyncIterator[str]:
         self._waiting.append(stream)
+        self._arrived = time.monotonic()
         self._work.set()
         try:
             async for event in stream.events():
@@ -163,7 +173,7 @@ class Engine:
         for stream in [*self._running.values(), *self._waiting]:
             if stream.text.id.startswith(prefix):
                 self._take_out(stream)
-                stream.flush("abort")
+                stream.flush("abort", self._simulated)
 
     def _take_out(self, stream: Stream) -> None:
         if stream in self._waiting:
@@ -179,11 +189,19 @@ class Engine:
                 self._work.clear()
                 await self._work.wait()
                 continue
+            await self._until_arrived()
+            if self._is_paused:
+                continue
             began = time.monotonic()
             seconds = self._step()
-            self._simulated += seconds
             # Also without a pause, so that requests and aborts are read.
             await asyncio.sleep(max(0.0, self._pace * seconds - (time.monotonic() - began)))
+
+    async def _until_arrived(self) -> None:
+        """Waits while requests arrive: those of a round come in some tenths of a second."""
+        ends_at = time.monotonic() + MOST_ARRIVAL
+        while self._waiting and self._arrived + ARRIVAL_PAUSE > time.monotonic() < ends_at:  # noqa: ASYNC110
+            await asyncio.sleep(ARRIVAL_PAUSE / 5)
 
     def _step(self) -> float:
         """One step of all requests; returns its simulated seconds."""
@@ -193,12 +211,14 @@ class Engine:
         self._decoder.add([stream.text for stream in added])
         running = list(self._running.values())
         cached = sum(len(stream.text.prompt) + len(stream.text.tokens) for stream in running)
-        for text in self._decoder.step():
-            self._running.pop(text.id).flush(text.finish)
-        for stream in self._running.values():
-            stream.flush(None, STREAM_INTERVAL)
         prefill = sum(len(stream.text.prompt) for stream in added) / PREFILL_TOKENS_PER_SECOND
-        return prefill + STEP_BASE + STEP_REQUEST * len(running) + STEP_TOKEN * cached
+        seconds = prefill + STEP_BASE + STEP_REQUEST * len(running) + STEP_TOKEN * cached
+        self._simulated += seconds
+        for text in self._decoder.step():
+            self._running.pop(text.id).flush(text.finish, self._simulated)
+        for stream in self._running.values():
+            stream.flush(None, self._simulated, STREAM_INTERVAL)
+        return seconds
 
 
 async def serve(weights_file: str, seed: int, pace: float, port: int) -> None:

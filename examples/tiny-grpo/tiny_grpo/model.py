@@ -1,5 +1,5 @@
-"""A transformer decoder in numpy, with RMS norms before its parts and learned positions. `forward` and `backward` are for
-whole texts, as in training; `Decoder` generates."""
+"""A transformer decoder in numpy, with RMS norms before its parts and learned positions. `forward` and `backward` are
+for whole texts, as in training; `Decoder` generates."""
 
 from __future__ import annotations
 

@@ -60,9 +60,10 @@ class Fleet:
                 },
             )
 
-    async def clocks(self) -> list[float]:
+    async def clocks(self) -> dict[str, float]:
         """Simulated seconds that each engine has decoded."""
-        return [reply["seconds"] for reply in await self._each("/simulated_clock")]
+        replies = await self._each("/simulated_clock")
+        return {name: reply["seconds"] for name, reply in zip(self._engines, replies, strict=True)}
 
     async def _each(self, path: str, body: dict[str, Any] | None = None) -> list[Any]:
         calls = (asyncio.to_thread(_call, f"{endpoint}{path}", body) for endpoint in self._engines.values())

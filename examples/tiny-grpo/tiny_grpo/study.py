@@ -8,13 +8,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
+import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from .checkpoint import save_arrays, write_atomically
 from .learning import supervised_start
 from .policies import POLICIES
+from .report import draw, read_study, table
 from .system import System
 
 STUDIED = ("wait", "resume", "drip", "regenerate", "regenerate-weighted")
@@ -97,24 +101,35 @@ def study(options: argparse.Namespace) -> bool:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path("study"), help="for results; a later call continues there")
+    parser.add_argument(
+        "--folder", type=Path, default=Path("tiny-grpo-study"), help="for results; a later call continues there"
+    )
+    parser.add_argument("--images", type=Path, help="for plots; default: beside the results")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=STUDIED)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
-    parser.add_argument("--steps", type=int, default=40, help="training steps of a run")
+    parser.add_argument("--steps", type=int, default=24, help="training steps of a run")
     parser.add_argument("--groups", type=int, default=16, help="prompts of a step")
     parser.add_argument("--samples", type=int, default=8, help="samples of a prompt")
     parser.add_argument("--start-steps", type=int, default=START_STEPS, help="steps of the supervised start")
     parser.add_argument("--pace", type=float, default=1.0, help="real seconds of one simulated second of the engines")
     options = parser.parse_args(arguments)
     options.folder = options.folder.absolute()
+    options.images = options.images or options.folder / "images"
     return options
 
 
 def main() -> None:
+    # Ends the processes of the system too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     # For the supervised start; the processes of a system have it of their own.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    if not study(parse()):
-        raise SystemExit(1)
+    options = parse()
+    is_complete = study(options)
+    if studied := read_study(options.folder):
+        if find_spec("matplotlib"):
+            draw(studied, options.images)
+        print(table(studied))
+    sys.exit(0 if is_complete else 1)
 
 
 if __name__ == "__main__":

@@ -21,8 +21,8 @@ START_DEADLINE = 120.0
 GRACE = 10.0
 SERVICES = ("load-balancer", "trainer-coordinator", "worker")
 ENGINES = ("engine-1", "engine-2")
-#: A worker that is killed is replaced; its requests are returned after so many milliseconds.
-WORKER_TTL_MS = "10000"
+#: Requests of a worker that is killed are returned after so many milliseconds.
+WORKER_TTL_MS = 10_000
 
 
 class Process:
@@ -87,12 +87,13 @@ class System:
     :param pace: real seconds of a simulated second of the engines
     """
 
-    def __init__(self, start_weights: Path, pace: float = 1.0) -> None:
+    def __init__(self, start_weights: Path, pace: float = 1.0, worker_ttl_ms: int = WORKER_TTL_MS) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tiny-grpo-"))
         self.processes: dict[str, Process] = {}
         self._servers: subprocess.Popen[str] | None = None
         self._start_weights = start_weights
         self._pace = pace
+        self._worker_ttl_ms = worker_ttl_ms
         self._pool = f"tiny-grpo-{uuid4().hex[:8]}"
         #: Of the trainer.
         self.environment: dict[str, str] = {}
@@ -124,8 +125,8 @@ class System:
             "REDIS_KEY_PREFIX": self._pool,
             "ENGINE_ALLOW_LIST": "127.0.0.1",
             "LOG_LEVEL": "warn",
-            "WORKER_TTL_MS": WORKER_TTL_MS,
-            "UNCLAIMED_AFTER_MS": WORKER_TTL_MS,
+            "WORKER_TTL_MS": str(self._worker_ttl_ms),
+            "UNCLAIMED_AFTER_MS": str(self._worker_ttl_ms),
             "CONCURRENCY": "1024",
             "HTTP_PORT": "0",
         }

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from broomwagon import Client, Group
+from broomwagon import Client, Group, Sample
 
 from .addition import MAX_TOKENS, Problem, decode, draw_problem, encode
 from .checkpoint import Run, load_weights, save_arrays, write_atomically
@@ -76,17 +76,18 @@ class Trainer:
             max_tokens=MAX_TOKENS,
             sampling={"temperature": 1.0, "logprobs": True},
         )
-        self._clocks: list[float] = []
+        #: Of the engines, at the begin of the round.
+        self._clocks: dict[str, float] = {}
 
     async def train(self) -> None:
         """Trains the steps that are missing, and writes `result.json`."""
         self._run = run = await self._begin()
-        self._clocks = await self._fleet.clocks()
         options = self._options
         data = data_set(options.seed, options.steps * options.groups)
         while True:
             if run.step < options.steps:
                 await self._publish()
+            self._clocks = await self._fleet.clocks()
             groups: list[Group] = []
             began = time.monotonic()
             async for group in self._rollout.round(data, self._policy.wire):
@@ -126,9 +127,6 @@ class Trainer:
     async def _learn(self, groups: list[Group], seconds: float) -> None:
         """One step of GRPO, and its checkpoint."""
         run, version = self._run, self._run.first_version + self._run.step
-        clocks = await self._fleet.clocks()
-        simulated = max(new - old for new, old in zip(clocks, self._clocks, strict=True))
-        self._clocks = clocks
         examples, rewards = [], []
         for group in groups:
             prompt = tokens_of(group)
@@ -158,13 +156,19 @@ class Trainer:
                 "clipped_share": numbers.clipped,
                 "mean_ratio": numbers.ratio,
                 "gradient_norm": numbers.norm,
-                "simulated_seconds": simulated,
+                "simulated_seconds": max(self._seconds_until(sample) for group in groups for sample in group.samples),
                 "rollout_seconds": seconds,
                 "samples": {group.id: [sample.request_id for sample in group.samples] for group in groups},
             }
         )
         run.save(self._folder / "checkpoint.npz")
         print(f"step {run.step}: reward {run.records[-1]['reward']:.3f}, length {np.mean(lengths):.1f}", flush=True)
+
+    def _seconds_until(self, sample: Sample) -> float:
+        """Simulated seconds from the begin of the round to the end of a sample; 0 if an earlier round has ended it."""
+        # Absent if the sample was cut with its last token: the engine was not asked again.
+        ended = float(sample.engine_fields[-1].get("simulated_seconds", 0))
+        return max(0.0, ended - self._clocks[sample.segments[-1]["serverId"]])
 
 
 async def run_trainer(options: argparse.Namespace) -> None:
@@ -180,10 +184,10 @@ def main() -> None:
     parser.add_argument("--start", required=True, help="file of the weights of the supervised start")
     parser.add_argument("--folder", required=True, help="for checkpoint and result")
     parser.add_argument("--engines", required=True, help="JSON: addresses by server id")
-    parser.add_argument("--steps", type=int, default=40)
-    parser.add_argument("--groups", type=int, default=32, help="prompts of a step")
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--groups", type=int, default=16, help="prompts of a step")
     parser.add_argument("--samples", type=int, default=8, help="samples of a prompt")
-    parser.add_argument("--evaluate", type=int, default=5, help="steps between two evaluations")
+    parser.add_argument("--evaluate", type=int, default=3, help="steps between two evaluations")
     asyncio.run(run_trainer(parser.parse_args()))
 
 

@@ -1,0 +1,43 @@
+"""The short form of the study: two policies, one seed, few steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tiny_grpo.report import draw, read_study, table
+from tiny_grpo.study import parse, result_file, start_file, study
+
+ARGUMENTS = ["--policies", "wait", "regenerate", "--seeds", "0", "--steps", "5", "--groups", "4", "--samples", "4"]
+
+
+def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = parse(["--folder", str(tmp_path), "--start-steps", "60", *ARGUMENTS])
+    assert study(options)
+    for policy in options.policies:
+        result = json.loads(result_file(tmp_path, policy, 0).read_text())
+        assert [step["step"] for step in result["steps"]] == [1, 2, 3, 4, 5]
+        assert all(0 <= step["reward"] <= 1 < step["length"] for step in result["steps"])
+        assert all(step["simulated_seconds"] > 0 for step in result["steps"])
+        assert result["ledger"]["trained"]["samples"] == 5 * 4 * 4
+        # One policy of each kind: all tokens are of the weights that are trained.
+        assert all(step["off_policy_share"] == 0 for step in result["steps"])
+        assert all(step["mean_ratio"] == pytest.approx(1, abs=1e-3) for step in result["steps"])
+        assert (result["ledger"]["waste"]["tokens"] > 0) == (policy == "regenerate")
+    assert "Run 2 of 2" in capsys.readouterr().out
+    result_file(tmp_path, "wait", 0).unlink()
+    assert start_file(tmp_path, 0, 60).exists()
+    assert study(options)
+    assert "2 runs, 1 are there" in (output := capsys.readouterr().out)
+    assert "Run 1 of 1: wait, seed 0" in output
+    studied = read_study(tmp_path)
+    assert list(studied) == ["wait", "regenerate"]
+    assert [row.split(" | ")[:2] for row in table(studied).splitlines()[2:]] == [
+        ["| `wait`", "1"],
+        ["| `regenerate`", "1"],
+    ]
+    pytest.importorskip("matplotlib")
+    draw(studied, tmp_path / "images")
+    assert len(list((tmp_path / "images").glob("*.svg"))) == 5

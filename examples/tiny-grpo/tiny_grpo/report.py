@@ -1,0 +1,161 @@
+"""Plots and a table of a study; needs matplotlib.
+
+python -m tiny_grpo.report --folder study --output images
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .model import Floats
+from .policies import POLICIES
+
+#: Told apart by people who do not see all colours (Okabe and Ito).
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+Result = dict[str, Any]
+
+
+@dataclass
+class Line:
+    """Mean and standard deviation over seeds of a number.
+
+    :param x: the same for all seeds
+    :param values: a row for each seed
+    """
+
+    x: Floats
+    values: Floats
+
+    @property
+    def mean(self) -> Floats:
+        return np.asarray(self.values.mean(axis=0))
+
+    @property
+    def spread(self) -> Floats:
+        return np.asarray(self.values.std(axis=0))
+
+
+def read_study(folder: Path) -> dict[str, list[Result]]:
+    """Results by policy, in the order of `POLICIES`."""
+    found: dict[str, list[Result]] = {}
+    for policy in POLICIES:
+        results = [json.loads(file.read_text()) for file in sorted(folder.glob(f"{policy}-[0-9]*.json"))]
+        if results:
+            found[policy] = results
+    return found
+
+
+def by_step(results: Sequence[Result], number: Callable[[Result], float]) -> Line:
+    """A number of each training step."""
+    values = [[number(step) for step in result["steps"]] for result in results]
+    return Line(np.array([step["step"] for step in results[0]["steps"]]), np.array(values))
+
+
+def evaluated(results: Sequence[Result], number: str) -> Line:
+    """A number of the evaluations: of the model's own responses to problems that are not trained."""
+    values = [[evaluation[number] for evaluation in result["evaluations"]] for result in results]
+    return Line(np.array([evaluation["step"] for evaluation in results[0]["evaluations"]]), np.array(values))
+
+
+def by_time(results: Sequence[Result]) -> Line:
+    """Reward of the evaluations by simulated seconds of rollout, up to the end of the shortest run."""
+    times, rewards = [], []
+    for result in results:
+        seconds = np.cumsum([0.0, *(step["simulated_seconds"] for step in result["steps"])])
+        times.append([seconds[evaluation["step"]] for evaluation in result["evaluations"]])
+        rewards.append([evaluation["reward"] for evaluation in result["evaluations"]])
+    grid = np.linspace(0, min(time[-1] for time in times), 50)
+    lines = [np.interp(grid, time, reward) for time, reward in zip(times, rewards, strict=True)]
+    return Line(grid, np.array(lines))
+
+
+def generated_length(step: Result) -> float:
+    """Mean length of all samples that the round has started, by the ledger: trained length / length bias."""
+    return float(step["round"]["response_length/mean"] / step["round"]["rollout/length_bias"])
+
+
+def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line], dashed: dict[str, Line]) -> None:
+    """One line with its spread for each policy, as SVG.
+
+    :param labels: of the axes
+    :param dashed: a second line in the colour of the policy
+    :raises ImportError: matplotlib is not installed
+    """
+    import matplotlib
+
+    matplotlib.use("svg")
+    # The same numbers give the same file.
+    matplotlib.rcParams["svg.hashsalt"] = "tiny-grpo"
+    from matplotlib import pyplot
+
+    figure, axes = pyplot.subplots(figsize=(8, 4.4), layout="constrained")
+    for (policy, line), colour in zip(lines.items(), COLOURS, strict=False):
+        axes.plot(line.x, line.mean, color=colour, label=policy)
+        axes.fill_between(line.x, line.mean - line.spread, line.mean + line.spread, color=colour, alpha=0.12)
+        if policy in dashed:
+            axes.plot(dashed[policy].x, dashed[policy].mean, color=colour, linestyle="--")
+    axes.set_title(title, loc="left")
+    axes.set_xlabel(labels[0])
+    axes.set_ylabel(labels[1])
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def draw(studied: dict[str, list[Result]], output: Path) -> None:
+    """Writes the plots of the page."""
+    output.mkdir(parents=True, exist_ok=True)
+
+    def each(line: Callable[[list[Result]], Line]) -> dict[str, Line]:
+        return {policy: line(results) for policy, results in studied.items()}
+
+    def off_policy(step: Result) -> float:
+        return float(step["off_policy_share"])
+
+    def trained(step: Result) -> float:
+        return float(step["length"])
+
+    step = "training step"
+    reward = ("share of exact answers", each(lambda results: evaluated(results, "reward")))
+    plot(output / "tiny-grpo-reward.svg", "Reward of the model", (step, reward[0]), reward[1], {})
+    seconds = "simulated seconds of rollout"
+    plot(output / "tiny-grpo-reward-by-time.svg", "Reward by time", (seconds, reward[0]), each(by_time), {})
+    title = "Length of trained samples (solid) and of all started samples (dashed)"
+    generated = each(lambda results: by_step(results, generated_length))
+    lengths = each(lambda results: by_step(results, trained))
+    plot(output / "tiny-grpo-lengths.svg", title, (step, "tokens"), lengths, generated)
+    learned = each(lambda results: evaluated(results, "length"))
+    title = "Length of the model's own responses"
+    plot(output / "tiny-grpo-learned-lengths.svg", title, (step, "tokens"), learned, {})
+    title, share = "Tokens of older weights", "share of the trained tokens"
+    plot(output / "tiny-grpo-off-policy.svg", title, (step, share), each(lambda r: by_step(r, off_policy)), {})
+
+
+def table(studied: dict[str, list[Result]]) -> str:
+    """Numbers of each policy, as Markdown: mean and standard deviation over seeds."""
+    heads = ["policy", "seeds", "reward before", "reward after", "length after", "simulated s", "off-policy"]
+    heads += ["length bias", "waste", "real s a run"]
+    rows = []
+    for policy, results in studied.items():
+        first, last = (evaluated(results, "reward").values[:, index] for index in (0, -1))
+        numbers: list[tuple[Sequence[float] | Floats, int]] = [
+            (first, 3),
+            (last, 3),
+            (evaluated(results, "length").values[:, -1], 1),
+            ([sum(step["simulated_seconds"] for step in result["steps"]) for result in results], 1),
+            ([result["ledger"]["offPolicyShare"] for result in results], 2),
+            ([result["ledger"]["lengthBias"] for result in results], 2),
+            ([result["ledger"]["waste"]["share"] for result in results], 2),
+            ([result["seconds"] for result in results], 0),
+        ]
+        cells = [f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}" for values, digits in numbers]
+        rows.append([f"`{policy}`", str(len(results)), *cells])
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
