@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tiny_grpo.addition import END, MAX_TOKENS, Problem, encode
-from tiny_grpo.checkpoint import save_arrays
 from tiny_grpo.engine import Engine
 from tiny_grpo.model import WIDTH, Weights, initial_weights
+from tiny_grpo.run_state import save_arrays
 
 PROMPT = encode(Problem(47, 85, 2).prompt)
 

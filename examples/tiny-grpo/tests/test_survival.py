@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from broomwagon import Client
 
-from tiny_grpo.checkpoint import Run
+from tiny_grpo.run_state import Run
 from tiny_grpo.study import start_file
 from tiny_grpo.system import System
 from tiny_grpo.trainer import RATE, Trainer

@@ -15,13 +15,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from .checkpoint import save_arrays, write_atomically
 from .learning import supervised_start
 from .policies import POLICIES
 from .report import draw, read_study, table
+from .run_state import save_arrays, write_atomically
 from .system import System
 
 STUDIED = ("wait", "resume", "drip", "regenerate", "regenerate-weighted")
+FOLDER = Path("tiny-grpo-study")
 #: Long enough to add with errors, and to use both styles about equally often.
 START_STEPS = 750
 #: A run that takes longer has failed.
@@ -42,7 +43,7 @@ def result_file(folder: Path, policy: str, seed: int) -> Path:
 
 
 def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> None:
-    """One run, from its checkpoint if an earlier one has left it; writes its result.
+    """One run, and its result.
 
     :raises RuntimeError: the trainer has failed
     """
@@ -101,9 +102,7 @@ def study(options: argparse.Namespace) -> bool:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--folder", type=Path, default=Path("tiny-grpo-study"), help="for results; a later call continues there"
-    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="for results; a later call continues there")
     parser.add_argument("--images", type=Path, help="for plots; default: beside the results")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=STUDIED)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])

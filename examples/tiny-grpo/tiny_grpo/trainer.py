@@ -18,11 +18,11 @@ import numpy as np
 from broomwagon import Client, Group, Sample
 
 from .addition import MAX_TOKENS, Problem, decode, draw_problem, encode
-from .checkpoint import Run, load_weights, save_arrays, write_atomically
 from .decoder import Decoder, Text
 from .learning import Adam, Example, group_advantages, policy_step
 from .policies import POLICIES, Policy, acceptance_weights
 from .rollouts import Fleet
+from .run_state import Run, load_weights, save_arrays, write_atomically
 
 if TYPE_CHECKING:
     from broomwagon import Rollout
