@@ -14,11 +14,12 @@ from typing import Any
 import nats
 import ray
 from broomwagon import Client
-from broomwagon.verl.balancer import labels_of, pool_id
+from broomwagon.verl._servers import labels_of, pool_id
 from broomwagon.verl.router import Router
 from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 SERVERS = 8
+WARM_PAIRS = 256
 #: Ways of acquire and release, without a pause between the two, as in a burst at the begin of a step.
 WAYS = ("verl", "broomwagon actor", "broomwagon leases")
 
@@ -33,11 +34,17 @@ class Caller:
             self.route = await handle.get_route.remote()
             self.client = Client(**self.route["client"])
             await self.client.connect()
+        # The first calls of a process, and those of an actor, wait for its imports and connections.
+        await asyncio.gather(*(self.pair(f"warm-{time.time_ns()}-{n}") for n in range(WARM_PAIRS)))
+
+    @property
+    def pair(self) -> Any:
+        return self._lease if self.way == "broomwagon leases" else self._actor
 
     async def run(self, callers: int, seconds: float, name: str) -> list[float]:
         """Latencies of acquires, in milliseconds."""
         ends_at = time.perf_counter() + seconds
-        pair = self._lease if self.way == "broomwagon leases" else self._actor
+        pair = self.pair
         latencies: list[float] = []
 
         async def call(caller: int) -> None:
@@ -64,7 +71,9 @@ class Caller:
     async def _lease(self, request_id: str) -> float:
         balancer = self.route["balancer"]
         began = time.perf_counter()
-        lease = self.client.lease(request_id, session_id=pool_id(request_id, balancer), labels=labels_of(balancer))
+        # As LeasedClient does.
+        labels = labels_of(balancer) if self.route["is_shared"] else None
+        lease = self.client.lease(request_id, session_id=pool_id(request_id, balancer), labels=labels)
         async with lease:
             took = time.perf_counter() - began
         return 1000 * took

@@ -10,6 +10,7 @@ import pytest
 from conftest import until
 
 from broomwagon.lease import Lease
+from broomwagon.verl import _servers
 from broomwagon.verl import balancer as module
 from broomwagon.verl.balancer import Balancer
 
@@ -171,22 +172,36 @@ async def test_two_balancers_with_the_same_servers_do_not_meet(make: Any) -> Non
     assert (await loads(first), await loads(second)) == ({"a:1": 1}, {})
 
 
-async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any) -> None:
+async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     died, other = make("a:1"), make("b:1")
     await died.acquire_server("r")
     await other.get_total_inflight()
-    assert died._client and died._checking
+    assert died._client and died._checking and other._client
     died._checking.cancel()
     # What is left when the process dies: nothing renews the worker.
     await died._client.close()
     died._client = None
-    lively = make("c:1")
-    await lively.get_total_inflight()
-    assert lively._client
-    servers = await module._all(lively._client, "server.list", "servers")
-    ours = {died._id, other._id, lively._id}
-    left = [each["serverId"] for each in servers if each.get("labels", {}).get(module.LABEL) in ours]
-    assert sorted(map(module.verl_id, left)) == ["b:1", "c:1"]
+    looks = other._pool_servers
+    for _ in range(_servers.ORPHAN_LOOKS - 1):
+        await looks.remove_orphans(other._client)
+    # The worker of a balancer that lives may only have expired.
+    assert await _names(other, died, other) == ["a:1", "b:1"]
+    await looks.remove_orphans(other._client)
+    assert await _names(other, died, other) == ["b:1"]
+
+
+async def test_a_pool_of_one_balancer_needs_no_labels(make: Any) -> None:
+    first = make("a:1")
+    await first.get_total_inflight()
+    # As if nobody else had servers.
+    first._pool_servers.is_shared = False
+    second = make("b:1", "c:1", "d:1")
+    await second.get_total_inflight()
+    acquired = await asyncio.gather(*(first.acquire_server(f"r{n}") for n in range(8)))
+    assert {server for server, _ in acquired} == {"a:1"}
+    assert first._pool_servers.is_shared
+    await until(lambda: _has(second, 0))
+    assert await first.get_total_inflight() == 8
 
 
 async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -194,7 +209,7 @@ async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.
     balancer = make("a:1", "b:1")
     await balancer.get_total_inflight()
     assert balancer._client
-    await balancer._remove(balancer._client, module.pool_id("a:1", balancer._id))
+    await balancer._pool_servers.remove(balancer._client, "a:1")
     await until(lambda: _lists(balancer, 2))
 
 
@@ -208,6 +223,14 @@ def test_the_parameters_of_verls_own_class() -> None:
     Balancer({"a:1": None}, 10_000)  # type: ignore[arg-type]
 
 
+async def _names(balancer: Balancer, *owners: Balancer) -> list[str]:
+    """Servers of these balancers, as the pool has them."""
+    assert balancer._client
+    servers = await _servers._all(balancer._client, "server.list", "servers")
+    names = [_servers.verl_id(each["serverId"], owner._id) for each in servers for owner in owners]
+    return sorted(name for name in names if name)
+
+
 async def _waits(balancer: Balancer) -> bool:
     assert balancer._client
     return (await balancer._client.call("lb.status", {}))["waiters"] == 1
@@ -215,7 +238,7 @@ async def _waits(balancer: Balancer) -> bool:
 
 async def _lists(balancer: Balancer, count: int) -> bool:
     assert balancer._client
-    return len(await balancer._own_servers(balancer._client)) == count
+    return len(await balancer._pool_servers.in_flight(balancer._client)) == count
 
 
 async def _has(balancer: Balancer, count: int) -> bool:

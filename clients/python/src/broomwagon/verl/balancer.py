@@ -15,13 +15,12 @@ from .._error import BroomwagonError
 from ..client import Client
 from ._holding import Holding
 from ._opening import Opening
+from ._servers import PoolServers, labels_of, pool_id, verl_id
 
 logger = logging.getLogger("broomwagon")
 
 #: verl's clients look for this text, and ask again after a second if all its servers are away for a moment.
 NO_SERVERS = "No available servers in load balancer"
-#: Label of a server: the balancer that registered it.
-LABEL = "verl-balancer"
 #: Without a `capacity`, a server takes as many requests as verl sends, as with verl's own balancer.
 NO_LIMIT = 1_000_000
 #: Seconds between checks that Redis still has the servers.
@@ -58,7 +57,7 @@ class Balancer:
             raise ValueError(f"The router configuration of Broomwagon does not know {', '.join(sorted(unknown))}")
         self._id = f"verl-{uuid4().hex[:12]}"
         self._connect = {name: settings[name] for name in ("url", "pool", "worker_ttl") if name in settings}
-        self._capacity = int(settings.get("capacity", NO_LIMIT))
+        self._pool_servers = PoolServers(self._id, int(settings.get("capacity", NO_LIMIT)))
         self._timeout = float(settings.get("timeout", 600.0))
         self._full_determinism = full_determinism
         self._servers: dict[str, Any] = {}
@@ -86,17 +85,20 @@ class Balancer:
             holding = self._holding(client, request_id)
             self._acquiring.add(holding)
             try:
-                server_id = verl_id((await holding.server()).server_id)
+                server_id = verl_id((await holding.server()).server_id, self._id)
             except errors.NoServerAvailable as error:
                 raise RuntimeError(NO_SERVERS) from error
             finally:
                 self._acquiring.discard(holding)
-            if server_id in self._servers:
+            if server_id is not None and server_id in self._servers:
                 self._held.setdefault(server_id, deque()).append((request_id, holding))
                 return server_id, self._servers[server_id]
-            # It is about to be removed from the pool.
             self._end(holding)
-            await asyncio.sleep(REMOVAL_PAUSE)
+            if server_id is None:
+                self._pool_servers.is_shared = True
+            else:
+                # It is about to be removed from the pool.
+                await asyncio.sleep(REMOVAL_PAUSE)
 
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
         """Ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
@@ -124,8 +126,8 @@ class Balancer:
             for holding in list(self._acquiring):
                 holding.refuse(errors.NoServerAvailable(NO_SERVERS))
         async with self._changing:
-            removed = [pool_id(server_id, self._id) for server_id in server_ids if server_id not in self._servers]
-            await asyncio.gather(*(self._remove(client, each) for each in removed))
+            removed = [server_id for server_id in server_ids if server_id not in self._servers]
+            await asyncio.gather(*(self._pool_servers.remove(client, each) for each in removed))
 
     async def clear_sticky_cache(self) -> dict[str, Any]:
         """Forgets which server a request id had. Other balancers of the pool lose their sessions too."""
@@ -144,9 +146,15 @@ class Balancer:
         return dict(self._servers)
 
     async def get_route(self) -> dict[str, Any]:
-        """What such a client needs: parameters of `Client`, the id of this balancer, and the `timeout` of leases."""
+        """What such a client needs: parameters of `Client`, the id of this balancer, the `timeout` of leases, and
+        whether the pool has servers of others."""
         client = await self._opening.client()
-        return {"client": {**self._connect, "pool": client.pool}, "balancer": self._id, "timeout": self._timeout}
+        return {
+            "client": {**self._connect, "pool": client.pool},
+            "balancer": self._id,
+            "timeout": self._timeout,
+            "is_shared": self._pool_servers.is_shared,
+        }
 
     async def get_status(self) -> dict[str, Any]:
         loads = await self._loads()
@@ -178,10 +186,6 @@ class Balancer:
         await self.remove_servers(list(self._servers))
         await self._client.close()
 
-    @property
-    def _labels(self) -> dict[str, str]:
-        return labels_of(self._id)
-
     def _name(self, servers: Mapping[str, Any]) -> None:
         for server_id, handle in servers.items():
             self._servers[server_id] = handle
@@ -193,7 +197,8 @@ class Balancer:
             request_id,
             session_id=pool_id(request_id, self._id),
             bound_server_id=None if bound is None else pool_id(bound, self._id),
-            labels=self._labels,
+            # The load-balancer chooses faster without them.
+            labels=labels_of(self._id) if self._pool_servers.is_shared else None,
             timeout=self._timeout,
         )
         # The request runs where verl has sent it.
@@ -206,8 +211,8 @@ class Balancer:
         try:
             assert client._session
             await client._session.established()
-            await self._remove_orphans(client)
             await asyncio.gather(*(self._register(client, server_id) for server_id in self._servers))
+            await self._pool_servers.in_flight(client)
         except BaseException:
             await client.close()
             raise
@@ -226,78 +231,28 @@ class Balancer:
             # Those of before this call.
             await asyncio.wait(self._ending)
         await client.settled()
-        loads = {verl_id(server["serverId"]): server["inflight"] for server in await self._own_servers(client)}
+        loads = await self._pool_servers.in_flight(client)
         return {server_id: loads.get(server_id, 0) for server_id in self._servers}
 
-    async def _own_servers(self, client: Client) -> list[dict[str, Any]]:
-        servers = await _all(client, "server.list", "servers")
-        return [server for server in servers if server.get("labels", {}).get(LABEL) == self._id]
-
     async def _register(self, client: Client, server_id: str) -> None:
-        body: dict[str, Any] = {
-            "serverId": pool_id(server_id, self._id),
-            "instanceId": f"{self._id}-{self._starts[server_id]}",
-            "endpoint": f"http://{server_id}",
-            "dialect": "openai",
-            "maxInflight": self._capacity,
-            "labels": self._labels,
-            # The address may be a name that only Ray knows; verl sees the end of an engine by its actor.
-            "probe": False,
-        }
-        await client._connected.call("server.register", body)
-
-    async def _remove(self, client: Client, server_id: str) -> None:
-        await client.call("server.remove", {"serverId": server_id})
-
-    async def _remove_orphans(self, client: Client) -> None:
-        """Removes the servers of balancers that have died."""
-        marked = [each for each in await _all(client, "server.list", "servers") if LABEL in each.get("labels", {})]
-        if not marked:
-            return
-        alive = {worker["workerId"] for worker in await _all(client, "worker.list", "workers")}
-        orphans = [server["serverId"] for server in marked if server["labels"][LABEL] not in alive]
-        await asyncio.gather(*(self._remove(client, server_id) for server_id in orphans))
+        await self._pool_servers.register(client, server_id, self._starts[server_id])
 
     async def _check_always(self, client: Client) -> None:
-        """Registers what a Redis that was set back or emptied has lost, and removes what is no longer wanted."""
+        """Registers what a Redis that was set back or emptied has lost, and removes what is no longer wanted, also of
+        balancers that have died."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             try:
                 async with self._changing:
-                    present = {verl_id(server["serverId"]) for server in await self._own_servers(client)}
+                    present = await self._pool_servers.in_flight(client)
                     missing = [server_id for server_id in self._servers if server_id not in present]
-                    surplus = [pool_id(server_id, self._id) for server_id in present if server_id not in self._servers]
+                    surplus = [server_id for server_id in present if server_id not in self._servers]
                     await asyncio.gather(
                         *(self._register(client, server_id) for server_id in missing),
-                        *(self._remove(client, server_id) for server_id in surplus),
+                        *(self._pool_servers.remove(client, server_id) for server_id in surplus),
                     )
+                await self._pool_servers.remove_orphans(client)
             except BroomwagonError as error:
                 logger.warning("The servers of %s were not checked: %s", self._id, error)
             except Exception:
                 logger.exception("The servers of %s were not checked", self._id)
-
-
-def pool_id(name: str, balancer: str) -> str:
-    """The id in the pool of a server or session of verl: two balancers of verl may have the same ones."""
-    return f"{name}@{balancer}"
-
-
-def verl_id(server_id: str) -> str:
-    return server_id.rpartition("@")[0]
-
-
-def labels_of(balancer: str) -> dict[str, str]:
-    """The labels of the servers of a balancer."""
-    return {LABEL: balancer}
-
-
-async def _all(client: Client, operation: str, field: str) -> list[dict[str, Any]]:
-    """All pages of a list."""
-    found: list[dict[str, Any]] = []
-    page: dict[str, Any] = {}
-    while True:
-        reply = await client._connected.call(operation, page)
-        found += reply[field]
-        if "cursor" not in reply:
-            return found
-        page = {"cursor": reply["cursor"]}

@@ -15,7 +15,8 @@ from .. import errors
 from ..client import Client
 from ._holding import Holding
 from ._opening import Opening
-from .balancer import NO_SERVERS, REMOVAL_PAUSE, labels_of, pool_id, verl_id
+from ._servers import labels_of, pool_id, verl_id
+from .balancer import NO_SERVERS, REMOVAL_PAUSE
 from .engine import abort_on_engine
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ class _Process:
         self.turns: dict[str, set[Turn]] = {}
         self.balancer_id = ""
         self.timeout = 0.0
+        #: The pool has servers of others. Without them an acquire needs no labels, and costs the load-balancer less.
+        self.is_shared = False
         #: By server id, with the epoch that each belongs to.
         self._handles: dict[str, tuple[str, Any]] = {}
         self._opening = Opening(self._open)
@@ -121,9 +124,8 @@ class _Process:
     async def client(self) -> Client:
         return await self._opening.client()
 
-    async def handle_of(self, server: Server) -> Any:
+    async def handle_of(self, server_id: str, server: Server) -> Any:
         """The actor of this start of the server; None if the balancer has removed it."""
-        server_id = verl_id(server.server_id)
         epoch, handle = self._handles.get(server_id, ("", None))
         if epoch != server.epoch:
             handle = (await self._load_balancer.get_handles.remote()).get(server_id)
@@ -144,6 +146,7 @@ class _Process:
         route = await self._load_balancer.get_route.remote()
         self.balancer_id = route["balancer"]
         self.timeout = route["timeout"]
+        self.is_shared = route["is_shared"]
         client = Client(**route["client"])
         await client.connect()
         return client
@@ -212,7 +215,7 @@ class LeasedClient(LLMServerClient):
             lease = client.lease(
                 request_id,
                 session_id=pool_id(request_id, process.balancer_id),
-                labels=labels_of(process.balancer_id),
+                labels=labels_of(process.balancer_id) if process.is_shared else None,
                 context_tokens=None if prompt_ids is None else len(prompt_ids),
                 timeout=process.timeout,
             )
@@ -221,12 +224,17 @@ class LeasedClient(LLMServerClient):
                 server = await turn.holding.server()
             except errors.NoServerAvailable as error:
                 raise RuntimeError(NO_SERVERS) from error
-            turn.server_id = LeasedServerId(verl_id(server.server_id))
+            server_id = verl_id(server.server_id, process.balancer_id)
+            if server_id is None:
+                process.is_shared = True
+                turn.end()
+                continue
+            turn.server_id = LeasedServerId(server_id)
             turn.server_id.turn = turn
             is_fixed = getattr(self.config.actor_rollout_ref.rollout, "full_determinism", False)
             turn.engine_request_id = request_id if is_fixed else server.lease_id
             try:
-                turn.handle = await process.handle_of(server)
+                turn.handle = await process.handle_of(server_id, server)
             except BaseException:
                 turn.end()
                 raise
