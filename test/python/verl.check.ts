@@ -10,14 +10,15 @@ import { pytest } from './pytest';
 const python = process.env.VERL_PYTHON ?? '';
 const TESTS = resolve('clients/python/tests_verl');
 const DOWNLOAD_TIMEOUT_MS = 120_000;
+/** Releases, with the number of unit tests that each has of its balancer. The environment has the newest one. */
+const RELEASES = [
+  ['0.9.1', 15],
+  ['0.9.0', 15],
+] as const;
 
 describe.skipIf(python === '')('verl', () => {
   let system: TestSystem;
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-verl-'));
-  const environment = {
-    PYTHONPATH: ['src', 'tests', 'tests_verl'].map((name) => resolve('clients/python', name)).join(delimiter),
-    RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: '0',
-  };
 
   beforeAll(async () => {
     system = await TestSystem.start({ workers: 0, engines: 0, coordinators: 0 });
@@ -27,21 +28,40 @@ describe.skipIf(python === '')('verl', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('has a balancer, a router and clients with leases', async () => {
-    expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
-  });
+  describe.each(RELEASES)('%s', (release, unitTests) => {
+    /** The release, before that of the environment. */
+    const installed = join(folder, `installed-${release}`);
+    const environment = {
+      PYTHONPATH: [installed, ...['src', 'tests', 'tests_verl'].map((name) => resolve('clients/python', name))].join(
+        delimiter,
+      ),
+      RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: '0',
+      VERL_RELEASE: release,
+    };
+    const pip = (...args: string[]) =>
+      execFileSync(python, ['-m', 'pip', ...args, '--quiet', '--no-deps', `verl==${release}`], {
+        timeout: DOWNLOAD_TIMEOUT_MS,
+      });
 
-  it('passes its own unit tests of its balancer with that of Broomwagon', async () => {
-    const download = ['download', 'verl==0.9.1', '--quiet', '--no-deps', '--no-binary', ':all:', '--dest', folder];
-    execFileSync(python, ['-m', 'pip', ...download], { timeout: DOWNLOAD_TIMEOUT_MS });
-    execFileSync('tar', ['xzf', join(folder, 'verl-0.9.1.tar.gz'), '-C', folder]);
-    const source = join(folder, 'verl-0.9.1');
-    const tests = join(source, 'tests/experimental/agent_loop/test_basic_agent_loop.py');
-    const args = ['-p', 'substitute', '--rootdir', source, tests, '-k', 'TestLoadBalancer'];
-    const output = await pytest(python, system, args, {
-      ...environment,
-      PYTHONPATH: [environment.PYTHONPATH, source].join(delimiter),
+    beforeAll(() => {
+      pip('install', '--target', installed);
+    }, DOWNLOAD_TIMEOUT_MS);
+
+    it('has a balancer, a router and clients with leases', async () => {
+      expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
     });
-    expect(output).toMatch(/15 passed/);
+
+    it('passes its own unit tests of its balancer with that of Broomwagon', async () => {
+      pip('download', '--no-binary', ':all:', '--dest', folder);
+      execFileSync('tar', ['xzf', join(folder, `verl-${release}.tar.gz`), '-C', folder]);
+      const source = join(folder, `verl-${release}`);
+      const tests = join(source, 'tests/experimental/agent_loop/test_basic_agent_loop.py');
+      const args = ['-p', 'substitute', '--rootdir', source, tests, '-k', 'TestLoadBalancer'];
+      const output = await pytest(python, system, args, {
+        ...environment,
+        PYTHONPATH: [environment.PYTHONPATH, source].join(delimiter),
+      });
+      expect(output).toContain(`${unitTests} passed`);
+    });
   });
 });

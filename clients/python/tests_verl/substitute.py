@@ -1,7 +1,7 @@
 """A pytest plugin: puts the balancer in the place of verl's, before verl's own tests import it."""
 
-import verl.workers.rollout.router as router
+import os
 
-from broomwagon.verl.balancer import Balancer
+os.environ["BROOMWAGON_VERL"] = "balancer"
 
-router.GlobalRequestLoadBalancer = Balancer
+import broomwagon.verl.plugin  # noqa: F401

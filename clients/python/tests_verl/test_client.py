@@ -3,54 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import ray
+from cluster import verls_manager
 from conftest import until
-from fake_engine import FakeServer
 from omegaconf import OmegaConf
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
-from verl.workers.rollout.router import get_router_handle
 
 from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient, leased
+
+pytest_plugins = ["cluster"]
 
 CONFIG = OmegaConf.create({"actor_rollout_ref": {"rollout": {"name": "vllm", "response_length": 40}}})
 PROMPT = [7, 7, 7]
 RESPONSE = list(range(3, 13))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster() -> Iterator[None]:
-    # Each process of Ray finds the same modules as this one.
-    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL", "POOL")}
-    ray.init(num_cpus=4, include_dashboard=False, runtime_env={"env_vars": environment}, logging_level="error")
-    yield
-    ray.shutdown()
-
-
-@pytest.fixture(scope="module")
-def actors() -> list[Any]:
-    return [FakeServer.remote() for _ in range(2)]
-
-
-@pytest.fixture
-def servers(actors: list[Any]) -> dict[str, Any]:
-    ray.get([actor.reset.remote() for actor in actors])
-    return {f"10.0.0.{n}:8000": actor for n, actor in enumerate(actors)}
-
-
-@pytest.fixture
-def balancer(servers: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
-    path = tmp_path / "router.yaml"
-    path.write_text("router_class: broomwagon.verl.router.Router\ncapacity: 64\n")
-    handle = get_router_handle(servers=servers, router_config_path=str(path))
-    yield handle
-    ray.get(handle.close.remote())
-    ray.kill(handle)
 
 
 async def in_flight(balancer: Any) -> int:
@@ -238,7 +206,7 @@ def test_another_client_is_refused() -> None:
 
 
 async def test_verls_balancer_is_refused(servers: dict[str, Any]) -> None:
-    client = LeasedClient(CONFIG, get_router_handle(servers=servers))
+    client = LeasedClient(CONFIG, (await verls_manager(servers)).global_load_balancer)
     with pytest.raises(RuntimeError, match="router_config_path"):
         await generating(client, "r")
 

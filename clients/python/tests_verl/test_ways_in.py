@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import verl
+from cluster import HAS_ROUTERS
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
 from verl.utils.import_utils import load_class_from_fqn
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
@@ -19,6 +24,10 @@ import broomwagon.verl.trainer  # noqa: F401
 from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient
 
 CONFIG = OmegaConf.create({"actor_rollout_ref": {"rollout": {"name": "vllm"}, "model": {}}})
+
+
+def test_the_release_is_the_one_that_was_asked_for() -> None:
+    assert verl.__version__ == os.environ.get("VERL_RELEASE", verl.__version__)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +56,23 @@ def test_the_trainers_replace_the_client(mode: str) -> None:
     assert type(trainer.get_llm_client()) is kind
 
 
+@pytest.mark.parametrize(
+    ("mode", "sampler", "syncs"),
+    [("sync", ReplayBuffer, 1), ("colocate_async", ReplayBufferAsync, 1), ("separate_async", ReplayBufferAsync, 4)],
+)
+def test_the_trainers_keep_the_settings_of_their_mode(mode: str, sampler: type, syncs: int) -> None:
+    folder = str(Path(verl.__file__).parent / "trainer" / "config")
+    with initialize_config_dir(folder, version_base=None):
+        rollout = "actor_rollout_ref.rollout"
+        # verl checks them for separate_async.
+        needed = [f"{rollout}.nnodes=1", f"{rollout}.checkpoint_engine.backend=nccl"]
+        config = compose("ppo_trainer", [f"trainer.v1.trainer_mode=broomwagon_{mode}", *needed])
+    trainer: Any = get_trainer_cls(config.trainer.v1.trainer_mode)(config)
+    assert trainer.trainer_mode == mode
+    assert type(trainer.replay_buffer) is sampler
+    assert trainer.parameter_sync_step == syncs
+
+
 @pytest.mark.parametrize(("asked", "expected"), [("", "GlobalRequestLoadBalancer"), ("balancer", "Balancer")])
 def test_the_plugin_replaces_the_balancer_when_it_is_asked_to(asked: str, expected: str) -> None:
     assert _plugin(asked).stdout.split()[-1] == expected
@@ -60,6 +86,7 @@ def test_the_plugin_fails_loudly() -> None:
 
 def _plugin(asked: str) -> subprocess.CompletedProcess[str]:
     """verl loads it while it is itself imported."""
-    code = "import verl.workers.rollout.router as router; print(router.GlobalRequestLoadBalancer.__name__)"
+    module = "router" if HAS_ROUTERS else "llm_server"
+    code = f"import verl.workers.rollout.{module} as module; print(module.GlobalRequestLoadBalancer.__name__)"
     environment = {**os.environ, "BROOMWAGON_VERL": asked, "VERL_USE_EXTERNAL_MODULES": "broomwagon.verl.plugin"}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

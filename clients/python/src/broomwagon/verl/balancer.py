@@ -71,6 +71,9 @@ class Balancer:
         self._checking: asyncio.Task[None] | None = None
         #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
         self._changing = asyncio.Lock()
+        #: Groups of long-tail rounds that wait for a tail step.
+        self._held_groups: set[str] = set()
+        self._groups_changed = asyncio.Condition()
         self._name(servers)
 
     async def acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
@@ -167,6 +170,16 @@ class Balancer:
 
     async def get_total_inflight(self) -> int:
         return sum((await self._loads()).values())
+
+    async def hold_groups(self, groups: list[str]) -> None:
+        """Requests of these groups that are cut wait in `wait_for_group`, and those of no others."""
+        async with self._groups_changed:
+            self._held_groups = set(groups)
+            self._groups_changed.notify_all()
+
+    async def wait_for_group(self, group: str) -> None:
+        async with self._groups_changed:
+            await self._groups_changed.wait_for(lambda: group not in self._held_groups)
 
     async def require_acquire_fields(self) -> list[str]:
         return []

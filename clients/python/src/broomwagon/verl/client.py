@@ -3,99 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from contextvars import ContextVar
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from .. import errors
 from ..client import Client
-from ._holding import Holding
+from ._groups import CutGroups
 from ._opening import Opening
 from ._servers import labels_of, pool_id, verl_id
+from ._turn import LeasedServerId, Turn
 from .balancer import NO_SERVERS, REMOVAL_PAUSE
-from .engine import abort_on_engine
 
 if TYPE_CHECKING:
-    from .._held import StopCause
-    from ..lease import Lease, Server
-
-logger = logging.getLogger("broomwagon")
+    from ..lease import Server
 
 #: `stop_reason` of a response that was aborted for good. verl resumes after "abort" and "aborted" only.
 ABORTED_FOR_GOOD = "cancelled"
 RESUMABLE = ("abort", "aborted")
-#: Seconds between aborts of a request that the engine has not ended.
-ABORT_PAUSE = 1.0
 #: Seconds that `abort` waits for the end of the turns.
 ABORT_DEADLINE = 10.0
-
-
-class LeasedServerId(str):
-    """The id of a server, which carries its turn from `_acquire_server` to `_release_server`."""
-
-    turn: Turn
-
-
-class Turn:
-    """One call of an engine under one lease."""
-
-    def __init__(self, request_id: str, lease: Lease, resumes: bool) -> None:
-        """:param resumes: verl continues an aborted response"""
-        self.request_id = request_id
-        self.server_id = LeasedServerId()
-        self.handle: Any = None
-        #: Id of the request on the engine: the lease, so an operator finds either by the other.
-        self.engine_request_id = ""
-        self.ended = asyncio.Event()
-        self._resumes = resumes
-        self._lease = lease
-        # A response that is not resumed would end with the move.
-        lease.is_movable = resumes
-        self._is_aborted = False
-        self._aborting: asyncio.Task[None] | None = None
-        self.holding = Holding(lease, self.stop)
-
-    @property
-    def is_aborted(self) -> bool:
-        """The request was aborted, so its tokens are its end."""
-        return self._is_aborted or self._lease.cause == "abort"
-
-    def stop(self, cause: StopCause) -> None:
-        """Ends the request on the engine, which answers with the tokens so far."""
-        if self.ended.is_set():
-            return
-        if cause == "abort":
-            self._is_aborted = True
-        elif not self._resumes:
-            # Nobody would learn that the response is cut.
-            logger.warning("Request %s continues on %s without its lease: %s", self.request_id, self.server_id, cause)
-            return
-        if self._aborting is None:
-            self._aborting = asyncio.ensure_future(self._abort())
-
-    def end(self) -> None:
-        """The engine has answered, or its actor has died."""
-        self.ended.set()
-        self.holding.release()
-
-    async def _abort(self) -> None:
-        """Repeated until the engine has answered: it may not have begun the request."""
-        for tries in count():
-            if self.handle is not None:
-                try:
-                    await abort_on_engine(self.handle, self.engine_request_id)
-                except Exception as error:
-                    if tries == 0:
-                        logger.warning("Request %s on %s was not aborted: %r", self.request_id, self.server_id, error)
-                    if isinstance(error, NotImplementedError):
-                        return
-            with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self.ended.wait(), ABORT_PAUSE)
-                return
 
 
 class _Call:
@@ -113,6 +42,7 @@ class _Process:
     def __init__(self, load_balancer: Any) -> None:
         self._load_balancer = load_balancer
         self.turns: dict[str, set[Turn]] = {}
+        self.groups = CutGroups(load_balancer)
         self.balancer_id = ""
         self.timeout = 0.0
         #: The pool has servers of others. Without them an acquire needs no labels, and costs the load-balancer less.
@@ -200,15 +130,23 @@ class LeasedClient(LLMServerClient):
             else:
                 call.turn.stop("abort")
             raise
-        if call.turn is not None and call.turn.is_aborted and output.stop_reason in RESUMABLE:
-            output.stop_reason = ABORTED_FOR_GOOD
+        if call.turn is not None and output.stop_reason in RESUMABLE:
+            if call.turn.is_aborted:
+                output.stop_reason = ABORTED_FOR_GOOD
+            else:
+                self.groups.was_cut()
         return output
+
+    @property
+    def groups(self) -> CutGroups:
+        return self._process.groups
 
     async def _acquire_server(self, request_id: str, **extra: Any) -> tuple[str, Any]:
         """
         :raises RuntimeError: "No available servers in load balancer"
         """
         process = self._process
+        await process.groups.may_continue()
         client = await process.client()
         prompt_ids = extra.get("prompt_ids")
         while True:

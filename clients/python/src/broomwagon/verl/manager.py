@@ -8,13 +8,16 @@ from typing import Any
 from .client import leased
 
 
-def _with_leases(manager_class: type) -> type:
-    """The manager class of verl with its client replaced; everything else of verl stays as it is."""
+def with_leases(manager_class: type, module: str = __name__) -> type:
+    """The manager class of verl with its client replaced; everything else of verl stays as it is.
+
+    :param module: has the class by the same name, for Ray
+    """
 
     def __init__(self: Any, config: Any, llm_client: Any, *arguments: Any, **options: Any) -> None:
         manager_class.__init__(self, config, leased(llm_client), *arguments, **options)  # type: ignore[misc]
 
-    return type(manager_class.__name__, (manager_class,), {"__init__": __init__, "__module__": __name__})
+    return type(manager_class.__name__, (manager_class,), {"__init__": __init__, "__module__": module})
 
 
 def __getattr__(name: str) -> Any:
@@ -26,5 +29,5 @@ def __getattr__(name: str) -> Any:
     else:
         raise AttributeError(name)
     # Ray looks for the class by its name in this module.
-    globals()[name] = manager = _with_leases(base)
+    globals()[name] = manager = with_leases(base)
     return manager

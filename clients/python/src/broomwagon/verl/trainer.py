@@ -13,10 +13,16 @@ from .client import leased
 def _with_leases(mode: str) -> type:
     base = get_trainer_cls(mode)
 
+    def __init__(self: Any, config: Any, *arguments: Any, **options: Any) -> None:
+        # verl finds the settings and the sampler of a trainer by its mode.
+        config.trainer.v1.trainer_mode = mode
+        base.__init__(self, config, *arguments, **options)
+
     def get_llm_client(self: Any) -> Any:
         return leased(base.get_llm_client(self))
 
-    return type(f"Leased{base.__name__}", (base,), {"get_llm_client": get_llm_client, "__module__": __name__})
+    members = {"__init__": __init__, "get_llm_client": get_llm_client, "__module__": __name__}
+    return type(f"Leased{base.__name__}", (base,), members)
 
 
 for _mode in ("sync", "colocate_async", "separate_async"):

@@ -1,0 +1,42 @@
+"""Groups whose requests a step has cut, in one process of agent loops: see long_tail.py."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+#: The group whose samples the current task runs; None without long-tail rounds.
+current_group: ContextVar[str | None] = ContextVar("broomwagon_group", default=None)
+
+
+class CutGroups:
+    """A request of a group that was cut asks the balancer whether its group may continue. Others do not ask."""
+
+    def __init__(self, load_balancer: Any) -> None:
+        self._load_balancer = load_balancer
+        self._cut: set[str] = set()
+        #: One call for all requests of a group.
+        self._waits: dict[str, asyncio.Task[None]] = {}
+
+    def was_cut(self) -> None:
+        """The current request has ended before its end."""
+        if group := current_group.get():
+            self._cut.add(group)
+
+    def ended(self, group: str) -> None:
+        """All samples of the group have ended."""
+        self._cut.discard(group)
+
+    async def may_continue(self) -> None:
+        """Returns when a step continues the group of the current request."""
+        group = current_group.get()
+        if group is None or group not in self._cut:
+            return
+        if group not in self._waits:
+            wait = self._waits[group] = asyncio.create_task(self._ask(group))
+            wait.add_done_callback(lambda _: self._waits.pop(group))
+        await asyncio.shield(self._waits[group])
+
+    async def _ask(self, group: str) -> None:
+        await self._load_balancer.wait_for_group.remote(group)

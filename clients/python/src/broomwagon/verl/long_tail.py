@@ -1,0 +1,126 @@
+"""`trainer.v1.trainer_mode=broomwagon_long_tail` with `VERL_USE_EXTERNAL_MODULES=broomwagon.verl.long_tail`: long-tail
+rounds under verl.
+
+A short step generates more groups than it trains, trains those that end first, and cuts the others. A group that was
+cut keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of such groups
+waits, or one of them would become too old for verl's sampler, a tail step continues them, without new ones.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from omegaconf import open_dict
+from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls, register_trainer
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+
+from . import trainer  # noqa: F401
+from ._groups import current_group
+
+logger = logging.getLogger("broomwagon")
+
+MANAGER = f"{__name__}.AgentLoopManager"
+OVER_PROVISION = 1.5
+PARTITION = "train"
+
+
+class AgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[misc]
+    """verl's worker; its client knows the group of each request."""
+
+    async def _run_prompt(self, prompt: dict[str, Any], *arguments: Any, **options: Any) -> None:
+        group = prompt["uid"]
+        # The tasks of the samples inherit it.
+        current_group.set(group)
+        try:
+            await super()._run_prompt(prompt, *arguments, **options)
+        finally:
+            self.llm_client.groups.ended(group)
+
+
+class AgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]
+    """The trainer sets it as `agent_loop_manager_class`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.agent_loop_workers_class = ray.remote(AgentLoopWorker)
+
+
+@register_trainer("broomwagon_long_tail")
+class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ignore[misc]
+    """verl's trainer `colocate_async`, with short steps and tail steps instead of its warm-up batches.
+
+    `+trainer.v1.broomwagon.over_provision` (1.5): groups of a short step, over those that it trains.
+    """
+
+    def __init__(self, config: Any, *arguments: Any, **options: Any) -> None:
+        settings = config.trainer.v1.get("broomwagon") or {}
+        self._over_provision = float(settings.get("over_provision", OVER_PROVISION))
+        if self._over_provision < 1:
+            raise ValueError(f"trainer.v1.broomwagon.over_provision is {self._over_provision}, not at least 1")
+        agent = config.actor_rollout_ref.rollout.agent
+        if agent.get("agent_loop_manager_class") not in (None, MANAGER):
+            raise ValueError(f"Long-tail rounds need agent_loop_manager_class={MANAGER}, or none")
+        with open_dict(agent):
+            agent.agent_loop_manager_class = MANAGER
+        #: Groups that wait for a tail step.
+        self._held: set[str] = set()
+        self._step_metrics: dict[str, float] = {}
+        super().__init__(config, *arguments, **options)
+
+    def get_llm_client(self) -> Any:
+        """
+        :raises RuntimeError: verl runs its own balancer
+        """
+        if not hasattr(self._balancer, "hold_groups"):
+            raise RuntimeError("Long-tail rounds need Broomwagon's balancer: set rollout.router_config_path")
+        return super().get_llm_client()
+
+    def on_train_begin(self) -> None:
+        """Each short step has its own surplus, so there are no warm-up batches."""
+
+    def _add_batch_to_generate(self) -> None:
+        groups = _groups()
+        self._held &= set(groups)
+        batch: int = self.config.data.train_batch_size
+        is_tail = len(self._held) >= batch or any(self._is_due(groups[group]["global_steps"]) for group in self._held)
+        if is_tail:
+            self._hold(set())
+        wanted = batch if is_tail else math.ceil(self._over_provision * batch)
+        new = max(0, wanted - len(groups.keys() - self._held))
+        self._step_metrics = {"is_tail_step": float(is_tail), "new_groups": new, "held_groups": len(self._held)}
+        logger.info("Step %d: %s", self.global_steps, self._step_metrics)
+        if new:
+            self._add_prompts_to_generate(new)
+
+    def on_sample_end(self) -> None:
+        # The requests of these groups end with the abort of all, and then ask whether they may continue.
+        self._hold({group for group, tag in _groups().items() if tag["status"] in ("pending", "running")})
+        self._step_metrics["cut_groups"] = len(self._held)
+        super().on_sample_end()
+
+    def _consume_sync_metrics(self) -> dict[str, Any]:
+        own = {f"training/long_tail/{name}": value for name, value in self._step_metrics.items()}
+        return {**super()._consume_sync_metrics(), **own}
+
+    def _is_due(self, first_step: int) -> bool:
+        """Whether verl's sampler drops a group of that step, or waits for it, after this step."""
+        threshold = self.config.trainer.v1.sampler.max_off_policy_threshold
+        return threshold is not None and self.global_steps - first_step + 1 >= threshold
+
+    def _hold(self, groups: set[str]) -> None:
+        self._held = groups
+        ray.get(self._balancer.hold_groups.remote(list(groups)))
+
+    @property
+    def _balancer(self) -> Any:
+        return self.llm_server_manager.global_load_balancer
+
+
+def _groups() -> dict[str, dict[str, Any]]:
+    """The prompts that are generated, or wait for their training, with what verl's sampler knows of them."""
+    partition = (tq.kv_list(PARTITION) or {}).get(PARTITION, {})
+    return {key: tag for key, tag in partition.items() if tag.get("is_prompt")}

@@ -1,0 +1,192 @@
+"""Short steps and tail steps of verl's trainer, with its sampler, its agent loops and its TransferQueue."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import ray
+import transfer_queue as tq
+from cluster import server_manager
+from omegaconf import OmegaConf
+from verl.trainer.ppo.v1 import get_trainer_cls
+from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from broomwagon.verl import long_tail
+
+pytest_plugins = ["cluster"]
+
+BATCH, SAMPLES = 2, 2
+SHORT, LONG = 5, 40
+
+
+class Loops(long_tail.AgentLoopWorker):
+    """Without model and tokenizer; the prompts are not those of a data set."""
+
+    def __init__(self, config: Any, llm_client: Any, *_: Any) -> None:
+        self.config, self.llm_client = config, llm_client
+        tq.init()
+        self.background_tasks: set[Any] = set()
+
+    async def _run_agent_loop(self, _: Any, *, session_id: int, **prompt: Any) -> None:
+        length = int(prompt["index"])
+        output = await self.llm_client.generate(
+            f"{prompt['uid']}-{session_id}", prompt_ids=[7, 7, 7], sampling_params={"max_tokens": length}
+        )
+        steps = [output.extra_fields[name] for name in ("min_global_steps", "max_global_steps")]
+        field = {"tokens": np.array(output.token_ids), "steps": np.array(steps), "length": length}
+        await tq.async_kv_batch_put(
+            keys=[f"{prompt['uid']}_{session_id}_0"],
+            fields=list_of_dict_to_tensordict([field]),
+            tags=[{"status": "success", "tokens": output.token_ids, "steps": steps}],
+            partition_id="train",
+        )
+
+
+class Checkpoints:
+    """verl's calls before and after new weights, on fake engines."""
+
+    def __init__(self, servers: dict[str, Any]) -> None:
+        self._servers = list(servers.values())
+
+    def abort_replicas(self) -> None:
+        ray.get([server.abort_all.remote() for server in self._servers])
+
+    def sleep_replicas(self) -> None:
+        """Fake engines have no weights."""
+
+    def update_weights(self, step: int) -> None:
+        self._step = step
+
+    def resume_generation_replicas(self) -> None:
+        ray.get([server.resume.remote(self._step) for server in self._servers])
+
+
+@pytest.fixture(scope="module")
+def queue(cluster: None) -> Iterator[None]:
+    tq.init()
+    yield
+    tq.close()
+
+
+@pytest.fixture
+async def trainer(queue: None, servers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    config = OmegaConf.create(
+        {
+            "actor_rollout_ref": {
+                "rollout": {
+                    **{"name": "vllm", "n": SAMPLES, "response_length": 100},
+                    **{"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": False},
+                    "agent": {"num_workers": 1, "default_agent_loop": "single_turn_agent"},
+                },
+                "model": {},
+            },
+            "data": {"train_batch_size": BATCH, "gen_batch_size": 1},
+            "trainer": {
+                "v1": {
+                    "trainer_mode": "broomwagon_long_tail",
+                    "sampler": {"max_off_policy_threshold": 4},
+                    "broomwagon": {"over_provision": 2},
+                }
+            },
+        }
+    )
+    monkeypatch.setattr(long_tail, "AgentLoopWorker", Loops)
+    kind = get_trainer_cls("broomwagon_long_tail")
+    # What verl's constructor makes of settings of models and of GPUs is left out.
+    monkeypatch.setattr(kind.__mro__[2], "__init__", _construct)
+    made = kind(config)
+    made.llm_server_manager = await server_manager(servers, tmp_path)
+    manager: Any = long_tail.AgentLoopManager(config, llm_client=made.get_llm_client())
+    await manager._init_agent_loop_workers()
+    made.agent_loop_manager = manager
+    made.checkpoint_manager = Checkpoints(servers)
+    yield made
+    if left := tq.kv_list("train").get("train"):
+        tq.kv_clear(keys=list(left), partition_id="train")
+    for actor in (*manager.agent_loop_workers, made.llm_server_manager.global_load_balancer):
+        ray.kill(actor)
+
+
+def _construct(self: Any, config: Any) -> None:
+    self.config, self.trainer_mode, self.timing_raw, self.curr_step_profile = config, "colocate_async", {}, False
+    self.global_steps = 1
+    self.train_dataloader_it = None
+    self.replay_buffer = ReplayBufferAsync(
+        trainer_mode="colocate_async",
+        trainer_config=None,
+        max_off_policy_threshold=config.trainer.v1.sampler.max_off_policy_threshold,
+        max_off_policy_strategy="drop",
+        sampler_kwargs=None,
+        poll_interval=0.05,
+        refill_fn=self._add_prompts_to_generate,
+    )
+
+
+def prompts(*lengths: int) -> list[dict[str, Any]]:
+    return [{"raw_prompt": np.array(["p"], dtype=object), "index": np.array([length])} for length in lengths]
+
+
+def step(trainer: Any) -> list[tuple[int, list[int]]]:
+    """One training step. Returns number of tokens and weight versions of each sample."""
+    trainer._add_batch_to_generate()
+    batch, _ = trainer.replay_buffer.sample(global_steps=trainer.global_steps, partition_id="train", batch_size=BATCH)
+    trainer.on_sample_end()
+    found = [(tag["tokens"], tag["steps"]) for tag in batch.tags]
+    for tokens, _ in found:
+        assert tokens == list(range(3, 3 + len(tokens)))
+    tq.kv_clear(keys=batch.keys, partition_id="train")
+    trainer.on_step_end()
+    trainer.global_steps += 1
+    return sorted((len(tokens), steps) for tokens, steps in found)
+
+
+async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, Any]) -> None:
+    trainer.train_dataloader = prompts(SHORT, LONG, SHORT, LONG, *[SHORT] * 20)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    # 4 groups for a batch of 2: the two long ones are cut with 8 tokens.
+    assert await run(step, trainer) == [(SHORT, [0, 0])] * (BATCH * SAMPLES)
+    assert trainer._consume_sync_metrics()["training/long_tail/cut_groups"] == 2
+    for server in servers.values():
+        ray.get(server.raise_limit.remote())
+    # A whole batch waits, so the next step continues it, without new groups.
+    assert await run(step, trainer) == [(LONG, [0, 1])] * (BATCH * SAMPLES)
+    metrics = trainer._consume_sync_metrics()
+    assert metrics == {
+        "training/long_tail/is_tail_step": 1.0,
+        "training/long_tail/new_groups": 0,
+        "training/long_tail/held_groups": 0,
+        "training/long_tail/cut_groups": 0,
+    }
+    assert await run(step, trainer) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
+
+
+async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, servers: dict[str, Any]) -> None:
+    trainer.train_dataloader = prompts(LONG, *[SHORT] * 40)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    for version in range(3):
+        assert await run(step, trainer) == [(SHORT, [version, version])] * (BATCH * SAMPLES)
+        # It does not run in short steps.
+        running = [request for server in servers.values() for request in ray.get(server.running.remote())]
+        assert trainer._held and running == []
+    for server in servers.values():
+        ray.get(server.raise_limit.remote())
+    found = await run(step, trainer)
+    assert (LONG, [0, 3]) in found
+    assert trainer._consume_sync_metrics()["training/long_tail/is_tail_step"] == 1.0
+
+
+def test_a_wrong_setting_is_refused() -> None:
+    kind = get_trainer_cls("broomwagon_long_tail")
+    config = OmegaConf.create({"trainer": {"v1": {"broomwagon": {"over_provision": 0.5}}}})
+    with pytest.raises(ValueError, match="over_provision"):
+        kind(config)
