@@ -72,6 +72,12 @@ describe.skipIf(newest === undefined)('the packages', () => {
     await runPython(newest!, ['-m', 'venv', join(folder, 'venv')]);
     const installed = join(folder, 'venv', 'bin', 'python');
     await runPython(installed, ['-m', 'pip', 'install', '--quiet', wheel]);
+    const plugin =
+      'from importlib.metadata import entry_points as of; [one.load() for one in of(group="verl.plugins")]';
+    await runPython(installed, ['-c', plugin], undefined, { PYTHONPATH: '' });
+    // verl hides errors of plugins, so this one ends the process.
+    const asked = runPython(installed, ['-c', plugin], undefined, { PYTHONPATH: '', BROOMWAGON_VERL: 'balancer' });
+    await expect(asked).rejects.toThrow("Broomwagon cannot be installed into verl: No module named 'verl'");
     const system = await RunningSystem.start('--steps', '1');
     try {
       await expect.poll(() => system.output, { timeout: 120_000 }).toContain('Ctrl-C ends everything');

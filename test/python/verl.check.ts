@@ -8,7 +8,8 @@ import { pytest } from './pytest';
 
 /** A Python with verl, Ray and PyTorch: requirements-verl.txt. */
 const python = process.env.VERL_PYTHON ?? '';
-const TESTS = resolve('clients/python/tests_verl');
+const PACKAGE = resolve('clients/python');
+const TESTS = join(PACKAGE, 'tests_verl');
 const DOWNLOAD_TIMEOUT_MS = 120_000;
 /** Releases, with the number of unit tests that each has of its balancer. The environment has the newest one. */
 const RELEASES = [
@@ -16,13 +17,21 @@ const RELEASES = [
   ['0.9.0', 15],
 ] as const;
 
+function pip(...args: string[]): void {
+  const options = ['--quiet', '--disable-pip-version-check', '--no-deps'];
+  execFileSync(python, ['-m', 'pip', ...args, ...options], { timeout: DOWNLOAD_TIMEOUT_MS });
+}
+
 describe.skipIf(python === '')('verl', () => {
   let system: TestSystem;
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-verl-'));
 
+  const wheel = join(folder, 'wheel');
+
   beforeAll(async () => {
+    pip('install', '--target', wheel, PACKAGE);
     system = await TestSystem.start({ workers: 0, engines: 0, coordinators: 0 });
-  });
+  }, DOWNLOAD_TIMEOUT_MS);
   afterAll(async () => {
     await system?.stop();
     rmSync(folder, { recursive: true });
@@ -32,27 +41,22 @@ describe.skipIf(python === '')('verl', () => {
     /** The release, before that of the environment. */
     const installed = join(folder, `installed-${release}`);
     const environment = {
-      PYTHONPATH: [installed, ...['src', 'tests', 'tests_verl'].map((name) => resolve('clients/python', name))].join(
+      // Last the installed package, for its entry point.
+      PYTHONPATH: [installed, ...['src', 'tests', 'tests_verl'].map((name) => resolve(PACKAGE, name)), wheel].join(
         delimiter,
       ),
       RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: '0',
       VERL_RELEASE: release,
     };
-    const pip = (...args: string[]) =>
-      execFileSync(python, ['-m', 'pip', ...args, '--quiet', '--no-deps', `verl==${release}`], {
-        timeout: DOWNLOAD_TIMEOUT_MS,
-      });
 
-    beforeAll(() => {
-      pip('install', '--target', installed);
-    }, DOWNLOAD_TIMEOUT_MS);
+    beforeAll(() => pip('install', '--target', installed, `verl==${release}`), DOWNLOAD_TIMEOUT_MS);
 
     it('has a balancer, a router and clients with leases', async () => {
       expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
     });
 
     it('passes its own unit tests of its balancer with that of Broomwagon', async () => {
-      pip('download', '--no-binary', ':all:', '--dest', folder);
+      pip('download', '--no-binary', ':all:', '--dest', folder, `verl==${release}`);
       execFileSync('tar', ['xzf', join(folder, `verl-${release}.tar.gz`), '-C', folder]);
       const source = join(folder, `verl-${release}`);
       const tests = join(source, 'tests/experimental/agent_loop/test_basic_agent_loop.py');

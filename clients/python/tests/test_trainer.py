@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from conftest import delete_job
 
-from broomwagon import BroomwagonError, Client, Group, Rollout, errors, trainer
+from broomwagon import BroomwagonError, Client, Group, Rollout, _plan, errors
 from broomwagon._progress import Progress
 from broomwagon._prompts import PromptLike, wire_prompt
 
@@ -248,13 +248,13 @@ async def test_a_stale_plan_is_made_again(client: Client, job: str, monkeypatch:
 async def test_takeovers_and_plans_without_a_group_end(
     client: Client, job: str, monkeypatch: pytest.MonkeyPatch, error: type[BroomwagonError]
 ) -> None:
-    monkeypatch.setattr(trainer, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(_plan, "FIRST_PAUSE", 0.001)
     rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
     faults = Faults(rollout, monkeypatch)
     faults.failing["round.open"] = [error("always") for _ in range(100)]
     with pytest.raises(error):
         await step_of(rollout, ["a", "b"])
-    assert faults.calls.count("round.open") == trainer.MOST_TRIES + 1
+    assert faults.calls.count("round.open") == _plan.MOST_TRIES + 1
     faults.failing.clear()
     assert sorted(await step_of(rollout, ["a", "b"])) == ["a", "b"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -85,8 +86,10 @@ def test_the_plugin_fails_loudly() -> None:
 
 
 def _plugin(asked: str) -> subprocess.CompletedProcess[str]:
-    """verl loads it while it is itself imported."""
+    """verl loads it while it is itself imported, by the entry point of the installed package."""
+    [plugin] = entry_points(group="verl.plugins", name="broomwagon")
+    assert plugin.value == "broomwagon.verl.plugin"
     module = "router" if HAS_ROUTERS else "llm_server"
     code = f"import verl.workers.rollout.{module} as module; print(module.GlobalRequestLoadBalancer.__name__)"
-    environment = {**os.environ, "BROOMWAGON_VERL": asked, "VERL_USE_EXTERNAL_MODULES": "broomwagon.verl.plugin"}
+    environment = {**os.environ, "BROOMWAGON_VERL": asked}
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -13,6 +13,7 @@ from . import errors
 from ._attempt_calls import END_DEADLINE, GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
 from ._error import BroomwagonError
 from ._held import StopCause, WorkerEpoch
+from ._made import MadeTokens
 from ._session import EXPIRED_EPOCH
 from .lease import LeaseStopped, Server
 
@@ -45,10 +46,8 @@ class Attempt:
         self._first_server: Server | None = None
         self._server: Server | None = None
         self._asked_at = 0.0
-        self._versions: list[int] = []
         self._saved_tokens = 0
-        self._token_count = 0
-        self._made: dict[str, Any] = {"tokenIds": [], "text": "", "logprobs": []}
+        self._made = MadeTokens()
         #: The prompt, as in `broomwagon.protocol.Prompt`.
         self.prompt: Prompt = {}
         #: Tokens of earlier attempts and of this one.
@@ -83,7 +82,7 @@ class Attempt:
     @property
     def tokens_left(self) -> int:
         """What is left of the token budget of the sample."""
-        return max(0, int(self._claim["maxTokens"]) - self._earlier_tokens - self._token_count)
+        return max(0, int(self._claim["maxTokens"]) - self._earlier_tokens - self._made.count)
 
     @asynccontextmanager
     async def server(self, *, context_tokens: int | None = None, timeout: float = 600.0) -> AsyncIterator[Server]:
@@ -108,11 +107,11 @@ class Attempt:
                 if self._first_server is None:
                     await self._begin(server)
                 self._server = server
-                before = self._token_count
+                before = self._made.count
                 try:
                     yield server
                 finally:
-                    lease.tokens = self._token_count - before
+                    lease.tokens = self._made.count - before
         except BroomwagonError as error:
             if not is_granted:
                 self._refusal = error
@@ -132,20 +131,16 @@ class Attempt:
         """
         if self._server is None:
             raise RuntimeError("Tokens are added within `async with attempt.server()`")
-        self._token_count += len(token_ids) if token_count is None else int(token_count)
-        self._versions.append(self._server.weight_version)
-        self._made["tokenIds"].extend(token_ids)
-        self._made["text"] += text
-        self._made["logprobs"].extend(logprobs)
+        self._made.add(token_ids, text, logprobs, token_count, self._server.weight_version)
         self.token_ids.extend(token_ids)
         self.text += text
 
     async def save(self) -> None:
         """Saves the tokens and the state: if the worker dies, the next attempt continues there. A save that fails is
         logged, because the next one has more tokens."""
-        if self._token_count == self._saved_tokens:
+        if self._made.count == self._saved_tokens:
             return
-        count = self._token_count
+        count = self._made.count
         try:
             segment = await self._segment(SAVE_DEADLINE)
             await self._save({"segment": segment})
@@ -186,7 +181,7 @@ class Attempt:
         except Exception as error:
             # What the loop has added cannot be sent, for example numbers of numpy.
             logger.warning("The end of %s was not reported", self.request_id, exc_info=error)
-            body = {**self._identity, "lostTokens": self._token_count}
+            body = {**self._identity, "lostTokens": self._made.count}
             await self._calls.fail(body, "engine-error", True, repr(error))
 
     async def _report(self, ended: asyncio.Task[str | None]) -> None:
@@ -208,7 +203,7 @@ class Attempt:
         elif error is not None:
             logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
             await self._fail("engine-error", message=repr(error))
-        elif self._earlier_tokens + self._token_count == 0:
+        elif self._earlier_tokens + self._made.count == 0:
             await self._fail("engine-error", message="The agent loop has added no tokens")
         elif (result := ended.result() or "stop") not in FINISH_REASONS:
             await self._fail("engine-error", message=f"The agent loop has returned {result!r}, not stop or length")
@@ -249,24 +244,20 @@ class Attempt:
 
     async def _segment(self, deadline: float) -> dict[str, Any] | None:
         """Stores the tokens of this attempt; None without tokens."""
-        if self._token_count == 0 or self._server is None:
+        if self._made.count == 0 or self._server is None:
             return None
-        made = {"text": self._made["text"], "engineFields": {STATE: self.state}}
-        for name in ("tokenIds", "logprobs"):
-            # A part of them would be read as those of all tokens.
-            if len(self._made[name]) == self._token_count:
-                made[name] = self._made[name]
-        count, server, versions = self._token_count, self._server, list(self._versions)
-        ref = await self._calls.store(self._identity, self._claim["job"], count, made, deadline)
-        segment: dict[str, Any] = {
+        # What is added while it is stored belongs to the next one.
+        count, server, versions = self._made.count, self._server, self._made.weight_versions()
+        payload = self._made.payload({STATE: self.state})
+        ref = await self._calls.store(self._identity, self._claim["job"], count, payload, deadline)
+        return {
             "attempt": self._claim["attempt"],
             "serverId": server.server_id,
             "serverEpoch": server.epoch,
-            "weightVersion": min(versions),
             "tokenCount": count,
             "ref": ref,
+            **versions,
         }
-        return segment if min(versions) == max(versions) else {**segment, "toWeightVersion": max(versions)}
 
     async def _complete(self, finish_reason: str) -> None:
         body = {**self._identity, "finishReason": finish_reason, **self._run_of()}
@@ -293,7 +284,7 @@ class Attempt:
 
     async def _fail_unstored(self, error: BroomwagonError) -> None:
         reason = "payload-full" if isinstance(error, errors.PayloadStoreFull) else "payload"
-        body = {**self._identity, "lostTokens": self._token_count}
+        body = {**self._identity, "lostTokens": self._made.count}
         await self._calls.fail(body, reason, error.retryable, str(error))
 
     def _times(self) -> dict[str, int]:

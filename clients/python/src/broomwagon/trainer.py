@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
@@ -16,6 +14,7 @@ from ._error import BroomwagonError
 from ._job import Job
 from ._metrics import ledger_metrics, round_metrics
 from ._payloads import Payloads
+from ._plan import open_round, pause_between_tries, policy_of
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
 from ._round import Round
@@ -28,11 +27,6 @@ T = TypeVar("T")
 
 MOST_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
-#: Takeovers, or plans, one after another without a group.
-MOST_TRIES = 10
-#: Seconds before the second of them; doubled with each.
-FIRST_PAUSE = 0.05
-MOST_PAUSE = 2.0
 #: Seconds for a snapshot or its restore.
 SNAPSHOT_DEADLINE = 600.0
 
@@ -113,7 +107,7 @@ class Rollout:
         :raises StepFailed: all groups of the step have failed
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
         """
-        chosen = _policy_of(policy)
+        chosen = policy_of(policy)
         if self._is_in_body:
             # The loop before was left, and its end may come later.
             self._leave()
@@ -130,7 +124,7 @@ class Rollout:
                 if self._yielded and (self._round is None or self._round["step"] != self._yielded_step):
                     await self._end_lost_step()
                 else:
-                    self._round = self._round or await self._open(chosen)
+                    self._round = self._round or await open_round(self._job, self._prompts, self._groups, chosen)
                     if self._round is None:
                         return
                     self._yielded_step = step = self._round["step"]
@@ -154,7 +148,7 @@ class Rollout:
                 self._is_started = self._is_started and not await self._has_lost(error)
                 if self._is_started:
                     raise
-                await self._pause(tries, error)
+                await pause_between_tries(tries, error)
                 tries += 1
                 continue
             except GeneratorExit:
@@ -218,15 +212,8 @@ class Rollout:
                 return await work()
             except LOST as error:
                 self._is_started = False
-                await self._pause(tries, error)
+                await pause_between_tries(tries, error)
         raise AssertionError("unreachable")
-
-    async def _pause(self, tries: int, error: BroomwagonError) -> None:
-        """:raises BroomwagonError: the error, after the last try"""
-        if tries >= MOST_TRIES:
-            raise error
-        if tries > 0:
-            await asyncio.sleep(min(MOST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
 
     async def _has_lost(self, error: BroomwagonError) -> bool:
         """Whether Redis has lost changes. It may have lost a payload with them: then a call of the trainer shows it."""
@@ -244,26 +231,6 @@ class Rollout:
         if not self._has_position:
             self._prompts.skip(submitted)
         self._has_position = self._is_started = True
-
-    async def _open(self, policy: TailPolicy) -> dict[str, Any] | None:
-        """Opens the next round; None if all prompts are trained."""
-        # More than any policy launches at once, unless it chooses an over-provision by itself.
-        ahead = 2 * math.ceil(self._groups * policy["overProvision"])
-        terms = {"groupsPerStep": self._groups, "remainingGroups": self._prompts.read_ahead(ahead), "policy": policy}
-        names = ("planId", "step", "kind", "neededGroups", "newGroups", "takeGroups")
-        for tries in count():
-            plan = await self._job.call("round.next", **terms)
-            if plan["kind"] == "done":
-                return None
-            round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
-            try:
-                fields = {name: plan[name] for name in names}
-                await self._job.call("round.open", roundId=round_id, policy=policy, **fields)
-                return {**plan, "roundId": round_id}
-            except errors.PlanStale as error:
-                # The long-tail queue has changed since, for example.
-                await self._pause(tries, error)
-        raise AssertionError("unreachable")
 
     async def _close(self, step: int, reading: Round) -> None:
         """Marks the yielded groups as trained."""
@@ -300,14 +267,6 @@ class Rollout:
         for group in groups:
             self._prompts.trained(group.id)
         self.metrics.update(round_metrics(self._yielded_step, groups, time.monotonic() - began))
-
-
-def _policy_of(policy: TailPolicy | str) -> TailPolicy:
-    if not isinstance(policy, str):
-        return policy
-    over = 1.0 if policy == "wait" else 1.5
-    # A step without a group that failed for good is accepted; `replace` would wait for another prompt.
-    return {"name": policy, "overProvision": over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]
 
 
 def _samples_of(groups: dict[str, Group]) -> dict[str, int]:

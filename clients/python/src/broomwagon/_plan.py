@@ -1,0 +1,60 @@
+"""How a trainer opens its next round."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from . import errors
+from ._error import BroomwagonError
+from ._job import Job
+from ._prompts import PromptSource
+
+if TYPE_CHECKING:
+    from .protocol import TailPolicy
+
+#: Takeovers, or plans, one after another without a group.
+MOST_TRIES = 10
+#: Seconds before the second of them; doubled with each.
+FIRST_PAUSE = 0.05
+MOST_PAUSE = 2.0
+
+
+async def open_round(job: Job, prompts: PromptSource, groups: int, policy: TailPolicy) -> dict[str, Any] | None:
+    """Plans and opens a round of so many groups. None if all prompts are trained."""
+    # More than any policy launches at once, unless it chooses an over-provision by itself.
+    ahead = 2 * math.ceil(groups * policy["overProvision"])
+    terms = {"groupsPerStep": groups, "remainingGroups": prompts.read_ahead(ahead), "policy": policy}
+    names = ("planId", "step", "kind", "neededGroups", "newGroups", "takeGroups")
+    for tries in count():
+        plan: dict[str, Any] = await job.call("round.next", **terms)
+        if plan["kind"] == "done":
+            return None
+        round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
+        try:
+            fields = {name: plan[name] for name in names}
+            await job.call("round.open", roundId=round_id, policy=policy, **fields)
+            return {**plan, "roundId": round_id}
+        except errors.PlanStale as error:
+            # The long-tail queue has changed since, for example.
+            await pause_between_tries(tries, error)
+    raise AssertionError("unreachable")
+
+
+async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
+    """:raises BroomwagonError: the error, after the last try"""
+    if tries >= MOST_TRIES:
+        raise error
+    if tries > 0:
+        await asyncio.sleep(min(MOST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
+
+
+def policy_of(policy: TailPolicy | str) -> TailPolicy:
+    """The policy of a name, with the usual settings."""
+    if not isinstance(policy, str):
+        return policy
+    over = 1.0 if policy == "wait" else 1.5
+    # A step without a group that failed for good is accepted; `replace` would wait for another prompt.
+    return {"name": policy, "overProvision": over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]
