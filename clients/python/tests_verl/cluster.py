@@ -19,6 +19,8 @@ from broomwagon.verl import plugin
 
 #: verl 0.9.0 has no `router_config_path`.
 HAS_ROUTERS = find_spec("verl.workers.rollout.router") is not None
+#: Places of each server, where the balancer can be given it.
+CAPACITY = 64
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ async def balancer(servers: dict[str, Any], tmp_path: Path) -> AsyncIterator[Any
 async def server_manager(servers: dict[str, Any], folder: Path) -> Any:
     """verl's manager of these servers, with the balancer of Broomwagon."""
     path = folder / "router.yaml"
-    path.write_text("router_class: broomwagon.verl.router.Router\ncapacity: 64\n")
+    path.write_text(f"router_class: broomwagon.verl.router.Router\ncapacity: {CAPACITY}\n")
     with mock.patch.dict(os.environ, {"BROOMWAGON_VERL": "" if HAS_ROUTERS else "balancer"}):
         with mock.patch.object(llm_server, "GlobalRequestLoadBalancer", llm_server.GlobalRequestLoadBalancer):
             plugin.install()

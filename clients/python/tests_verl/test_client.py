@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 import ray
-from cluster import verls_manager
+from cluster import CAPACITY, HAS_ROUTERS, verls_manager
 from conftest import until
 from omegaconf import OmegaConf
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
+from broomwagon import Client
+from broomwagon.verl._groups import current_group
 from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient, leased
 
 pytest_plugins = ["cluster"]
@@ -197,6 +200,29 @@ async def test_servers_come_and_go(balancer: Any, servers: dict[str, Any]) -> No
     await client.close()
 
 
+@pytest.mark.skipif(not HAS_ROUTERS, reason="a balancer of the plugin has no capacity")
+async def test_a_group_that_is_cut_while_it_waits_for_a_server_does_not_run(
+    balancer: Any, servers: dict[str, Any]
+) -> None:
+    client = LeasedFullyAsyncClient(CONFIG, balancer)
+    current_group.set("g")
+    client.groups.was_cut()
+    own = await client._process.client()
+    async with AsyncExitStack() as places:
+        for n in range(CAPACITY * len(servers)):
+            await places.enter_async_context(own.lease(f"other-{n}"))
+        turn = generating(client, "r")
+        await until(lambda: _waiters(own))
+        await balancer.hold_groups.remote(["g"])
+        client.groups.was_cut()
+    await until(lambda: is_idle(balancer))
+    assert not turn.done()
+    assert await _knows(servers, 0)
+    await balancer.hold_groups.remote([])
+    assert (await turn).token_ids == RESPONSE
+    await client.close()
+
+
 def test_another_client_is_refused() -> None:
     class Own(LLMServerClient):  # type: ignore[misc]
         pass
@@ -209,6 +235,10 @@ async def test_verls_balancer_is_refused(servers: dict[str, Any]) -> None:
     client = LeasedClient(CONFIG, (await verls_manager(servers)).global_load_balancer)
     with pytest.raises(RuntimeError, match="router_config_path"):
         await generating(client, "r")
+
+
+async def _waiters(client: Client) -> bool:
+    return (await client.call("lb.status", {}))["waiters"] == 1
 
 
 async def _running(servers: dict[str, Any]) -> list[str]:

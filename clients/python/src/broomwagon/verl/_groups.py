@@ -15,23 +15,28 @@ class CutGroups:
 
     def __init__(self, load_balancer: Any) -> None:
         self._load_balancer = load_balancer
-        self._cut: set[str] = set()
+        #: How often each was cut.
+        self._cuts: dict[str, int] = {}
         #: One call for all requests of a group.
         self._waits: dict[str, asyncio.Task[None]] = {}
 
     def was_cut(self) -> None:
         """The current request has ended before its end."""
         if group := current_group.get():
-            self._cut.add(group)
+            self._cuts[group] = self._cuts.get(group, 0) + 1
 
     def ended(self, group: str) -> None:
         """All samples of the group have ended."""
-        self._cut.discard(group)
+        self._cuts.pop(group, None)
+
+    def cuts(self) -> int:
+        """How often the group of the current request was cut."""
+        return self._cuts.get(current_group.get() or "", 0)
 
     async def may_continue(self) -> None:
         """Returns when a step continues the group of the current request."""
         group = current_group.get()
-        if group is None or group not in self._cut:
+        if group is None or group not in self._cuts:
             return
         if group not in self._waits:
             wait = self._waits[group] = asyncio.create_task(self._ask(group))

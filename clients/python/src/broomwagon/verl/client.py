@@ -146,10 +146,11 @@ class LeasedClient(LLMServerClient):
         :raises RuntimeError: "No available servers in load balancer"
         """
         process = self._process
-        await process.groups.may_continue()
         client = await process.client()
         prompt_ids = extra.get("prompt_ids")
         while True:
+            await process.groups.may_continue()
+            cuts = process.groups.cuts()
             lease = client.lease(
                 request_id,
                 session_id=pool_id(request_id, process.balancer_id),
@@ -163,8 +164,9 @@ class LeasedClient(LLMServerClient):
             except errors.NoServerAvailable as error:
                 raise RuntimeError(NO_SERVERS) from error
             server_id = verl_id(server.server_id, process.balancer_id)
-            if server_id is None:
-                process.is_shared = True
+            process.is_shared = process.is_shared or server_id is None
+            if server_id is None or process.groups.cuts() != cuts:
+                # Of another balancer; or the group was cut while this request waited for a server.
                 turn.end()
                 continue
             turn.server_id = LeasedServerId(server_id)
