@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,10 +133,13 @@ def prompts(*lengths: int) -> list[dict[str, Any]]:
     return [{"raw_prompt": np.array(["p"], dtype=object), "index": np.array([length])} for length in lengths]
 
 
-def step(trainer: Any) -> list[tuple[int, list[int]]]:
-    """One training step. Returns number of tokens and weight versions of each sample."""
+def step(trainer: Any, cut: int) -> list[tuple[int, list[int]]]:
+    """One training step that cuts so many groups. Returns number of tokens and weight versions of each sample."""
     trainer._add_batch_to_generate()
     batch, _ = trainer.replay_buffer.sample(global_steps=trainer.global_steps, partition_id="train", batch_size=BATCH)
+    # Groups that are not limited end before the cut.
+    while sum(tag["status"] in ("pending", "running") for tag in long_tail._groups().values()) > cut:
+        time.sleep(0.05)
     trainer.on_sample_end()
     found = [(tag["tokens"], tag["steps"]) for tag in batch.tags]
     for tokens, _ in found:
@@ -152,12 +156,12 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
         ray.get(server.limit.remote(3 + SHORT + 3))
     run = asyncio.to_thread
     # 4 groups for a batch of 2: the two long ones are cut with 8 tokens.
-    assert await run(step, trainer) == [(SHORT, [0, 0])] * (BATCH * SAMPLES)
+    assert await run(step, trainer, 2) == [(SHORT, [0, 0])] * (BATCH * SAMPLES)
     assert trainer._consume_sync_metrics()["training/long_tail/cut_groups"] == 2
     for server in servers.values():
         ray.get(server.raise_limit.remote())
     # A whole batch waits, so the next step continues it, without new groups.
-    assert await run(step, trainer) == [(LONG, [0, 1])] * (BATCH * SAMPLES)
+    assert await run(step, trainer, 0) == [(LONG, [0, 1])] * (BATCH * SAMPLES)
     metrics = trainer._consume_sync_metrics()
     assert metrics == {
         "training/long_tail/is_tail_step": 1.0,
@@ -165,7 +169,7 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
         "training/long_tail/held_groups": 0,
         "training/long_tail/cut_groups": 0,
     }
-    assert await run(step, trainer) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
+    assert await run(step, trainer, 0) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
 
 
 async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, servers: dict[str, Any]) -> None:
@@ -173,16 +177,19 @@ async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, se
     for server in servers.values():
         ray.get(server.limit.remote(3 + SHORT + 3))
     run = asyncio.to_thread
+    new = 0
     for version in range(3):
-        assert await run(step, trainer) == [(SHORT, [version, version])] * (BATCH * SAMPLES)
-        # It does not run in short steps.
-        running = [request for server in servers.values() for request in ray.get(server.running.remote())]
-        assert trainer._held and running == []
+        assert await run(step, trainer, 1) == [(SHORT, [version, version])] * (BATCH * SAMPLES)
+        new += trainer._step_metrics["new_groups"]
     for server in servers.values():
         ray.get(server.raise_limit.remote())
-    found = await run(step, trainer)
+    found = await run(step, trainer, 0)
     assert (LONG, [0, 3]) in found
-    assert trainer._consume_sync_metrics()["training/long_tail/is_tail_step"] == 1.0
+    new += trainer._step_metrics["new_groups"]
+    assert trainer._step_metrics["is_tail_step"] == 1.0
+    # The old group has not run in the steps between.
+    asked = [request for server in servers.values() for request in ray.get(server.requests.remote())]
+    assert len(asked) == SAMPLES * (new + 1)
 
 
 def test_a_wrong_setting_is_refused() -> None:
