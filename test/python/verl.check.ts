@@ -10,7 +10,9 @@ import { pytest } from './pytest';
 const python = process.env.VERL_PYTHON ?? '';
 const PACKAGE = resolve('clients/python');
 const TESTS = join(PACKAGE, 'tests_verl');
-const DOWNLOAD_TIMEOUT_MS = 120_000;
+const DOWNLOAD_TIMEOUT_MS = 300_000;
+/** Each process of Ray imports verl, which takes a minute on a machine with other work. */
+const TESTS_TIMEOUT_MS = 2_400_000;
 /** Releases, with the number of unit tests that each has of its balancer. The environment has the newest one. */
 const RELEASES = [
   ['0.9.1', 15],
@@ -51,21 +53,29 @@ describe.skipIf(python === '')('verl', () => {
 
     beforeAll(() => pip('install', '--target', installed, `verl==${release}`), DOWNLOAD_TIMEOUT_MS);
 
-    it('has a balancer, a router and clients with leases', async () => {
-      expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
-    });
+    it(
+      'has a balancer, a router and clients with leases',
+      async () => {
+        expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
+      },
+      TESTS_TIMEOUT_MS,
+    );
 
-    it('passes its own unit tests of its balancer with that of Broomwagon', async () => {
-      pip('download', '--no-binary', ':all:', '--dest', folder, `verl==${release}`);
-      execFileSync('tar', ['xzf', join(folder, `verl-${release}.tar.gz`), '-C', folder]);
-      const source = join(folder, `verl-${release}`);
-      const tests = join(source, 'tests/experimental/agent_loop/test_basic_agent_loop.py');
-      const args = ['-p', 'substitute', '--rootdir', source, tests, '-k', 'TestLoadBalancer'];
-      const output = await pytest(python, system, args, {
-        ...environment,
-        PYTHONPATH: [environment.PYTHONPATH, source].join(delimiter),
-      });
-      expect(output).toContain(`${unitTests} passed`);
-    });
+    it(
+      'passes its own unit tests of its balancer with that of Broomwagon',
+      async () => {
+        pip('download', '--no-binary', ':all:', '--dest', folder, `verl==${release}`);
+        execFileSync('tar', ['xzf', join(folder, `verl-${release}.tar.gz`), '-C', folder]);
+        const source = join(folder, `verl-${release}`);
+        const tests = join(source, 'tests/experimental/agent_loop/test_basic_agent_loop.py');
+        const args = ['-p', 'substitute', '--rootdir', source, tests, '-k', 'TestLoadBalancer'];
+        const output = await pytest(python, system, args, {
+          ...environment,
+          PYTHONPATH: [environment.PYTHONPATH, source].join(delimiter),
+        });
+        expect(output).toContain(`${unitTests} passed`);
+      },
+      TESTS_TIMEOUT_MS,
+    );
   });
 });

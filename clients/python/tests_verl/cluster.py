@@ -23,7 +23,7 @@ HAS_ROUTERS = find_spec("verl.workers.rollout.router") is not None
 CAPACITY = 64
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
     # Each process of Ray finds the same modules as this one.
     environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL", "POOL")}
@@ -32,7 +32,7 @@ def cluster() -> Iterator[None]:
     ray.shutdown()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def actors(cluster: None) -> list[Any]:
     return [FakeServer.remote() for _ in range(2)]
 

@@ -3,13 +3,15 @@ rounds under verl.
 
 A short step generates more groups than it trains, trains those that end first, and cuts the others. A group that was
 cut keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of such groups
-waits, or one of them would become too old for verl's sampler, a tail step continues them, without new ones.
+waits, or one of them would become too old for verl's sampler, a tail step continues them and waits for the
+oldest.
 """
 
 from __future__ import annotations
 
 import logging
 import math
+import time
 from typing import Any
 
 import ray
@@ -26,6 +28,8 @@ logger = logging.getLogger("broomwagon")
 MANAGER = f"{__name__}.AgentLoopManager"
 OVER_PROVISION = 1.5
 PARTITION = "train"
+#: States of groups in verl's TransferQueue.
+UNFINISHED = ("pending", "running")
 
 
 class AgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[misc]
@@ -68,6 +72,8 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
             agent.agent_loop_manager_class = MANAGER
         #: Groups that wait for a tail step.
         self._held: set[str] = set()
+        #: Groups that this step continues and trains.
+        self._continued: list[str] = []
         self._step_metrics: dict[str, float] = {}
         super().__init__(config, *arguments, **options)
 
@@ -87,6 +93,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         self._held &= set(groups)
         batch: int = self.config.data.train_batch_size
         is_tail = len(self._held) >= batch or any(self._is_due(groups[group]["global_steps"]) for group in self._held)
+        self._continued = sorted(self._held, key=lambda group: groups[group]["global_steps"])[:batch] if is_tail else []
         if is_tail:
             self._hold(set())
         wanted = batch if is_tail else math.ceil(self._over_provision * batch)
@@ -96,9 +103,15 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         if new:
             self._add_prompts_to_generate(new)
 
+    def on_sample_begin(self) -> None:
+        super().on_sample_begin()
+        # verl's sampler takes a batch as soon as enough groups have ended, and then the oldest of them.
+        while any(tag["status"] in UNFINISHED for group, tag in _groups().items() if group in self._continued):
+            time.sleep(self.replay_buffer.poll_interval)
+
     def on_sample_end(self) -> None:
         # The requests of these groups end with the abort of all, and then ask whether they may continue.
-        self._hold({group for group, tag in _groups().items() if tag["status"] in ("pending", "running")})
+        self._hold({group for group, tag in _groups().items() if tag["status"] in UNFINISHED})
         self._step_metrics["cut_groups"] = len(self._held)
         super().on_sample_end()
 
