@@ -7,6 +7,7 @@ import json
 import urllib.request
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from broomwagon import Client
 
@@ -32,9 +33,10 @@ class Fleet:
         return (await self._client.call("weights.status", {})).get("version", -1)
 
     async def publish(self, job: str, version: int, file: Path) -> None:
-        """Gives all engines the weights of a file. A repeat with the same version continues what a trainer that was
-        killed has begun."""
-        sync_id = f"{job}-{version}"
+        """Gives all engines the weights of a file, and continues a change to this version that a trainer has begun."""
+        sync = (await self._client.call("weights.status", {})).get("sync")
+        is_begun = sync is not None and sync["state"] == "begun" and sync["version"] == version
+        sync_id = sync["syncId"] if sync and is_begun else f"{job}-{version}-{uuid4().hex[:8]}"
         await self._client.call(
             "weights.begin", {"syncId": sync_id, "version": version, "mode": "abort", "waitMs": QUIESCE_WAIT_MS}
         )

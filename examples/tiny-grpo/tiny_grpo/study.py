@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from importlib.util import find_spec
@@ -94,7 +95,7 @@ def study(options: argparse.Namespace) -> bool:
             print(f"Run {number} of {len(missing)}: {policy}, seed {seed}", flush=True)
             try:
                 run(system, options, policy, seed)
-            except RuntimeError as error:
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
                 failed += 1
                 print(error, flush=True)
     return failed == 0

@@ -154,6 +154,8 @@ class System:
         self._servers = subprocess.Popen(["node", str(program)], stdout=subprocess.PIPE, text=True, cwd=REPOSITORY)
         assert self._servers.stdout
         lines = [self._servers.stdout.readline() for _ in range(2)]
+        if not all(lines):
+            raise RuntimeError("NATS and Redis did not start")
         pairs = (line.removeprefix("export ").strip().partition("=") for line in lines)
         return {name: value.strip("'") for name, _, value in pairs}
 

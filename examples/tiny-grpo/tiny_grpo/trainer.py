@@ -60,7 +60,7 @@ def evaluate(weights: dict[str, Any], seed: int) -> dict[str, Any]:
 
 
 class Trainer:
-    """:param folder: of the run: checkpoint, weights and result"""
+    """:param options: those of the command line"""
 
     def __init__(self, client: Client, options: argparse.Namespace) -> None:
         self._client = client
