@@ -1,9 +1,8 @@
 // `npm run test:valkey`: the specs of libs/state and of the permissions of all users, against Valkey instead of Redis.
-import { accessSync, constants, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, join, resolve } from 'node:path';
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { build, install, requireNode } from './prepare.mjs';
-import { runTests } from './vitest.mjs';
+import { runWithServer } from './run-with-server.mjs';
 
 const HELP = `No valkey-server: name one in VALKEY_SERVER, or put it on PATH. To build one:
   git clone --branch 8.0.1 https://github.com/valkey-io/valkey && make -C valkey MALLOC=libc BUILD_TLS=yes
@@ -28,11 +27,8 @@ if (server === undefined) {
 requireNode();
 install();
 build();
-// Tests take the first redis-server on PATH.
-const folder = mkdtempSync(join(tmpdir(), 'broomwagon-valkey-'));
-symlinkSync(resolve(server), join(folder, 'redis-server'));
-const environment = { PATH: `${folder}${delimiter}${process.env.PATH}`, REDIS_URL: '', TEST_REDIS_URL: '' };
 const parts = process.argv.slice(2);
-const status = runTests(parts.length > 0 ? parts : ['libs/state', 'test/permissions'], { environment });
-rmSync(folder, { recursive: true });
-process.exit(status);
+const environment = { REDIS_URL: '', TEST_REDIS_URL: '' };
+process.exit(
+  runWithServer('redis-server', server, parts.length > 0 ? parts : ['libs/state', 'test/permissions'], environment),
+);

@@ -67,7 +67,8 @@ describe('the Helm chart', () => {
       .join('\n');
     const used = [...text.matchAll(/(?:"|\.|^ +|name: )([A-Z][A-Z0-9]*_[A-Z0-9_]+)\b/gm)].map(([, name]) => name!);
     // Those of the containers of NATS and Redis.
-    const others = new Set(['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH', 'POD_NAME']);
+    const passwords = ['NATS_CLUSTER_PASSWORD', 'NATS_ROUTES', 'REDISCLI_AUTH'];
+    const others = new Set(passwords.concat('POD_NAME', 'POD_IP', 'REDIS_HOST', 'REDIS_HOSTS', 'REDIS_CLI_TLS'));
     expect(new Set(used).size).toBeGreaterThan(10);
     expect(used.filter((name) => !others.has(name) && !settings.includes(`| \`${name}\` |`))).toEqual([]);
   });

@@ -216,8 +216,13 @@ const WRITES_PAYLOADS = [
   ['FCALL', 'put', '1', 'rollout:payload:{p/j}'],
   ['HSET', 'rollout:payload:{p/j}:x', 'a', 'b'],
 ];
+/** What a client of a Cluster asks. */
+const ASKS_CLUSTER = [['CLUSTER', 'SLOTS'], ['CLUSTER', 'INFO'], ['CLUSTER', 'KEYSLOT', 'key'], ['ASKING']];
 /** What no service may do. */
 const DANGEROUS = [
+  ['CLUSTER', 'FAILOVER'],
+  ['CLUSTER', 'RESET'],
+  ['CLUSTER', 'MEET', '127.0.0.1', '1'],
   ['FLUSHALL'],
   ['FLUSHDB'],
   ['KEYS', '*'],
@@ -256,7 +261,8 @@ describe('Redis', () => {
     ['admin-api', [...READS, ...WRITES_KEYS, ...LOADS], [...WRITES, ...WRITES_PAYLOADS.slice(1), ...DELETES]],
     ['auditor', READS, [...WRITES, ...WRITES_KEYS, ...WRITES_PAYLOADS.slice(1), ...LOADS, ...DELETES]],
   ])('lets %s do what it needs and nothing else', async (user, may, mayNot) => {
-    for (const command of may) expect([command, await isAllowed(user, command)]).toEqual([command, true]);
+    for (const command of [...may, ...ASKS_CLUSTER])
+      expect([command, await isAllowed(user, command)]).toEqual([command, true]);
     for (const command of [...mayNot, ...DANGEROUS]) {
       expect([command, await isAllowed(user, command)]).toEqual([command, false]);
     }

@@ -21,7 +21,8 @@ rm "$new/check.log"
 echo 'file appendonly.aof.1.base.rdb seq 1 type b' > "$new/appendonly.aof.manifest"
 # A folder for each restore: a second one, with another back-up, does not remove the data of before the first.
 before=$(mktemp -d "before-restore.$(date -u +%Y%m%dT%H%M%SZ).XXXXXX")
-for old in appendonlydir dump.rdb; do
+# Sentinels that are beside this Redis choose the primary as at the first start.
+for old in appendonlydir dump.rdb sentinel.conf; do
   if [ -e "$old" ]; then mv "$old" "$before/"; fi
 done
 mv "$new" appendonlydir

@@ -69,7 +69,7 @@ describe.each(SETS)('with %s', (name, options) => {
       expect(pod.spec.securityContext.runAsUser).toBeGreaterThan(0);
       for (const container of pod.spec.containers) {
         expect(container).toMatchObject(CONTAINER);
-        if (/-(test|restore)$/.test(pod.metadata.name)) continue;
+        if (/-(test|restore-\d|redis-cluster-\w+)$/.test(pod.metadata.name)) continue;
         const probes = Object.keys(container).filter((key) => key.endsWith('Probe'));
         expect(probes.toSorted(), pod.metadata.name).toEqual(['livenessProbe', 'readinessProbe', 'startupProbe']);
       }
@@ -148,6 +148,40 @@ describe('values', () => {
     });
   });
 
+  it('with several Redis servers spread them, evict one at a time, and open the ports that they need', async () => {
+    const portsOf = (objects: readonly KubernetesObject[], kind: string, name: string) =>
+      JSON.stringify(named(objects, kind, name)!.spec).match(/(?<="port":)[^,}]+/g);
+    for (const [mode, servers, ports] of [
+      ['sentinel', 3, ['"redis"', '"sentinel"']],
+      ['cluster', 6, ['"redis"', '"bus"']],
+    ] as const) {
+      const objects = await rendered('broomwagon', '--set', `redis.mode=${mode}`);
+      const set = named(objects, 'StatefulSet', 'broomwagon-redis')!;
+      expect(set.spec).toMatchObject({ replicas: servers, serviceName: 'broomwagon-redis-servers' });
+      expect(podOf(set)!.spec).toMatchObject({
+        affinity: { podAntiAffinity: expect.anything() as object },
+        topologySpreadConstraints: [{ topologyKey: 'topology.kubernetes.io/zone' }],
+      });
+      expect(named(objects, 'PodDisruptionBudget', 'broomwagon-redis')!.spec).toMatchObject({ maxUnavailable: 1 });
+      expect(portsOf(objects, 'NetworkPolicy', 'broomwagon-redis')).toEqual(ports);
+      // The name of all servers leads to a replica too.
+      expect(named(objects, 'Service', 'broomwagon-redis')).toBeUndefined();
+      const { REDIS_URL } = named(objects, 'Secret', 'broomwagon-worker')!['stringData'] as Record<string, string>;
+      expect(REDIS_URL!.match(/broomwagon-redis-\d\.broomwagon-redis-servers\.default\.svc:/g)).toHaveLength(servers);
+    }
+  });
+
+  it('give the Job that makes a Redis Cluster another name when it changes, because no Job can be changed', async () => {
+    const nameWith = async (values: string) =>
+      (await rendered('broomwagon', '--set', `redis.mode=cluster,${values}`)).find(({ kind }) => kind === 'Job')!
+        .metadata.name;
+    const names = await Promise.all(
+      ['worker.replicas=1', 'worker.replicas=2', 'redis.cluster.replicas=2'].map(nameWith),
+    );
+    expect(names[0]).toBe(names[1]);
+    expect(names[2]).not.toBe(names[0]);
+  });
+
   it('scale by the metrics of this release only, and not to zero when Prometheus has none', async () => {
     const objects = await rendered('broomwagon', '--namespace', 'rl', ...EVERYTHING);
     const scaled = objects.filter(({ kind }) => kind === 'ScaledObject');
@@ -178,6 +212,8 @@ describe('values', () => {
       ['gateway.scaledObject.enabled=true', 'gateway: only worker can have a scaledObject'],
       ['adminApi.ingress.enabled=true', 'adminApi.ingress.host is required'],
       ['redis.clientTlsSecret=services-tls', 'redis.clientTlsSecret needs redis.tlsSecret'],
+      ['redis.mode=sentinel,redis.persistence.enabled=false', 'redis.mode sentinel needs redis.persistence.enabled'],
+      ['redis.mode=cluster,redis.cluster.primaries=2', 'primaries'],
       ['redis.restore=true,redis.persistence.enabled=false', 'redis.restore needs redis.persistence.enabled'],
       ['worker.scaledObject.enabled=true', 'keda.prometheusUrl is required'],
       ['worker.scaledObject.enabled=true,worker.autoscaling.enabled=true', 'exclude each other'],

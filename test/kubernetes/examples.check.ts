@@ -33,7 +33,7 @@ describe.each(readdirSync(FOLDER))('%s', (file) => {
 
   it('keeps an engine until its requests are drained, and then gives it time to end', () => {
     const drainMs = 25_000;
-    const preStopSeconds = Number(engine!.lifecycle!.preStop.exec.command[1]);
+    const preStopSeconds = Number(engine!.lifecycle!.preStop!.exec.command[1]);
     expect(preStopSeconds * 1_000).toBeGreaterThan(drainMs);
     expect(pod!.spec.terminationGracePeriodSeconds).toBeGreaterThan(preStopSeconds + 20);
   });

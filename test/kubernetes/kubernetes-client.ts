@@ -12,11 +12,11 @@ export interface Container {
   name: string;
   command?: string[];
   args?: string[];
-  env?: { name: string; value?: string }[];
+  env?: { name: string; value?: string; valueFrom?: { fieldRef: { fieldPath: string } } }[];
   image: string;
   volumeMounts: { name: string; mountPath: string }[];
   readinessProbe?: { exec?: { command: string[] } };
-  lifecycle?: { preStop: { exec: { command: string[] } } };
+  lifecycle?: { preStop?: { exec: { command: string[] } }; postStart?: { exec: { command: string[] } } };
   envFrom?: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
 }
 

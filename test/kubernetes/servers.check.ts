@@ -183,7 +183,7 @@ it('restores a back-up with the script of the Pod that redis.restore makes', asy
   await redisCli(port, `${cli} set after 1`);
   await first.stop();
 
-  const { containers, volumes } = podOf(find('Pod', 'redis-restore'))!.spec;
+  const { containers, volumes } = podOf(find('Pod', 'redis-restore-0'))!.spec;
   expect(containers[0]!.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(['/data', '/etc/redis']);
   expect(volumes).toContainEqual({ name: 'data', persistentVolumeClaim: { claimName: 'data-broomwagon-redis-0' } });
   expect(find('StatefulSet', 'redis').spec).toMatchObject({ replicas: 0 });

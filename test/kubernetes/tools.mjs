@@ -6,6 +6,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { findGo } from './find-go.mjs';
 
 const SOURCES = ['go.mod', 'go.sum', 'compose/main.go'];
 const source = (name) => fileURLToPath(new URL(name, import.meta.url));
@@ -28,14 +29,6 @@ const VERSIONS = [
 ];
 const FLAGS = ['-trimpath', `-ldflags=-s ${VERSIONS.map((version) => `-X ${version}`).join(' ')}`];
 
-function findGo() {
-  const places = [process.env.GO, 'go', '/usr/local/go/bin/go'].filter(Boolean);
-  const go = places.find((place) => spawnSync(place, ['version']).status === 0);
-  if (go !== undefined) return go;
-  console.error(`test:kubernetes builds a Kubernetes API server and needs Go 1.24 or later: on PATH, or named in GO.`);
-  process.exit(2);
-}
-
 function run(command, args, cwd) {
   const { status, stdout } = spawnSync(command, args, {
     cwd,
@@ -49,7 +42,7 @@ function run(command, args, cwd) {
 
 /** Folders of the programs and of the CRDs. */
 export function kubernetesTools() {
-  const go = findGo();
+  const go = findGo('test:kubernetes builds a Kubernetes API server');
   const cache = join(process.env.BROOMWAGON_CACHE ?? join(homedir(), '.cache', 'broomwagon'), 'kubernetes');
   const version = createHash('sha256').update(FLAGS.join());
   for (const name of SOURCES) version.update(readFileSync(source(name)));

@@ -143,8 +143,8 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* Volumes of NATS and Redis beside those of their claims. Argument: the values of the server. */}}
-{{- define "broomwagon.serverVolumes" -}}
+{{/* The certificates of NATS or Redis. Argument: the values of the server. */}}
+{{- define "broomwagon.serverTls" -}}
 {{- if .tlsSecret }}
 - name: tls
   projected:
@@ -155,8 +155,67 @@ capabilities: { drop: [ALL] }
       - secret: { name: {{ . }}, items: [{ key: tls.crt, path: client.crt }, { key: tls.key, path: client.key }] }
       {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Volumes of NATS and Redis beside those of their claims. Argument: the values of the server. */}}
+{{- define "broomwagon.serverVolumes" -}}
+{{- include "broomwagon.serverTls" . }}
 {{- if not .persistence.enabled }}
 - { name: data, emptyDir: {} }
+{{- end }}
+{{- end }}
+
+{{/* Servers of one kind on different nodes and in different zones, where there are enough. Argument: list ROOT COMPONENT. */}}
+{{- define "broomwagon.spread" -}}
+affinity:
+  podAntiAffinity:
+    preferredDuringSchedulingIgnoredDuringExecution:
+      - weight: 100
+        podAffinityTerm:
+          topologyKey: kubernetes.io/hostname
+          labelSelector:
+            matchLabels: {{- include "broomwagon.selector" . | nindent 14 }}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: topology.kubernetes.io/zone
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels: {{- include "broomwagon.selector" . | nindent 8 }}
+{{- end }}
+
+{{/* How many servers Redis has. */}}
+{{- define "broomwagon.redisServers" -}}
+{{- with .Values.redis }}
+{{- $ofCluster := mul .cluster.primaries (add 1 .cluster.replicas) }}
+{{- get (dict "single" 1 "sentinel" 3 "cluster" $ofCluster) .mode }}
+{{- end }}
+{{- end }}
+
+{{/* With the namespace: workers of other namespaces use these names too. */}}
+{{- define "broomwagon.redisDomain" -}}
+{{ include "broomwagon.fullname" . }}-redis-servers.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{/* A JSON list of the names of the servers of Redis. */}}
+{{- define "broomwagon.redisHosts" -}}
+{{- $hosts := list }}
+{{- range until (include "broomwagon.redisServers" . | int) }}
+  {{- $hosts = append $hosts (printf "%s-redis-%d.%s" (include "broomwagon.fullname" $) . (include "broomwagon.redisDomain" $)) }}
+{{- end }}
+{{- toJson $hosts }}
+{{- end }}
+
+{{/* REDIS_URL of a user of the Redis of this release. Argument: list ROOT USER PASSWORD. */}}
+{{- define "broomwagon.redisUrl" -}}
+{{- $root := first . }}
+{{- $login := printf "%s:%s" (index . 1) (index . 2) }}
+{{- with $root.Values.redis }}
+{{- $scheme := ternary "rediss" "redis" (ne .tlsSecret "") }}
+{{- $hosts := include "broomwagon.redisHosts" $root | fromJsonArray }}
+{{- if eq .mode "single" }}{{ $scheme }}://{{ $login }}@{{ include "broomwagon.fullname" $root }}-redis:6379
+{{- else if eq .mode "sentinel" }}{{ $scheme }}+sentinel://{{ $login }}@{{ join ":26379," $hosts }}:26379/main
+{{- else }}{{ $scheme }}+cluster://{{ $login }}@{{ join ":6379," $hosts }}:6379
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -1,0 +1,40 @@
+// `npm run test:nats`: specs of messaging, permissions and outages with the NATS of docker-compose.yml and of the chart,
+// which is newer than that of Debian. Builds it from its Go module, once; needs Go. `-- test/gateway-outages` runs other
+// specs, `-- --config test/cluster/vitest.config.mjs test/cluster/nats` the NATS cluster.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { findGo } from '../test/kubernetes/find-go.mjs';
+import { build, install, requireNode, root } from './prepare.mjs';
+import { runWithServer } from './run-with-server.mjs';
+
+const FILES = [
+  'libs/messaging',
+  'test/permissions',
+  'test/gateway-rounds',
+  'test/gateway-outages',
+  'test/servers-that-restart',
+  'test/start-over-tls',
+  'apps/trainer-coordinator/src/events',
+];
+
+requireNode();
+install();
+build();
+const [, version] = /image: nats:(\d+\.\d+\.\d+)/.exec(readFileSync(join(root, 'docker-compose.yml'), 'utf8'));
+const cache = process.env.BROOMWAGON_CACHE ?? join(homedir(), '.cache', 'broomwagon');
+const folder = join(cache, 'nats', version);
+const program = join(folder, 'nats-server');
+if (!existsSync(program)) {
+  const go = findGo('test:nats builds nats-server');
+  console.log(`Building nats-server ${version} (once, some minutes) ...`);
+  const module = `github.com/nats-io/nats-server/v2@v${version}`;
+  const env = { ...process.env, GOBIN: folder, GOFLAGS: '-mod=mod', CGO_ENABLED: '0' };
+  const { status } = spawnSync(go, ['install', module], { stdio: 'inherit', env });
+  if (status !== 0) process.exit(status ?? 1);
+}
+const files = process.argv.slice(2);
+process.exit(
+  runWithServer('nats-server', program, files.length > 0 ? files : FILES, { NATS_URL: '', TEST_NATS_URL: '' }),
+);
