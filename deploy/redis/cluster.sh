@@ -31,6 +31,7 @@ await() {
 is_up() { cli "$1" ping | grep -q PONG; }
 is_ok() { cli "$1" cluster info | grep -q cluster_state:ok; }
 has_all_slots() { cli "$1" cluster info | grep -q cluster_slots_assigned:16384; }
+
 # Copies its primary, or is one. A server that learned the new address of its primary from a third one still connects to
 # the old address. One that does not answer is not waited for.
 follows() {
@@ -44,6 +45,7 @@ follows() {
   echo "$info" | grep -qxF "master_host:$address" || cli "$1" cluster replicate "$primary" > /dev/null
   return 1
 }
+
 joined() {
   if is_ok "$REDIS_HOST"; then
     for host in $REDIS_HOSTS; do follows "$host" || return; done
@@ -52,19 +54,21 @@ joined() {
     false
   fi
 }
+
 knows_all() {
   [ "$(cli "$1" cluster nodes | grep -v handshake | grep -c ' connected')" -ge "$count" ] && return
   meet "$1" > /dev/null
   false
 }
+
 # The server $1 knows that the one with the id $2 is a replica.
 knows_replica() { cli "$1" cluster nodes | grep "^$2 " | grep -q slave; }
 
 # The primary with the fewest replicas, as the server $1 knows them.
 next_primary() {
   cli "$1" cluster nodes | awk '
-    $3 !~ /fail/ && $3 ~ /master/ && NF > 8 { primaries[$1] }
-    $3 !~ /fail/ && $3 ~ /slave/ { replicas[$4] += 1 }
+    $3 !~ /fail/ && $8 == "connected" && $3 ~ /master/ && NF > 8 { primaries[$1] }
+    $3 !~ /fail/ && $8 == "connected" && $3 ~ /slave/ { replicas[$4] += 1 }
     END { for (id in primaries) print replicas[id] + 0, id }' | sort -n | head -n 1 | cut -d ' ' -f 2
 }
 

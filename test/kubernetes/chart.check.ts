@@ -148,6 +148,19 @@ describe('values', () => {
     });
   });
 
+  it('spread the pods of each service over nodes and zones', async () => {
+    const deployments = (await rendered('broomwagon')).filter(({ kind }) => kind === 'Deployment');
+    expect(deployments).toHaveLength(5);
+    for (const deployment of deployments) {
+      expect(podOf(deployment)!.spec, deployment.metadata.name).toMatchObject({
+        affinity: { podAntiAffinity: expect.anything() as object },
+        topologySpreadConstraints: [
+          { topologyKey: 'topology.kubernetes.io/zone', matchLabelKeys: ['pod-template-hash'] },
+        ],
+      });
+    }
+  });
+
   it('with several Redis servers spread them, evict one at a time, and open the ports that they need', async () => {
     const portsOf = (objects: readonly KubernetesObject[], kind: string, name: string) =>
       JSON.stringify(named(objects, kind, name)!.spec).match(/(?<="port":)[^,}]+/g);
