@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, inject as provided, it } from 'vitest';
+import { PartialOwnerStore } from '@broomwagon/state';
+import { expect, inject as provided, it, vi } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { randomOf } from './system/chaos';
 import { Gateway, open, post, type Reply } from './system/gateway';
@@ -62,6 +63,15 @@ it('a request with several choices sent to two replicas at once has all choices 
   const other = await startOther();
   const random = randomOf(provided('seed'));
   const replicas = [system.gateway, other];
+  // Claims reach Redis in any order, as those of two hosts do.
+  const { claim } = PartialOwnerStore.prototype;
+  const claims = vi.spyOn(PartialOwnerStore.prototype, 'claim').mockImplementation(async function (
+    this: PartialOwnerStore,
+    ...args: Parameters<typeof claim>
+  ) {
+    await delay(random() * 50);
+    return claim.apply(this, args);
+  });
   const bodyOf = (index: number) => {
     const { sampling_params: sampling, ...body } = generate(20, { rid: `r${index}` });
     return { ...body, sampling_params: { ...sampling, n: 3 } };
@@ -76,6 +86,7 @@ it('a request with several choices sent to two replicas at once has all choices 
   await system.registerSecond();
   const replies = await Promise.all(pairs);
   expect(await received()).toBe(3 * PAIRS);
+  claims.mockRestore();
   const whole = await post(`${system.second.url}/generate`, generate(20));
   for (const pair of replies) {
     const [answer, refusal] = pair.toSorted((a, b) => a.status - b.status);
