@@ -1,13 +1,14 @@
-const FIRST_CAPACITY = 32;
+/** V8 keeps so many numbers of 4 bytes in its own heap; memory of a longer array is allocated apart. */
+const FIRST_CAPACITY = 16;
+/** Most logs of log probabilities stay empty. */
+const NONE = new Int32Array(0);
 
 /** Numbers in order: in 4 bytes each while these hold every number exactly, else in 8. */
 export class NumberLog {
-  private values: Int32Array | Float32Array | Float64Array;
+  private values: Int32Array | Float32Array | Float64Array = NONE;
   private count = 0;
 
-  constructor(private readonly Compact: Int32ArrayConstructor | Float32ArrayConstructor) {
-    this.values = new Compact(0);
-  }
+  constructor(private readonly Compact: Int32ArrayConstructor | Float32ArrayConstructor) {}
 
   get length(): number {
     return this.count;
@@ -32,7 +33,7 @@ export class NumberLog {
   }
 
   clear(): void {
-    this.values = new this.Compact(0);
+    this.values = NONE;
     this.count = 0;
   }
 

@@ -1,5 +1,5 @@
 /** Above this the end of a text is joined to the rest, characters. */
-const MAX_END = 256;
+const MAX_END = 1_024;
 
 /**
  * A text that is appended to. V8 copies all of such a text whenever some of it is read, so its end is kept apart: a
