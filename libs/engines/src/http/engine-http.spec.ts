@@ -32,7 +32,7 @@ describe('EngineHttp', () => {
   ])('a stream answered by %i is %s', async (status, code) => {
     const http = new EngineHttp(url);
     const received = http.receive(
-      http.stream(() => undefined),
+      http.stream(() => true),
       `/${status}`,
       {},
       {},

@@ -42,7 +42,7 @@ function agentFor(purpose: 'streams' | 'calls' | 'repeats', connectTimeoutMs: nu
       keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connectorOf(connectTimeoutMs),
+      connect: connectorOf(connectTimeoutMs, purpose !== 'calls'),
     });
     agents.set(name, agent);
   }
@@ -112,7 +112,7 @@ export class EngineHttp {
   }
 
   /** A stream of server-sent events, for {@link receive}. */
-  stream(take: (chunk: Buffer) => void): EngineStream {
+  stream(take: (chunk: Buffer) => boolean): EngineStream {
     return new EngineStream(take, this.callTimeoutMs);
   }
 

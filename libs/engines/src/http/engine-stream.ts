@@ -12,6 +12,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   /** The answer is a stream of events. */
   isOpen = false;
   private reason: unknown;
+  private resumeRequest?: () => void;
   private abortRequest?: (reason?: Error) => void;
   private settle: { resolve(): void; reject(error: unknown): void } | undefined;
   private readonly refusal: Buffer[] = [];
@@ -19,11 +20,12 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   private refusalTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param take gets each piece of the stream; an error that it throws ends the stream
+   * @param take gets each piece of the stream; false: the connection is not read before {@link resume}, if it can be
+   *   left so. An error that it throws ends the stream.
    * @param refusalMs time for the body of an answer that is no stream
    */
   constructor(
-    private readonly take: (chunk: Buffer) => void,
+    private readonly take: (chunk: Buffer) => boolean,
     private readonly refusalMs: number,
   ) {}
 
@@ -45,6 +47,11 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     this.onError(reason);
   }
 
+  /** Reads the connection again. */
+  resume(): void {
+    if (this.settle !== undefined) this.resumeRequest?.();
+  }
+
   /** Body of an answer that is no stream, as far as it was read. */
   get refusalText(): string {
     return Buffer.concat(this.refusal).toString('utf8');
@@ -55,10 +62,14 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     if (this.isAborted) abort(this.reason as Error);
   }
 
-  onHeaders(status: number, headers: Buffer[]): boolean {
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void): boolean {
     if (status < 200) return true;
+    const headers = util.parseHeaders(rawHeaders);
     this.status = status;
-    this.contentType = String(util.parseHeaders(headers)['content-type'] ?? '').toLowerCase();
+    this.contentType = String(headers['content-type'] ?? '').toLowerCase();
+    // undici throws an assertion nobody can catch if a paused body ends with its connection.
+    const { connection, 'transfer-encoding': encoding } = headers;
+    if (encoding === 'chunked' && String(connection).toLowerCase() !== 'close') this.resumeRequest = resume;
     this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream');
     if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
     return true;
@@ -68,7 +79,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     if (this.settle === undefined) return true;
     if (this.isOpen) {
       try {
-        this.take(chunk);
+        return this.take(chunk) || this.resumeRequest === undefined;
       } catch (error) {
         this.abort(error);
       }

@@ -30,7 +30,7 @@ async function start(callsOfConnection: number, end: (socket: Socket) => void): 
 const stream = async (http: EngineHttp) => {
   let text = '';
   await http.receive(
-    http.stream((chunk) => (text += chunk.toString())),
+    http.stream((chunk) => (text += chunk.toString()) !== ''),
     '/v1/completions',
     {},
     {},

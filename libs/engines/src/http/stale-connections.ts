@@ -11,9 +11,11 @@ const received = new WeakMap<object, number>();
 /**
  * Connects as undici does, to addresses that are allowed, and notes of a broken connection whether it had been used
  * before.
+ * @param isPausable nothing more is received while what came is not read; else 64 KiB
  */
-export function connectorOf(timeoutMs: number): buildConnector.connector {
-  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup() });
+export function connectorOf(timeoutMs: number, isPausable = false): buildConnector.connector {
+  const buffer = isPausable ? { highWaterMark: 1 } : {};
+  const connect = buildConnector({ timeout: timeoutMs, lookup: guardedLookup(), ...buffer });
   return (options, callback) =>
     connect(options, (...result) => {
       const socket = result[1] as Socket | null;

@@ -3,50 +3,60 @@ const MAX_WAIT_MS = 100;
 /** Bytes of one stream that may wait. */
 const MAX_BYTES = 65_536;
 
+/**
+ * `urgent`: it is read at once. `usual`: only the end of the response is waited for. `long`: the same, and a late end
+ * is a small part of the response.
+ */
+export type Urgency = 'urgent' | 'usual' | 'long';
+
 /** Batches with bytes that wait: all of them are read in one turn of the event loop. */
 const waiting = new Set<ChunkBatch>();
 let timer: NodeJS.Timeout | undefined;
 
 /**
  * Collects the chunks of a stream whose tokens no client waits for. Chunks that are read one after the other cost less
- * than chunks that are read each in a turn of the event loop (decision 0094).
+ * than chunks that are read each in a turn of the event loop (decision 0094), and a connection that is not read
+ * meanwhile brings several chunks at once (decision 0113).
  */
 export class ChunkBatch {
   private chunks: Buffer[] = [];
   private bytes = 0;
+  private isResuming = false;
 
   /**
    * @param read may throw; then the stream has failed, and nothing more is read
    * @param onFailure gets an error of bytes that had waited
+   * @param resume after {@link add} has returned false: gives more chunks to it at once, if there are any
    */
   constructor(
     private read: (bytes: Buffer) => void,
     private readonly onFailure: (error: unknown) => void,
+    private readonly resume: () => void,
   ) {}
 
-  /** @param isUrgent read at once, with all that waits. Throws what `read` throws. */
-  add(chunk: Buffer, isUrgent: boolean): void {
-    if (isUrgent && this.chunks.length === 0) return this.readBytes(chunk);
+  /** @returns false if no chunk is needed before `resume`. Throws what `read` throws. */
+  add(chunk: Buffer, urgency: Urgency): boolean {
     this.chunks.push(chunk);
     this.bytes += chunk.length;
-    if (isUrgent || this.bytes >= MAX_BYTES) return this.flush();
+    if (this.isResuming) return true;
+    if (urgency === 'urgent' || this.bytes >= MAX_BYTES) {
+      this.flush();
+      return true;
+    }
     waiting.add(this);
     timer ??= setTimeout(flushAll, MAX_WAIT_MS);
+    return urgency === 'usual';
   }
 
   /** Reads all that waits. Throws what `read` throws. */
   flush(): void {
     waiting.delete(this);
-    if (this.chunks.length === 0) return;
-    const bytes = this.chunks.length === 1 ? this.chunks[0]! : Buffer.concat(this.chunks);
+    const { chunks } = this;
+    if (chunks.length === 0) return;
     this.chunks = [];
     this.bytes = 0;
-    this.readBytes(bytes);
-  }
-
-  private readBytes(bytes: Buffer): void {
     try {
-      this.read(bytes);
+      this.read(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     } catch (error) {
       this.read = () => undefined;
       throw error;
@@ -54,6 +64,9 @@ export class ChunkBatch {
   }
 
   flushLate(): void {
+    this.isResuming = true;
+    this.resume();
+    this.isResuming = false;
     try {
       this.flush();
     } catch (error) {

@@ -16,10 +16,10 @@ const TEXTS = ['é', '漢字', '🙂', ' \\"quoted\\" ', '\\n', 'plain'];
 function read(pieces: Uint8Array[], reader: ChunkReader, { broken = false, readsAtOnce = false } = {}) {
   const http = {
     baseUrl: 'http://engine',
-    stream: (take: (chunk: Buffer) => void) => new EngineStream(take, 1_000),
+    stream: (take: (chunk: Buffer) => boolean) => new EngineStream(take, 1_000),
     receive: async (stream: EngineStream) => {
       const ended = stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' });
-      stream.onHeaders(200, [Buffer.from('content-type'), Buffer.from('text/event-stream')]);
+      stream.onHeaders(200, [Buffer.from('content-type'), Buffer.from('text/event-stream')], () => undefined);
       for (const piece of pieces) stream.onData(Buffer.from(piece));
       if (broken) stream.onError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
       else stream.onComplete();

@@ -2,7 +2,7 @@ import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
 import { isContextTooLong, isRefusal, parseObject, quote, type EngineHttp } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
-import { ChunkBatch } from './chunk-batch';
+import { ChunkBatch, type Urgency } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
 import { OpaqueField } from './opaque-field';
@@ -13,6 +13,8 @@ export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
 /** Time for the end of a stream that was aborted, if its last event is wanted. */
 const LAST_EVENT_MS = 3_000;
+/** The end of a response that has run for longer may be found 200 ms late, milliseconds. */
+const LONG_MS = 10_000;
 
 /** One call of an engine that answers with a stream. */
 export interface StreamCall {
@@ -55,9 +57,14 @@ export async function streamGeneration(
       silence.heard(tokens.take(step));
     }
   };
-  const stream = http.stream((chunk) => batch.add(chunk, tokens.isEmpty || readsAtOnce?.() === true));
+  const beganAt = performance.now();
+  const urgency = (): Urgency => {
+    if (tokens.isEmpty || readsAtOnce?.()) return 'urgent';
+    return performance.now() - beganAt > LONG_MS ? 'long' : 'usual';
+  };
+  const stream = http.stream((chunk) => batch.add(chunk, urgency()));
   const stop = (reason: unknown): void => stream.abort(reason);
-  const batch = new ChunkBatch(read, stop);
+  const batch = new ChunkBatch(read, stop, () => stream.resume());
   let lastEvent: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
     const disconnect = (): void => stop(signal?.reason);
