@@ -22,11 +22,15 @@ FIRST_PAUSE = 0.05
 MOST_PAUSE = 2.0
 
 
-async def open_round(job: Job, prompts: PromptSource, groups: int, policy: TailPolicy) -> dict[str, Any] | None:
+async def open_round(
+    job: Job, prompts: PromptSource, groups: int, policy: TailPolicy, priority: int | None = None
+) -> dict[str, Any] | None:
     """Plans and opens a round of so many groups. None if all prompts are trained."""
-    # More than any policy launches at once, unless it chooses an over-provision by itself.
-    ahead = 2 * math.ceil(groups * policy["overProvision"])
+    # More than any policy launches at once, unless it chooses an over-provision by itself; and prompts of each domain.
+    ahead = (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy["overProvision"])
     terms = {"groupsPerStep": groups, "remainingGroups": prompts.read_ahead(ahead), "policy": policy}
+    if "domainQuotas" in policy:
+        terms["remainingByDomain"] = prompts.waiting_by_domain()
     names = ("planId", "step", "kind", "neededGroups", "newGroups", "takeGroups")
     for tries in count():
         plan: dict[str, Any] = await job.call("round.next", **terms)
@@ -35,6 +39,8 @@ async def open_round(job: Job, prompts: PromptSource, groups: int, policy: TailP
         round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
         try:
             fields = {name: plan[name] for name in names}
+            if priority is not None:
+                fields["priority"] = priority
             await job.call("round.open", roundId=round_id, policy=policy, **fields)
             return {**plan, "roundId": round_id}
         except errors.PlanStale as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,10 +46,28 @@ class PromptSource:
                 self._iterators.popleft()
         return len(self._waiting)
 
-    def take(self, count: int) -> list[tuple[str, PromptLike]]:
-        """The next prompts with their ids."""
-        ids = [self._waiting.popleft() for _ in range(min(count, self.read_ahead(count)))]
-        return [(group_id, self._items[group_id]) for group_id in ids]
+    def waiting_by_domain(self) -> dict[str, int]:
+        """How many of the prompts that were read ahead have each domain; "" is none."""
+        return dict(Counter(domain_of(self._items[group_id]) for group_id in self._waiting))
+
+    def take(self, count: int, by_domain: dict[str, int] | None = None) -> list[tuple[str, PromptLike]]:
+        """The next prompts with their ids.
+
+        :param by_domain: at most so many of each domain, less those that are returned; absent or empty: of any
+        """
+        available = self.read_ahead(count)
+        if not by_domain:
+            ids = [self._waiting.popleft() for _ in range(min(count, available))]
+            return [(group_id, self._items[group_id]) for group_id in ids]
+        ids = []
+        for group_id in list(self._waiting):
+            domain = domain_of(self._items[group_id])
+            if len(ids) == count or by_domain.get(domain, 0) <= 0:
+                continue
+            by_domain[domain] -= 1
+            self._waiting.remove(group_id)
+            ids.append(group_id)
+        return [(group_id, self._items[group_id]) for group_id in ids] or self.take(count)
 
     def put_back(self, group_ids: Iterable[str]) -> None:
         """These were submitted, and Redis has lost them."""
@@ -76,6 +94,11 @@ class PromptSource:
         group_id = str(self._position - 1 if given is None else given)
         self._items[group_id] = prompt
         self._waiting.append(group_id)
+
+
+def domain_of(prompt: PromptLike) -> str:
+    """The domain of a prompt; "" is none."""
+    return str(prompt.get("domain") or "") if isinstance(prompt, Mapping) else ""
 
 
 def wire_prompt(prompt: PromptLike) -> dict[str, Any]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from ._job import Job
 from ._payloads import Payloads
-from ._prompts import PromptLike, PromptSource, wire_prompt
+from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
 from .results import Group, read_sample
 
 #: With their sampling parameters they fit a message.
@@ -22,17 +22,19 @@ RESULTS_WAIT_MS = 4_000
 class Round:
     """Reads an open round from its beginning.
 
+    :param plan: the plan that it was opened with, or its status; `newByDomain` loses what is submitted
     :param group_body: fields of each submission
     """
 
     def __init__(
-        self, job: Job, payloads: Payloads, prompts: PromptSource, group_body: dict[str, Any], round_id: str
+        self, job: Job, payloads: Payloads, prompts: PromptSource, group_body: dict[str, Any], plan: dict[str, Any]
     ) -> None:
         self._job = job
         self._payloads = payloads
         self._prompts = prompts
         self._group_body = group_body
-        self._round_id = round_id
+        self._round_id = plan["roundId"]
+        self._new_by_domain: dict[str, int] | None = plan.get("newByDomain")
         #: What was read, for `round.close`.
         self.digests: list[dict[str, str]] = []
         self.cursor: str | None = None
@@ -77,7 +79,7 @@ class Round:
         missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
         missing = max(missing, status["shortfallGroups"])
         while missing > 0:
-            taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT))
+            taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT), self._new_by_domain)
             if not taken:
                 if status["shortfallGroups"] > 0:
                     raise ValueError("The round waits for more groups, but there are no more prompts")
@@ -88,8 +90,8 @@ class Round:
 
     async def _submission(self, group_id: str, prompt: PromptLike) -> dict[str, Any]:
         body: dict[str, Any] = {"groupId": group_id, **self._group_body}
-        if isinstance(prompt, Mapping) and prompt.get("domain"):
-            body["domain"] = prompt["domain"]
+        if domain := domain_of(prompt):
+            body["domain"] = domain
         wire = wire_prompt(prompt)
         if len(json.dumps(wire)) < INLINE_PROMPT_BYTES:
             return {**body, "prompt": wire}

@@ -178,6 +178,7 @@ class Client:
         max_tokens: int = 4096,
         sampling: SamplingParameters | None = None,
         timeout: float | None = None,
+        priority: int | None = None,
         progress: bool = False,
     ) -> Rollout:
         """The rounds of a job, for its trainer: `async for group in client.rollout("run-1").round(prompts)`.
@@ -187,6 +188,7 @@ class Client:
         :param max_tokens: token budget of each sample
         :param sampling: `SamplingParameters` of `broomwagon.protocol`, for example `{"temperature": 1.0}`
         :param timeout: seconds of generation time of each sample
+        :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param progress: show a progress bar; needs the package tqdm
         """
         return Rollout(
@@ -197,6 +199,7 @@ class Client:
             max_tokens=max_tokens,
             sampling=sampling,
             timeout=timeout,
+            priority=priority,
             progress=progress,
         )
 

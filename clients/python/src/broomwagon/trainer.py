@@ -60,11 +60,13 @@ class Rollout:
         max_tokens: int,
         sampling: SamplingParameters | None,
         timeout: float | None,
+        priority: int | None,
         progress: bool,
     ) -> None:
         self._job = Job(connection, job)
         self._payloads = Payloads(connection)
         self._groups = groups
+        self._priority = priority
         body: dict[str, Any] = {"samples": samples, "maxTokens": max_tokens, "sampling": sampling or {}}
         self._group_body = body if timeout is None else {**body, "timeoutMs": round(timeout * 1000)}
         self._prompts = PromptSource()
@@ -124,14 +126,16 @@ class Rollout:
                 if self._yielded and (self._round is None or self._round["step"] != self._yielded_step):
                     await self._end_lost_step()
                 else:
-                    self._round = self._round or await open_round(self._job, self._prompts, self._groups, chosen)
+                    self._round = self._round or await open_round(
+                        self._job, self._prompts, self._groups, chosen, self._priority
+                    )
                     if self._round is None:
                         return
                     self._yielded_step = step = self._round["step"]
                     with self._progress.step(step, self._round["neededGroups"]) as bar:
                         bar.update(len(self._yielded))
                         round_id = self._round["roundId"]
-                        reading = Round(self._job, self._payloads, self._prompts, self._group_body, round_id)
+                        reading = Round(self._job, self._payloads, self._prompts, self._group_body, self._round)
                         async with aclosing(reading.groups()) as finished:
                             async for group in finished:
                                 if group.id not in self._yielded:
