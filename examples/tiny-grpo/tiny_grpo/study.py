@@ -1,7 +1,5 @@
-"""Runs of each policy with each seed, one result file for each; those that are there are not run again.
-
-python -m tiny_grpo.study --folder study
-"""
+"""Runs of each policy with each seed, one result file for each; those that are there are not run again. Then a table,
+and plots if matplotlib is installed. `npm run study:tiny-grpo` calls it."""
 
 from __future__ import annotations
 
