@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, LIMITS, type OperationName, OPERATIONS, TRAINER_OPERATIONS } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { validate, waitMsOf } from '@broomwagon/messaging';
+import { decodeBody, validate, waitMsOf } from '@broomwagon/messaging';
 import type { Exchange, Route, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CALL_TIMEOUT_MS } from './calls';
@@ -41,7 +41,9 @@ export class RoundsRoutes {
     };
   }
 
-  private async call(operation: OperationName, { response, body }: Exchange): Promise<void> {
+  private async call(operation: OperationName, { response, bytes }: Exchange): Promise<void> {
+    // Half a surrogate pair is replaced as on NATS.
+    const body = decodeBody(bytes);
     // As on NATS, where the service does it; a value that is nested too deeply cannot be sent.
     validate(OPERATIONS[operation].request as new () => object, body);
     const timeoutMs = CALL_TIMEOUT_MS + waitMsOf(body);
