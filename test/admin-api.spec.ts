@@ -65,8 +65,8 @@ const RIGHT: Record<string, () => Fields> = {
   'DELETE /pools/{pool}': () => ({ force: true }),
   'DELETE /pools/{pool}/jobs/{job}': () => ({ force: true }),
 };
-/** A lease ends with a change of its server. */
-const FIRST = ['lb.lease', 'lb.release'];
+/** A server that drains is removed when it has no lease; a lease ends with any other change of its server. */
+const FIRST = ['lb.lease', 'server.drain', 'server.uncordon', 'lb.release'];
 /** What removes others is called last. */
 const LAST = ['worker.deregister', 'server.remove', 'job.delete', 'pool.delete'];
 /** An answer that is right although it is an error. */

@@ -125,8 +125,11 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
 });
 
 const PYTHON = 'clients/python/src/broomwagon';
-const OF_PYTHON_TRAINERS = ['trainer.py', '_job.py', '_round.py', '_payloads.py'];
-const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter((name) => /(?<!^trainer|^_job|^_round|^protocol)\.py$/.test(name));
+const ONLY_OF_TRAINERS = ['trainer.py', '_job.py', '_plan.py', '_round.py'];
+const OF_PYTHON_TRAINERS = [...ONLY_OF_TRAINERS, '_payloads.py'];
+const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter(
+  (name) => name.endsWith('.py') && ![...ONLY_OF_TRAINERS, 'protocol.py'].includes(name),
+);
 
 it.each([
   ['worker', ['apps/worker/src', 'libs/generation/src']],
