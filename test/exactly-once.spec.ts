@@ -15,6 +15,7 @@ const QUOTAS = { math: 3, code: 3 };
 
 /** What `npm run test:faults` adds: adaptive choices, dispatch orders, quotas and reserved places with each other. */
 const LONG_FORM: TestedPolicy[] = [
+  { name: 'wait', tail: { name: 'wait' } },
   { name: 'drip-adaptive', tail: { name: 'drip', dripMode: 'adaptive', overProvisionMode: 'adaptive' } },
   { name: 'drip-competing', tail: { name: 'drip', dripReserved: false, domainQuotas: QUOTAS } },
   { name: 'drip-longest', tail: { name: 'drip', dripReserved: true, dispatchOrder: 'longest-first', maxCuts: 1 } },
@@ -26,7 +27,6 @@ const LONG_FORM: TestedPolicy[] = [
 ];
 
 const POLICIES: TestedPolicy[] = [
-  { name: 'wait', tail: { name: 'wait' } },
   { name: 'regenerate', tail: { name: 'regenerate', dispatchOrder: 'longest-first' } },
   { name: 'resume', tail: { name: 'resume', overProvisionMode: 'adaptive', dispatchOrder: 'probe-first' } },
   { name: 'drip', tail: { name: 'drip', domainQuotas: QUOTAS } },

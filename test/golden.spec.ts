@@ -24,7 +24,10 @@ it('answers what it answered when the golden log was written', async () => {
     const subject = `rollout.v1.${system.pool}.${operation}`;
     return (await connection.request(subject, JSON.stringify(body), { timeout: 20_000 })).json();
   };
-  const text = JSON.stringify(await play(send, 7, 300)).replaceAll(system.pool, '<pool>');
+  // How far the sweeper has come is a matter of time.
+  const text = JSON.stringify(await play(send, 7, 300))
+    .replaceAll(system.pool, '<pool>')
+    .replaceAll(/"expiredEpochs":\d+/g, '"expiredEpochs":0');
   await connection.drain();
   const log = JSON.parse(text) as Entry[];
   if (process.env.GOLDEN_LOG === 'write') {
