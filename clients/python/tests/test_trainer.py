@@ -16,7 +16,6 @@ from conftest import delete_job
 from broomwagon import BroomwagonError, Client, Group, Rollout, _plan, errors
 from broomwagon._progress import Progress
 from broomwagon._prompts import PromptLike, wire_prompt
-from broomwagon.protocol import TailPolicy
 
 #: The worker of the test system claims requests of this job only.
 JOB = "served"
@@ -58,18 +57,6 @@ async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
     assert metrics["training/global_step"] == 3
     assert metrics["response_length/min"] <= metrics["response_length/mean"] <= metrics["response_length/max"]
     assert (await rollout.ledger())["rollout/samples"] == 14
-
-
-@pytest.mark.short
-async def test_each_step_has_its_share_of_each_domain(client: Client, job: str) -> None:
-    domains = ["math"] * 5 + ["code"] * 3
-    prompts = [{"text": f"{domain} {index}", "domain": domain} for index, domain in enumerate(domains)]
-    rollout = client.rollout(job, groups=3, samples=1, max_tokens=64, priority=7)
-    policy: TailPolicy = {"name": "wait", "overProvision": 1, "domainQuotas": {"math": 2, "code": 1}}
-    steps = []
-    while step := [group async for group in rollout.round(prompts, policy)]:
-        steps.append(sorted(str(group.domain) for group in step))
-    assert steps == [["code", "math", "math"], ["code", "math", "math"], ["code", "math"]]
 
 
 async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, job: str) -> None:

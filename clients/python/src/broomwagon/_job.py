@@ -67,12 +67,17 @@ class Job:
             if step > found["stepsTrained"]:
                 open_round = await self._reconcile_step(step, groups, body["takeoverId"])
         unknown: list[str] = list(submitted) if self.epoch is None else []
-        for page in _pages(submitted if self.epoch else [], GROUPS_PER_RECONCILE):
-            reply = await self.call("job.reconcile", groupIds=page)
-            unknown.extend(reply["unknown"])
-            open_round = reply.get("openRoundId")
+        if self.epoch:
+            unknown.extend(await self.unknown(submitted))
         status = await self.call("round.status", roundId=open_round) if open_round else None
         return status, unknown, found["submittedGroups"]
+
+    async def unknown(self, group_ids: Sequence[str]) -> list[str]:
+        """Those of the groups that Redis does not know: not submitted, lost, or trained many rounds ago."""
+        found: list[str] = []
+        for page in _pages(group_ids, GROUPS_PER_RECONCILE):
+            found.extend((await self.call("job.reconcile", groupIds=page))["unknown"])
+        return found
 
     async def reconcile_step(self, step: int, groups: dict[str, int]) -> None:
         """Ends a step whose round is lost: exactly these groups are trained."""

@@ -26,9 +26,8 @@ async def open_round(
     job: Job, prompts: PromptSource, groups: int, policy: TailPolicy, priority: int | None = None
 ) -> dict[str, Any] | None:
     """Plans and opens a round of so many groups. None if all prompts are trained."""
-    # More than any policy launches at once, unless it chooses an over-provision by itself; and prompts of each domain.
-    ahead = (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy["overProvision"])
-    terms = {"groupsPerStep": groups, "remainingGroups": prompts.read_ahead(ahead), "policy": policy}
+    remaining = prompts.read_ahead(prompts_ahead(policy, groups))
+    terms = {"groupsPerStep": groups, "remainingGroups": remaining, "policy": policy}
     if "domainQuotas" in policy:
         terms["remainingByDomain"] = prompts.waiting_by_domain()
     names = ("planId", "step", "kind", "neededGroups", "newGroups", "takeGroups")
@@ -47,6 +46,12 @@ async def open_round(
             # The long-tail queue has changed since, for example.
             await pause_between_tries(tries, error)
     raise AssertionError("unreachable")
+
+
+def prompts_ahead(policy: TailPolicy, groups: int) -> int:
+    """Prompts to read before a round: more than any policy launches at once, unless it chooses an over-provision by
+    itself; and prompts of each domain."""
+    return (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy["overProvision"])
 
 
 async def pause_between_tries(tries: int, error: BroomwagonError) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
@@ -23,7 +23,8 @@ class PromptSource:
         self._waiting: deque[str] = deque()
         self._items: dict[str, PromptLike] = {}
         self._position = 0
-        self._skipped = 0
+        #: Prompts to find that an earlier trainer has submitted.
+        self._submitted_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
         """Prompts of the next rounds. The same object again continues where the last round has ended."""
@@ -32,8 +33,39 @@ class PromptSource:
             self._iterators.append(iter(prompts))
 
     def skip(self, count: int) -> None:
-        """An earlier trainer has submitted the first `count` prompts."""
-        self._skipped = count
+        """An earlier trainer has submitted `count` prompts. `find_submitted` finds out which."""
+        self._submitted_before = count
+
+    async def find_submitted(self, unknown: Callable[[list[str]], Awaitable[list[str]]], ahead: int) -> None:
+        """Leaves out the prompts that an earlier trainer has submitted; to be called before others are read.
+
+        Without domains they are the first ones. Domain quotas pass prompts over, but take those of each domain in
+        order: they end with the last one that Redis knows.
+
+        :param unknown: returns those of the ids that Redis does not know. It forgets groups trained long ago
+        :param ahead: most prompts that the earlier trainer has read and not submitted
+        """
+        if self._submitted_before == 0:
+            return
+        self.read_ahead(self._submitted_before + ahead)
+        ids = list(self._waiting)
+        submitted = set(ids[: self._submitted_before])
+        if any(domain_of(self._items[group_id]) for group_id in ids):
+            lost, ended = set(await unknown(ids)), set[str]()
+            submitted = set()
+            for group_id in reversed(ids):
+                domain = domain_of(self._items[group_id])
+                if group_id not in lost or domain in ended:
+                    ended.add(domain)
+                    submitted.add(group_id)
+            # Of domains whose last one was trained so long ago that Redis has forgotten it.
+            rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
+            submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
+        for group_id in submitted:
+            del self._items[group_id]
+        self._waiting = deque(group_id for group_id in ids if group_id not in submitted)
+        # More of them come with the next batch, if prompts are given in batches.
+        self._submitted_before = max(0, self._submitted_before - len(submitted))
 
     def read_ahead(self, count: int) -> int:
         """How many prompts wait to be submitted, after at least `count` are read, if there are so many."""
@@ -88,8 +120,6 @@ class PromptSource:
 
     def _add(self, prompt: PromptLike) -> None:
         self._position += 1
-        if self._position <= self._skipped:
-            return
         given = prompt.get("id") if isinstance(prompt, Mapping) else None
         group_id = str(self._position - 1 if given is None else given)
         self._items[group_id] = prompt

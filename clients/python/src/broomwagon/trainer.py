@@ -14,7 +14,7 @@ from ._error import BroomwagonError
 from ._job import Job
 from ._metrics import ledger_metrics, round_metrics
 from ._payloads import Payloads
-from ._plan import open_round, pause_between_tries, policy_of
+from ._plan import open_round, pause_between_tries, policy_of, prompts_ahead
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
 from ._round import Round
@@ -122,6 +122,7 @@ class Rollout:
             try:
                 if not self._is_started:
                     await self._take_over()
+                await self._prompts.find_submitted(self._job.unknown, prompts_ahead(chosen, self._groups))
                 failed = None
                 if self._yielded and (self._round is None or self._round["step"] != self._yielded_step):
                     await self._end_lost_step()
