@@ -195,8 +195,35 @@ async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, se
     assert len(asked) == SAMPLES * (new + 1)
 
 
-def test_a_wrong_setting_is_refused() -> None:
+async def test_a_tail_step_ends_when_a_process_of_agent_loops_has_died(trainer: Any, servers: dict[str, Any]) -> None:
+    trainer.train_dataloader = prompts(SHORT, LONG, SHORT, LONG, *[SHORT] * 20)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    await run(step, trainer, 2)
+    await run(trainer._add_batch_to_generate)
+    assert trainer._step_metrics["is_tail_step"] == 1.0
+    for worker in trainer.agent_loop_manager.agent_loop_workers:
+        ray.kill(worker)
+    with pytest.raises(ray.exceptions.RayActorError):
+        await run(trainer.on_sample_begin)
+
+
+async def test_a_group_that_ends_before_the_abort_is_not_held(trainer: Any) -> None:
+    tq.kv_put(key="ended", partition_id="train", tag={"is_prompt": True, "status": "pending", "global_steps": 1})
+    await asyncio.to_thread(trainer.on_sample_end)
+    assert trainer._held == {"ended"}
+    tq.kv_put(key="ended", partition_id="train", tag={"status": "finished"})
+    trainer.train_dataloader = prompts(*[SHORT] * 20)
+    await asyncio.to_thread(trainer._add_batch_to_generate)
+    # It is one of the 4 of a short step.
+    assert trainer._step_metrics == {"is_tail_step": 0.0, "new_groups": 3, "held_groups": 0}
+    await asyncio.to_thread(trainer.on_step_end)
+
+
+@pytest.mark.parametrize(("factor", "threshold", "named"), [(0.5, 8, "over_provision"), (2, 1, "threshold")])
+def test_a_wrong_setting_is_refused(factor: float, threshold: int, named: str) -> None:
     kind = get_trainer_cls("broomwagon_long_tail")
-    config = OmegaConf.create({"trainer": {"v1": {"broomwagon": {"over_provision": 0.5}}}})
-    with pytest.raises(ValueError, match="over_provision"):
-        kind(config)
+    settings = {"broomwagon": {"over_provision": factor}, "sampler": {"max_off_policy_threshold": threshold}}
+    with pytest.raises(ValueError, match=named):
+        kind(OmegaConf.create({"trainer": {"v1": settings}}))

@@ -17,8 +17,8 @@ class CutGroups:
         self._load_balancer = load_balancer
         #: How often each was cut.
         self._cuts: dict[str, int] = {}
-        #: One call for all requests of a group.
-        self._waits: dict[str, asyncio.Task[None]] = {}
+        #: One call for all requests of a group, and one for all that wait: an actor has room for 1,000 calls.
+        self._calls: dict[str | int, asyncio.Task[tuple[int, list[str]]]] = {}
 
     def was_cut(self) -> None:
         """The current request has ended before its end."""
@@ -35,13 +35,20 @@ class CutGroups:
 
     async def may_continue(self) -> None:
         """Returns when a step continues the group of the current request."""
-        group = current_group.get()
-        if group is None or group not in self._cuts:
-            return
-        if group not in self._waits:
-            wait = self._waits[group] = asyncio.create_task(self._ask(group))
-            wait.add_done_callback(lambda _: self._waits.pop(group))
-        await asyncio.shield(self._waits[group])
+        group, number = current_group.get(), -1
+        while group is not None and group in self._cuts:
+            number, held = await self._ask(group, number)
+            if group not in held:
+                return
 
-    async def _ask(self, group: str) -> None:
-        await self._load_balancer.wait_for_group.remote(group)
+    async def _ask(self, group: str, after: int) -> tuple[int, list[str]]:
+        # The first answer must not be older than the cut of the group.
+        key = group if after < 0 else after
+        if key not in self._calls:
+            call = self._calls[key] = asyncio.create_task(self._held_groups(after))
+            call.add_done_callback(lambda _: self._calls.pop(key))
+        return await asyncio.shield(self._calls[key])
+
+    async def _held_groups(self, after: int) -> tuple[int, list[str]]:
+        answer: tuple[int, list[str]] = await self._load_balancer.held_groups.remote(after)
+        return answer

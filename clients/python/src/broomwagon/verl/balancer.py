@@ -71,8 +71,9 @@ class Balancer:
         self._checking: asyncio.Task[None] | None = None
         #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
         self._changing = asyncio.Lock()
-        #: Groups of long-tail rounds that wait for a tail step.
-        self._held_groups: set[str] = set()
+        #: Groups of long-tail rounds that wait for a tail step, and how often they have changed.
+        self._held_groups: list[str] = []
+        self._holds = 0
         self._groups_changed = asyncio.Condition()
         self._name(servers)
 
@@ -172,14 +173,17 @@ class Balancer:
         return sum((await self._loads()).values())
 
     async def hold_groups(self, groups: list[str]) -> None:
-        """Requests of these groups that are cut wait in `wait_for_group`, and those of no others."""
+        """Requests of these groups that are cut wait, and those of no others."""
         async with self._groups_changed:
-            self._held_groups = set(groups)
+            self._held_groups = groups
+            self._holds += 1
             self._groups_changed.notify_all()
 
-    async def wait_for_group(self, group: str) -> None:
+    async def held_groups(self, after: int = -1) -> tuple[int, list[str]]:
+        """The groups that wait, and the number of this answer. Waits until it is another one than `after`."""
         async with self._groups_changed:
-            await self._groups_changed.wait_for(lambda: group not in self._held_groups)
+            await self._groups_changed.wait_for(lambda: self._holds != after)
+            return self._holds, self._held_groups
 
     async def require_acquire_fields(self) -> list[str]:
         return []

@@ -28,6 +28,8 @@ logger = logging.getLogger("broomwagon")
 MANAGER = f"{__name__}.AgentLoopManager"
 OVER_PROVISION = 1.5
 PARTITION = "train"
+#: Seconds for an answer of the balancer.
+HOLD_DEADLINE = 60.0
 #: States of groups in verl's TransferQueue.
 UNFINISHED = ("pending", "running")
 
@@ -65,6 +67,8 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         self._over_provision = float(settings.get("over_provision", OVER_PROVISION))
         if self._over_provision < 1:
             raise ValueError(f"trainer.v1.broomwagon.over_provision is {self._over_provision}, not at least 1")
+        if config.trainer.v1.sampler.max_off_policy_threshold == 1:
+            raise ValueError("With trainer.v1.sampler.max_off_policy_threshold=1 no cut group can be trained later")
         agent = config.actor_rollout_ref.rollout.agent
         if agent.get("agent_loop_manager_class") not in (None, MANAGER):
             raise ValueError(f"Long-tail rounds need agent_loop_manager_class={MANAGER}, or none")
@@ -90,7 +94,8 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def _add_batch_to_generate(self) -> None:
         groups = _groups()
-        self._held &= set(groups)
+        # Without those that have ended between the end of the sampling and the abort.
+        self._held &= _unfinished(groups)
         batch: int = self.config.data.train_batch_size
         is_tail = len(self._held) >= batch or any(self._is_due(groups[group]["global_steps"]) for group in self._held)
         self._continued = sorted(self._held, key=lambda group: groups[group]["global_steps"])[:batch] if is_tail else []
@@ -106,12 +111,14 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
     def on_sample_begin(self) -> None:
         super().on_sample_begin()
         # verl's sampler takes a batch as soon as enough groups have ended, and then the oldest of them.
-        while any(tag["status"] in UNFINISHED for group, tag in _groups().items() if group in self._continued):
+        while _unfinished(_groups()) & set(self._continued):
+            # One that has died would never end its groups.
+            ray.get([worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers])
             time.sleep(self.replay_buffer.poll_interval)
 
     def on_sample_end(self) -> None:
         # The requests of these groups end with the abort of all, and then ask whether they may continue.
-        self._hold({group for group, tag in _groups().items() if tag["status"] in UNFINISHED})
+        self._hold(_unfinished(_groups()))
         self._step_metrics["cut_groups"] = len(self._held)
         super().on_sample_end()
 
@@ -126,7 +133,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def _hold(self, groups: set[str]) -> None:
         self._held = groups
-        ray.get(self._balancer.hold_groups.remote(list(groups)))
+        ray.get(self._balancer.hold_groups.remote(list(groups)), timeout=HOLD_DEADLINE)
 
     @property
     def _balancer(self) -> Any:
@@ -137,3 +144,7 @@ def _groups() -> dict[str, dict[str, Any]]:
     """The prompts that are generated, or wait for their training, with what verl's sampler knows of them."""
     partition = (tq.kv_list(PARTITION) or {}).get(PARTITION, {})
     return {key: tag for key, tag in partition.items() if tag.get("is_prompt")}
+
+
+def _unfinished(groups: dict[str, dict[str, Any]]) -> set[str]:
+    return {group for group, tag in groups.items() if tag["status"] in UNFINISHED}
