@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tiny_grpo.report import draw, read_study, table
+from tiny_grpo.report import beside_wait, deviation, draw, read_study, table
 from tiny_grpo.study import parse, result_file, start_file, study
 
 ARGUMENTS = ["--policies", "wait", "regenerate", "--seeds", "0", "--steps", "5", "--groups", "4", "--samples", "4"]
+
+
+def test_runs_are_compared_with_those_of_the_same_seed() -> None:
+    def results(**rewards: float) -> list[dict[str, Any]]:
+        return [{"options": {"seed": int(seed[1:])}, "reward": reward} for seed, reward in rewards.items()]
+
+    found = beside_wait(results(s1=0.75, s0=0.5, s2=1), results(s0=0.25, s1=0.5), lambda result: result["reward"])
+    assert found == [(0.75, 0.5), (0.5, 0.25)]
+    assert deviation([1, 2, 3]) == 1
+    assert deviation([5]) == 0
 
 
 def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +45,7 @@ def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "Run 1 of 1: wait, seed 0" in output
     studied = read_study(tmp_path)
     assert list(studied) == ["wait", "regenerate"]
-    assert [row.split(" | ")[:2] for row in table(studied).splitlines()[2:]] == [
+    assert [row.split(" | ")[:2] for row in table(studied).splitlines()[2:4]] == [
         ["| `wait`", "1"],
         ["| `regenerate`", "1"],
     ]

@@ -1,7 +1,4 @@
-"""Plots and a table of a study; needs matplotlib.
-
-python -m tiny_grpo.report --folder study --output images
-"""
+"""Plots and tables of a study."""
 
 from __future__ import annotations
 
@@ -38,7 +35,12 @@ class Line:
 
     @property
     def spread(self) -> Floats:
-        return np.asarray(self.values.std(axis=0))
+        return deviation(self.values)
+
+
+def deviation(values: Sequence[float] | Floats) -> Floats:
+    """Standard deviation of a sample, over its first axis; 0 for one seed."""
+    return np.asarray(np.std(values, axis=0, ddof=min(1, len(values) - 1)))
 
 
 def read_study(folder: Path) -> dict[str, list[Result]]:
@@ -76,7 +78,8 @@ def by_time(results: Sequence[Result]) -> Line:
 
 
 def generated_length(step: Result) -> float:
-    """Mean length of all samples that the round has started, by the ledger: trained length / length bias."""
+    """Mean length of all samples that the round has started, as the ledger estimates it: trained length / length
+    bias. A group that was cut and is generated again is started once more."""
     return float(step["round"]["response_length/mean"] / step["round"]["rollout/length_bias"])
 
 
@@ -138,24 +141,65 @@ def draw(studied: dict[str, list[Result]], output: Path) -> None:
     plot(output / "tiny-grpo-off-policy.svg", title, (step, share), each(lambda r: by_step(r, off_policy)), {})
 
 
+def beside_wait(
+    results: Sequence[Result], waiting: Sequence[Result], number: Callable[[Result], float]
+) -> list[tuple[float, float]]:
+    """A number of each run, and that of `wait` with the same seed: start, problems and their order are the same."""
+    of_seed = {result["options"]["seed"]: number(result) for result in waiting}
+    seeds = [result["options"]["seed"] for result in results]
+    return [(number(result), of_seed[seed]) for seed, result in zip(seeds, results, strict=True) if seed in of_seed]
+
+
 def table(studied: dict[str, list[Result]]) -> str:
-    """Numbers of each policy, as Markdown: mean and standard deviation over seeds."""
-    heads = ["policy", "seeds", "reward before", "reward after", "length after", "simulated s", "off-policy"]
-    heads += ["length bias", "waste", "real s a run"]
-    rows = []
+    """Two tables of each policy, as Markdown: what is learned, and what it costs. Mean and standard deviation over
+    seeds."""
+    learned, costs = [], []
+    waiting = studied.get("wait", [])
     for policy, results in studied.items():
-        first, last = (evaluated(results, "reward").values[:, index] for index in (0, -1))
-        numbers: list[tuple[Sequence[float] | Floats, int]] = [
-            (first, 3),
-            (last, 3),
-            (evaluated(results, "length").values[:, -1], 1),
-            ([sum(step["simulated_seconds"] for step in result["steps"]) for result in results], 1),
-            ([result["ledger"]["offPolicyShare"] for result in results], 2),
-            ([result["ledger"]["lengthBias"] for result in results], 2),
-            ([result["ledger"]["waste"]["share"] for result in results], 2),
-            ([result["seconds"] for result in results], 0),
-        ]
-        cells = [f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}" for values, digits in numbers]
-        rows.append([f"`{policy}`", str(len(results)), *cells])
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+        def each(number: Callable[[Result], float], results: list[Result] = results) -> list[float]:
+            return [number(result) for result in results]
+
+        rewards = beside_wait(results, waiting, lambda result: result["evaluations"][-1]["reward"])
+        lengths = beside_wait(results, waiting, lambda result: _trained_length(result, len(result["steps"])))
+        early = beside_wait(results, waiting, lambda result: _trained_length(result, len(result["steps"]) // 3))
+        learned.append(
+            [
+                f"`{policy}`",
+                str(len(results)),
+                _cell(each(lambda result: result["evaluations"][0]["reward"]), 3),
+                _cell(each(lambda result: result["evaluations"][-1]["reward"]), 3),
+                _cell([own - other for own, other in rewards], 3),
+                _cell(each(lambda result: result["evaluations"][-1]["length"]), 1),
+                _cell([own / other for own, other in lengths], 2),
+                _cell([own / other for own, other in early], 2),
+            ]
+        )
+        costs.append(
+            [
+                f"`{policy}`",
+                _cell(each(lambda result: sum(step["simulated_seconds"] for step in result["steps"])), 1),
+                _cell(each(lambda result: result["ledger"]["offPolicyShare"]), 2),
+                _cell(each(lambda result: float(np.mean([step["clipped_share"] for step in result["steps"]]))), 4),
+                _cell(each(lambda result: result["ledger"]["lengthBias"]), 2),
+                _cell(each(lambda result: result["ledger"]["waste"]["share"]), 2),
+                _cell(each(lambda result: result["seconds"]), 0),
+            ]
+        )
+    heads = ["policy", "seeds", "reward before", "reward after", "less `wait`", "learned length"]
+    heads += ["trained length / `wait`", "the same, first third"]
+    costs_heads = ["policy", "simulated s", "off-policy", "clipped", "length bias", "waste", "real s a run"]
+    return _markdown(heads, learned) + "\n\n" + _markdown(costs_heads, costs)
+
+
+def _trained_length(result: Result, steps: int) -> float:
+    """Mean length of the samples of the first steps."""
+    return float(np.mean([step["length"] for step in result["steps"][: max(1, steps)]]))
+
+
+def _cell(values: Sequence[float], digits: int) -> str:
+    return f"{np.mean(values):.{digits}f} ± {deviation(values):.{digits}f}" if values else "-"
+
+
+def _markdown(heads: list[str], rows: list[list[str]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in [heads, ["---"] * len(heads), *rows])
