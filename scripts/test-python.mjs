@@ -1,6 +1,7 @@
 // `npm run test:python`: clients/python with each Python of this machine from 3.10 on: its tests against the services,
-// mypy, ruff, and a wheel that is installed into a new environment; and examples/tiny-grpo with its short study. `npm test` runs the short tests. The packages are
-// installed into the cache folder, once. Without Python or the package index the tests are skipped by name.
+// mypy, ruff, and a wheel that is installed into a new environment; and examples/tiny-grpo with its short study.
+// `npm test` runs the short tests. The packages are installed into the cache folder, once. Without Python or the package
+// index the tests are skipped by name.
 // `npm run test:python -- verl` installs verl too, with PyTorch and Ray (6 GB); later runs then include its tests.
 import { join } from 'node:path';
 import { build, install, requireNode, root } from './prepare.mjs';

@@ -62,6 +62,8 @@ class Process:
             self._child.kill()
         if self._watch.is_alive():
             self._watch.join(GRACE)
+        # It may have been started again at the same moment.
+        self._child.kill()
 
     def log(self) -> str:
         """The last lines of its output."""
