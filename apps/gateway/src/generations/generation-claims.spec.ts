@@ -98,6 +98,20 @@ describe('choices of one request', () => {
     expect(released).toEqual([second.uid, first.uid]);
   });
 
+  it('may be taken over from a client that has gone, also a first one that has ended', async () => {
+    answer = () => ({ state: 'claimed' });
+    for (const one of [first, second]) await claims.take(one, EPOCHS[0]!);
+    await claims.end(first, false);
+    for (const one of [first, second]) await claims.setUnread(one, true);
+    expect(claimed.slice(2).map((claim) => [claim.generation, claim.isUnread])).toEqual([
+      [first.uid, true],
+      [second.uid, true],
+    ]);
+    await claims.end(second, false);
+    await claims.setUnread(first, false);
+    expect([claimed.length, released]).toEqual([4, [second.uid, first.uid]]);
+  });
+
   it('are refused with the first one', async () => {
     answer = () => ({ state: 'ended' });
     const later = claims.take(second, EPOCHS[0]!);

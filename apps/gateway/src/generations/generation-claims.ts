@@ -100,11 +100,13 @@ export class GenerationClaims {
 
   /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
   async end(generation: Generation, isRepeatable: boolean): Promise<void> {
-    const mayBeOurs = this.held.delete(generation) || this.unsure.delete(generation);
-    const isOurs = mayBeOurs && !generation.isLost;
+    const isOurs = (this.held.has(generation) || this.unsure.has(generation)) && !generation.isLost;
     const keepsSaved = isOurs && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
+    // One that has ended before the other choices is held until then: also its claim tells that its client has gone.
     const release = async (): Promise<void> => {
+      this.held.delete(generation);
+      this.unsure.delete(generation);
       if (isOurs) await this.release(generation, keepsSaved);
     };
     await (generation.choices === undefined ? release() : generation.choices.end(generation, release));
