@@ -51,6 +51,8 @@ export class DataPlane {
   private readonly routes: Map<string, Route>;
   /** One route of each path. */
   private readonly paths: Map<string, Route>;
+  /** Characters of the longest of them. */
+  private readonly maxPathLength: number;
 
   constructor(
     generate: SglangGenerate,
@@ -85,6 +87,7 @@ export class DataPlane {
     ];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
+    this.maxPathLength = Math.max(...[...this.paths.keys()].map(({ length }) => length));
   }
 
   /** False for a path of Nest. */
@@ -127,7 +130,9 @@ export class DataPlane {
     const first = pathname.indexOf('/', begin + 1);
     for (let at = first; at > 0 && at <= begin + MAX_SESSION_CHARACTERS; at = pathname.indexOf('/', at + 1)) {
       const rest = pathname.slice(at);
-      const isRoute = this.paths.has(rest) || PARAMETER_PATHS.some(([pattern]) => pattern.test(rest));
+      // The hash of a long text is computed for each of many slashes otherwise.
+      const isPath = rest.length <= this.maxPathLength && this.paths.has(rest);
+      const isRoute = isPath || PARAMETER_PATHS.some(([pattern]) => pattern.test(rest));
       if (isRoute) return { session: pathname.slice(begin, at), rest };
     }
     return first < 0 ? { rest: pathname } : { session: pathname.slice(begin, first), rest: pathname.slice(first) };
