@@ -52,6 +52,8 @@ it('is not read before it is resumed, and then loses nothing', async () => {
 it.each([
   ['its length', { 'content-length': 2 }],
   ['its connection', { connection: 'close' }],
+  ['its connection, which a list says', { connection: 'Keep-Alive, close' }],
+  ['its connection, which the second of two headers says', { connection: ['keep-alive', 'close'] }],
 ])('is read all the time if it ends with %s', async (_, headers) => {
   const http = await engine((__, response) => void response.writeHead(200, { ...STREAM, ...headers }).end('ab'));
   let text = '';

@@ -68,8 +68,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     this.status = status;
     this.contentType = String(headers['content-type'] ?? '').toLowerCase();
     // undici throws an assertion nobody can catch if a paused body ends with its connection.
-    const { connection, 'transfer-encoding': encoding } = headers;
-    if (encoding === 'chunked' && String(connection).toLowerCase() !== 'close') this.resumeRequest = resume;
+    const { connection = 'keep-alive', 'transfer-encoding': encoding } = headers;
+    if (encoding === 'chunked' && String(connection).toLowerCase() === 'keep-alive') this.resumeRequest = resume;
     this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream');
     if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
     return true;
