@@ -51,7 +51,9 @@ describe('a batch of chunks', () => {
     const { batch, reads, failures } = batchOf('wrong');
     batch.add(Buffer.from('wrong'), 'usual');
     await expect.poll(() => failures).toEqual(['wrong']);
-    batch.add(Buffer.from('more'), 'urgent');
+    expect(() => batch.add(Buffer.from('more'), 'urgent')).toThrow('wrong');
+    // The stream has ended in the turn in which the error was found.
+    expect(() => batch.flush()).toThrow('wrong');
     expect(reads).toEqual(['wrong']);
     const { batch: other } = batchOf('wrong');
     expect(() => other.add(Buffer.from('wrong'), 'urgent')).toThrow('wrong');

@@ -22,6 +22,8 @@ export class ChunkBatch {
   private chunks: Buffer[] = [];
   private bytes = 0;
   private isResuming = false;
+  /** Of `read`. */
+  private failure: { error: unknown } | undefined;
 
   /**
    * @param read may throw; then the stream has failed, and nothing more is read
@@ -29,7 +31,7 @@ export class ChunkBatch {
    * @param resume after {@link add} has returned false: gives more chunks to it at once, if there are any
    */
   constructor(
-    private read: (bytes: Buffer) => void,
+    private readonly read: (bytes: Buffer) => void,
     private readonly onFailure: (error: unknown) => void,
     private readonly resume: () => void,
   ) {}
@@ -48,17 +50,18 @@ export class ChunkBatch {
     return urgency === 'usual';
   }
 
-  /** Reads all that waits. Throws what `read` throws. */
+  /** Reads all that waits. Throws what `read` throws or has thrown: a stream may have ended before `onFailure`. */
   flush(): void {
     waiting.delete(this);
     const { chunks } = this;
-    if (chunks.length === 0) return;
     this.chunks = [];
     this.bytes = 0;
+    if (this.failure !== undefined) throw this.failure.error;
+    if (chunks.length === 0) return;
     try {
       this.read(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     } catch (error) {
-      this.read = () => undefined;
+      this.failure = { error };
       throw error;
     }
   }
