@@ -6,7 +6,7 @@ import { OpaqueText, withOpaqueTexts } from './opaque-text';
 const NAME = 'routed_experts';
 /** Texts that look like the field, beside ordinary ones. */
 const text = fc.oneof(fc.string(), fc.constantFrom(NAME, `"${NAME}":"`, `\\"${NAME}`, `"${NAME}`, '"', 'rout'));
-const experts = fc.oneof(fc.base64String(), fc.constant(null), fc.array(fc.integer()));
+const experts = fc.oneof(fc.base64String(), text, fc.constant('\\"\\\\'), fc.constant(null), fc.array(fc.integer()));
 const fields = fc.record({ text, [NAME]: experts, list: fc.array(text), inner: fc.record({ [NAME]: experts }) });
 /** As Python may write it. */
 const spaced = (json: string): string => json.replaceAll(`"${NAME}":`, `"${NAME}" : `);
@@ -51,6 +51,17 @@ describe('a field that is taken out of a stream', () => {
     const whole = JSON.parse(Buffer.concat(parsed).toString().slice(6)) as Record<string, unknown>;
     field.restore({ engineFields: { whole } });
     expect((whole[NAME] as OpaqueText).length).toBe(long.length);
+  });
+
+  it('may not fill the memory, also if no event is read with it', () => {
+    const half = Buffer.alloc(256 * 1_048_576, 'A');
+    const field = new OpaqueField(NAME);
+    const bytesOf = (part: string | Buffer) => (typeof part === 'string' ? Buffer.from(part) : part);
+    const take = (...parts: (string | Buffer)[]) => parts.map((part) => field.take(bytesOf(part)).toString());
+    const event = take(`{"${NAME}":"`, half, '"}').join('');
+    field.restore({ engineFields: { whole: JSON.parse(event) as Record<string, unknown> } });
+    take(`{"${NAME}":"`, half, '"}', `{"${NAME}":"`, half);
+    expect(() => take('A')).toThrow(expect.objectContaining({ code: 'ENGINE_PROTOCOL' }));
   });
 
   it('keeps nothing back of an event that is whole', () => {

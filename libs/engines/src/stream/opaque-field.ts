@@ -6,7 +6,8 @@ import { OpaqueText } from './opaque-text';
 const QUOTE = 0x22;
 const COLON = 0x3a;
 const SPACE = 0x20;
-/** Largest text of a field, bytes. */
+const BACKSLASH = 0x5c;
+/** Texts that may be kept at the same time, bytes. */
 const MAX_BYTES = 512 * 1_048_576;
 const EMPTY = Buffer.alloc(0);
 
@@ -20,7 +21,8 @@ export class OpaqueField {
   private rest: Buffer = EMPTY;
   /** The text that has begun. */
   private open: Buffer[] | undefined;
-  private openBytes = 0;
+  /** Of all texts that are kept. */
+  private bytes = 0;
   private readonly mark = `opaque-${randomUUID()}-`;
   /** Those that no event has been read with, by their numbers. */
   private readonly texts = new Map<string, OpaqueText>();
@@ -31,7 +33,7 @@ export class OpaqueField {
     this.name = Buffer.from(`"${name}"`);
   }
 
-  /** @returns the bytes to parse. @throws BroomwagonError ENGINE_PROTOCOL for a text that is too long */
+  /** @returns the bytes to parse. @throws BroomwagonError ENGINE_PROTOCOL for texts that are too long */
   take(chunk: Buffer): Buffer {
     let bytes = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
     this.rest = EMPTY;
@@ -51,7 +53,9 @@ export class OpaqueField {
       if (typeof value === 'object' && value !== null) this.restoreIn(value as Record<string, unknown>);
       else if (typeof value === 'string' && value.startsWith(this.mark)) {
         const mark = value.slice(this.mark.length);
-        fields[name] = this.texts.get(mark);
+        const text = this.texts.get(mark);
+        fields[name] = text;
+        this.bytes -= text?.length ?? 0;
         this.texts.delete(mark);
       }
     }
@@ -73,26 +77,37 @@ export class OpaqueField {
     if (isText) {
       value += 1;
       this.open = [];
-      this.openBytes = 0;
     }
     parsed.push(bytes.subarray(0, value));
     return bytes.subarray(value);
   }
 
   private inside(bytes: Buffer, parsed: Buffer[]): Buffer {
-    const end = bytes.indexOf(QUOTE);
+    const open = this.open!;
+    let end = bytes.indexOf(QUOTE);
+    while (end >= 0 && isEscaped(bytes.subarray(0, end), open)) end = bytes.indexOf(QUOTE, end + 1);
     const part = end < 0 ? bytes : bytes.subarray(0, end);
-    this.openBytes += part.length;
-    if (this.openBytes > MAX_BYTES) {
-      throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent a field of more than ${MAX_BYTES} bytes`);
+    this.bytes += part.length;
+    if (this.bytes > MAX_BYTES) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent fields of more than ${MAX_BYTES} bytes`);
     }
-    if (part.length > 0) this.open!.push(part);
+    if (part.length > 0) open.push(part);
     if (end < 0) return EMPTY;
     const mark = String((this.taken += 1));
-    this.texts.set(mark, new OpaqueText(this.open!));
+    this.texts.set(mark, new OpaqueText(open));
     parsed.push(Buffer.from(this.mark + mark));
     this.open = undefined;
     return bytes.subarray(end);
+  }
+}
+
+/** Whether a quote behind these bytes is a character of the text. @param open parts before them */
+function isEscaped(bytes: Buffer, open: readonly Buffer[]): boolean {
+  let count = 0;
+  for (let part = bytes, left = open.length; ; part = open[left]!) {
+    const before = part.findLastIndex((byte) => byte !== BACKSLASH);
+    count += part.length - 1 - before;
+    if (before >= 0 || (left -= 1) < 0) return count % 2 === 1;
   }
 }
 
