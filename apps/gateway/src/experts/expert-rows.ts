@@ -40,10 +40,11 @@ export function rowsOf(text: OpaqueText, counts: readonly number[], known?: Expe
   const found = fileOf(firstBytesOf(text, HEADER_BYTES));
   if (found !== undefined) {
     const { file, dataAt } = found;
-    const [rows = 0] = file.shape;
-    const width = (bytes - dataAt) / rows;
+    const [rows = 0, ...row] = file.shape;
+    const width = row.reduce((product, size) => product * size, Number(/\d+$/.exec(file.descr)?.[0]));
+    const isWhole = rows * width > 0 && dataAt + rows * width === bytes;
     const isAlike = known === undefined || (known.width === width && known.file?.descr === file.descr);
-    return rows > 0 && Number.isInteger(width) && isAlike ? { dataAt, width, rows, file } : undefined;
+    return isWhole && isAlike ? { dataAt, width, rows, file } : undefined;
   }
   if (known?.file !== undefined) return undefined;
   const isPossible = (count: number): boolean =>

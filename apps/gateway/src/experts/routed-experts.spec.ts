@@ -38,6 +38,11 @@ function rowsOf(call: number, from: number, to: number, width: number, bytes = 4
 const npy = (data: Buffer, shape: number[], descr = '|u1'): Buffer =>
   Buffer.concat([fileHeaderOf({ descr, shape }), data]);
 
+function withHeaderLength(file: Buffer, length: number): Buffer {
+  file.writeUInt16LE(length, 8);
+  return file;
+}
+
 const call = fc.record({
   tokens: fc.nat(12),
   /** Tokens at the end of the call that the response has not kept. */
@@ -117,6 +122,8 @@ describe('routed experts of a response over several calls', () => {
   it.each([
     ['another type', npy(Buffer.alloc(64), [8, 1, 1], '<f8')],
     ['a file that is cut', npy(Buffer.alloc(8), [8, 1, 1]).subarray(0, 9)],
+    ['a file of half its rows', npy(Buffer.alloc(24), [8, 2, 3])],
+    ['a header that is longer than its file', withHeaderLength(npy(Buffer.alloc(8), [8, 1, 1]), 65_526)],
     ['nothing', undefined],
   ])('are null for SkyRL: %s', async (_, file) => {
     const experts = asked();
