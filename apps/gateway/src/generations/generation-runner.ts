@@ -64,6 +64,7 @@ export class GenerationRunner {
     let end: GenerationEnd;
     try {
       end = await this.repeat(generation);
+      await reportExperts(generation);
     } catch (error) {
       this.logger.error({ id: generation.id, err: error }, 'The generation failed because of a defect');
       end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
@@ -75,7 +76,6 @@ export class GenerationRunner {
     await this.recorder.record(generation, end);
     // The client may repeat its request, or use its id again, as soon as it has the end.
     await this.claims.end(generation, end.reason === 'error' && end.error.retryable);
-    await reportExperts(generation);
     generation.finish(end);
   }
 
