@@ -13,7 +13,8 @@ const NUMBER_BYTES = { sglang: 4, vllm: 2 };
 
 /**
  * Writes the experts of a request, if it reports them, as JSON: those of its whole sequence, from the row that it asks
- * for to that before the last token. Each number of a row is 256 times the number of the row, and that of the engine, as far as it has bits for them.
+ * for to that before the last token. Each number of a row is 256 times the number of the row, and that of the engine,
+ * as far as it has bits for them.
  * @param promptTokens of the prompt, made ones not included
  */
 export function expertsOf(
