@@ -147,7 +147,7 @@ Keys.rounds = by_one('job-rounds:') -- zset: roundId by step
 Keys.round = by_two('round:', '/') -- hash
 Keys.roundGroups = by_two('round-groups:', '/') -- zset: live groupId by arrival
 Keys.roundHeld = by_two('round-held:', '/') -- zset: groupId that is finished and has no place, by order
--- hash: domain -> places, live:<domain> -> groups, *spare; only with quotas
+-- hash: domain -> places, *live:<domain> -> groups, *spare; only with quotas
 Keys.roundPlaces = by_two('round-places:', '/')
 Keys.roundFailed = by_two('round-failed:', '/') -- list: groupId
 Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId

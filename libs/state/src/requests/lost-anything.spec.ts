@@ -31,6 +31,7 @@ const policies = fc.record({
   onCut: fc.constantFrom('keep', 'discard'),
   shortfall: fc.constantFrom('replace', 'accept-fewer'),
   maxCuts: fc.constantFrom(1, 4),
+  domainQuotas: fc.constantFrom(undefined, { math: 1 }, { math: 2 }),
 }) as fc.Arbitrary<unknown> as fc.Arbitrary<TailPolicy>;
 
 /**

@@ -83,14 +83,20 @@ function Recovery.lose_group(tx, round, group)
   return Aborts.drop_group(tx, round, group, 'lost', nil, {})
 end
 
--- A group that is gone may have been pinned: only the others have places reserved.
-local function mend_reserved(tx, round)
-  if round.reserved == 0 then return end
-  local pinned = 0
+-- A group that is gone may have been pinned, or might have taken a place of its domain: only the others still do.
+local function mend_places(tx, round)
+  if round.reserved == 0 and not round.hasQuotas then return end
+  local pinned, waiting = 0, {}
   for _, group_id in ipairs(redis.call('ZRANGE', tx.key:roundGroups(round.job, round.roundId), 0, -1)) do
-    if redis.call('HGET', tx.key:group(round.job, group_id), 'pinned') == '1' then pinned = pinned + 1 end
+    local field = redis.call('HMGET', tx.key:group(round.job, group_id), 'state', 'pinned', 'held', 'domain')
+    if field[2] == '1' then
+      pinned = pinned + 1
+    elseif field[1] and field[3] ~= '1' then
+      table.insert(waiting, { domain = field[4] or nil })
+    end
   end
   for _ = pinned + 1, round.reserved do Places.release_reserved(tx, round) end
+  Places.recount_live(tx, round, waiting)
 end
 
 -- A live group that its round names and that is not there: nothing can become of it.
@@ -99,7 +105,7 @@ function Recovery.lose_live_group(tx, round, group_id)
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
   redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)
   round.live = Rounds.bump(tx, round, 'liveGroups', -1)
-  mend_reserved(tx, round)
+  mend_places(tx, round)
   Rounds.review_left(tx, round)
 end
 

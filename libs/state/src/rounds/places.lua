@@ -2,7 +2,8 @@
 -- places of domains + spare ones + reserved ones + accepted groups = needed. Without quotas there is no hash.
 local Places = {}
 
-local SPARE = '*spare'
+-- No name of a domain begins with `*`.
+local SPARE, LIVE = '*spare', '*live:'
 
 local function hash_of(tx, round) return tx.key:roundPlaces(round.job, round.roundId) end
 
@@ -36,7 +37,7 @@ function Places.has_place(tx, round, group)
   return Places.free(tx, round) > 0 or (places_of_domain(tx, round, group)) > 0
 end
 
-local function is_domain(field) return field ~= SPARE and string.sub(field, 1, 5) ~= 'live:' end
+local function is_domain(field) return string.sub(field, 1, 1) ~= '*' end
 
 -- The field of a place that a taken group gets: of its domain, else a spare one, else of the domain with the most.
 local function field_for(tx, round, group)
@@ -80,7 +81,7 @@ function Places.release_domains(tx, round)
   if not round.hasQuotas then return end
   local fields = Hashes.all(hash_of(tx, round))
   for domain, places in pairs(fields) do
-    if is_domain(domain) and tonumber(places) > 0 and tonumber(fields['live:' .. domain] or 0) == 0 then
+    if is_domain(domain) and tonumber(places) > 0 and tonumber(fields[LIVE .. domain] or 0) == 0 then
       redis.call('HSET', hash_of(tx, round), domain, 0)
       Places.add_spare(tx, round, places)
     end
@@ -90,7 +91,15 @@ end
 -- Counts groups that may still take a place of their domain: live, neither pinned nor held.
 function Places.count_live(tx, round, group, by)
   if not round.hasQuotas or group.pinned then return end
-  redis.call('HINCRBY', hash_of(tx, round), 'live:' .. place_domain(tx, round, group), by)
+  redis.call('HINCRBY', hash_of(tx, round), LIVE .. place_domain(tx, round, group), by)
+end
+
+-- `groups`: all that may still take a place of their domain.
+function Places.recount_live(tx, round, groups)
+  for field in pairs(round.hasQuotas and Hashes.all(hash_of(tx, round)) or {}) do
+    if string.sub(field, 1, #LIVE) == LIVE then redis.call('HDEL', hash_of(tx, round), field) end
+  end
+  for _, group in ipairs(groups) do Places.count_live(tx, round, group, 1) end
 end
 
 return Places

@@ -221,6 +221,7 @@ function Rounds.leave_accepted(tx, round, group_id, samples)
   end
   round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
   if samples then Rounds.bump(tx, round, 'acceptedRequests', -samples) end
+  if round.hasQuotas then Places.add_spare(tx, round, 1) end
   Rounds.review_round(tx, round)
 end
 

@@ -92,7 +92,10 @@ export class TestPools {
     const opened = await this.rounds.open(this.pool, { job, roundId, ...plan, ...parameters, trainerEpoch });
     const round = { job, roundId, trainerEpoch: opened.trainerEpoch };
     for (let { state } = opened; state === 'opening';) ({ state } = await this.rounds.take(this.pool, round));
+    const [domain] = Object.keys(policy.domainQuotas ?? {});
     const groups = Array.from({ length: newGroups }, (_, index) => ({
+      // Every other one has no domain.
+      domain: index % 2 === 0 ? domain : undefined,
       groupId: `g${this.submitted + index}`,
       digest: 'd',
       samples,
