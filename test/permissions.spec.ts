@@ -274,6 +274,14 @@ describe('Redis', () => {
     client.disconnect();
   });
 
+  it('drops nothing when Redis loads its append-only file, which it does as a user that nobody can be', async () => {
+    const user = (await admin.call('ACL', 'GETUSER', 'default')) as unknown[];
+    expect(user[user.indexOf('flags') + 1]).toContain('off');
+    for (const [name, ...rest] of [...WRITES, ...DELETES]) {
+      expect([name, await isAllowed('default', [name!, ...rest])]).toEqual([name, true]);
+    }
+  });
+
   it('lets nobody in without a password', async () => {
     const client = new Redis(servers.redis.port, { retryStrategy: () => null });
     client.on('error', () => undefined);

@@ -50,7 +50,7 @@ const quote = (text: string) => JSON.stringify(text);
 function accessLines(user: string | undefined, password: string | undefined): string[] {
   if (password === undefined) return [];
   if (user === undefined) return [`requirepass ${quote(password)}`];
-  return [`user ${user} on ~* &* +@all ${quote(`>${password}`)}`, 'user default off'];
+  return [`user ${user} on ~* &* +@all ${quote(`>${password}`)}`, 'user default off ~* &* +@all'];
 }
 
 function login(user: string | undefined, password: string | undefined): string {
