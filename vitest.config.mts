@@ -26,7 +26,13 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
+/** Their modules keep no state, so files share them: to load them again for each file takes longer than most tests. */
+const PURE = ['libs/{policies,contracts,engines}', 'lab/{models,engine-simulator}', 'apps/{console,gateway}'].map(
+  (folder) => `${folder}/**/*.spec.ts`,
+);
+
+/** What the suites with a command of their own share with `npm test`. */
+export const base = {
   // Without .swcrc, whose paths would go before the aliases below.
   plugins: [swc.vite({ swcrc: false, module: { type: 'es6' } })],
   oxc: false,
@@ -40,9 +46,6 @@ export default defineConfig({
     },
   },
   test: {
-    include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
-    // `npm run test:browser`; its short form is test/console.spec.ts.
-    exclude: ['test/browser/**'],
     // A busy machine of two cores pauses for seconds at times; a test may fail only for what never happens.
     testTimeout: 120_000 * Number(process.env['TEST_RUNS_FACTOR'] ?? 1),
     hookTimeout: 120_000,
@@ -53,5 +56,24 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
     globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
+  },
+};
+
+export default defineConfig({
+  ...base,
+  test: {
+    ...base.test,
+    projects: [
+      { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
+      {
+        extends: true,
+        test: {
+          name: 'services',
+          include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
+          // `npm run test:browser`; its short form is test/console.spec.ts.
+          exclude: ['test/browser/**', ...PURE],
+        },
+      },
+    ],
   },
 });

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.mts';
+import { base } from '../../vitest.config.mts';
 
 /** The console in Chromium, against the running system. */
 export default defineConfig({

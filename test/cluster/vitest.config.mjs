@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.mts';
+import { base } from '../../vitest.config.mts';
 
 /** Tests with a Redis Cluster and with Sentinels, and the specs of the state with a Cluster in the place of Redis. */
 export default defineConfig({

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.mts';
+import { base } from '../../vitest.config.mts';
 
 /** Tests of a real engine: apart from all others, since they need one. */
 export default defineConfig({

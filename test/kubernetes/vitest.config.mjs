@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.mts';
+import { base } from '../../vitest.config.mts';
 
 /** The Helm chart and the discovery of engines against a real API server of Kubernetes. */
 export default defineConfig({

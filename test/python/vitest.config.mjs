@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import base from '../../vitest.config.mts';
+import { base } from '../../vitest.config.mts';
 
 /** `npm run test:python`: all tests of clients/python. */
 export default defineConfig({
