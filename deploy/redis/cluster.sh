@@ -1,6 +1,9 @@
-# Makes a Redis Cluster of the servers REDIS_HOSTS. Both commands may run at any time, and again:
-#   cluster.sh join              in the container of a server, when it starts: the addresses of all may be new
+# Makes a Redis Cluster of the servers REDIS_HOSTS. These may run at any time, and again:
+#   cluster.sh start SETTING...  starts Redis, and `join` beside it
+#   cluster.sh join              tells the others the address of this server: the addresses of all may be new
 #   cluster.sh create PRIMARIES  gives the slots to the first servers, and makes the others replicas
+# The first process of a container ignores SIGTERM without this.
+trap exit TERM
 export REDISCLI_AUTH="$REDIS_ADMIN_PASSWORD"
 
 cli() {
@@ -73,10 +76,12 @@ next_primary() {
 }
 
 case $1 in
-  join)
-    # What is not whole after that time is no reason to stop this server.
-    (await joined) || exit 0
+  start)
+    shift
+    sh "$0" join &
+    exec sh "$(dirname "$0")/start.sh" "$@"
     ;;
+  join) await joined ;;
   create)
     # shellcheck disable=SC2086
     count=$(set -- $REDIS_HOSTS && echo $#)

@@ -22,6 +22,6 @@ sentinel auth-pass main $REDIS_SENTINEL_PASSWORD
 sentinel down-after-milliseconds main 5000
 sentinel failover-timeout main 30000
 END
-} > "$file.new"
+} > "$file.new" || exit
 mv "$file.new" "$file"
 exec redis-server "$file" --sentinel "$@"

@@ -1,6 +1,8 @@
 # Starts Redis as the primary that most Sentinels know, or as a replica of it; the arguments are further settings.
 # Without an answer of the majority it waits, and the startup probe ends it.
 cd "$(dirname "$0")" || exit
+# The first process of a container ignores SIGTERM without this.
+trap exit TERM
 
 # The epoch and the name of the primary, a line for each Sentinel that answers.
 primaries() {
@@ -12,15 +14,14 @@ primaries() {
   done
 }
 
-# Another server has keys.
-others_have_data() {
+# All other servers answer that they have no keys. One that does not answer, or still loads, may have all of them.
+others_are_empty() {
   for host in $REDIS_HOSTS; do
     [ "$host" = "$REDIS_HOST" ] && continue
     # shellcheck disable=SC2086
     REDISCLI_AUTH=$REDIS_ADMIN_PASSWORD timeout 2 redis-cli -h "$host" --user admin $REDIS_CLI_TLS dbsize 2> /dev/null |
-      grep -q '^[1-9]' && return
+      grep -qx 0 || return
   done
-  return 1
 }
 
 # shellcheck disable=SC2086
@@ -32,7 +33,7 @@ while :; do
     primary=$(printf '%s\n' "$known" | sort -n | tail -n 1 | cut -d ' ' -f 2)
     [ "$primary" = "$REDIS_HOST" ] || exec sh start.sh "$@" --replicaof "$primary" 6379
     # A primary that lost its volume stays away until a replica has replaced it: the replicas would copy its nothing.
-    if [ -e /data/appendonlydir ] || ! others_have_data; then exec sh start.sh "$@"; fi
+    if [ -e /data/appendonlydir ] || others_are_empty; then exec sh start.sh "$@"; fi
   fi
   sleep 1
 done

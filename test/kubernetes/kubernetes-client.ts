@@ -16,7 +16,7 @@ export interface Container {
   image: string;
   volumeMounts: { name: string; mountPath: string }[];
   readinessProbe?: { exec?: { command: string[] } };
-  lifecycle?: { preStop?: { exec: { command: string[] } }; postStart?: { exec: { command: string[] } } };
+  lifecycle?: { preStop?: { exec: { command: string[] } }; postStart?: object };
   envFrom?: { configMapRef?: { name: string }; secretRef?: { name: string } }[];
 }
 

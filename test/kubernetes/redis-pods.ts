@@ -65,11 +65,6 @@ export class RedisPods {
       });
     });
     this.running.set(name, await Promise.all(started));
-    for (const container of this.containers) {
-      const command = container.lifecycle?.postStart?.exec.command;
-      // Ends with an error when the pod is killed meanwhile.
-      if (command !== undefined) void this.execute(command, container, name).catch(() => undefined);
-    }
   }
 
   async startAll(): Promise<void> {

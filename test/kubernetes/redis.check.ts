@@ -159,6 +159,20 @@ it(
     expect(await roleOf(successor)).toBe('slave');
     expect(await pods.ask(successor, 'get kept')).toBe('1');
     await expect.poll(() => register('volume-lost'), WAIT).toBeDefined();
+
+    // Nor when all pods begin at once, and no replica answers yet.
+    const emptied = await primaryNow();
+    await pods.killAll();
+    pods.loseVolume(emptied);
+    await pods.startAll();
+    await allReady();
+    expect(await pods.ask(emptied, 'get kept')).toBe('1');
+
+    // The Sentinels that lost their state still count as two of three.
+    const last = await primaryNow();
+    await pods.kill(last);
+    await expect.poll(() => register('after-all'), WAIT).toBeDefined();
+    expect(await register('before')).toBe(epoch);
   },
   TIMEOUT_MS,
 );

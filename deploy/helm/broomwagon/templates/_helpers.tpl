@@ -41,6 +41,15 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- end }}
 {{- end }}
 
+{{/* Of the image of the services, NATS and Redis. */}}
+{{- define "broomwagon.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets: {{- range . }}
+  - name: {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Required by the Pod Security level "restricted". Argument: the number of the user. */}}
 {{- define "broomwagon.podSecurity" -}}
 runAsNonRoot: true
