@@ -27,9 +27,11 @@ class LongestFirst extends BaseSequencer {
 }
 
 /** Their modules keep no state, so files share them: to load them again for each file takes longer than most tests. */
-const PURE = ['libs/{policies,contracts,engines}', 'lab/{models,engine-simulator}', 'apps/{console,gateway}'].map(
-  (folder) => `${folder}/**/*.spec.ts`,
-);
+const PURE = [
+  'libs/{policies,contracts,engines,messaging,generation}',
+  'lab/{models,engine-simulator,demo,bench,laboratory}',
+  'apps/{console,gateway,trainer,cli}',
+].map((folder) => `${folder}/**/*.spec.ts`);
 
 /** What the suites with a command of their own share with `npm test`. */
 export const base = {

@@ -62,6 +62,7 @@ describe('a whole data set while processes are killed at random', () => {
     expect(trained.steps).toHaveLength(Math.ceil(PROMPTS.length / GROUPS_PER_STEP));
     // How many there are in that time depends on how fast the processes start again.
     expect(kills).toBeGreaterThan(0);
-    if (policy !== 'wait') expect(trained.steps.some(({ requestsCut }) => requestsCut > 0)).toBe(true);
+    // More groups are launched than a step needs; whether one of the others has begun depends on speed.
+    if (policy !== 'wait') expect(trained.steps[0]!.groupsRequeued).toBeGreaterThan(0);
   });
 });
