@@ -201,7 +201,7 @@ export class TrainerLoop {
       try {
         const reply = await this.operations.call('round.open', { ...terms, roundId, policy: { ...policy, shortfall } });
         this.trainerEpoch = reply.trainerEpoch;
-        return { roundId, step, kind, neededGroups, newGroups, newByDomain: newByDomain && { ...newByDomain } };
+        return { roundId, step, kind, neededGroups, newGroups, newByDomain };
       } catch (error) {
         // A round of this step was given up.
         if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
