@@ -12,12 +12,12 @@ const MAX_BYTES = 512 * 1_048_576;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Takes the text of one field out of a stream of JSON before it is parsed: a list of the experts of each token is tens
- * of megabytes of Base64. A mark stands in its place until {@link restore}. What has no quotes is left as it is.
+ * Takes the text of one field out of a stream of JSON before it is parsed: the experts of all tokens can be tens of
+ * megabytes of Base64. A mark replaces the text until {@link restore}. A value that is not a text stays in the JSON.
  */
 export class OpaqueField {
   private readonly name: Buffer;
-  /** Bytes that may be the begin of the name. */
+  /** Bytes that may begin the name. */
   private rest: Buffer = EMPTY;
   /** The text that has begun. */
   private open: Buffer[] | undefined;
