@@ -88,18 +88,23 @@ class PromptSource:
         :param by_domain: at most so many of each domain, less those that are returned; absent or empty: of any
         """
         available = self.read_ahead(count)
-        if not by_domain:
-            ids = [self._waiting.popleft() for _ in range(min(count, available))]
-            return [(group_id, self._items[group_id]) for group_id in ids]
-        ids = []
-        for group_id in list(self._waiting):
+        # Replacements may be of any domain.
+        ids = self._take_by_domain(count, by_domain) if by_domain else []
+        ids = ids or [self._waiting.popleft() for _ in range(min(count, available))]
+        return [(group_id, self._items[group_id]) for group_id in ids]
+
+    def _take_by_domain(self, count: int, by_domain: dict[str, int]) -> list[str]:
+        ids: list[str] = []
+        others: deque[str] = deque()
+        for group_id in self._waiting:
             domain = domain_of(self._items[group_id])
-            if len(ids) == count or by_domain.get(domain, 0) <= 0:
-                continue
-            by_domain[domain] -= 1
-            self._waiting.remove(group_id)
-            ids.append(group_id)
-        return [(group_id, self._items[group_id]) for group_id in ids] or self.take(count)
+            if len(ids) < count and by_domain.get(domain, 0) > 0:
+                by_domain[domain] -= 1
+                ids.append(group_id)
+            else:
+                others.append(group_id)
+        self._waiting = others
+        return ids
 
     def put_back(self, group_ids: Iterable[str]) -> None:
         """These were submitted, and Redis has lost them."""
