@@ -19,8 +19,7 @@ function Rounds.load(tx, job, round_id)
   local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
     'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'openedAtMs', 'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent',
-    'priority')
+    'openedAtMs', 'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent', 'priority')
   Ledger.note_round(tx, job, round_id, field[1], field[22])
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[20] or -1), field[21] or nil)
@@ -33,8 +32,7 @@ function Rounds.load(tx, job, round_id)
     abortedUpTo = aborted_up_to, abortedBy = aborted_by, reserved = tonumber(field[14] or 0),
     concurrency = tonumber(field[15] or 0), inFlight = tonumber(field[16] or 0), hasQuotas = field[17] == '1',
     sampleOverProvision = tonumber(field[18] or 1), openedAtMs = tonumber(field[19]),
-    longestTokens = tonumber(field[23] or 0), traceparent = field[24] or nil,
-    priority = tonumber(field[25] or nil),
+    longestTokens = tonumber(field[23] or 0), traceparent = field[24] or nil, priority = tonumber(field[25] or nil),
   }
 end
 
