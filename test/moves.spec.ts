@@ -1,4 +1,5 @@
 import { requestIdOf, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
+import { ENGINE_PRESETS } from '@broomwagon/models';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setFailpoints } from '../libs/platform/src/failpoint';
 import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
@@ -29,8 +30,12 @@ afterEach(async () => {
 });
 
 /** One round with one group, all on s1. */
-async function begin(samples: number, workerSettings: Parameters<ServiceBench['startWorker']>[0] = {}): Promise<void> {
-  await bench.register();
+async function begin(
+  samples: number,
+  workerSettings: Parameters<ServiceBench['startWorker']>[0] = {},
+  server: Parameters<ServiceBench['register']>[0] = {},
+): Promise<void> {
+  await bench.register(server);
   const policy = { name: 'resume' as const, overProvision: 1 };
   const plan = {
     planId: '1-short-1-1-0',
@@ -46,7 +51,7 @@ async function begin(samples: number, workerSettings: Parameters<ServiceBench['s
   const groups = [{ groupId: 'g', samples, maxTokens: 8_000, prompt: PROMPT, sampling: { seed: SEED } }];
   await bench.client.call(bench.pool, 'round.submit', { ...round, trainerEpoch, groups });
   await bench.startWorker(workerSettings);
-  await bench.running(samples);
+  await expect.poll(() => inEngine(bench.engine.url)).toBe(samples);
   await bench.client.call(bench.pool, 'server.register', {
     serverId: 's2',
     endpoint: other.url,
@@ -86,6 +91,7 @@ const expected = (samples: number) =>
 
 describe('a move with a real worker and two engines', () => {
   it('goes on elsewhere with its tokens, again and again, and makes the tokens it would have made', async () => {
+    const timed = await bench.metric('move_phase_seconds_count');
     await begin(2);
     await bench.client.call(bench.pool, 'rebalance.configure', { maxMovesPerRequest: 4 });
     for (const [round, targetServerId] of ['s2', 's1', 's2'].entries()) {
@@ -106,6 +112,36 @@ describe('a move with a real worker and two engines', () => {
     expect([await stateOf(bench.engine.url), await stateOf(other.url)].map((one) => one.resumeMismatches)).toEqual([
       0, 0,
     ]);
+    // With the end of the attempt at the latest.
+    const number = expect.any(Number) as number;
+    const times = { stopMs: number, placeMs: number, resumeMs: number, firstTokenMs: number };
+    for (const round of [0, 1, 2]) {
+      expect((await statusOf(`hop-${round}`)).results).toEqual([expect.objectContaining({ state: 'moved', times })]);
+    }
+    // Four phases of three moves.
+    expect((await bench.metric('move_phase_seconds_count')) - timed).toBe(12);
+  });
+
+  it('knows by their streams which requests wait in their engine, and moves these first and free', async () => {
+    await bench.engine.close();
+    const lengths = { name: 'long', lengthOf: () => TOKENS };
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
+    bench.engine = await startEngine('vllm', { speed: 1, lengths, parameters });
+    // Without reports of the engine only the streams tell.
+    await begin(6, { waitingAfterMs: 200 }, { probe: false });
+    const waiting = async () =>
+      (await stateOf(bench.engine.url)).table.filter(({ state }) => state === 'waiting').length;
+    expect(await waiting()).toBe(4);
+    await bench.client.call(bench.pool, 'rebalance.configure', { tiers: [8, 4], minRemainingTokens: 1 });
+    const planned = async (planId: string) => {
+      const { results } = await bench.client.call(bench.pool, 'rebalance.plan', { planId });
+      return results.map(({ means, costSeconds }) => `${means} ${costSeconds}`);
+    };
+    await expect.poll(() => planned(`waits-${plans++}`)).toEqual(['bind 0', 'bind 0', 'bind 0', 'bind 0']);
+    await bench.client.call(bench.pool, 'rebalance.execute', { planId: `waits-${plans - 1}` });
+    await expect.poll(() => inEngine(other.url)).toBe(4);
+    await expect.poll(waiting).toBe(0);
+    expect(await tokensOfSamples()).toEqual(expected(6));
   });
 
   it('is carried out though the replica dies after the intent, and is sent once', async () => {
@@ -187,6 +223,36 @@ const EAGER = {
 };
 
 describe('a pool that rebalances by itself', () => {
+  it('follows the published rule: at its interval in decode steps, with its bound of running requests', async () => {
+    const step = { stepBaseSeconds: 0.001, stepPerSequenceSeconds: 0.001 };
+    const published = { policy: 'tier-min' as const, tiers: [8], planIntervalSteps: 20, maxRunning: 5 };
+    await bench.client.call(bench.pool, 'rebalance.configure', {
+      mode: 'on',
+      minPlanIntervalMs: 100,
+      ...step,
+      ...published,
+    });
+    await begin(7);
+    // The only tier is reached; what is above the bound moves.
+    await expect.poll(() => inEngine(other.url)).toBe(2);
+    expect(await tokensOfSamples()).toEqual(expected(7));
+  });
+
+  it('plans a transfer where the servers share a KV store, and no other', async () => {
+    await begin(6);
+    const kv = { kvBytesPerToken: 1, kvBytesPerSecond: 1e9, kvSetupSeconds: 0, prefillTokensPerSecond: 1 };
+    await bench.client.call(bench.pool, 'rebalance.configure', { ...EAGER, ...kv, minGainRatio: 0 });
+    const meansWith = async (store: string) => {
+      for (const [serverId, name] of Object.entries({ s1: 'pool-a', s2: store })) {
+        await bench.client.call(bench.pool, 'server.update', { serverId, labels: { 'kv-store': name } });
+      }
+      const plan = await bench.client.call(bench.pool, 'rebalance.plan', { planId: `to-${store}` });
+      return plan.results.map(({ means }) => means);
+    };
+    expect(await meansWith('pool-a')).toEqual(['transfer', 'transfer']);
+    expect(await meansWith('pool-b')).toEqual(['recompute', 'recompute']);
+  });
+
   it('moves nothing in a dry run; then evens out, and empties a server in drain', async () => {
     const configure = (mode: 'dry-run' | 'on') =>
       bench.client.call(bench.pool, 'rebalance.configure', { mode, ...EAGER, planIntervalMs: 200 });

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { JobStatus } from '@broomwagon/contracts';
+import type { JobStatus, MoveTimes } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 
 /** What the coordinator counts. Gauges are read from the counts periodically, so every replica shows the same. */
@@ -63,6 +63,11 @@ export class CoordinatorMetrics {
   readonly moves = this.metrics.counter('moves_total', 'Moves of requests: sent to their workers, or refused', [
     'outcome',
   ]);
+  private readonly movePhases = this.metrics.histogram(
+    'move_phase_seconds',
+    'Times of moves of running requests by phase: stop, place, resume, first-token',
+    ['phase'],
+  );
   readonly plans = this.metrics.counter('rebalance_plans_total', 'Plans of the rebalancer by trigger and outcome', [
     'trigger',
     'outcome',
@@ -88,6 +93,14 @@ export class CoordinatorMetrics {
   readonly eventsRelayed = this.metrics.counter('events_relayed_total', 'Events published from the outbox');
 
   constructor(private readonly metrics: Metrics) {}
+
+  /** Nothing without times. */
+  observeMove(times: MoveTimes | undefined): void {
+    if (times === undefined) return;
+    const { stopMs, placeMs, resumeMs, firstTokenMs } = times;
+    const phases = { stop: stopMs, place: placeMs, resume: resumeMs, 'first-token': firstTokenMs };
+    for (const [phase, ms] of Object.entries(phases)) this.movePhases.observe({ phase }, ms / 1_000);
+  }
 
   /** Sets the gauges of a pool to the sums of its jobs. */
   totals(pool: string, jobs: readonly JobStatus[]): void {

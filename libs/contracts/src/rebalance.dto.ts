@@ -10,7 +10,7 @@ export type RebalancePolicy = (typeof REBALANCE_POLICIES)[number];
 
 /**
  * How the context gets to the new server: there was no cache (`bind`), it is computed again (`recompute`), or it is
- * transferred (`transfer`, a later engine feature).
+ * read from the KV store that both servers share (`transfer`).
  */
 export type MoveMeans = 'bind' | 'recompute' | 'transfer';
 
@@ -84,6 +84,15 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsNumber() @Min(0) @Max(100) stepPerSequenceSeconds?: number;
   /** Prefill speed of an engine, tokens per second. */
   @IsOptional() @IsNumber() @Min(1) prefillTokensPerSecond?: number;
+  /**
+   * Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache of a token,
+   * bytes; 0: every move computes the cache again.
+   */
+  @IsOptional() @IsNumber() @Min(0) kvBytesPerToken?: number;
+  /** Bytes that an engine reads from its KV store per second; 0: every move computes the cache again. */
+  @IsOptional() @IsNumber() @Min(0) kvBytesPerSecond?: number;
+  /** Time to begin to read a cache from the KV store, seconds. */
+  @IsOptional() @IsNumber() @Min(0) @Max(100) kvSetupSeconds?: number;
   /** The gain must be more than this many times the longest stall. */
   @IsOptional() @IsNumber() @Min(0) minGainRatio?: number;
   /** Further time that a plan costs, seconds. */
@@ -96,10 +105,20 @@ export class ConfigureRebalanceRequest {
   @IsOptional() @IsCounter(0) minRemainingTokens?: Integer;
   /** Move requests away from draining servers. */
   @IsOptional() @IsBoolean() movesDrained?: boolean;
+  /**
+   * `tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule; 0: the largest
+   * tier.
+   */
+  @IsOptional() @IsCounter(0) maxRunning?: Integer;
   /** Minimum time between two plans, milliseconds. */
   @IsOptional() @IsCounter(100) minPlanIntervalMs?: Integer;
   /** Time after which a plan is made without a trigger, milliseconds. */
   @IsOptional() @IsCounter(100) planIntervalMs?: Integer;
+  /**
+   * Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers one before.
+   * 0: plans are triggered by changes and `planIntervalMs`.
+   */
+  @IsOptional() @IsCounter(0) planIntervalSteps?: Integer;
   /** Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH. */
   @IsOptional() @IsCounter(0) ifVersion?: Integer;
 }
@@ -184,6 +203,18 @@ export type MoveRefusal =
   | 'server-cordoned'
   | 'server-quarantined';
 
+/** Times of a move that has its first token on the new server. */
+export interface MoveTimes {
+  /** From the command to the end of the old attempt, milliseconds; 0 for a request that nobody ran. */
+  stopMs: Integer;
+  /** Until a worker has claimed the request again, milliseconds. */
+  placeMs: Integer;
+  /** Until the new attempt has its lease and is sent to the engine, milliseconds. */
+  resumeMs: Integer;
+  /** Until its first token, milliseconds: the prefill, or the transfer from the KV store. */
+  firstTokenMs: Integer;
+}
+
 /** A move of a plan with its state. */
 export interface MoveStatus extends Partial<PlannedMove> {
   /** The target server. */
@@ -194,6 +225,8 @@ export interface MoveStatus extends Partial<PlannedMove> {
   state: MoveState;
   /** Why the move was refused, if it was. */
   refusal?: MoveRefusal;
+  /** Its times, once it has its first token on the new server. */
+  times?: MoveTimes;
 }
 /** A plan with its moves. */
 export interface RebalanceStatus extends Partial<RebalanceSummary>, NumberedPageReply {

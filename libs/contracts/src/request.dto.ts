@@ -105,8 +105,12 @@ export class SaveRequest extends AttemptMessage {
   @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** The server it runs on; required with the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
+  /** Its engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it runs. */
+  @IsOptional() @IsBoolean() waiting?: boolean;
   /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
+  /** Times of the attempt so far; with the first tokens of one that was bound to its server, for the times of moves. */
+  @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
 export interface SaveReply {
   /** `abort`: end the attempt with `request.fail`, reason `aborted`. */

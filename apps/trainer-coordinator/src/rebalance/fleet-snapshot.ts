@@ -4,6 +4,7 @@ import {
   type RebalanceRequest,
   type RebalanceServer,
   type RebalanceSnapshot,
+  type RequestPhase,
 } from '@broomwagon/policies';
 import { groupBy, type OtherCall, type RunningRequest } from '@broomwagon/state';
 
@@ -16,19 +17,33 @@ export interface FleetState {
 
 /** An engine that uses less of its cache does not show its size. */
 const LEAST_TELLING_KV_USE = 0.05;
+/** Label of servers that keep their KV caches in one store: its name. */
+const KV_STORE_LABEL = 'kv-store';
 /** A load report that is older is about other requests. */
 const FRESH_LOAD_MS = 30_000;
 
 /** Servers that may exchange requests: those of one weight version each. */
 export function fleetSnapshots(events: FleetState, settings: RebalanceSettings): RebalanceSnapshot[] {
   const running = groupBy(events.running, epochName);
+  const unfinished = new Map<string, number>();
+  for (const one of events.running) {
+    const group = groupOf(one);
+    unfinished.set(group, Math.max(unfinished.get(group) ?? 0, madeTokensOf(one)));
+  }
   const others = groupBy(events.others, epochName);
   const byVersion = groupBy(events.servers, ({ weightVersion }) => weightVersion);
   return [...byVersion.values()].map((servers) => ({
     servers: servers
       .toSorted((one, other) => (one.serverId < other.serverId ? -1 : 1))
       .map((server) =>
-        snapshotOf(server, running.get(epochName(server)) ?? [], others.get(epochName(server)) ?? [], settings),
+        snapshotOf(
+          server,
+          phasesOf(running.get(epochName(server)) ?? [], server.load).map(({ one, phase }) =>
+            requestOf(one, phase, unfinished.get(groupOf(one)) ?? 0),
+          ),
+          others.get(epochName(server)) ?? [],
+          settings,
+        ),
       ),
   }));
 }
@@ -37,20 +52,47 @@ function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): str
   return `${serverId}#${epoch}`;
 }
 
-function snapshotOf(
-  { serverId, epoch, state, capacity, load }: ServerStatus,
+/**
+ * Which requests have no KV cache on their engine: those without tokens for some time, as their streams show, and as
+ * many more as the engine reports to wait. These are those that came last: engines admit first in, first out.
+ */
+function phasesOf(
   running: readonly RunningRequest[],
+  load: ServerStatus['load'],
+): { one: RunningRequest; phase: RequestPhase }[] {
+  const inOrder = running.toSorted((one, other) => other.ageMs - one.ageMs);
+  const report = freshLoad(load);
+  const waiting = new Set<RunningRequest>();
+  // A long prefill is silent too, and its engine reports that it runs.
+  const mostWaiting = report?.waiting ?? Infinity;
+  for (const one of inOrder.toReversed()) if (one.waits && waiting.size < mostWaiting) waiting.add(one);
+  for (const one of inOrder.toReversed()) {
+    if (waiting.size >= (report?.waiting ?? 0)) break;
+    if (one.madeTokens === 0) waiting.add(one);
+  }
+  return inOrder.map((one) => ({ one, phase: phaseOf(one, waiting.has(one)) }));
+}
+
+function phaseOf({ madeTokens }: RunningRequest, isWaiting: boolean): RequestPhase {
+  if (!isWaiting) return 'running';
+  return madeTokens > 0 ? 'preempted' : 'waiting';
+}
+
+function freshLoad(load: ServerStatus['load']): ServerStatus['load'] {
+  return load !== undefined && load.ageMs < FRESH_LOAD_MS ? load : undefined;
+}
+
+function snapshotOf(
+  { serverId, epoch, state, capacity, load, labels }: ServerStatus,
+  requests: readonly RebalanceRequest[],
   others: readonly OtherCall[],
   settings: RebalanceSettings,
 ): RebalanceServer {
-  // In the order in which the engine took them: those that wait, or were pushed out of its cache, came last.
-  const inOrder = running.toSorted((one, other) => other.ageMs - one.ageMs);
-  const fresh = load !== undefined && load.ageMs < FRESH_LOAD_MS ? load : undefined;
-  const runs = inOrder.length - Math.min(inOrder.length, fresh?.waiting ?? 0);
-  const requests = inOrder.map((one, position) => requestOf(one, position < runs));
   const otherKvTokens = others.reduce((sum, { contextTokens }) => sum + contextTokens, 0);
-  const held = requests.slice(0, runs).reduce((sum, one) => sum + one.promptTokens + one.madeTokens, otherKvTokens);
-  const kvUse = fresh?.kvUse;
+  const held = requests
+    .filter(({ phase }) => phase === 'running')
+    .reduce((sum, one) => sum + one.promptTokens + one.madeTokens, otherKvTokens);
+  const kvUse = freshLoad(load)?.kvUse;
   return {
     serverId,
     epoch,
@@ -61,20 +103,31 @@ function snapshotOf(
     kvCapacityTokens: kvUse !== undefined && kvUse >= LEAST_TELLING_KV_USE && held > 0 ? held / kvUse : undefined,
     otherCalls: others.length,
     otherKvTokens,
+    kvStore: labels?.[KV_STORE_LABEL],
     requests,
   };
 }
 
-function requestOf(one: RunningRequest, runs: boolean): RebalanceRequest {
-  const madeTokens = one.heldTokens + one.madeTokens;
+function requestOf(one: RunningRequest, phase: RequestPhase, unfinishedTokens: number): RebalanceRequest {
+  const { requestId, attempt, maxTokens, longestTokens, rememberedTokens, moves, sinceMoveMs } = one;
+  const madeTokens = madeTokensOf(one);
   return {
-    requestId: one.requestId,
-    attempt: one.attempt,
-    phase: runs ? 'running' : 'waiting',
+    requestId,
+    attempt,
+    phase,
     promptTokens: Math.max(0, one.contextTokens - one.heldTokens),
     madeTokens,
-    remainingTokens: estimateRemaining({ madeTokens, maxTokens: one.maxTokens, longestTokens: one.longestTokens }),
-    moves: one.moves,
-    sinceMoveMs: one.sinceMoveMs,
+    remainingTokens: estimateRemaining({ madeTokens, maxTokens, longestTokens, rememberedTokens, unfinishedTokens }),
+    moves,
+    sinceMoveMs,
   };
+}
+
+function madeTokensOf({ heldTokens, madeTokens }: RunningRequest): number {
+  return heldTokens + madeTokens;
+}
+
+/** `<job>/<group>` of `<job>/<group>/<index>`. */
+function groupOf({ requestId }: RunningRequest): string {
+  return requestId.slice(0, requestId.lastIndexOf('/'));
 }

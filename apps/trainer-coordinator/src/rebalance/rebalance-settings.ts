@@ -11,9 +11,14 @@ export const REBALANCE_DEFAULTS: RebalanceSettings = {
   stepBaseSeconds: 0.0085,
   stepPerSequenceSeconds: 0.00004,
   prefillTokensPerSecond: 20_000,
+  kvBytesPerToken: 0,
+  kvBytesPerSecond: 0,
+  kvSetupSeconds: 0.02,
   movesDrained: true,
+  maxRunning: 0,
   minPlanIntervalMs: 5_000,
   planIntervalMs: 60_000,
+  planIntervalSteps: 0,
 };
 
 /** The settings after a change of some of them. @throws BroomwagonError VALIDATION_FAILED: the tiers */

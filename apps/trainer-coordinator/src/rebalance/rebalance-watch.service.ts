@@ -2,20 +2,12 @@ import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import type { PoolName, RebalanceSettings } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
-import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from '@broomwagon/policies';
+import { PlanSchedule, type RebalanceTrigger } from '@broomwagon/policies';
 import { MoveStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { MoveSenderService } from './move-sender.service';
 import { RebalanceService } from './rebalance.service';
-
-/** What this process has seen of a pool. */
-interface Seen {
-  servers?: readonly ServerView[];
-  /** What has happened since the last plan. */
-  trigger?: RebalanceTrigger;
-  plannedAtMs: number;
-}
 
 /**
  * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to
@@ -24,7 +16,7 @@ interface Seen {
 @Injectable()
 export class RebalanceWatchService {
   private readonly logger = new Logger(RebalanceWatchService.name);
-  private readonly seen = new Map<PoolName, Seen>();
+  private readonly schedules = new Map<PoolName, PlanSchedule>();
 
   constructor(
     private readonly store: MoveStore,
@@ -38,22 +30,16 @@ export class RebalanceWatchService {
   async look(pool: PoolName): Promise<void> {
     const settings = await this.rebalance.settings(pool);
     if (settings.mode === 'off') {
-      this.seen.delete(pool);
+      this.schedules.delete(pool);
       return;
     }
-    const seen = this.seen.get(pool) ?? { plannedAtMs: Date.now() };
-    this.seen.set(pool, seen);
-    const servers = await this.rebalance.servers(pool);
-    seen.trigger = rebalanceTrigger(seen.servers, servers, settings.tiers) ?? seen.trigger;
-    seen.servers = servers;
-    if (seen.trigger === undefined && Date.now() - seen.plannedAtMs >= settings.planIntervalMs)
-      seen.trigger = 'interval';
-    if (seen.trigger === undefined) return;
+    const schedule = this.schedules.get(pool) ?? new PlanSchedule(Date.now());
+    this.schedules.set(pool, schedule);
+    const trigger = schedule.look(await this.rebalance.servers(pool), settings, Date.now());
+    if (trigger === undefined) return;
     const { turn } = await this.store.settings(pool, { turnMs: settings.minPlanIntervalMs });
     if (!turn) return;
-    const { trigger } = seen;
-    seen.trigger = undefined;
-    seen.plannedAtMs = Date.now();
+    schedule.planned(Date.now());
     await this.planNow(pool, settings, trigger);
   }
 

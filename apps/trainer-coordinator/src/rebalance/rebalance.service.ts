@@ -9,6 +9,7 @@ import {
   type MoveRefusal,
   type MoveState,
   type MoveStatus,
+  type MoveTimes,
   type PlannedMove,
   type PlanRebalanceRequest,
   type PoolName,
@@ -19,7 +20,7 @@ import {
   type ServerStatus,
   type WantedMove,
 } from '@broomwagon/contracts';
-import { planTierCost, planTierMin, type RebalancePlan } from '@broomwagon/policies';
+import { type MoveCostModel, planTierCost, planTierMin, type RebalancePlan } from '@broomwagon/policies';
 import { MoveStore, PoolDirectory, ServerStore, type KeptMove } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { fleetSnapshots } from './fleet-snapshot';
@@ -85,7 +86,9 @@ export class RebalanceService {
     const servers = await this.servers(pool);
     const { running, others } = await this.store.calls(pool);
     const plans = fleetSnapshots({ servers, running, others }, settings).map((snapshot) =>
-      settings.policy === 'tier-min' ? planTierMin(snapshot, settings) : planTierCost(snapshot, settings),
+      settings.policy === 'tier-min'
+        ? planTierMin(snapshot, settings)
+        : planTierCost(snapshot, { ...settings, transfer: transferOf(settings) }),
     );
     return joined(plans, settings);
   }
@@ -138,6 +141,12 @@ export class RebalanceService {
   }
 }
 
+function transferOf(settings: RebalanceSettings): MoveCostModel['transfer'] {
+  const { kvBytesPerToken: bytesPerToken, kvBytesPerSecond: bytesPerSecond, kvSetupSeconds: setupSeconds } = settings;
+  if (bytesPerToken === 0 || bytesPerSecond === 0) return undefined;
+  return { bytesPerToken, bytesPerSecond, setupSeconds };
+}
+
 /** Servers of different weight versions are planned apart; the plan of the pool is all of them. */
 function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings): RebalancePlan {
   const most = (of: (plan: RebalancePlan) => number): number => Math.max(0, ...plans.map(of));
@@ -154,10 +163,13 @@ function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings):
   };
 }
 
-/** `refused:<reason>` in the counts. */
+/** Kept as `<state>`, `refused:<reason>` or `moved:<times>`. */
 function moveStatus(packed: string, kept: string): MoveStatus {
-  const [state, refusal] = kept.split(':') as [MoveState, MoveRefusal?];
-  return { ...(JSON.parse(packed) as PlannedMove), state, ...(refusal !== undefined && { refusal }) };
+  const [state, detail] = kept.split(/:(.*)/s) as [MoveState, string?];
+  const status: MoveStatus = { ...(JSON.parse(packed) as PlannedMove), state };
+  if (detail !== undefined && state === 'refused') status.refusal = detail as MoveRefusal;
+  if (detail !== undefined && state === 'moved') status.times = JSON.parse(detail) as MoveTimes;
+  return status;
 }
 
 function keptMove(move: WantedMove, index: number): KeptMove {

@@ -90,7 +90,9 @@ export class RequestService {
    * @throws BroomwagonError FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, VALIDATION_FAILED, PAYLOAD_FOREIGN, UNAVAILABLE
    */
   async save(pool: PoolName, body: SaveRequest): Promise<SaveReply> {
-    return this.requests.save(pool, { ...body, ...segmentOf(this.payloads, pool, body) });
+    const { moveTimes, action } = await this.requests.save(pool, { ...body, ...segmentOf(this.payloads, pool, body) });
+    this.metrics.observeMove(moveTimes);
+    return { action };
   }
 
   /**
@@ -102,6 +104,7 @@ export class RequestService {
     const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
     const answer = await this.requests.complete(pool, { ...body, ...segment, isMissing });
     this.metrics.attempts.inc({ outcome: answer.state });
+    this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'cut', answer.aborts);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
@@ -123,6 +126,7 @@ export class RequestService {
       message: body.message && cutText(body.message, REASON_LENGTH),
     });
     this.metrics.attempts.inc({ outcome: answer.state });
+    this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'abort', answer.aborts);
     // Before its request is given out again.
     if (body.reason === 'payload-full') await this.room.look(pool, answer.job, true);

@@ -14,7 +14,10 @@ export interface RunningSaves {
   stop(): Promise<void>;
 }
 
-/** Reports that an attempt runs and saves its tokens periodically. The reply may stop the attempt. */
+/**
+ * Reports that an attempt runs, saves its tokens periodically, and reports when its engine stops and starts to send
+ * tokens. The reply may stop the attempt.
+ */
 @Injectable()
 export class PartialSaver {
   private readonly logger = new Logger(PartialSaver.name);
@@ -26,11 +29,15 @@ export class PartialSaver {
   ) {}
 
   start(attempt: Attempt, lease: Lease, tokens: TokenCollector): RunningSaves {
+    const { partialSaveIntervalMs, waitingAfterMs } = this.config;
+    const lookMs = Math.min(partialSaveIntervalMs, waitingAfterMs);
     let savedTokens = 0;
+    let [seenTokens, silentLooks, looks] = [0, 0, 0];
+    let isWaiting = false;
     const save = async (): Promise<void> => {
       const withTokens = tokens.tokenCount > savedTokens;
       try {
-        await this.save(attempt, lease, withTokens ? tokens : undefined);
+        await this.save(attempt, lease, isWaiting, withTokens ? tokens : undefined);
         savedTokens = withTokens ? tokens.tokenCount : savedTokens;
       } catch (error) {
         this.onError(attempt, error as Error);
@@ -43,8 +50,14 @@ export class PartialSaver {
     };
     begin();
     const timer = setInterval(() => {
-      if (tokens.tokenCount > savedTokens) begin();
-    }, this.config.partialSaveIntervalMs);
+      silentLooks = tokens.tokenCount > seenTokens ? 0 : silentLooks + 1;
+      seenTokens = tokens.tokenCount;
+      const wasWaiting = isWaiting;
+      isWaiting = silentLooks * lookMs >= waitingAfterMs;
+      const isDue = ++looks * lookMs >= partialSaveIntervalMs;
+      if (isDue) looks = 0;
+      if (isWaiting !== wasWaiting || (isDue && tokens.tokenCount > savedTokens)) begin();
+    }, lookMs);
     return {
       stop: async () => {
         clearInterval(timer);
@@ -53,12 +66,14 @@ export class PartialSaver {
     };
   }
 
-  private async save(attempt: Attempt, lease: Lease, tokens?: TokenCollector): Promise<void> {
+  private async save(attempt: Attempt, lease: Lease, isWaiting: boolean, tokens?: TokenCollector): Promise<void> {
     if (attempt.signal.aborted) return;
     const deadlineMs = PARTIAL_SAVE_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
     const { generatedMs } = attempt;
-    const body = { ...attempt.identity, segment, serverId: lease.serverId, generatedMs };
+    const waiting = isWaiting || undefined;
+    const run = segment && attempt.claim.boundServerId !== undefined ? attempt.run : undefined;
+    const body = { ...attempt.identity, segment, serverId: lease.serverId, generatedMs, waiting, run };
     const reply = await this.controlPlane.callWithRetry('request.save', body, { deadlineMs });
     if (reply.action === 'abort') attempt.stop('cut');
   }

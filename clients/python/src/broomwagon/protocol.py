@@ -938,6 +938,17 @@ class ConfigureRebalanceRequest(TypedDict):
     prefillTokensPerSecond: NotRequired[float]
     """Prefill speed of an engine, tokens per second."""
 
+    kvBytesPerToken: NotRequired[float]
+    """Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache
+    of a token, bytes; 0: every move computes the cache again.
+    """
+
+    kvBytesPerSecond: NotRequired[float]
+    """Bytes that an engine reads from its KV store per second; 0: every move computes the cache again."""
+
+    kvSetupSeconds: NotRequired[float]
+    """Time to begin to read a cache from the KV store, seconds."""
+
     minGainRatio: NotRequired[float]
     """The gain must be more than this many times the longest stall."""
 
@@ -956,11 +967,21 @@ class ConfigureRebalanceRequest(TypedDict):
     movesDrained: NotRequired[bool]
     """Move requests away from draining servers."""
 
+    maxRunning: NotRequired[int]
+    """`tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule;
+    0: the largest tier.
+    """
+
     minPlanIntervalMs: NotRequired[int]
     """Minimum time between two plans, milliseconds."""
 
     planIntervalMs: NotRequired[int]
     """Time after which a plan is made without a trigger, milliseconds."""
+
+    planIntervalSteps: NotRequired[int]
+    """Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers
+    one before. 0: plans are triggered by changes and `planIntervalMs`.
+    """
 
     ifVersion: NotRequired[int]
     """Only if the settings have this version, or are already as asked; otherwise VERSION_MISMATCH."""
@@ -2575,7 +2596,7 @@ class MoveStatus(TypedDict):
 
     means: NotRequired[MoveMeans]
     """How the context gets to the new server: there was no cache (`bind`), it is computed again
-    (`recompute`), or it is transferred (`transfer`, a later engine feature).
+    (`recompute`), or it is read from the KV store that both servers share (`transfer`).
     """
 
     costSeconds: NotRequired[float]
@@ -2592,6 +2613,25 @@ class MoveStatus(TypedDict):
 
     refusal: NotRequired[MoveRefusal]
     """Why the move was refused, if it was."""
+
+    times: NotRequired[MoveTimes]
+    """Its times, once it has its first token on the new server."""
+
+
+class MoveTimes(TypedDict):
+    """Times of a move that has its first token on the new server."""
+
+    stopMs: int
+    """From the command to the end of the old attempt, milliseconds; 0 for a request that nobody ran."""
+
+    placeMs: int
+    """Until a worker has claimed the request again, milliseconds."""
+
+    resumeMs: int
+    """Until the new attempt has its lease and is sent to the engine, milliseconds."""
+
+    firstTokenMs: int
+    """Until its first token, milliseconds: the prefill, or the transfer from the KV store."""
 
 
 class MovedLease(TypedDict):
@@ -3070,6 +3110,17 @@ class RebalanceSettings(TypedDict):
     prefillTokensPerSecond: NotRequired[float]
     """Prefill speed of an engine, tokens per second."""
 
+    kvBytesPerToken: NotRequired[float]
+    """Servers with one value of the label `kv-store` keep their KV caches in one store: size of the cache
+    of a token, bytes; 0: every move computes the cache again.
+    """
+
+    kvBytesPerSecond: NotRequired[float]
+    """Bytes that an engine reads from its KV store per second; 0: every move computes the cache again."""
+
+    kvSetupSeconds: NotRequired[float]
+    """Time to begin to read a cache from the KV store, seconds."""
+
     minGainRatio: NotRequired[float]
     """The gain must be more than this many times the longest stall."""
 
@@ -3088,11 +3139,21 @@ class RebalanceSettings(TypedDict):
     movesDrained: NotRequired[bool]
     """Move requests away from draining servers."""
 
+    maxRunning: NotRequired[int]
+    """`tier-min`: most requests that an engine runs at once, `max_num_running_reqs` of the published rule;
+    0: the largest tier.
+    """
+
     minPlanIntervalMs: NotRequired[int]
     """Minimum time between two plans, milliseconds."""
 
     planIntervalMs: NotRequired[int]
     """Time after which a plan is made without a trigger, milliseconds."""
+
+    planIntervalSteps: NotRequired[int]
+    """Decode steps between two plans, `check_interval` of the published rule: then only a drain triggers
+    one before. 0: plans are triggered by changes and `planIntervalMs`.
+    """
 
     version: int
     """Version of the settings, increased by 1 with each change; 0: the defaults."""
@@ -4359,8 +4420,18 @@ class SaveRequest(TypedDict):
     serverId: NotRequired[str]
     """The server it runs on; required with the first call of an attempt that may be moved."""
 
+    waiting: NotRequired[bool]
+    """Its engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it
+    runs.
+    """
+
     segment: NotRequired[Segment]
     """Tokens of the attempt so far."""
+
+    run: NotRequired[AttemptRun]
+    """Times of the attempt so far; with the first tokens of one that was bound to its server, for the
+    times of moves.
+    """
 
 
 class Segment(TypedDict):

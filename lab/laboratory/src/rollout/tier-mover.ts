@@ -1,5 +1,8 @@
 import type { RequestId, ServerId } from '@broomwagon/contracts';
+import type { ModelGroup } from '@broomwagon/models';
 import {
+  estimateRemaining,
+  PlanSchedule,
   planTierCost,
   planTierMin,
   type RebalancePlan,
@@ -11,12 +14,14 @@ import type { Placement } from './placement';
 import type { Mover } from './rollout.types';
 import { keptTokens, type Sample } from './sample';
 
-/** No request is expected to make less than this, tokens. */
-const LEAST_REMAINING = 256;
+/** As the coordinator has it by default: a look at the servers, seconds, and the most and least between two plans. */
+const LOOK_SECONDS = 1;
+const PLAN_INTERVAL_MS = 60_000;
+const MIN_PLAN_INTERVAL_MS = 5_000;
 
 export interface TierMoverOptions {
   policy: RebalancePolicy;
-  /** Decode steps of the slowest server between two plans. */
+  /** Decode steps of the slowest server between two plans; 0: when something has happened, as production does. */
   everySteps: number;
   /** Descending. */
   tiers: readonly number[];
@@ -27,6 +32,9 @@ export interface TierMoverOptions {
 /** Carries out the plan of libs/policies, as the coordinator does. */
 export class TierMover implements Mover {
   private round = 0;
+  private plannedAtMs = 0;
+  /** The longest unfinished sample of each group, tokens. */
+  private readonly unfinishedOf = new Map<ModelGroup, number>();
 
   constructor(
     private readonly placement: Placement,
@@ -35,21 +43,49 @@ export class TierMover implements Mover {
   ) {}
 
   roundBegins(): void {
-    this.planLater(++this.round);
+    const schedule = new PlanSchedule(this.nowMs);
+    this.lookLater(++this.round, schedule);
   }
 
   roundEnds(): void {
     this.round += 1;
   }
 
-  private planLater(round: number): void {
-    const { fleet, clock } = this.placement;
-    const slowest = Math.max(...fleet.engines.map(({ stepSeconds }) => stepSeconds));
-    clock.after(this.options.everySteps * slowest, () => {
+  private get nowMs(): number {
+    return this.placement.clock.now * 1_000;
+  }
+
+  private lookLater(round: number, schedule: PlanSchedule): void {
+    this.placement.clock.after(LOOK_SECONDS, () => {
       if (round !== this.round) return;
-      this.rebalance();
-      this.planLater(round);
+      this.look(schedule);
+      this.lookLater(round, schedule);
     });
+  }
+
+  private look(schedule: PlanSchedule): void {
+    const { fleet } = this.placement;
+    const engines = fleet.engines.map((_, server) => fleet.engine(server));
+    const views = engines.map(({ runningCount, waitingCount, totals }, server) => ({
+      serverId: `${server}` as ServerId,
+      epoch: 'e1',
+      state: 'ready' as const,
+      inflight: runningCount + waitingCount,
+      load: { running: runningCount, waiting: waitingCount, preemptions: totals.preemptions, ageMs: 0 },
+    }));
+    const settings = {
+      tiers: [...this.options.tiers],
+      // Steps are counted as they are, and not as a plan expects them.
+      stepBaseSeconds: Math.max(...engines.map(({ stepSeconds }) => stepSeconds)),
+      stepPerSequenceSeconds: 0,
+      planIntervalMs: PLAN_INTERVAL_MS,
+      planIntervalSteps: this.options.everySteps,
+    };
+    if (schedule.look(views, settings, this.nowMs) === undefined) return;
+    if (this.options.everySteps === 0 && this.nowMs < this.plannedAtMs + MIN_PLAN_INTERVAL_MS) return;
+    schedule.planned(this.nowMs);
+    this.plannedAtMs = this.nowMs;
+    this.rebalance();
   }
 
   private rebalance(): void {
@@ -80,10 +116,13 @@ export class TierMover implements Mover {
   private collect(): { byServer: Sample[][]; byId: Map<string, Sample> } {
     const byServer: Sample[][] = this.placement.fleet.engines.map(() => []);
     const byId = new Map<string, Sample>();
+    this.unfinishedOf.clear();
     for (const sample of this.samples()) {
       if (sample.server === undefined) continue;
       byServer[sample.server]!.push(sample);
       byId.set(sample.routeRequest.requestId, sample);
+      const { group } = sample.request;
+      this.unfinishedOf.set(group, Math.max(this.unfinishedOf.get(group) ?? 0, this.madeBy(sample)));
     }
     for (const samples of byServer) samples.sort((one, other) => one.movedAtSeconds - other.movedAtSeconds);
     return { byServer, byId };
@@ -98,23 +137,36 @@ export class TierMover implements Mover {
       capacity: engine.parameters.slots,
       kvCapacityTokens: engine.parameters.kvCapacityTokens,
       kvUse: engine.kvUse,
+      ...(this.placement.transfer && { kvStore: 'all' }),
       requests: samples.map((sample) => this.requestState(sample, server)),
     };
   }
 
-  /** The remaining length is unknown: as for a heavy tail, as much again as was generated. */
   private requestState(sample: Sample, server: number): RebalanceRequest {
-    const engine = this.placement.fleet.engine(server);
-    const made = keptTokens(sample) + (engine.made(sample) ?? 0);
+    const madeTokens = this.madeBy(sample);
+    const siblings = sample.request.group.requests;
+    const finished = siblings.filter(({ state }) => state === 'finished');
     return {
       requestId: sample.routeRequest.requestId as RequestId,
       attempt: String(sample.attempt),
-      phase: engine.state(sample) === 'running' ? 'running' : 'waiting',
+      phase: this.placement.fleet.engine(server).state(sample) === 'running' ? 'running' : 'waiting',
       promptTokens: sample.promptTokens,
-      madeTokens: made,
-      remainingTokens: Math.max(LEAST_REMAINING, Math.min(made, this.options.capTokens - made)),
+      madeTokens,
+      remainingTokens: estimateRemaining({
+        madeTokens,
+        maxTokens: this.options.capTokens,
+        longestTokens: finished.reduce((longest, { tokens }) => Math.max(longest, tokens), 0),
+        // Each prompt is rolled out once.
+        rememberedTokens: 0,
+        unfinishedTokens: this.unfinishedOf.get(sample.request.group) ?? 0,
+      }),
       moves: sample.moves,
-      ...(sample.moves > 0 && { sinceMoveMs: (this.placement.clock.now - sample.movedAtSeconds) * 1_000 }),
+      ...(sample.moves > 0 && { sinceMoveMs: this.nowMs - sample.movedAtSeconds * 1_000 }),
     };
+  }
+
+  private madeBy(sample: Sample): number {
+    const { server } = sample;
+    return keptTokens(sample) + (server === undefined ? 0 : (this.placement.fleet.engine(server).made(sample) ?? 0));
   }
 }

@@ -5,15 +5,24 @@ export interface LengthEvidence {
   maxTokens: number;
   /** The longest finished sample of its group; 0 when there is none. */
   longestTokens: number;
+  /** What the prompt memory expects of the longest sample of its group; 0 for a prompt that was never seen. */
+  rememberedTokens: number;
+  /** The longest unfinished sample of its group, so far; at least `madeTokens`. */
+  unfinishedTokens: number;
 }
 
+/** A sample that is longer than all that is known is expected to make at least so many more, tokens. */
+const LEAST_REMAINING = 256;
+
 /**
- * Tokens a sample is expected to make still. Siblings tell most of its length, so up to the longest of them that is the
- * guess; beyond it, as of any heavy tail, as many as it has made. Without a finished sibling its whole budget.
+ * Tokens a sample is expected to make still. Siblings and earlier samples of its prompt tell most of its length, so the
+ * guess is the longest of them, up to there. A sample beyond that is expected to make as many as it has made, as of any
+ * heavy tail, and its siblings may become as long.
  */
-export function estimateRemaining({ madeTokens, maxTokens, longestTokens }: LengthEvidence): number {
-  const budgetLeft = Math.max(0, maxTokens - madeTokens);
-  if (longestTokens === 0) return budgetLeft;
-  const guess = madeTokens < longestTokens ? longestTokens - madeTokens : madeTokens;
-  return Math.min(budgetLeft, guess);
+export function estimateRemaining(evidence: LengthEvidence): number {
+  const { madeTokens, maxTokens, longestTokens, rememberedTokens } = evidence;
+  const known = Math.max(longestTokens, rememberedTokens);
+  const unfinished = Math.max(madeTokens, evidence.unfinishedTokens);
+  const expected = unfinished < known ? known : unfinished + Math.max(unfinished, LEAST_REMAINING);
+  return Math.max(0, Math.min(maxTokens, expected) - madeTokens);
 }

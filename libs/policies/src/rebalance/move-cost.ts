@@ -4,7 +4,7 @@ import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 export interface MoveCostModel {
   /** Prompt and made tokens computed again per second. */
   prefillTokensPerSecond: number;
-  /** Engines that can carry a KV cache over; absent: none can. */
+  /** How fast servers of one KV store read a cache from it; absent: there is no such store. */
   transfer?: {
     bytesPerToken: number;
     bytesPerSecond: number;
@@ -13,15 +13,34 @@ export interface MoveCostModel {
   };
 }
 
-/** The cheapest way to move a request, and what it costs the new server, seconds. One without a cache loses nothing. */
-export function moveCost(request: RebalanceRequest, model: MoveCostModel): { means: MoveMeans; seconds: number } {
-  if (request.phase !== 'running') return { means: 'bind', seconds: 0 };
+/** What a move costs the new server, seconds: with the cache in a store that both share, and otherwise. */
+export interface MoveCosts {
+  /** Infinity when it is no faster than to compute the cache again. */
+  transferSeconds: number;
+  recomputeSeconds: number;
+}
+
+/** One without a cache loses nothing. */
+export function moveCosts(request: RebalanceRequest, model: MoveCostModel): MoveCosts {
+  if (request.phase !== 'running') return { transferSeconds: Infinity, recomputeSeconds: 0 };
   const tokens = kvTokensOf(request);
-  const recompute = tokens / model.prefillTokensPerSecond;
-  if (model.transfer === undefined) return { means: 'recompute', seconds: recompute };
+  const recomputeSeconds = tokens / model.prefillTokensPerSecond;
+  if (model.transfer === undefined) return { transferSeconds: Infinity, recomputeSeconds };
   const { setupSeconds, bytesPerToken, bytesPerSecond } = model.transfer;
-  const transfer = setupSeconds + (tokens * bytesPerToken) / bytesPerSecond;
-  return transfer < recompute ? { means: 'transfer', seconds: transfer } : { means: 'recompute', seconds: recompute };
+  const transferSeconds = setupSeconds + (tokens * bytesPerToken) / bytesPerSecond;
+  return { transferSeconds: transferSeconds < recomputeSeconds ? transferSeconds : Infinity, recomputeSeconds };
+}
+
+/** The cheaper way, and what it costs. @param sharesStore both servers use one KV store */
+export function moveCost(
+  { phase }: RebalanceRequest,
+  { transferSeconds, recomputeSeconds }: MoveCosts,
+  sharesStore: boolean,
+): { means: MoveMeans; costSeconds: number } {
+  if (phase !== 'running') return { means: 'bind', costSeconds: 0 };
+  return sharesStore && transferSeconds < Infinity
+    ? { means: 'transfer', costSeconds: transferSeconds }
+    : { means: 'recompute', costSeconds: recomputeSeconds };
 }
 
 /** Tokens it has, or will have once it runs, in the KV cache. */

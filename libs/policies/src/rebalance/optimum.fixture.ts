@@ -1,57 +1,112 @@
-import { moveCost, type MoveCostModel } from './move-cost';
+import { moveCost, moveCosts, type MoveCostModel } from './move-cost';
+import { USABLE_KV_SHARE } from './planned-server';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 import { tierOf } from './tiers';
 
+/** Which placements are tried: of all, or of those in which no server both gives and takes. */
+export type Freedom = 'any' | 'give-or-take';
+
 /**
- * The lowest maximum tier that any placement reaches, and the least that costs, by trying all: a server above the tier
- * only gives, the others only take, each holds its requests at their peak.
+ * The lowest maximum tier that any placement reaches, and the least that costs, by trying all. A server that takes a
+ * request holds all it has afterwards at their peak.
  */
 export function optimum(
   servers: readonly RebalanceServer[],
   tiers: readonly number[],
   model: MoveCostModel,
+  freedom: Freedom,
 ): { tier: number; costSeconds: number } {
   const loads = servers.map(({ requests }) => requests.length);
   const tierNow = Math.max(0, ...loads.map((load) => tierOf(load, tiers)));
   for (const target of tiers.toReversed()) {
     if (target >= tierNow) break;
-    const costSeconds = cheapest(servers, target, model);
+    const costSeconds = new Search(servers, target, model, freedom).run();
     if (costSeconds < Infinity) return { tier: target, costSeconds };
   }
   return { tier: tierNow, costSeconds: 0 };
 }
 
-function cheapest(servers: readonly RebalanceServer[], target: number, model: MoveCostModel): number {
-  const held = servers.map(({ requests }) => [...requests]);
-  const gives = servers.map(({ requests }) => requests.length > target);
-  const candidates = servers.flatMap(({ requests }, from) =>
-    gives[from] ? requests.map((one) => ({ one, from })) : [],
-  );
-  let best = Infinity;
-  const visit = (position: number, costSeconds: number): void => {
-    if (costSeconds >= best) return;
-    const candidate = candidates[position];
-    if (candidate === undefined) {
-      if (held.every((requests) => requests.length <= target)) best = costSeconds;
+interface Placeable {
+  one: RebalanceRequest;
+  home: number;
+  /** By server, seconds; Infinity where it cannot go. */
+  costs: number[];
+}
+
+class Search {
+  private best = Infinity;
+  private readonly placeables: Placeable[];
+  private readonly held: RebalanceRequest[][];
+  private readonly newcomers: number[];
+  private readonly left: number[];
+
+  constructor(
+    private readonly servers: readonly RebalanceServer[],
+    private readonly target: number,
+    model: MoveCostModel,
+    private readonly freedom: Freedom,
+  ) {
+    this.held = servers.map(() => []);
+    this.newcomers = servers.map(() => 0);
+    this.left = servers.map(() => 0);
+    this.placeables = servers
+      .flatMap(({ requests }, home) =>
+        requests.map((one) => {
+          const costs = moveCosts(one, model);
+          const seconds = moveCost(one, costs, false).costSeconds;
+          return {
+            one,
+            home,
+            costs: servers.map(({ accepts }, to) => (to === home ? 0 : accepts ? seconds : Infinity)),
+          };
+        }),
+      )
+      .sort((one, other) => Math.max(...other.costs) - Math.max(...one.costs));
+  }
+
+  run(): number {
+    if (this.placeables.length <= this.target * this.servers.length) this.visit(0, 0);
+    return this.best;
+  }
+
+  private visit(position: number, costSeconds: number): void {
+    if (costSeconds >= this.best) return;
+    const placeable = this.placeables[position];
+    if (placeable === undefined) {
+      this.best = costSeconds;
       return;
     }
-    visit(position + 1, costSeconds);
-    const { one, from } = candidate;
-    const home = held[from] as RebalanceRequest[];
-    home.splice(home.indexOf(one), 1);
-    servers.forEach((server, index) => {
-      const requests = held[index] as RebalanceRequest[];
-      if (gives[index] || !server.accepts || requests.length >= target) return;
-      requests.push(one);
-      if (peak(requests) <= (server.kvCapacityTokens ?? Infinity) * 0.98) {
-        visit(position + 1, costSeconds + moveCost(one, model).seconds);
-      }
-      requests.pop();
-    });
-    home.push(one);
-  };
-  visit(0, 0);
-  return best;
+    const { home, costs } = placeable;
+    this.tryOn(home, placeable, position, costSeconds);
+    for (let to = 0; to < costs.length; to += 1) {
+      if (to !== home && costs[to]! < Infinity) this.tryOn(to, placeable, position, costSeconds);
+    }
+  }
+
+  private tryOn(to: number, { one, home, costs }: Placeable, position: number, costSeconds: number): void {
+    const held = this.held[to]!;
+    if (held.length >= this.target) return;
+    const isNew = to !== home;
+    if (isNew) {
+      this.newcomers[to]! += 1;
+      this.left[home]! += 1;
+    }
+    held.push(one);
+    if (this.isAllowed(to, home)) this.visit(position + 1, costSeconds + costs[to]!);
+    held.pop();
+    if (isNew) {
+      this.newcomers[to]! -= 1;
+      this.left[home]! -= 1;
+    }
+  }
+
+  private isAllowed(to: number, home: number): boolean {
+    const [gives, takes] = [this.left, this.newcomers];
+    const isBoth = (server: number): boolean => gives[server]! > 0 && takes[server]! > 0;
+    if (this.freedom === 'give-or-take' && (isBoth(to) || isBoth(home))) return false;
+    const usable = (this.servers[to]!.kvCapacityTokens ?? Infinity) * USABLE_KV_SHARE;
+    return takes[to] === 0 || peak(this.held[to]!) <= usable;
+  }
 }
 
 /** KV tokens at the worst of all steps, step by step. */

@@ -1,12 +1,14 @@
-import type { MoveMeans, RebalanceRequest } from './rebalance.types';
+import { moveCost, type MoveCosts } from './move-cost';
 import type { PlannedServer } from './planned-server';
+import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
 /** A request that may be moved, and what that costs. */
 export interface Victim {
   request: RebalanceRequest;
   from: PlannedServer;
-  means: MoveMeans;
-  costSeconds: number;
+  costs: MoveCosts;
+  /** What it costs where that is cheapest. */
+  leastSeconds: number;
   /** KV tokens when it ends. */
   endTokens: number;
 }
@@ -19,6 +21,8 @@ export interface Donation {
 export interface Placement {
   victim: Victim;
   to: PlannedServer;
+  means: MoveMeans;
+  costSeconds: number;
 }
 
 /** Receivers tried for one victim, and more, before another victim is taken: bounds the work on large fleets. */
@@ -50,20 +54,25 @@ export function placeAll(
   for (const donation of donations) {
     count += donation.count;
     for (let index = 0; index < donation.count; index += 1)
-      leastSeconds += donation.candidates[index]?.costSeconds ?? 0;
+      leastSeconds += donation.candidates[index]?.leastSeconds ?? 0;
   }
   const greedy = placeGreedily(donations, receivers, limit) ?? placeGreedily(donations, receivers, limit, true);
   const isBest = greedy !== undefined && greedy.costSeconds <= leastSeconds * (1 + ROUNDING);
   if (isBest || count > SEARCHED_VICTIMS) return greedy;
   undoAll(greedy?.placements ?? []);
   const best = search(donations, receivers, limit, greedy);
-  for (const { victim, to } of best?.placements ?? []) to.take(victim.request, victim.costSeconds);
+  applyAll(best?.placements ?? []);
   return best;
+}
+
+/** Gives placements to their receivers. */
+export function applyAll(placements: readonly Placement[]): void {
+  for (const { victim, to, costSeconds } of placements) to.take(victim.request, costSeconds);
 }
 
 /** Takes placements back from their receivers. */
 export function undoAll(placements: readonly Placement[]): void {
-  for (const { victim, to } of placements) to.untake(victim.request, victim.costSeconds);
+  for (const { victim, to, costSeconds } of placements) to.untake(victim.request, costSeconds);
 }
 
 /**
@@ -88,37 +97,70 @@ function placeGreedily(
   let costSeconds = 0;
   for (const first of chosen) {
     let victim: Victim | undefined = first;
-    let to = line.place(victim, limit);
+    let placement = line.place(victim, limit);
     const rest = replacements.get(first.from);
-    while (to === undefined && victim !== undefined) {
+    while (placement === undefined && victim !== undefined) {
       victim = rest?.candidates[rest.next++];
-      to = victim && line.place(victim, limit);
+      placement = victim && line.place(victim, limit);
     }
-    if (to === undefined || victim === undefined) {
+    if (placement === undefined) {
       undoAll(placements);
       return undefined;
     }
-    placements.push({ victim, to });
-    costSeconds += victim.costSeconds;
+    placements.push(placement);
+    costSeconds += placement.costSeconds;
   }
   return { placements, costSeconds };
 }
 
-/** Receivers by their load. */
+/** Receivers by their KV store, and those by their load. */
 export class ReceiverLine {
+  private readonly lines = new Map<string | undefined, LineOfStore>();
+
+  constructor(receivers: Iterable<PlannedServer>) {
+    for (const receiver of receivers) {
+      const { kvStore } = receiver.server;
+      let line = this.lines.get(kvStore);
+      if (line === undefined) this.lines.set(kvStore, (line = new LineOfStore()));
+      line.insert(receiver);
+    }
+  }
+
+  /** Gives it to the least loaded receiver it fits, of those that share its KV store if there is one. */
+  place(victim: Victim, limit: number): Placement | undefined {
+    const { kvStore } = victim.from.server;
+    const isKept = kvStore !== undefined && victim.costs.transferSeconds < Infinity;
+    const own = isKept ? this.lines.get(kvStore)?.place(victim, limit) : undefined;
+    if (own !== undefined) return own;
+    if (this.lines.size === 1 && !isKept) return this.lines.values().next().value?.place(victim, limit);
+    const others = [...this.lines].filter(([store]) => !isKept || store !== kvStore).map(([, line]) => line);
+    for (const line of others.sort((one, other) => one.leastLoad() - other.leastLoad())) {
+      const placement = line.place(victim, limit);
+      if (placement !== undefined) return placement;
+    }
+    return undefined;
+  }
+}
+
+/** Receivers of one KV store, or of none, by their load. */
+class LineOfStore {
   private readonly byLoad: PlannedServer[][] = [];
   /** No receiver has less. */
   private lowest = 0;
 
-  constructor(receivers: Iterable<PlannedServer>) {
-    for (const receiver of receivers) this.insert(receiver);
+  leastLoad(): number {
+    while (this.lowest < this.byLoad.length && (this.byLoad[this.lowest]?.length ?? 0) === 0) this.lowest += 1;
+    return this.lowest;
   }
 
-  /** Gives it to the least loaded receiver it fits, and returns that. */
-  place({ request, costSeconds }: Victim, limit: number): PlannedServer | undefined {
+  place(victim: Victim, limit: number): Placement | undefined {
+    const { request, from } = victim;
     let tried = 0;
-    while (this.lowest < this.byLoad.length && (this.byLoad[this.lowest]?.length ?? 0) === 0) this.lowest += 1;
-    for (let load = this.lowest; load < Math.min(limit, this.byLoad.length) && tried < RECEIVERS_TRIED; load += 1) {
+    for (
+      let load = this.leastLoad();
+      load < Math.min(limit, this.byLoad.length) && tried < RECEIVERS_TRIED;
+      load += 1
+    ) {
       const receivers = this.byLoad[load] ?? [];
       for (let index = 0; index < receivers.length && tried < RECEIVERS_TRIED; index += 1, tried += 1) {
         const to = receivers[index] as PlannedServer;
@@ -126,17 +168,22 @@ export class ReceiverLine {
         // Their order has no meaning, and a splice of a long list is slow.
         receivers[index] = receivers.at(-1) as PlannedServer;
         receivers.pop();
+        const { means, costSeconds } = moveCost(request, victim.costs, sharesStore(from, to));
         to.take(request, costSeconds);
         this.insert(to);
-        return to;
+        return { victim, to, means, costSeconds };
       }
     }
     return undefined;
   }
 
-  private insert(receiver: PlannedServer): void {
+  insert(receiver: PlannedServer): void {
     (this.byLoad[receiver.load] ??= []).push(receiver);
   }
+}
+
+function sharesStore(from: PlannedServer, to: PlannedServer): boolean {
+  return from.server.kvStore !== undefined && from.server.kvStore === to.server.kvStore;
 }
 
 /** The cheapest placement, by depth first with bounds: exact unless it runs out of steps. */
@@ -159,15 +206,16 @@ function search(
     const victim = current.candidates[position];
     if (victim === undefined || current.candidates.length - position < needed) return;
     // All later candidates of this server cost as much or more.
-    if (best !== undefined && costSeconds + needed * victim.costSeconds >= best.costSeconds) return;
+    if (best !== undefined && costSeconds + needed * victim.leastSeconds >= best.costSeconds) return;
     for (const to of [...receivers].sort((one, other) => one.load - other.load)) {
       if (++steps > SEARCH_STEPS) return;
       if (!to.fits(victim.request, limit)) continue;
-      to.take(victim.request, victim.costSeconds);
-      path.push({ victim, to });
-      visit(donation, position + 1, needed - 1, costSeconds + victim.costSeconds);
+      const move = moveCost(victim.request, victim.costs, sharesStore(victim.from, to));
+      to.take(victim.request, move.costSeconds);
+      path.push({ victim, to, ...move });
+      visit(donation, position + 1, needed - 1, costSeconds + move.costSeconds);
       path.pop();
-      to.untake(victim.request, victim.costSeconds);
+      to.untake(victim.request, move.costSeconds);
     }
     visit(donation, position + 1, needed, costSeconds);
   };

@@ -38,6 +38,8 @@ export interface RebalanceServer {
   otherCalls?: number;
   /** KV cache of these, tokens. */
   otherKvTokens?: number;
+  /** The KV store it reads from and writes to, which other servers may share; absent: none. */
+  kvStore?: string;
   /** In the order in which the engine took them; the waiting ones in the order of its queue. */
   requests: readonly RebalanceRequest[];
 }

@@ -33,10 +33,10 @@ export function relieveWaiting(
   const reliefs: Relief[] = [];
   for (const { victim, gainSeconds } of waits) {
     if (gainSeconds <= settings.pauseSeconds) break;
-    const to = line.place(victim, limit);
-    if (to === undefined) continue;
+    const placement = line.place(victim, limit);
+    if (placement === undefined) continue;
     victim.from.load -= 1;
-    reliefs.push({ victim, to, gainSeconds });
+    reliefs.push({ ...placement, gainSeconds });
   }
   return reliefs;
 }

@@ -1,5 +1,5 @@
 import type { RebalanceSettings } from '@broomwagon/contracts';
-import { kvTokensOf, moveCost, type MoveCostModel } from './move-cost';
+import { kvTokensOf, moveCosts, type MoveCostModel } from './move-cost';
 import type { Victim } from './place-victims';
 import type { PlannedServer } from './planned-server';
 import type { RebalanceRequest } from './rebalance.types';
@@ -33,6 +33,13 @@ export function mayMove(request: RebalanceRequest, settings: TierCostSettings): 
 }
 
 export function asVictim(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): Victim {
-  const { means, seconds } = moveCost(request, model);
-  return { request, from, means, costSeconds: seconds, endTokens: kvTokensOf(request) + request.remainingTokens };
+  const costs = moveCosts(request, model);
+  const least = from.server.kvStore === undefined ? Infinity : costs.transferSeconds;
+  return {
+    request,
+    from,
+    costs,
+    leastSeconds: Math.min(least, costs.recomputeSeconds),
+    endTokens: kvTokensOf(request) + request.remainingTokens,
+  };
 }

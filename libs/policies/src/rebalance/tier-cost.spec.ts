@@ -14,6 +14,8 @@ const options: TierCostOptions = {
   stepPerSequenceSeconds: 0.001,
   prefillTokensPerSecond: 10_000,
 };
+/** Every gain is worth its cost, and nothing is too near its end. */
+const EAGER: Partial<TierCostOptions> = { minGainRatio: 0, stepPerSequenceSeconds: 1e6, minRemainingTokens: 0 };
 const plan = (servers: readonly RebalanceServer[], parts: Partial<TierCostOptions> = {}) =>
   planTierCost({ servers }, { ...options, ...parts });
 const flows = (moves: ReturnType<typeof plan>['moves']) =>
@@ -96,12 +98,31 @@ describe('planTierCost', () => {
     expect(made({ minGainRatio: 21 })).toMatchObject({ moves: [], reason: 'not-worth-it' });
   });
 
-  it('transfers a cache when that is cheaper than computing it again', () => {
+  it('transfers a cache in a store that both servers share, when that is cheaper than computing it again', () => {
     const transfer = { bytesPerToken: 1_000, bytesPerSecond: 100_000_000, setupSeconds: 0.02 };
-    const made = plan([aServer('a', 6), aServer('b', 2)], { transfer });
-    expect(made.moves[0]).toMatchObject({ means: 'transfer', costSeconds: 0.03 });
+    const fleet = (other?: string) => [
+      aServer('a', 6, { kvStore: 'one' }),
+      aServer('b', 2, { ...(other && { kvStore: other }) }),
+    ];
+    expect(plan(fleet('one'), { transfer }).moves[0]).toMatchObject({ means: 'transfer', costSeconds: 0.03 });
+    expect(plan(fleet('another'), { transfer }).moves[0]).toMatchObject({ means: 'recompute', costSeconds: 0.1 });
+    expect(plan(fleet(), { transfer }).moves[0]).toMatchObject({ means: 'recompute', costSeconds: 0.1 });
+    expect(plan(fleet('one')).moves[0]).toMatchObject({ means: 'recompute' });
     const slow = { ...transfer, bytesPerSecond: 1_000_000 };
-    expect(plan([aServer('a', 6), aServer('b', 2)], { transfer: slow }).moves[0]).toMatchObject({ means: 'recompute' });
+    expect(plan(fleet('one'), { transfer: slow }).moves[0]).toMatchObject({ means: 'recompute' });
+  });
+
+  it('prefers servers of the same KV store, and takes others when these are full', () => {
+    const transfer = { bytesPerToken: 1_000, bytesPerSecond: 100_000_000, setupSeconds: 0.02 };
+    const fleet = [aServer('a', 8, { kvStore: 'one' }), aServer('b', 0), aServer('c', 2, { kvStore: 'one' })];
+    const made = plan(fleet, { transfer });
+    expect(made.moves.map(({ toServerId, means }) => `${toServerId} ${means}`)).toEqual([
+      'c transfer',
+      'c transfer',
+      'b recompute',
+      'b recompute',
+    ]);
+    expect(made.tierAfter).toBe(4);
   });
 
   it('lets what waits run where there is room, the longest wait first, though no tier is lowered', () => {
@@ -136,24 +157,38 @@ describe('planTierCost', () => {
     }
   });
 
-  it('reaches the tier of the optimum, at its cost within 5 %', () => {
+  it('reaches the tier of the optimum in which no server gives and takes, at its cost within 5 %', () => {
+    const tiers = [4, 3, 2, 1];
     fc.assert(
       fc.property(smallFleet, (servers) => {
-        const best = optimum(servers, [4, 3, 2, 1], options);
-        // Every gain is worth its cost here, and nothing is too near its end.
-        const made = plan(servers, {
-          tiers: [4, 3, 2, 1],
-          minGainRatio: 0,
-          stepPerSequenceSeconds: 1e6,
-          minRemainingTokens: 0,
-        });
-        const tierMoves = made.moves.filter(({ purpose }) => purpose === 'tier');
+        const best = optimum(servers, tiers, options, 'give-or-take');
+        const made = plan(servers, { ...EAGER, tiers });
+        const cost = made.moves.reduce((sum, move) => sum + move.costSeconds, 0);
         expect(made.tierAfter).toBe(best.tier);
-        const cost = tierMoves.reduce((sum, move) => sum + move.costSeconds, 0);
         expect(cost).toBeLessThanOrEqual(best.costSeconds * 1.05 + 1e-9);
+        // The optimum of all placements is lower only where a server must give in order to take: see README.md.
+        expect(optimum(servers, tiers, options, 'any').tier).toBeLessThanOrEqual(best.tier);
       }),
       { numRuns: RUNS },
     );
+  });
+
+  it('is as good as the optimum of all placements in nearly all fleets', () => {
+    const tiers = [4, 3, 2, 1];
+    const fleets = fc.sample(smallFleet, { numRuns: RUNS, seed: 7 });
+    const [lower, cheaper] = fleets.reduce(
+      ([lowerSoFar, cheaperSoFar], servers) => {
+        const best = optimum(servers, tiers, options, 'any');
+        const made = plan(servers, { ...EAGER, tiers });
+        const cost = made.moves.reduce((sum, move) => sum + move.costSeconds, 0);
+        const isLower = best.tier < made.tierAfter;
+        const isCheaper = !isLower && best.costSeconds * 1.05 + 1e-9 < cost;
+        return [lowerSoFar + Number(isLower), cheaperSoFar + Number(isCheaper)];
+      },
+      [0, 0],
+    );
+    expect(lower / fleets.length).toBeLessThan(0.04);
+    expect(cheaper / fleets.length).toBeLessThan(0.03);
   });
 
   it('never breaks a bound, and moves each request once, from where it is to another server', () => {

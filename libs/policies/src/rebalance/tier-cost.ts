@@ -1,4 +1,4 @@
-import { placeAll, ReceiverLine, undoAll, type Placement, type Victim } from './place-victims';
+import { applyAll, placeAll, ReceiverLine, undoAll, type Placement, type Victim } from './place-victims';
 import { longestFirst, PlannedServer } from './planned-server';
 import type { NoMoveReason, PlannedMove, RebalancePlan, RebalanceSnapshot } from './rebalance.types';
 import { relieveWaiting } from './relieve-waiting';
@@ -52,12 +52,13 @@ export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptio
   };
 }
 
-function isFree({ victim }: Placement): boolean {
-  return victim.costSeconds === 0;
+function isFree({ costSeconds }: Placement): boolean {
+  return costSeconds === 0;
 }
 
-function plannedMove({ victim, to }: Placement, purpose: PlannedMove['purpose'], gainSeconds: number): PlannedMove {
-  const { request, from, means, costSeconds } = victim;
+function plannedMove(placement: Placement, purpose: PlannedMove['purpose'], gainSeconds: number): PlannedMove {
+  const { victim, to, means, costSeconds } = placement;
+  const { request, from } = victim;
   return {
     requestId: request.requestId,
     attempt: request.attempt,
@@ -83,10 +84,10 @@ function emptyServers(servers: readonly PlannedServer[], settings: TierCostSetti
   for (const from of servers.filter(({ server }) => server.leaving)) {
     for (const request of longestFirst(from.server.requests)) {
       const victim = asVictim(request, from, settings);
-      const to = line.place(victim, Infinity);
-      if (to === undefined) continue;
+      const placement = line.place(victim, Infinity);
+      if (placement === undefined) continue;
       from.load -= 1;
-      placements.push({ victim, to });
+      placements.push(placement);
     }
   }
   return placements;
@@ -141,10 +142,8 @@ function lowerTier(
     const said = (['not-worth-it', 'held-back', 'no-room'] as const).find((reason) => refusals.has(reason));
     return { reason: said ?? 'balanced' };
   }
-  for (const { victim, to } of best.placements) {
-    to.take(victim.request, victim.costSeconds);
-    victim.from.load -= 1;
-  }
+  applyAll(best.placements);
+  for (const { victim } of best.placements) victim.from.load -= 1;
   return best;
 }
 
@@ -155,6 +154,6 @@ function cheapestFirst(from: PlannedServer, settings: TierCostSettings): Victim[
     .map((request) => asVictim(request, from, settings))
     .sort(
       (one, other) =>
-        one.costSeconds - other.costSeconds || other.request.remainingTokens - one.request.remainingTokens,
+        one.leastSeconds - other.leastSeconds || other.request.remainingTokens - one.request.remainingTokens,
     );
 }

@@ -24,7 +24,7 @@ export interface BalancingTask {
 export interface TierMinOptions {
   /** Descending. Default {@link DEFAULT_TIERS}. */
   tiers?: readonly number[];
-  /** Most requests an engine runs at once. Default: the largest tier. */
+  /** Most requests an engine runs at once, `max_num_running_reqs`. Default, and 0: the largest tier. */
   maxRunning?: number;
 }
 
@@ -44,7 +44,7 @@ export function balancingTasks(ranks: readonly RankState[], options: TierMinOpti
   const counts = ranks.map((rank) => rank.running + rank.waiting);
   const tierBefore = Math.max(...counts.map((count) => tierOf(count, tiers)));
   const mean = counts.reduce((sum, count) => sum + count, 0) / counts.length;
-  const bound = Math.min(tierBefore, largest, options.maxRunning ?? largest);
+  const bound = Math.min(tierBefore, largest, options.maxRunning || largest);
   const target = [...tiers].reverse().find((tier) => mean <= tier && tier < bound) ?? bound;
 
   const { receivers, waiting, donors } = sortRanks(ranks, target);
@@ -147,6 +147,7 @@ export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOpti
   for (const { fromRank, toRank, count, needsKvCache } of balancingTasks(ranks, options)) {
     const victims = (queues[fromRank] as RebalanceRequest[]).splice(-count, count);
     const [from, to] = [servers[fromRank] as RebalanceServer, servers[toRank] as RebalanceServer];
+    const isKept = from.kvStore !== undefined && from.kvStore === to.kvStore;
     counts[fromRank] = (counts[fromRank] as number) - victims.length;
     counts[toRank] = (counts[toRank] as number) + victims.length;
     for (const { requestId, attempt } of victims) {
@@ -158,7 +159,7 @@ export function planTierMin({ servers }: RebalanceSnapshot, options: TierMinOpti
         toServerId: to.serverId,
         toEpoch: to.epoch,
         purpose: needsKvCache ? 'tier' : 'wait',
-        means: needsKvCache ? 'recompute' : 'bind',
+        means: !needsKvCache ? 'bind' : isKept ? 'transfer' : 'recompute',
         costSeconds: 0,
         gainSeconds: 0,
       });

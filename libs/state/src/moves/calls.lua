@@ -9,8 +9,14 @@ return function(tx, args)
 
   local function group_of(request)
     local name = request.job .. '/' .. request.groupId
-    groups[name] = groups[name] or redis.call('HMGET', tx.key:group(request.job, request.groupId), 'state', 'maxTokens',
-      'longestTokens')
+    if not groups[name] then
+      local field = redis.call('HMGET', tx.key:group(request.job, request.groupId), 'state', 'maxTokens',
+        'longestTokens', 'samples', 'promptHash')
+      local max_tokens = tonumber(field[2] or 0)
+      local known = field[1] == 'live' and field[5] and PromptLengths.read(tx, field[5])
+      groups[name] = { state = field[1], maxTokens = max_tokens, longestTokens = tonumber(field[3] or 0),
+        rememberedTokens = known and PromptLengths.expected_longest(known, tonumber(field[4]), max_tokens) or 0 }
+    end
     return groups[name]
   end
 
@@ -21,15 +27,15 @@ return function(tx, args)
     local request = Requests.load(tx, id)
     local is_ours = request and request.workerId == lease.workerId and request.workerEpoch == lease.workerEpoch
     local group = is_ours and (request.state == 'running' or request.state == 'claimed') and group_of(request)
-    if group and group[1] == 'live' then
-      local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs')
+    if group and group.state == 'live' then
+      local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs', 'waiting')
       table.insert(running, {
         leaseId = Format.integer(lease.seq) .. '.' .. page[position], requestId = id, serverId = lease.serverId,
         epoch = lease.serverEpoch, attempt = request.attempt, contextTokens = lease.contextTokens or 0,
-        heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = tonumber(group[2]),
-        longestTokens = tonumber(group[3] or 0), moves = tonumber(field[1] or 0),
+        heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = group.maxTokens,
+        longestTokens = group.longestTokens, rememberedTokens = group.rememberedTokens, moves = tonumber(field[1] or 0),
         sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
-        ageMs = math.max(0, now - tonumber(field[3] or now)),
+        ageMs = math.max(0, now - tonumber(field[3] or now)), waits = field[4] == '1',
       })
     else
       table.insert(others, { serverId = lease.serverId, epoch = lease.serverEpoch,

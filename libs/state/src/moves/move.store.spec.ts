@@ -1,7 +1,8 @@
-import type { Epoch } from '@broomwagon/contracts';
+import type { AttemptRun, Claim, Epoch, MoveTimes } from '@broomwagon/contracts';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { AbortStore } from '../aborts/abort.store';
-import { TestPools } from '../rounds/test-pools.fixture';
+import { PromptMemoryStore } from '../ledger/prompt-memory.store';
+import { segmentOf, TestPools } from '../rounds/test-pools.fixture';
 import { MoveStore } from './move.store';
 import type { KeptMove } from './move.store';
 
@@ -9,6 +10,7 @@ const test = new TestPools();
 const { redis, runner, rounds, requests, leases, workers, servers } = test;
 const moves = new MoveStore(runner);
 const aborts = new AbortStore(runner);
+const prompts = new PromptMemoryStore(runner);
 const FIRST = 'job/g0/0';
 const SECOND = 'job/g1/0';
 let pool: string;
@@ -36,7 +38,7 @@ const server = (serverId: string, maxInflight = 2) =>
   });
 const claim = (max = 1) => test.claim(max);
 /** Claims one, takes a lease for it on `serverId`, and says that it runs there. */
-async function run(serverId = 'a') {
+async function runOn(serverId = 'a') {
   const claimed = (await claim())[0]!;
   const item = {
     acquireId: test.unique('q'),
@@ -62,7 +64,7 @@ const counts = () => test.states();
 
 describe('a move', () => {
   it('stops a running request with its tokens, and binds the next attempt to the target', async () => {
-    const claimed = await run();
+    const claimed = await runOn();
     await test.save(claimed, 3);
     const { planId, page } = await execute([{ requestId: FIRST, attempt: claimed.attempt, toServerId: 'b' }]);
     expect(page).toMatchObject({
@@ -90,8 +92,58 @@ describe('a move', () => {
     expect((await claim())[0]).not.toHaveProperty('boundServerId');
   });
 
+  it('has its times with its first token on the new server, and no others', async () => {
+    const run = (leasedMs: number, firstTokenMs?: number) => ({
+      serverId: 'b',
+      weightVersion: 1,
+      leasedMs,
+      endedMs: 90,
+      ...(firstTokenMs !== undefined && { firstTokenMs }),
+    });
+    const said = (claimed: Claim, times: AttemptRun) =>
+      requests.save(pool, { ...test.fence(claimed), tokens: 0, serverId: 'b', run: times });
+    const detailOf = async (planId: string) => {
+      const [state, times] = (await statesOf(planId))[0]!.split(/:(.*)/s);
+      expect(state).toBe('moved');
+      return times === undefined ? undefined : (JSON.parse(times) as MoveTimes);
+    };
+    const claimed = await runOn();
+    const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
+    await test.fail(claimed, 5);
+    const [next] = await claim();
+    expect(await said(next!, run(20))).toEqual({ action: 'continue' });
+    expect(await detailOf(planId)).toBeUndefined();
+    const times = { stopMs: expect.any(Number) as number, placeMs: expect.any(Number) as number };
+    const expected = { ...times, resumeMs: 20, firstTokenMs: 30 };
+    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue', moveTimes: expected });
+    expect(await detailOf(planId)).toEqual(expected);
+    expect(await said(next!, run(20, 50))).toEqual({ action: 'continue' });
+
+    // The attempt ended before its first token: the next one is no move.
+    const late = await execute([{ requestId: FIRST, toServerId: 'a' }]);
+    await test.fail(next!);
+    const [third] = await claim();
+    await test.fail(third!, 0, { countsAsFailure: true, retryable: true });
+    const [fourth] = await claim();
+    expect(await said(fourth!, run(1, 2))).toEqual({ action: 'continue' });
+    expect(await detailOf(late.planId)).toBeUndefined();
+
+    // A request that nobody ran has nothing to stop; its end is as good as a save.
+    const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
+    const [bound] = await claim();
+    const segment = segmentOf(bound!, 4);
+    const done = await requests.complete(pool, {
+      ...test.fence(bound!),
+      ...segment,
+      finishReason: 'stop',
+      run: run(1, 7),
+    });
+    expect(done.moveTimes).toMatchObject({ stopMs: 0, resumeMs: 1, firstTokenMs: 6 });
+    expect(await detailOf(other.planId)).toEqual(done.moveTimes);
+  });
+
   it('is sent once, told again until it is confirmed, and known by its planId', async () => {
-    await run();
+    await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     const again = await moves.send(pool, { planId, maxMovesPerRequest: 2, keptMs: 60_000 });
     expect(again).toMatchObject({ aborts: [], more: false });
@@ -107,7 +159,7 @@ describe('a move', () => {
   });
 
   it('goes back to the round it came from, and leaves what has finished first', async () => {
-    const claimed = await run();
+    const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     const done = await test.complete(claimed, 4);
     expect(done).toMatchObject({ state: 'finished', groupAccepted: true, roundId: 'r1' });
@@ -125,7 +177,7 @@ describe('a move', () => {
   });
 
   it('is void when a cut or an abort comes, before and after its confirmation', async () => {
-    const claimed = await run();
+    const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await aborts.begin(pool, { abortId: 'x', selector: { requestIds: [FIRST] }, reason: 'test', keptMs: 60_000 });
     await aborts.select(pool, { abortId: 'x' });
@@ -133,7 +185,7 @@ describe('a move', () => {
     expect(ended.state).toBe('dropped');
     expect(await statesOf(planId)).toEqual(['superseded']);
 
-    const second = await run();
+    const second = await runOn();
     const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
     await test.fail(second);
     await aborts.begin(pool, { abortId: 'y', selector: { job: 'job' }, reason: 'test', keptMs: 60_000 });
@@ -144,7 +196,7 @@ describe('a move', () => {
   });
 
   it('survives the death of its holder, and is given up when a live one does not confirm', async () => {
-    const claimed = await run();
+    const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
     expect(await statesOf(planId)).toEqual(['expired']);
@@ -162,7 +214,7 @@ describe('a move', () => {
       const { planId } = await execute([{ requestId: FIRST, toServerId: 'b', ...move }], undefined, maxMoves);
       return statesOf(planId);
     };
-    await run();
+    await runOn();
     expect(await refusal({ requestId: 'job/none/0' })).toEqual(['refused:unknown-request']);
     expect(await refusal({ attempt: '7-a' })).toEqual(['refused:victim-changed']);
     expect(await refusal({ toServerId: 'a' })).toEqual(['refused:same-server']);
@@ -218,7 +270,7 @@ describe('a move', () => {
 });
 
 it('reads what runs, for a plan', async () => {
-  const claimed = await run();
+  const claimed = await runOn();
   await test.save(claimed, 7);
   await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
   expect(await moves.calls(pool)).toEqual({
@@ -232,11 +284,49 @@ it('reads what runs, for a plan', async () => {
         madeTokens: 7,
         maxTokens: 100,
         longestTokens: 0,
+        rememberedTokens: 0,
         moves: 0,
+        waits: false,
       }),
     ],
     others: [{ serverId: 'b', epoch: expect.any(String) as string, contextTokens: 500 }],
   });
   expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({ turn: true });
   expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({});
+});
+
+it('reads what is known of the length of a request, and whether its engine has it wait', async () => {
+  const hash = 'ab'.repeat(8);
+  await prompts.remember(pool, [{ hash, lengths: [40, 40], atCap: false }]);
+  const policy = { name: 'resume' as const, overProvision: 1 };
+  await test.open({
+    job: 'other',
+    policy,
+    neededGroups: 1,
+    newGroups: 1,
+    samples: 1,
+    maxTokens: 100,
+    promptHash: hash,
+  });
+  const claims = await claim(3);
+  for (const { requestId, attempt } of claims) {
+    await leases.acquire(pool, [{ acquireId: `of ${requestId}`, requestId, ...holder }]);
+    await requests.save(pool, {
+      requestId,
+      attempt,
+      ...holder,
+      tokens: 0,
+      serverId: 'a',
+      waiting: requestId === FIRST,
+    });
+  }
+  const known = async () => {
+    const { running } = await moves.calls(pool);
+    return Object.fromEntries(
+      running.map(({ requestId, rememberedTokens, waits }) => [requestId, [rememberedTokens, waits]]),
+    );
+  };
+  expect(await known()).toEqual({ [FIRST]: [0, true], [SECOND]: [0, false], 'other/g2/0': [40, false] });
+  await requests.save(pool, { ...test.fence(claims[0]!), tokens: 0, serverId: 'a' });
+  expect((await known())[FIRST]).toEqual([0, false]);
 });

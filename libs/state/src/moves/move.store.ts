@@ -79,10 +79,14 @@ export interface RunningRequest {
   maxTokens: number;
   /** The longest finished sample of its group; 0 when there is none. */
   longestTokens: number;
+  /** What the prompt memory expects of its longest sample; 0 for a prompt that was never seen. */
+  rememberedTokens: number;
   moves: number;
   sinceMoveMs?: number;
   /** Since it was claimed. */
   ageMs: number;
+  /** Its engine has sent no token for some time, as its worker has reported. */
+  waits: boolean;
 }
 /** A call that is not ours to move. */
 export interface OtherCall {

@@ -31,6 +31,31 @@ function Moves.note(tx, plan_id, id, state)
   if redis.call('EXISTS', tx.key:plan(plan_id)) == 1 then redis.call('HSET', tx.key:planStates(plan_id), id, state) end
 end
 
+-- The times of a move are known with its first token: to the end of the old attempt (stop), to the claim of the new one
+-- (place), to its lease (resume), and from there. `run`: what the worker of the new attempt has measured.
+function Moves.note_times(tx, request, run)
+  if not request.movedBy or not run or not run.firstTokenMs then return end
+  local field = redis.call('HMGET', tx.key:request(request.id), 'movedAtMs', 'queuedAtMs', 'claimedAtMs')
+  local sent, claimed = tonumber(field[1] or tx.now), tonumber(field[3] or tx.now)
+  local stopped = math.max(sent, tonumber(field[2] or 0))
+  local times = { stopMs = stopped - sent, placeMs = math.max(0, claimed - stopped), resumeMs = run.leasedMs,
+    firstTokenMs = math.max(0, run.firstTokenMs - run.leasedMs) }
+  Moves.note(tx, request.movedBy, request.id, 'moved:' .. cjson.encode(times))
+  request.moveTimes = times
+  Moves.forget_times(tx, request)
+end
+
+function Moves.forget_times(tx, request)
+  redis.call('HDEL', tx.key:request(request.id), 'movedBy')
+  request.movedBy = nil
+end
+
+-- The attempt ends: its times are known now, or never.
+function Moves.end_times(tx, request)
+  Moves.note_times(tx, request, request.run)
+  if request.movedBy then Moves.forget_times(tx, request) end
+end
+
 function Moves.unbind(tx, request)
   redis.call('HDEL', tx.key:request(request.id), 'boundServerId', 'boundServerEpoch')
 end
@@ -38,7 +63,12 @@ end
 function Moves.finish(tx, request, to)
   redis.call('HDEL', tx.key:request(request.id), 'movePlan')
   redis.call('ZREM', tx.key.movingRequests, request.id)
-  if to ~= 'pending' then Moves.unbind(tx, request) end
+  if to == 'pending' then
+    redis.call('HSET', tx.key:request(request.id), 'movedBy', request.movePlan)
+    request.movedBy = request.movePlan
+  else
+    Moves.unbind(tx, request)
+  end
   Moves.note(tx, request.movePlan, request.id, MOVE_ENDS[to] or 'superseded')
   request.movePlan = nil
 end

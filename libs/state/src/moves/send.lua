@@ -44,7 +44,7 @@ return function(tx, args)
     if refusal then return refusal end
     local is_pending, key = request.state == 'pending', tx.key:request(request.id)
     Hashes.set(key, { boundServerId = move.toServerId, boundServerEpoch = Servers.get(tx, move.toServerId).epoch,
-      movedAtMs = now, movePlan = not is_pending and args.planId or nil })
+      movedAtMs = now, movePlan = not is_pending and args.planId or nil, movedBy = is_pending and args.planId or nil })
     redis.call('HINCRBY', key, 'moves', 1)
     if is_pending then
       bound = bound + 1

@@ -23,6 +23,7 @@ return function(tx, args)
       return cjson.encode({
         state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
         roundCompleted = round ~= nil and not Rounds.takes_results(round), madeRoom = tx.jobs_readmitted,
+        moveTimes = request.moveTimes,
       }):sub(1, -2) .. ',"aborts":' .. Reply.list(aborts) .. '}'
     end
 

@@ -45,6 +45,7 @@ return function(tx, args)
     return Reply.object({
       state = request.state, job = request.job, roundId = group.roundId, aborts = aborts,
       roundCompleted = was_open and not Rounds.takes_results(round), madeRoom = tx.jobs_readmitted,
+      moveTimes = request.moveTimes,
     })
   end
   return BrokenEnds.end_in_any_case(tx, args, fail_attempt)

@@ -15,6 +15,7 @@ import {
   type CompleteRequest,
   type FailReply,
   type FailRequest,
+  type MoveTimes,
 } from '@broomwagon/contracts';
 import { FunctionRunner, transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
@@ -42,6 +43,11 @@ export interface ClaimGrant extends ClaimReply {
   fenced?: boolean;
 }
 
+/** With the first token after a move, once. */
+export interface MoveTimesAnswer {
+  moveTimes?: MoveTimes;
+}
+
 export type SaveArgs = Omit<SaveRequest, 'segment'> & SegmentArgs;
 
 export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
@@ -49,7 +55,7 @@ export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
     /** The payload store does not have the segment. */
     isMissing?: boolean;
   };
-export interface CompleteAnswer extends CompleteReply, Pick<Claim, 'job' | 'roundId'> {
+export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
   /** Surplus samples of the group. */
   aborts: AttemptFence[];
   /** A job that could give no more has room again: parked claims may be granted. */
@@ -57,7 +63,7 @@ export interface CompleteAnswer extends CompleteReply, Pick<Claim, 'job' | 'roun
 }
 
 export type FailArgs = Omit<FailRequest, 'segment'> & SegmentArgs & { countsAsFailure: boolean };
-export interface FailAnswer extends FailReply, Pick<Claim, 'job' | 'roundId'> {
+export interface FailAnswer extends FailReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
   /** Other samples of a group that failed. */
   aborts: AttemptFence[];
   /** This call completed the round, with fewer groups. */
@@ -98,7 +104,7 @@ export class RequestStore extends storeOf({
   expireClaims: transition<object, { replyTo: string[]; paused?: UnservedReason; more: boolean }>(
     'requests/expire-claims',
   ),
-  save: transition<SaveArgs, SaveReply>('requests/save'),
+  save: transition<SaveArgs, SaveReply & MoveTimesAnswer>('requests/save'),
   /** All segments of a request. */
   segments: transition<{ requestId: RequestId }, { segments: Segment[] }>('requests/segments'),
   complete: transition<CompleteArgs, CompleteAnswer>('requests/complete'),

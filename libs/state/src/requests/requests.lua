@@ -15,7 +15,7 @@ function Requests.load(tx, id)
   local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
     'started',
     'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
-    'recount')
+    'recount', 'movedBy')
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
@@ -26,6 +26,7 @@ function Requests.load(tx, id)
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
     stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
     recount = field[15] or nil, -- the last recount that has counted it
+    movedBy = field[16] or nil, -- the plan of the move that its next or present attempt began with, see Moves.time
   }
 end
 
@@ -58,6 +59,7 @@ function Requests.move(tx, request, group, to, fields, front)
   if Requests.HELD[from] and not Requests.HELD[to] and to ~= 'finished' then
     AttemptEnds.add(tx, request, group, to)
   end
+  if request.movedBy and not Requests.HELD[to] then Moves.end_times(tx, request) end
   redis.call('HSET', tx.key:request(request.id), 'state', to, unpack(fields or NO_FIELDS))
   Counts.add_requests(tx, request.job, from, -1)
   Counts.add_requests(tx, request.job, to, 1)

@@ -1,7 +1,9 @@
 --[[ The attempt runs on a server; with a segment, its tokens so far are safe.
-ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens, serverId, generatedMs}: SaveArgs. A segment
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens, serverId, waiting, generatedMs,
+  run}: SaveArgs. A segment
   without more tokens than the last one is an older message
-Reply: action   'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
+Reply: action      'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
+       moveTimes   MoveTimes, of the move that the attempt began with; only with the first save after its first token
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -13,8 +15,10 @@ return function(tx, args)
   end
 
   GenerationTime.note_time(tx, request, group, args.generatedMs)
+  Moves.note_times(tx, request, args.run)
   local segment = args.segment
-  Hashes.set(tx.key:request(request.id), { started = 1, serverId = args.serverId })
+  Hashes.set(tx.key:request(request.id), { started = 1, serverId = args.serverId,
+    waiting = args.waiting and 1 or 0 })
   if segment and (not request.savedSegment or args.tokens > request.savedTokens) then
     redis.call('HSET', tx.key:request(request.id), 'savedSegment', segment, 'savedTokens', args.tokens)
     request.savedSegment, segment = segment, request.savedSegment
@@ -22,5 +26,5 @@ return function(tx, args)
   KeptTokens.free_unused(tx, request, segment)
   if request.state == 'claimed' then Requests.move(tx, request, group, 'running') end
   if request.state == 'cutting' or not Rounds.takes_results(round) then return Reply.object({ action = 'abort' }) end
-  return Reply.object({ action = 'continue' })
+  return Reply.object({ action = 'continue', moveTimes = request.moveTimes })
 end

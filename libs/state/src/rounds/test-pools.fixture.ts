@@ -26,6 +26,8 @@ export interface TestRound {
   timeoutMs?: number;
   abortScope?: AbortScope;
   maxTokens?: number;
+  /** Of all its groups. */
+  promptHash?: string;
   job?: string;
   /** Default 1; the round is r1. */
   step?: number;
@@ -79,7 +81,16 @@ export class TestPools {
   /** An open round with its groups of the queue, and its new ones. */
   async open(wanted: TestRound) {
     const { policy, neededGroups, newGroups = neededGroups, takeGroups = 0, samples = 2, maxTokens = 10 } = wanted;
-    const { job = JOB, step = 1, roundId = `r${step}`, trainerEpoch, minSamples, timeoutMs, abortScope } = wanted;
+    const {
+      job = JOB,
+      step = 1,
+      roundId = `r${step}`,
+      trainerEpoch,
+      minSamples,
+      timeoutMs,
+      abortScope,
+      promptHash,
+    } = wanted;
     const kind = takeGroups > 0 && newGroups === 0 ? ('long' as const) : ('short' as const);
     const plan = { planId: `p${step}`, step, kind, neededGroups, takeGroups, newGroups };
     const parameters = {
@@ -102,6 +113,7 @@ export class TestPools {
       minSamples,
       timeoutMs,
       maxTokens,
+      promptHash,
       promptRef: `prompt${this.submitted + index}`,
       sampling: '{}',
     }));

@@ -1,0 +1,45 @@
+import type { RebalanceSettings } from '@broomwagon/contracts';
+import { tierSeconds, type StepModel } from './tier-gain';
+import { tierOf } from './tiers';
+import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from './trigger';
+
+/** The settings that say when plans are made. */
+export type ScheduleSettings = StepModel & Pick<RebalanceSettings, 'tiers' | 'planIntervalMs' | 'planIntervalSteps'>;
+
+/** When to plan, from one look at the servers to the next. Times are any milliseconds that do not go back. */
+export class PlanSchedule {
+  private servers?: readonly ServerView[];
+  /** What has happened since the last plan. */
+  private trigger?: RebalanceTrigger;
+  private plannedAtMs: number;
+  private lookedAtMs: number;
+  /** Decode steps of the slowest server since the last plan. */
+  private steps = 0;
+
+  constructor(nowMs: number) {
+    this.plannedAtMs = nowMs;
+    this.lookedAtMs = nowMs;
+  }
+
+  /** Why a plan is due, again at each look until {@link planned}; undefined: none is. */
+  look(servers: readonly ServerView[], settings: ScheduleSettings, nowMs: number): RebalanceTrigger | undefined {
+    const { tiers, planIntervalMs, planIntervalSteps } = settings;
+    const largest = servers.reduce((most, { inflight }) => Math.max(most, inflight), 0);
+    if (largest > 0) {
+      this.steps += (nowMs - this.lookedAtMs) / 1_000 / tierSeconds(tierOf(largest, tiers), settings);
+    }
+    this.lookedAtMs = nowMs;
+    const happened = rebalanceTrigger(this.servers, servers, tiers);
+    this.servers = servers;
+    if (planIntervalSteps === 0 || happened === 'drain') this.trigger = happened ?? this.trigger;
+    const isDue = planIntervalSteps > 0 ? this.steps >= planIntervalSteps : nowMs - this.plannedAtMs >= planIntervalMs;
+    return this.trigger ?? (isDue ? 'interval' : undefined);
+  }
+
+  /** A plan was made for what {@link look} has said. */
+  planned(nowMs: number): void {
+    this.trigger = undefined;
+    this.plannedAtMs = nowMs;
+    this.steps = 0;
+  }
+}
