@@ -156,7 +156,6 @@ export class TestSystem {
     release = 'dist',
   ): Promise<ManagedProcess> {
     const found = readyByFile(join(this.folder, `${name}.json`));
-    const CALL_RECORD = join(this.folder, `${name}${RECORD_END}`);
     return this.group.start({
       name,
       command: [process.execPath, '--require', RECORD_CALLS, join(release, 'apps', app, 'src', 'main.js')],
@@ -164,7 +163,7 @@ export class TestSystem {
       environment: {
         ...found.environment,
         WORKER_ID: name,
-        CALL_RECORD,
+        CALL_RECORDS: this.folder,
         ...this.options.environmentOf?.(app),
         ...environment,
       },
