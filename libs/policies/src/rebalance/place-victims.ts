@@ -3,10 +3,9 @@ import type { PlannedServer } from './planned-server';
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
 /** A request that may be moved, and what that costs. */
-export interface Victim {
+export interface Victim extends MoveCosts {
   request: RebalanceRequest;
   from: PlannedServer;
-  costs: MoveCosts;
   /** What it costs where that is cheapest. */
   leastSeconds: number;
   /** KV tokens when it ends. */
@@ -129,7 +128,7 @@ export class ReceiverLine {
   /** Gives it to the least loaded receiver it fits, of those that share its KV store if there is one. */
   place(victim: Victim, limit: number): Placement | undefined {
     const { kvStore } = victim.from.server;
-    const isKept = kvStore !== undefined && victim.costs.transferSeconds < Infinity;
+    const isKept = kvStore !== undefined && victim.transferSeconds < Infinity;
     const own = isKept ? this.lines.get(kvStore)?.place(victim, limit) : undefined;
     if (own !== undefined) return own;
     if (this.lines.size === 1 && !isKept) return this.lines.values().next().value?.place(victim, limit);
@@ -168,7 +167,7 @@ class LineOfStore {
         // Their order has no meaning, and a splice of a long list is slow.
         receivers[index] = receivers.at(-1) as PlannedServer;
         receivers.pop();
-        const { means, costSeconds } = moveCost(request, victim.costs, sharesStore(from, to));
+        const { means, costSeconds } = moveCost(request, victim, sharesStore(from, to));
         to.take(request, costSeconds);
         this.insert(to);
         return { victim, to, means, costSeconds };
@@ -210,7 +209,7 @@ function search(
     for (const to of [...receivers].sort((one, other) => one.load - other.load)) {
       if (++steps > SEARCH_STEPS) return;
       if (!to.fits(victim.request, limit)) continue;
-      const move = moveCost(victim.request, victim.costs, sharesStore(victim.from, to));
+      const move = moveCost(victim.request, victim, sharesStore(victim.from, to));
       to.take(victim.request, move.costSeconds);
       path.push({ victim, to, ...move });
       visit(donation, position + 1, needed - 1, costSeconds + move.costSeconds);

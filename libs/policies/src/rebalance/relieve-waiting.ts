@@ -55,10 +55,10 @@ function waitsOf(
     else queue.push(request);
   }
   if (queue.length === 0) return [];
-  ends.sort((one, other) => one - other);
+  const sortedEnds = Float64Array.from(ends).sort();
   const stepSeconds = tierSeconds(tierOf(from.load, settings.tiers), settings);
   return queue.flatMap((request, position) => {
-    const steps = ends[Math.min(position, ends.length - 1)] ?? 0;
+    const steps = sortedEnds[Math.min(position, ends.length - 1)] ?? 0;
     return mayMove(request, settings)
       ? [{ victim: asVictim(request, from, settings), gainSeconds: steps * stepSeconds }]
       : [];

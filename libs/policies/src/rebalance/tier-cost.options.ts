@@ -33,13 +33,14 @@ export function mayMove(request: RebalanceRequest, settings: TierCostSettings): 
 }
 
 export function asVictim(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): Victim {
-  const costs = moveCosts(request, model);
-  const least = from.server.kvStore === undefined ? Infinity : costs.transferSeconds;
+  const { transferSeconds, recomputeSeconds } = moveCosts(request, model);
+  const isKept = from.server.kvStore !== undefined && transferSeconds < recomputeSeconds;
   return {
     request,
     from,
-    costs,
-    leastSeconds: Math.min(least, costs.recomputeSeconds),
+    transferSeconds,
+    recomputeSeconds,
+    leastSeconds: isKept ? transferSeconds : recomputeSeconds,
     endTokens: kvTokensOf(request) + request.remainingTokens,
   };
 }

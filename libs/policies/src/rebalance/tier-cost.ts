@@ -110,8 +110,12 @@ function lowerTier(
   const candidates = new Map<PlannedServer, Victim[]>();
   const refusals = new Set<NoMoveReason>();
   let best: (LoweredTier & { net: number }) | undefined;
+  // What the receivers were given: undone only when something else is to be placed.
+  let applied: readonly Placement[] = [];
   for (const target of tiers.toReversed()) {
     if (target >= tierNow) break;
+    undoAll(applied);
+    applied = [];
     const donors = servers.filter(({ load }) => load > target);
     const receivers = accepting.filter(({ load, server }) => load < Math.min(target, server.capacity));
     const surplus = donors.reduce((sum, { load }) => sum + load - target, 0);
@@ -126,34 +130,35 @@ function lowerTier(
       refusals.add('held-back');
       continue;
     }
+    const gainSeconds = tierGain(servers, target, tiers, settings);
     const placed = placeAll(donations, receivers, target);
     if (placed === undefined) {
       refusals.add('no-room');
       continue;
     }
+    applied = placed.placements;
     const stallSeconds = longestStall(receivers) - stallBefore;
-    undoAll(placed.placements);
-    const gainSeconds = tierGain(servers, target, tiers, settings);
     const net = gainSeconds - stallSeconds;
     if (gainSeconds <= minGainRatio * stallSeconds + pauseSeconds) refusals.add('not-worth-it');
     else if (best === undefined || net > best.net) best = { placements: placed.placements, gainSeconds, net };
+  }
+  if (applied !== best?.placements) {
+    undoAll(applied);
+    applyAll(best?.placements ?? []);
   }
   if (best === undefined) {
     const said = (['not-worth-it', 'held-back', 'no-room'] as const).find((reason) => refusals.has(reason));
     return { reason: said ?? 'balanced' };
   }
-  applyAll(best.placements);
   for (const { victim } of best.placements) victim.from.load -= 1;
   return best;
 }
 
 /** Those that may be moved; among equals the longest to run, which gains most from its new place. */
 function cheapestFirst(from: PlannedServer, settings: TierCostSettings): Victim[] {
-  return from.server.requests
-    .filter((request) => mayMove(request, settings))
-    .map((request) => asVictim(request, from, settings))
-    .sort(
-      (one, other) =>
-        one.leastSeconds - other.leastSeconds || other.request.remainingTokens - one.request.remainingTokens,
-    );
+  const victims: Victim[] = [];
+  for (const request of from.server.requests) {
+    if (mayMove(request, settings)) victims.push(asVictim(request, from, settings));
+  }
+  return victims.sort((one, other) => one.leastSeconds - other.leastSeconds || other.endTokens - one.endTokens);
 }
