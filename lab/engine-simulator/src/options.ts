@@ -4,6 +4,9 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';
 
+/** Time to begin to read a cache from the store, seconds. */
+const KV_SETUP_SECONDS = 0.02;
+
 interface CommandLine {
   engines: number;
   dialect: SimulatorOptions['dialect'];
@@ -17,6 +20,9 @@ interface CommandLine {
   maxModelTokens: number;
   slots?: number;
   kvTokens?: number;
+  lockstep: boolean;
+  kvStoreBytesPerSecond?: number;
+  kvBytesPerToken: number;
   tickMs: number;
   streamMs: number;
   sglangStream: 'cumulative' | 'incremental';
@@ -50,6 +56,13 @@ export function readOptions(argv: string[]): SimulatorOptions {
     .option('--max-model-tokens <n>', 'longest prompt + response', number(1, true), 131_072)
     .option('--slots <n>', 'maximum running sequences (default: of the preset)', number(1, true))
     .option('--kv-tokens <n>', 'KV cache (default: of the preset)', number(1, true))
+    .option('--lockstep', 'all engines decode in lockstep, as data-parallel ranks do', false)
+    .option(
+      '--kv-store-bytes-per-second <n>',
+      'engines share a KV store that they read at this speed',
+      number(1, false),
+    )
+    .option('--kv-bytes-per-token <n>', 'size of the KV cache of a token in the store', number(1, false), 131_072)
     .option('--tick-ms <n>', 'wall time between two updates of the model', number(1, true), 20)
     .option('--stream-ms <n>', 'wall time between two chunks of a stream', number(0, true), 100)
     .addOption(
@@ -85,6 +98,14 @@ export function readOptions(argv: string[]): SimulatorOptions {
       maxModelTokens: line.maxModelTokens,
       cumulative: line.sglangStream === 'cumulative',
       noise: line.noise,
+      lockstep: line.lockstep,
+      ...(line.kvStoreBytesPerSecond !== undefined && {
+        kvStore: {
+          bytesPerSecond: line.kvStoreBytesPerSecond,
+          bytesPerToken: line.kvBytesPerToken,
+          setupSeconds: KV_SETUP_SECONDS,
+        },
+      }),
     };
   } catch (error) {
     return command.error(`error: ${error instanceof Error ? error.message : String(error)}`);

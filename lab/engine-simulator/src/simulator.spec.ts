@@ -44,6 +44,46 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
+  it('has engines in lockstep take the time of the slowest', async () => {
+    const tiers = { stepPerSequenceSeconds: 0.01, graphTiers: [1, 4] };
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, ...tiers };
+    const lengths = { name: 'short', lengthOf: () => 1_000 };
+    const simulator = await startEngine('vllm', { engines: 2, lockstep: true, parameters, lengths });
+    const [full, other] = simulator.servers.map(({ url }) => url) as [string, string];
+    const generate = (url: string, index: number) =>
+      createEngineAdapter('vllm', url).generate({
+        engineRequestId: engineRequestId('l', `${index}`),
+        prompt: { text: 'q' },
+        maxTokens: 8_192,
+        sampling: { seed: index },
+      });
+    await Promise.all([...[1, 2, 3].map((index) => generate(full, index)), generate(other, 4)]);
+    // Alone it would take its steps at tier 1.
+    expect((await stateOf(other)).busySeconds).toBeGreaterThan(1_000 * stepSeconds(parameters, 1, 0) * 1.5);
+    await simulator.close();
+  });
+
+  it('continues a request on another engine of its KV store without computing its context', async () => {
+    const lengths = { name: 'long', lengthOf: () => 4_000 };
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, prefillTokensPerSecond: 1_000 };
+    const secondsToContinue = async (bytesPerSecond?: number) => {
+      const kvStore = bytesPerSecond && { bytesPerToken: 1_000, bytesPerSecond, setupSeconds: 0 };
+      const simulator = await startEngine('vllm', { engines: 2, lengths, parameters, ...(kvStore && { kvStore }) });
+      const [from, to] = simulator.servers.map(({ url }) => url) as [string, string];
+      const request = { engineRequestId: engineRequestId('k', '1'), prompt: { text: 'q' }, sampling: { seed: 1 } };
+      const { tokenIds } = await createEngineAdapter('vllm', from).generate({ ...request, maxTokens: 2_000 });
+      const made = { tokenIds, tokenCount: 2_000, text: '' };
+      await createEngineAdapter('vllm', to).generate({ ...request, made, maxTokens: 2_001 });
+      const { busySeconds } = await stateOf(to);
+      await simulator.close();
+      return busySeconds;
+    };
+    // 2,000 tokens at 1,000 a second, and one step.
+    expect(await secondsToContinue()).toBeCloseTo(2, 1);
+    expect(await secondsToContinue(10_000_000)).toBeCloseTo(0.2, 1);
+    expect(await secondsToContinue(100_000)).toBeCloseTo(2, 1);
+  });
+
   it('hosts many engines, queues beyond the slots, and refuses what can never fit', async () => {
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
     const simulator = await startSimulator({

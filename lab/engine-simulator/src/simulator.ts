@@ -1,6 +1,8 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import type { EngineParameters } from '@broomwagon/models';
-import { SimulatedEngine } from './engine/simulated-engine';
+import { KvStore, type KvStoreOptions } from './engine/kv-store';
+import { LockstepGroup } from './engine/lockstep-group';
+import { newClock, SimulatedEngine } from './engine/simulated-engine';
 import type { ExpertsOption } from './http/expert-rows';
 import { EngineServer } from './http/engine-server';
 import type { LengthSource } from './tokens/length-source';
@@ -35,6 +37,10 @@ export interface SimulatorOptions {
   reasoningTokens?: number;
   /** Routed experts that requests may ask for; default: none. */
   experts?: ExpertsOption;
+  /** All engines decode in lockstep, as data-parallel ranks of one engine do: a step takes what the slowest needs. */
+  lockstep?: boolean;
+  /** All engines keep KV caches in one store; default: none. */
+  kvStore?: KvStoreOptions;
   /** Processes of each engine, as it reports them; default 1. */
   ranks?: number;
 }
@@ -47,9 +53,12 @@ export interface RunningSimulator {
 /** Starts all engines on one ticker. Rejects, with nothing left open, when a port cannot be had. */
 export async function startSimulator(options: SimulatorOptions): Promise<RunningSimulator> {
   const identities = new SampleIdentities(options.noise);
+  const now = (): number => performance.now();
+  const kvStore = options.kvStore && new KvStore(options.kvStore);
+  const lockstep = options.lockstep ? new LockstepGroup(newClock(options, now())) : undefined;
   const engines = Array.from(
     { length: options.engines },
-    (_, index) => new SimulatedEngine({ ...options, serverId: `engine-${index}`, now: () => performance.now() }),
+    (_, index) => new SimulatedEngine({ ...options, lockstep, kvStore, serverId: `engine-${index}`, now }),
   );
   const servers = engines.map((engine) => new EngineServer({ ...options, engine, identities }));
   const ticker = setInterval(() => {

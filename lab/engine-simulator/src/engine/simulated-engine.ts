@@ -3,7 +3,10 @@ import type { PauseMode } from '@broomwagon/contracts';
 import { EngineModel, type EngineParameters } from '@broomwagon/models';
 import type { LengthSource } from '../tokens/length-source';
 import type { SampleIdentity } from '../tokens/sample-identity';
+import { ContextCache } from './context-cache';
 import { FaultQueue } from './faults';
+import type { KvStore } from './kv-store';
+import type { LockstepGroup, LockstepMember } from './lockstep-group';
 import { WallClock } from './wall-clock';
 
 export type FinishReason = 'stop' | 'length' | 'abort';
@@ -44,12 +47,13 @@ export interface SimulatedEngineOptions {
   maxModelTokens: number;
   /** Processes of the engine; default 1. */
   ranks?: number;
+  /** Engines that decode in lockstep with it. */
+  lockstep?: LockstepGroup;
+  /** Where it keeps the caches of requests that leave it. */
+  kvStore?: KvStore;
   now: () => number;
 }
 
-/** Share of a prompt that is computed although the prefix cache holds it. */
-const CACHED_PREFILL_SHARE = 0.15;
-const CACHED_PROMPTS = 4_096;
 /** Ticks that may be made up for at once. */
 const MAX_STEP_TICKS = 5;
 const RECENT = 256;
@@ -65,7 +69,7 @@ export interface RequestRow {
 }
 
 /** One simulated engine: the batching model on a wall clock, with the requests it serves. */
-export class SimulatedEngine {
+export class SimulatedEngine implements LockstepMember {
   readonly faults = new FaultQueue();
   instanceId = randomUUID();
   /** As a trainer has named it. */
@@ -73,10 +77,10 @@ export class SimulatedEngine {
   /** Calls about weights and memory, for tests. */
   readonly controls: { path: string; body: Record<string, unknown> }[] = [];
   readonly startedAtSeconds = Date.now() / 1e3;
-  private model: EngineModel;
+  model: EngineModel;
   private clock: WallClock;
   private readonly live = new Map<string, Live>();
-  private readonly cachedPrompts = new Set<string>();
+  private readonly cache: ContextCache;
   private recent: RequestRow[] = [];
   private sequence = 0;
   private gate: 'open' | 'draining' | 'paused' = 'open';
@@ -91,8 +95,10 @@ export class SimulatedEngine {
 
   constructor(readonly options: SimulatedEngineOptions) {
     this.maxModelTokens = Math.min(options.maxModelTokens, options.parameters.kvCapacityTokens);
+    this.cache = new ContextCache(options.parameters.prefillTokensPerSecond, options.kvStore);
     this.model = new EngineModel(options.parameters);
-    this.clock = this.newClock();
+    this.clock = newClock(options, options.now());
+    options.lockstep?.join(this);
   }
 
   /** Takes a request. Throws RangeError when it can never run. Returns what takes it out again, safe to repeat. */
@@ -125,7 +131,7 @@ export class SimulatedEngine {
         this.model.add({
           id: key,
           contextTokens: context,
-          prefillTokens: identity.madeTokens + identity.promptTokens * this.prefillShare(identity.promptKey),
+          prefillTokens: this.cache.prefillTokens(identity),
           remainingTokens: live.target,
         });
       if (this.isPaused) this.heldBack.set(key, start);
@@ -140,6 +146,10 @@ export class SimulatedEngine {
     const hit = [...this.live.values()].filter((live) => live.names.some(matches));
     for (const live of hit) this.close(live, 'abort');
     return hit.length;
+  }
+
+  get isStopped(): boolean {
+    return this.gate === 'paused';
   }
 
   get isPaused(): boolean {
@@ -170,7 +180,7 @@ export class SimulatedEngine {
   /** False, with nothing done, while requests hold the cache. */
   resetPrefixCache(): boolean {
     if (!this.runsNothing) return false;
-    this.cachedPrompts.clear();
+    this.cache.clear();
     return true;
   }
 
@@ -187,8 +197,9 @@ export class SimulatedEngine {
   reset(): void {
     for (const live of this.live.values()) this.close(live, 'abort');
     this.model = new EngineModel(this.options.parameters);
-    this.clock = this.newClock();
-    this.cachedPrompts.clear();
+    this.clock = newClock(this.options, this.options.now());
+    this.options.lockstep?.reset(newClock(this.options, this.options.now()));
+    this.cache.clear();
     this.setGate('open');
     this.faults.clear();
     this.recent = [];
@@ -206,7 +217,7 @@ export class SimulatedEngine {
       simulatedSeconds: totals.simulatedSeconds,
       busySeconds: totals.busySeconds,
       idleSeconds: totals.simulatedSeconds - totals.busySeconds,
-      clockLagShare: this.clock.lagShare,
+      clockLagShare: (this.options.lockstep ?? this.clock).lagShare,
       requests: { ...this.counted },
     };
   }
@@ -226,12 +237,16 @@ export class SimulatedEngine {
   }
 
   private catchUp(): void {
-    const seconds = this.clock.step(this.options.now(), this.model.runningCount > 0);
-    if (this.gate === 'paused') return;
-    for (const key of this.model.advance(seconds)) {
-      const live = this.live.get(key);
-      if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
-    }
+    const { lockstep, now } = this.options;
+    if (lockstep) return lockstep.catchUp(now());
+    const seconds = this.clock.step(now(), this.model.runningCount > 0);
+    if (this.isStopped) return;
+    for (const key of this.model.advance(seconds)) this.finish(key);
+  }
+
+  finish(key: string): void {
+    const live = this.live.get(key);
+    if (live) this.close(live, live.target < live.budget || this.endsByItself(live) ? 'stop' : 'length');
   }
 
   /** True when the response ends exactly with its budget. */
@@ -266,6 +281,7 @@ export class SimulatedEngine {
   private leave(live: Live, reason: FinishReason): boolean {
     if (!this.live.has(live.key)) return false;
     const row = this.row(live);
+    this.cache.keep(live.identity, row.made);
     this.live.delete(live.key);
     if (!this.heldBack.delete(live.key)) this.model.remove(live.key);
     if (this.gate === 'draining' && this.runsNothing) this.setGate('paused');
@@ -285,15 +301,12 @@ export class SimulatedEngine {
       total: madeTokens + live.target,
     };
   }
+}
 
-  private prefillShare(promptKey: string): number {
-    const cached = this.cachedPrompts.delete(promptKey);
-    this.cachedPrompts.add(promptKey);
-    if (this.cachedPrompts.size > CACHED_PROMPTS) this.cachedPrompts.delete(this.cachedPrompts.values().next().value!);
-    return cached ? CACHED_PREFILL_SHARE : 1;
-  }
-
-  private newClock(): WallClock {
-    return new WallClock(this.options.speed, MAX_STEP_TICKS * this.options.tickMs, this.options.now());
-  }
+/** A clock that begins now, for one engine or a group. */
+export function newClock(
+  { speed, tickMs }: Pick<SimulatedEngineOptions, 'speed' | 'tickMs'>,
+  nowMs: number,
+): WallClock {
+  return new WallClock(speed, MAX_STEP_TICKS * tickMs, nowMs);
 }

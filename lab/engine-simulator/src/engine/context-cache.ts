@@ -1,0 +1,43 @@
+import type { SampleIdentity } from '../tokens/sample-identity';
+import type { KvStore } from './kv-store';
+
+/** Share of a prompt that is computed although the prefix cache holds it. */
+const CACHED_PREFILL_SHARE = 0.15;
+const CACHED_PROMPTS = 4_096;
+
+/** What an engine need not compute again: prompts in its prefix cache, and contexts in a store that it may have. */
+export class ContextCache {
+  private readonly prompts = new Set<string>();
+
+  constructor(
+    private readonly prefillTokensPerSecond: number,
+    private readonly store: KvStore | undefined,
+  ) {}
+
+  /** What is computed before the first token of a request; reading from the store takes as long as so many tokens. */
+  prefillTokens(identity: SampleIdentity): number {
+    const { promptTokens, madeTokens, promptKey } = identity;
+    const computed = madeTokens + promptTokens * this.prefillShare(promptKey);
+    const kept = this.store?.read(identity) ?? { tokens: 0, seconds: 0 };
+    if (kept.tokens === 0) return computed;
+    const left = promptTokens + madeTokens - kept.tokens;
+    return Math.min(computed, left + kept.seconds * this.prefillTokensPerSecond);
+  }
+
+  /** A request leaves the engine with so many tokens made, of all its attempts. */
+  keep(identity: SampleIdentity, madeTokens: number): void {
+    this.store?.put(identity, identity.promptTokens + madeTokens);
+  }
+
+  clear(): void {
+    this.prompts.clear();
+    this.store?.clear();
+  }
+
+  private prefillShare(promptKey: string): number {
+    const cached = this.prompts.delete(promptKey);
+    this.prompts.add(promptKey);
+    if (this.prompts.size > CACHED_PROMPTS) this.prompts.delete(this.prompts.values().next().value!);
+    return cached ? CACHED_PREFILL_SHARE : 1;
+  }
+}

@@ -1,0 +1,46 @@
+import type { SampleIdentity } from '../tokens/sample-identity';
+
+/** How fast engines read from a KV store. */
+export interface KvStoreOptions {
+  bytesPerToken: number;
+  bytesPerSecond: number;
+  /** Once per request, seconds. */
+  setupSeconds: number;
+}
+
+/** Samples whose caches are kept. */
+const MOST_SAMPLES = 65_536;
+
+/**
+ * A store outside of the engines, in which they keep the KV caches of requests that leave them, by their tokens: any
+ * engine of the store continues such a request without computing its context again.
+ */
+export class KvStore {
+  private readonly tokens = new Map<string, number>();
+
+  constructor(readonly options: KvStoreOptions) {}
+
+  put(identity: SampleIdentity, tokens: number): void {
+    const name = nameOf(identity);
+    this.tokens.delete(name);
+    this.tokens.set(name, tokens);
+    if (this.tokens.size > MOST_SAMPLES) this.tokens.delete(this.tokens.keys().next().value!);
+  }
+
+  /** Tokens of the context that need not be computed, and the time to read their cache, seconds. */
+  read(identity: SampleIdentity): { tokens: number; seconds: number } {
+    const context = identity.promptTokens + identity.madeTokens;
+    const tokens = Math.min(this.tokens.get(nameOf(identity)) ?? 0, context);
+    const { bytesPerToken, bytesPerSecond, setupSeconds } = this.options;
+    return { tokens, seconds: tokens === 0 ? 0 : setupSeconds + (tokens * bytesPerToken) / bytesPerSecond };
+  }
+
+  /** New weights: no cache is of use any more. */
+  clear(): void {
+    this.tokens.clear();
+  }
+}
+
+function nameOf({ promptKey, script }: SampleIdentity): string {
+  return `${promptKey} ${script.sampleKey}`;
+}

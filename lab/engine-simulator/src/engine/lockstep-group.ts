@@ -1,0 +1,43 @@
+import { LockstepEngines, type EngineModel } from '@broomwagon/models';
+import type { WallClock } from './wall-clock';
+
+/** An engine whose steps take as long as those of all others of its group. */
+export interface LockstepMember {
+  readonly model: EngineModel;
+  /** It generates nothing, and neither does any other. */
+  readonly isStopped: boolean;
+  /** A request has made its last token. */
+  finish(key: string): void;
+}
+
+/** Engines of one process that decode in lockstep, as the data-parallel ranks of one engine, on one clock. */
+export class LockstepGroup {
+  private readonly members: LockstepMember[] = [];
+
+  constructor(private clock: WallClock) {}
+
+  join(member: LockstepMember): void {
+    this.members.push(member);
+  }
+
+  /** The counters of all members begin again. */
+  reset(clock: WallClock): void {
+    this.clock = clock;
+  }
+
+  get lagShare(): number {
+    return this.clock.lagShare;
+  }
+
+  /** Moves all members to the wall clock. */
+  catchUp(nowMs: number): void {
+    const models = this.members.map(({ model }) => model);
+    const isBusy = models.some(({ runningCount }) => runningCount > 0);
+    const seconds = this.clock.step(nowMs, isBusy);
+    if (this.members.some(({ isStopped }) => isStopped)) return;
+    const engines = new LockstepEngines(models);
+    const ended: [rank: number, key: string][] = [];
+    for (let left = seconds; left > 0;) left -= engines.advance(left, (rank, key) => ended.push([rank, key]));
+    for (const [rank, key] of ended) this.members[rank]!.finish(key);
+  }
+}
