@@ -139,7 +139,7 @@ export class MessageLog {
   after(from?: MessagePosition): Record<string, unknown> & { tool_calls?: ToolCallDelta[] } {
     const delta: Record<string, unknown> = {};
     for (const [name, text] of Object.entries(this.texts)) {
-      const sent = from?.texts[name] ?? 0;
+      const sent = from !== undefined && Object.hasOwn(from.texts, name) ? from.texts[name]! : 0;
       if (text.length > sent) delta[name] = text.slice(sent);
     }
     const calls = this.calls.flatMap((call): ToolCallDelta[] => {
@@ -180,7 +180,7 @@ export class MessageLog {
 
   private add(name: string, text: string): void {
     if (text === '') return;
-    this.texts[name] = (this.texts[name] ?? '') + text;
+    this.texts[name] = (Object.hasOwn(this.texts, name) ? this.texts[name] : '') + text;
     this.isContentLast = name === 'content';
   }
 

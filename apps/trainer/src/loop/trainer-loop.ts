@@ -27,7 +27,7 @@ const DEFAULT_LOOK_MS = 1_000;
 
 type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'> & {
   /** New groups of its plan that are not submitted, by domain; unknown to a trainer that has taken the round over. */
-  newByDomain?: Record<string, number>;
+  newByDomain?: Map<string, number>;
 };
 
 /** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
@@ -201,7 +201,8 @@ export class TrainerLoop {
       try {
         const reply = await this.operations.call('round.open', { ...terms, roundId, policy: { ...policy, shortfall } });
         this.trainerEpoch = reply.trainerEpoch;
-        return { roundId, step, kind, neededGroups, newGroups, newByDomain };
+        const byDomain = newByDomain && new Map(Object.entries(newByDomain));
+        return { roundId, step, kind, neededGroups, newGroups, newByDomain: byDomain };
       } catch (error) {
         // A round of this step was given up.
         if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
@@ -321,7 +322,7 @@ export class TrainerLoop {
     const all = await this.submitter.submit(round.roundId, this.trainerEpoch!, prompts);
     this.record.submitted(prompts, round.step);
     if (newByDomain !== undefined) {
-      for (const { domain = '' } of prompts) newByDomain[domain] = (newByDomain[domain] ?? 0) - 1;
+      for (const { domain = '' } of prompts) newByDomain.set(domain, (newByDomain.get(domain) ?? 0) - 1);
     }
     if (!all) {
       const ids = prompts.map(({ id }) => id);

@@ -38,11 +38,11 @@ export class TrainerRecord {
 
   /** The same by domain; '' is none. */
   get remainingByDomain(): Record<string, number> {
-    const counts: Record<string, number> = {};
+    const counts = new Map<string, number>();
     for (const { id, domain = '' } of this.prompts) {
-      if (!this.submittedIn.has(id)) counts[domain] = (counts[domain] ?? 0) + 1;
+      if (!this.submittedIn.has(id)) counts.set(domain, (counts.get(domain) ?? 0) + 1);
     }
-    return counts;
+    return Object.fromEntries(counts);
   }
 
   /** Prompts that were not trained. */
@@ -55,17 +55,17 @@ export class TrainerRecord {
    * The next prompts to submit, in the order of the data set.
    * @param byDomain at most so many of each domain; absent: of any
    */
-  next(count: number, byDomain?: Readonly<Record<string, number>>): PromptRecord[] {
-    const room = byDomain && { ...byDomain };
+  next(count: number, byDomain?: ReadonlyMap<string, number>): PromptRecord[] {
+    const room = byDomain && new Map(byDomain);
     while (this.first < this.prompts.length && this.submittedIn.has(this.prompts[this.first]!.id)) this.first += 1;
     const found: PromptRecord[] = [];
     for (let index = this.first; index < this.prompts.length && found.length < count; index += 1) {
       const prompt = this.prompts[index]!;
       if (this.submittedIn.has(prompt.id)) continue;
       if (room !== undefined) {
-        const left = room[prompt.domain ?? ''] ?? 0;
+        const left = room.get(prompt.domain ?? '') ?? 0;
         if (left <= 0) continue;
-        room[prompt.domain ?? ''] = left - 1;
+        room.set(prompt.domain ?? '', left - 1);
       }
       found.push(prompt);
     }

@@ -55,7 +55,9 @@ export class LengthHistory {
   private ofDomain({ firstStep, domain = '' }: ModelGroup): Lengths[string] {
     let ofStep = this.lengths.get(firstStep);
     if (ofStep === undefined) this.lengths.set(firstStep, (ofStep = {}));
-    return (ofStep[domain] ??= { finished: {}, censored: {} });
+    // A domain may have the name of a property of all objects.
+    if (!Object.hasOwn(ofStep, domain)) ofStep[domain] = { finished: {}, censored: {} };
+    return ofStep[domain]!;
   }
 }
 

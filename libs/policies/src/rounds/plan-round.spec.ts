@@ -81,6 +81,24 @@ describe('planRound', () => {
     expect(short.newGroups).toBe(16);
   });
 
+  it('plans domains that have the names of properties of objects', () => {
+    const progress = { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 };
+    const remainingByDomain = Object.fromEntries([
+      ['constructor', 4],
+      ['__proto__', 4],
+      ['toString', 8],
+    ]);
+    const policy: TailPolicy = {
+      name: 'regenerate',
+      overProvision: 1,
+      overProvisionMode: 'adaptive',
+      domainQuotas: { constructor: 4, valueOf: 4 },
+    };
+    const plan = planRound(progress, { groupsPerStep: 16, remainingGroups: 16, remainingByDomain, policy });
+    expect(Object.entries(plan.newByDomain!).toSorted()).toEqual(Object.entries(remainingByDomain).toSorted());
+    expect(plan).toMatchObject({ newGroups: 16, choice: { overProvision: 1 } });
+  });
+
   it('launches new groups beside a whole step of the queue if groups of the queue have no places of their own', () => {
     const of = (longtailGroups: number, policy: TailPolicy) =>
       planRound(

@@ -83,28 +83,29 @@ function newOfDomains(
   overProvisionOf: (domain: string) => number,
 ): Record<string, number> {
   const shares = sharePlaces(policy.domainQuotas!, groupsPerStep, places);
-  const left: Record<string, number> = { ...remainingByDomain };
-  const given: Record<string, number> = {};
+  const left = new Map(Object.entries(remainingByDomain));
+  const given = new Map<string, number>();
   const give = (domain: string, count: number): number => {
-    const part = Math.max(0, Math.min(count, left[domain] ?? 0));
-    if (part > 0) given[domain] = (given[domain] ?? 0) + part;
-    left[domain] = (left[domain] ?? 0) - part;
+    const part = Math.max(0, Math.min(count, left.get(domain) ?? 0));
+    if (part > 0) {
+      given.set(domain, (given.get(domain) ?? 0) + part);
+      left.set(domain, left.get(domain)! - part);
+    }
     return part;
   };
+  const mostLeftFirst = (domains: readonly string[]): string[] =>
+    domains.toSorted((a, b) => left.get(b)! - left.get(a)! || (a < b ? -1 : 1));
   let open = places;
   for (const [domain, share] of Object.entries(shares)) {
     open -= share;
     give(domain, times(overProvisionOf(domain), share));
   }
-  const others = Object.keys(left)
-    .filter((domain) => !(domain in shares))
-    .sort((a, b) => left[b]! - left[a]! || (a < b ? -1 : 1));
+  const others = mostLeftFirst([...left.keys()].filter((domain) => !Object.hasOwn(shares, domain)));
   let forOthers = times(overProvisionOf(''), open);
   for (const domain of others) forOthers -= give(domain, forOthers);
-  let missing = Math.min(places, launch) - Object.values(given).reduce((sum, count) => sum + count, 0);
-  for (const domain of Object.keys(left).sort((a, b) => left[b]! - left[a]! || (a < b ? -1 : 1)))
-    missing -= give(domain, missing);
-  return given;
+  let missing = Math.min(places, launch) - [...given.values()].reduce((sum, count) => sum + count, 0);
+  for (const domain of mostLeftFirst([...left.keys()])) missing -= give(domain, missing);
+  return Object.fromEntries(given);
 }
 
 /** The planId names the whole plan: `round.open` checks each part of it against the state. */

@@ -45,7 +45,7 @@ export function chooseTail(
           neededGroups,
           lengths: mergeLengths(history.flatMap(({ lengths }) => lengthsOf(lengths, domain, quotas))),
           rounds: history,
-          current: control.overProvision?.[domain] ?? policy.overProvision,
+          current: new Map(Object.entries(control.overProvision ?? {})).get(domain) ?? policy.overProvision,
           tokensPerGroup: meanGroupTokens(history),
           fleetKvTokens: ((policy.fleetKvTokens ?? 0) * neededGroups) / groupsPerStep,
         }),
@@ -82,6 +82,6 @@ function lengthsOf(
   domain: string,
   quotas: Record<string, number>,
 ): GroupLengths[] {
-  if (domain !== '') return lengths[domain] === undefined ? [] : [lengths[domain]];
-  return Object.entries(lengths).flatMap(([name, part]) => (name !== '' && name in quotas ? [] : [part]));
+  if (domain !== '') return Object.hasOwn(lengths, domain) ? [lengths[domain]!] : [];
+  return Object.entries(lengths).flatMap(([name, part]) => (name !== '' && Object.hasOwn(quotas, name) ? [] : [part]));
 }
