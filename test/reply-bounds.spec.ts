@@ -222,6 +222,7 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'round.submit': ONE,
   'round.status': async () => [await call('round.status', { job: JOB })],
   'round.results': 'ends at half a message: results.service, request.spec',
+  'round.reward': 'at most 128 times an id and a word',
   'round.close': 'a proof that is refused names at most 3 times 128 groups',
   'request.claim': 'ends at half a message: request.spec',
   'request.segments': 'ends at half a message: request.spec',

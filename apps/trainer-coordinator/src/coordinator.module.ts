@@ -27,6 +27,7 @@ import { GrantService } from './requests/grant.service';
 import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
 import { ResultsService } from './rounds/results.service';
+import { RewardService } from './rounds/reward.service';
 import { RoundController } from './rounds/round.controller';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
@@ -98,6 +99,7 @@ import { WeightsController } from './weights/weights.controller';
     RequestService,
     RequeueService,
     ResultsService,
+    RewardService,
     RoundService,
     ServerFences,
     SubmissionService,

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
@@ -16,6 +16,9 @@ from conftest import delete_job
 from broomwagon import BroomwagonError, Client, Group, Rollout, _plan, errors
 from broomwagon._progress import Progress
 from broomwagon._prompts import PromptLike, wire_prompt
+
+if TYPE_CHECKING:
+    from broomwagon.protocol import TailPolicy
 
 #: The worker of the test system claims requests of this job only.
 JOB = "served"
@@ -57,6 +60,38 @@ async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
     assert metrics["training/global_step"] == 3
     assert metrics["response_length/min"] <= metrics["response_length/mean"] <= metrics["response_length/max"]
     assert (await rollout.ledger())["rollout/samples"] == 14
+
+
+@pytest.mark.short
+async def test_groups_with_equal_rewards_are_replaced(client: Client, job: str) -> None:
+    rollout = client.rollout(job, groups=2, samples=2, max_tokens=32)
+    prompts = [f"prompt {index}" for index in range(7)]
+    policy: TailPolicy = {"name": "wait", "overProvision": 1, "equalRewards": "replace", "shortfall": "accept-fewer"}
+    steps: list[list[str]] = []
+    seen: list[str] = []
+    while True:
+        trained = []
+        async for group in rollout.round(prompts, policy):
+            seen.append(group.id)
+            # Every other one says nothing.
+            if await rollout.reward(group, [1, int(group.id) % 2]):
+                trained.append(group.id)
+        if not trained:
+            break
+        steps.append(trained)
+        assert rollout.metrics["rollout/samples"] == 2 * len(trained)
+    # Each step has all its groups, the last one what is left: at the end nothing can replace a group.
+    assert all(len(step) == 2 for step in steps[:-1])
+    assert sum(int(group_id) % 2 for step in steps for group_id in step) <= 2
+    assert sorted(seen) == [str(index) for index in range(7)]
+    summary = await rollout.ledger()
+    assert summary["rollout/excluded_groups"] == 7 - sum(len(step) for step in steps)
+    with pytest.raises(ValueError, match="finite"):
+        async for group in rollout.round(["another"], policy):
+            await rollout.reward(group, [1, float("inf")])
+    with pytest.raises(errors.ValidationFailed):
+        async for group in rollout.round([], policy):
+            await rollout.reward(group, [1])
 
 
 async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, job: str) -> None:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from broomwagon.protocol import Acceptance, TailPolicy
+    from broomwagon.protocol import TailPolicy
 
 #: Launched prompts / needed prompts of each policy but `wait`; samples too with `regenerate`, as RollPacker does.
 OVER_PROVISION = 1.25
-#: Bounds of the weight of a sample. One range of lengths has few samples, and its acceptance is noisy.
+#: Bounds of the weight of a sample. Few samples have its length, and its acceptance is noisy.
 LEAST_WEIGHT, MOST_WEIGHT = 0.25, 4.0
 
 
@@ -39,13 +39,9 @@ POLICIES = {
 }
 
 
-def acceptance_weights(lengths: Sequence[int], acceptance: Sequence[Acceptance]) -> list[float]:
-    """Weight of each sample: the inverse of the acceptance of its length, with mean 1 over the batch. 1 for a length
-    that the ledger has not seen."""
-    weights = []
-    for length in lengths:
-        ratios = [each["ratio"] for each in acceptance if each["fromTokens"] <= length < each["toTokens"]]
-        inverse = 1 / ratios[0] if ratios and ratios[0] > 0 else 1.0
-        weights.append(min(MOST_WEIGHT, max(LEAST_WEIGHT, inverse)))
+def acceptance_weights(acceptances: Sequence[float | None]) -> list[float]:
+    """Weight of each sample: the inverse of its acceptance, with mean 1 over the batch. 1 for a sample of a length that
+    earlier steps have not trained."""
+    weights = [min(MOST_WEIGHT, max(LEAST_WEIGHT, 1 / (acceptance or 1.0))) for acceptance in acceptances]
     mean = sum(weights) / max(1, len(weights))
     return [weight / mean for weight in weights]

@@ -137,9 +137,9 @@ class Trainer:
                 assert sample.logprobs is not None
                 examples.append(Example(prompt, sample.token_ids, sample.logprobs, advantage))
         lengths = [len(example.tokens) for example in examples]
-        if self._policy.is_weighted and run.step > 0:
-            summary = (await self._client.call("job.ledger", {"job": self._options.job}))["summary"]
-            for example, weight in zip(examples, acceptance_weights(lengths, summary["acceptance"]), strict=True):
+        if self._policy.is_weighted:
+            acceptances = [sample.acceptance for group in groups for sample in group.samples]
+            for example, weight in zip(examples, acceptance_weights(acceptances), strict=True):
                 example.weight = weight
         numbers = policy_step(run.weights, run.adam, examples)
         segments = [segment for group in groups for sample in group.samples for segment in sample.segments]

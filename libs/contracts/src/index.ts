@@ -30,6 +30,7 @@ export * from './redis-address';
 export * from './request.dto';
 export * from './results.dto';
 export * from './round-cancel.dto';
+export * from './reward.dto';
 export * from './round.dto';
 export * from './routes';
 export * from './rules';

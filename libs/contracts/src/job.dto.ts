@@ -36,6 +36,8 @@ export interface JobStatus extends StampedReply, JobPosition {
   job: JobId;
   /** Groups trained. */
   trainedGroups: Integer;
+  /** Accepted groups that were not trained, as their rewards were equal; their requests are `dropped`. */
+  excludedGroups: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;
   /** Groups that lost samples to an abort and were dropped; never trained. */

@@ -73,6 +73,16 @@ export interface LedgerSummary {
   /** Share of samples that were trained, by length. */
   acceptance: Acceptance[];
   /**
+   * Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance` count their
+   * samples as trained: it was not the tail policy that chose against them.
+   */
+  excluded: {
+    /** Groups. */
+    groups: Integer;
+    /** Their samples. */
+    samples: Integer;
+  };
+  /**
    * Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their lengths are unknown,
    * so they are in no other field; with `trained.samples` they are all trained requests of the job.
    */

@@ -28,6 +28,8 @@ export const LIMITS = {
   groupsPerReconcile: 1_024,
   /** Groups that `round.close` compares one by one. */
   groupsPerClose: 1_024,
+  /** Groups in one `round.reward`. */
+  groupsPerReward: 128,
   /** Groups in one page of `round.results`. */
   groupsPerResultsPage: 128,
   /** Acquires in one `lb.acquire-many`. */

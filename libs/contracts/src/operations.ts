@@ -17,6 +17,7 @@ import * as rebalance from './rebalance.dto';
 import * as request from './request.dto';
 import * as results from './results.dto';
 import * as roundCancel from './round-cancel.dto';
+import * as reward from './reward.dto';
 import * as round from './round.dto';
 import * as server from './server.dto';
 import * as weights from './weights.dto';
@@ -91,6 +92,7 @@ export const OPERATIONS = {
   'round.submit': operation<round.SubmitGroupsReply>()(coordinator, round.SubmitGroupsRequest),
   'round.status': operation<round.RoundStatus>()(coordinator, round.RoundStatusRequest),
   'round.results': operation<results.RoundResultsReply>()(coordinator, results.RoundResultsRequest),
+  'round.reward': operation<reward.RewardGroupsReply>()(coordinator, reward.RewardGroupsRequest),
   'round.close': operation<results.CloseRoundReply>()(coordinator, results.CloseRoundRequest),
   'request.claim': operation<request.ClaimReply>()(coordinator, request.ClaimRequest),
   'request.segments': operation<request.RequestSegmentsReply>()(coordinator, request.RequestSegmentsRequest),

@@ -3,10 +3,11 @@ import type { Claim, CompleteRequest } from './request.dto';
 import { RoundRequest, StampedJobRequest, type StampedReply } from './common.dto';
 import { IsOptional, IsString, MaxLength } from 'class-validator';
 import type { LedgerSummary } from './ledger.dto';
+import { GroupRewards } from './reward.dto';
 import { LIMITS } from './limits';
 import type { RoundState } from './round.dto';
 import type { SegmentList } from './segment.dto';
-import { IsEpoch, IsId, IsListOf, IsResultsCursor, IsWithin } from './rules';
+import { IsCounter, IsEpoch, IsId, IsListOf, IsResultsCursor, IsWithin } from './rules';
 import type { Epoch, GroupId, Integer, RoundId } from './scalars';
 
 /** `round.results`: returns accepted groups in the order of acceptance, also while the round is open. */
@@ -31,6 +32,12 @@ export interface SampleResult
   extends Pick<Claim, 'requestId' | 'sampleIndex'>, Pick<CompleteRequest, 'finishReason'>, SegmentList {
   /** Tokens of all segments. */
   tokenCount: Integer;
+  /**
+   * How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off): their share of the
+   * samples that earlier steps have trained / their share of those that were started. Proportional to the probability
+   * that a sample is trained: weight the sample by the inverse. Absent if earlier steps have trained none.
+   */
+  acceptance?: number;
 }
 /** One accepted group. */
 export interface GroupResult extends Pick<LongtailGroup, 'groupId' | 'cuts' | 'firstStep'> {
@@ -38,6 +45,8 @@ export interface GroupResult extends Pick<LongtailGroup, 'groupId' | 'cuts' | 'f
   domain?: string;
   /** Reference of its prompt. */
   promptRef: string;
+  /** It is not trained, as its rewards are equal. */
+  excluded?: true;
   /** Its samples. */
   samples: SampleResult[];
   /** The page ends within this group; its other samples are in the next page. */
@@ -57,7 +66,7 @@ export interface RoundResultsReply extends StampedReply {
   cursor: string;
   /** The round is completed, and this is the last page. */
   complete: boolean;
-  /** With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length. */
+  /** With the last page: cost of the policy in this round. */
   ledger?: LedgerSummary;
 }
 /** A group that was read completely. */
@@ -76,12 +85,19 @@ export class CloseRoundRequest extends RoundRequest {
   @IsResultsCursor() cursor!: string;
   /** The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different groups. */
   @IsOptional() @IsListOf(() => ReadGroup, LIMITS.groupsPerClose) groups?: ReadGroup[];
+  /** Rewards that were not reported before, as in `round.reward`. They count even if the round cannot be closed yet. */
+  @IsOptional() @IsListOf(() => GroupRewards, LIMITS.groupsPerReward) rewards?: GroupRewards[];
+  /**
+   * With `rewards`: as in `round.reward`.
+   * @default 0
+   */
+  @IsOptional() @IsCounter(0) remainingGroups?: Integer;
 }
 export interface CloseRoundReply extends StampedReply {
   roundId: RoundId;
   /** Steps trained, including this one. */
   stepsTrained: Integer;
-  /** Groups of this round. */
+  /** Groups of this round, without the excluded ones. */
   trainedGroups: Integer;
   /** Their samples. */
   trainedRequests: Integer;

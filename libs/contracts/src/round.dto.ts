@@ -201,9 +201,9 @@ export interface RoundStatus {
   weightVersion: Integer;
   /** Epoch of its trainer, which every call of the trainer has. */
   trainerEpoch: Epoch;
-  /** Groups the step trains. */
+  /** Groups the round accepts: those the step trains, and `replacedGroups`. */
   neededGroups: Integer;
-  /** New groups of its plan. */
+  /** New groups of its plan, and those that are to replace others. */
   newGroups: Integer;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
@@ -211,6 +211,12 @@ export interface RoundStatus {
   roundGroups: Integer;
   /** Groups accepted so far. */
   acceptedGroups: Integer;
+  /** Accepted groups that are not trained, as their rewards are equal. */
+  excludedGroups: Integer;
+  /** Those of them in whose place the round accepts another group. */
+  replacedGroups: Integer;
+  /** Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`. */
+  unrewardedGroups?: Integer;
   /** Groups with a request that failed for good. */
   failedGroups: Integer;
   /** Groups that lost a sample to an abort or a timeout and could not continue; never trained. */

@@ -15,6 +15,10 @@ export const CUT_SEMANTICS = ['keep', 'discard'] as const;
 /** Whether the tokens of cut samples are kept. */
 export type CutSemantics = (typeof CUT_SEMANTICS)[number];
 
+export const EQUAL_REWARDS = ['keep', 'exclude', 'replace'] as const;
+/** What happens to a group whose rewards are all equal. */
+export type EqualRewards = (typeof EQUAL_REWARDS)[number];
+
 export const WASTE_REASONS = [
   /** Tokens of cut samples, under a policy that discards them. */
   'cut',
@@ -35,6 +39,8 @@ export const WASTE_REASONS = [
   'missing',
   /** Tokens of samples that exceeded their `timeoutMs`. */
   'timeout',
+  /** Tokens of accepted groups that are not trained, as their rewards are equal. */
+  'equal-rewards',
 ] as const;
 /** Why tokens were thrown away (docs/protocol: What a policy costs). */
 export type WasteReason = (typeof WASTE_REASONS)[number];
@@ -113,6 +119,19 @@ export class TailPolicy {
    * @default 'replace'
    */
   @IsOptional() @IsIn(['replace', 'accept-fewer']) shortfall?: 'replace' | 'accept-fewer';
+  /**
+   * Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing from them.
+   * `keep`: they are trained. `exclude`: they are not, so the step trains fewer groups. `replace`: another group takes
+   * the place of each, so the step trains exactly its groups (dynamic sampling of DAPO); the round completes when the
+   * rewards of all its groups are reported. If there is no other group, it is trained.
+   * @default 'keep'
+   */
+  @IsOptional() @IsIn(EQUAL_REWARDS) equalRewards?: EqualRewards;
+  /**
+   * For `equalRewards` `replace`: groups that one round replaces; those after them are trained. Default: nine for each
+   * group the step trains.
+   */
+  @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) maxReplacedGroups?: Integer;
   /**
    * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
    * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`.
@@ -202,4 +221,5 @@ export interface RoundRules {
   maxAgeSteps: number;
   maxVersionSpan: number;
   dispatchOrder: DispatchOrder;
+  equalRewards: EqualRewards;
 }

@@ -5,6 +5,7 @@ export * from './rebalance';
 export * from './rounds';
 export * from './routing';
 export {
+  areEqual,
   findPolicyFault,
   HISTORY_STEPS,
   hasPins,

@@ -1,6 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import type { JobId, JobLedgerReply, LedgerBounds, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
-import { addCounters, ledgerAlarms, type LedgerCounters, summariseLedger } from '@broomwagon/policies';
+import {
+  acceptanceByLength,
+  addCounters,
+  ledgerAlarms,
+  type LedgerCounters,
+  summariseLedger,
+} from '@broomwagon/policies';
 import { InspectionStore, LedgerStore } from '@broomwagon/state';
 
 /** What the tail policy costs: read from counters that the transitions keep. */
@@ -25,15 +31,33 @@ export class LedgerService {
     const { rounds } = await this.inspections.rounds(pool, { job });
     // Latest first.
     const later = rounds.slice(0, Math.max(0, rounds.map((one) => one.roundId).indexOf(roundId)));
+    const { counters, open } = await this.without(
+      pool,
+      job,
+      later.map((round) => round.roundId),
+    );
+    return { ...ledger, lengthBiasSoFar: summariseLedger(counters, open).lengthBias };
+  }
+
+  /** Of each length, from all other rounds of the job. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  async acceptanceBefore(pool: PoolName, job: JobId, roundId: RoundId): Promise<ReturnType<typeof acceptanceByLength>> {
+    const { counters, open } = await this.without(pool, job, [roundId]);
+    return acceptanceByLength(counters, open);
+  }
+
+  private async without(
+    pool: PoolName,
+    job: JobId,
+    roundIds: readonly RoundId[],
+  ): Promise<{ counters: LedgerCounters; open: LedgerCounters }> {
     const { counters, open } = await this.ledgers.read(pool, { job });
-    for (const round of later) {
-      const ofRound = await this.ledgers.read(pool, { job, roundId: round.roundId });
+    for (const roundId of roundIds) {
+      const ofRound = await this.ledgers.read(pool, { job, roundId });
       addCounters(counters, negative(ofRound.counters));
       addCounters(open, negative(ofRound.open), ofRound.closed);
     }
     // Rounds may have counted more between two reads.
-    const lengthBiasSoFar = summariseLedger(atLeastZero(counters), atLeastZero(open)).lengthBias;
-    return { ...ledger, lengthBiasSoFar };
+    return { counters: atLeastZero(counters), open: atLeastZero(open) };
   }
 }
 

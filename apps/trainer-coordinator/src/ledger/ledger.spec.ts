@@ -1,4 +1,4 @@
-import type { Claim, Epoch, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, Epoch, RoundResultsReply, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
@@ -16,6 +16,9 @@ describe('the ledger and the prompt memory', () => {
     const opened = await fixture.open(job, { groupsPerStep: needed, remainingGroups: remaining, policy, trainerEpoch });
     return { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
   }
+
+  const acceptancesOf = ({ groups: read }: RoundResultsReply) =>
+    read.flatMap(({ samples }) => samples.map(({ acceptance }) => acceptance));
 
   it('returns the cost of each round with its results, and the cost of the job', async () => {
     const alarms = { offPolicyShare: 0.5, batchVariation: 0.45, truncatedShare: 0, wasteShare: 0.1 };
@@ -60,6 +63,10 @@ describe('the ledger and the prompt memory', () => {
     const [again] = (await worker.claim(4)) as [Claim];
     await worker.complete(again, 4);
     const long = await fixture.call('round.results', second);
+    // Of the first round. Within sqrt(2) of 7: half of the trained samples, and 5 and 7 of the four started ones; none of
+    // those trained is near 10.
+    expect(acceptancesOf(short)).toEqual([undefined, undefined]);
+    expect(acceptancesOf(long)).toEqual([0.5 / 0.75, undefined]);
     expect(long.ledger).toMatchObject({
       trained: { samples: 2, meanTokens: 8.5 },
       offPolicyShare: 13 / 17,

@@ -8,7 +8,7 @@ import {
   type RoundResultsRequest,
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
-import { RoundStore } from '@broomwagon/state';
+import { RoundStore, type RoundName } from '@broomwagon/state';
 import { LedgerService } from '../ledger/ledger.service';
 import { WaitingReaders } from './waiting-readers';
 
@@ -58,9 +58,20 @@ export class ResultsService {
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
       const { groups: _, ...reply } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
-      if (page.complete) return { ...reply, groups, ledger: await this.ledgerOf(pool, args) };
-      if (page.groups.length === 0 || isFull) return { ...reply, groups };
+      if (page.complete) {
+        const ledger = await this.ledgerOf(pool, args);
+        return { ...reply, groups: await this.withAcceptance(pool, args, groups), ledger };
+      }
+      if (page.groups.length === 0 || isFull)
+        return { ...reply, groups: await this.withAcceptance(pool, args, groups) };
     }
+  }
+
+  private async withAcceptance(pool: PoolName, { job, roundId }: RoundName, groups: GroupResult[]) {
+    if (groups.length === 0) return groups;
+    const acceptanceOf = await this.ledgers.acceptanceBefore(pool, job, roundId);
+    for (const sample of groups.flatMap(({ samples }) => samples)) sample.acceptance = acceptanceOf(sample.tokenCount);
+    return groups;
   }
 
   private async ledgerOf(pool: PoolName, args: Parameters<RoundStore['results']>[1]): Promise<LedgerSummary> {

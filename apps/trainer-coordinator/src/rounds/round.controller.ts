@@ -5,6 +5,7 @@ import {
   ListRoundsRequest,
   NextRoundRequest,
   OpenRoundRequest,
+  RewardGroupsRequest,
   RoundResultsRequest,
   RoundStatusRequest,
   SubmitGroupsRequest,
@@ -14,6 +15,7 @@ import { MessageContext, Operation } from '@broomwagon/messaging';
 import { InspectionStore, RedisMemory, RoundStore } from '@broomwagon/state';
 import { SweepService } from '../upkeep/sweep.service';
 import { ResultsService } from './results.service';
+import { RewardService } from './reward.service';
 import { RoundService } from './round.service';
 import { SubmissionService } from './submission.service';
 
@@ -27,6 +29,7 @@ export class RoundController {
     private readonly rounds: RoundService,
     private readonly submissions: SubmissionService,
     private readonly pages: ResultsService,
+    private readonly rewards: RewardService,
     private readonly sweeper: SweepService,
     private readonly memory: RedisMemory,
     private readonly inspections: InspectionStore,
@@ -71,8 +74,14 @@ export class RoundController {
     return this.pages.results(pool, body, replyTo);
   }
 
+  @Operation('round.reward')
+  reward(body: RewardGroupsRequest, { pool }: MessageContext) {
+    return this.rewards.reward(pool, body);
+  }
+
   @Operation('round.close')
-  async close(body: CloseRoundRequest, { pool }: MessageContext) {
+  async close({ rewards, remainingGroups, ...body }: CloseRoundRequest, { pool }: MessageContext) {
+    if (rewards?.length) await this.rewards.rewardBeforeClose(pool, body, { groups: rewards, remainingGroups });
     const closed = await this.store.close(pool, body);
     this.sweeper.foldSoon(pool, body);
     return closed;

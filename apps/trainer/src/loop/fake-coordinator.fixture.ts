@@ -186,6 +186,8 @@ export class FakeCoordinator {
       takenGroups: taken.length,
       roundGroups,
       acceptedGroups: accepted.length,
+      excludedGroups: 0,
+      replacedGroups: 0,
       failedGroups: round.failed.length,
       droppedGroups: 0,
       shortfallGroups: this.completed(round) ? 0 : Math.max(0, neededGroups - roundGroups + round.failed.length),

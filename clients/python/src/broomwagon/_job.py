@@ -83,9 +83,10 @@ class Job:
         """Ends a step whose round is lost: exactly these groups are trained."""
         await self._reconcile_step(step, groups, uuid4().hex)
 
-    async def ledger(self) -> dict[str, Any]:
-        """The `LedgerSummary` of all steps."""
-        reply = await self._connection.call("job.ledger", {"job": self.name})
+    async def ledger(self, round_id: str | None = None) -> dict[str, Any]:
+        """The `LedgerSummary` of a round, or of all steps."""
+        body = {"job": self.name} if round_id is None else {"job": self.name, "roundId": round_id}
+        reply = await self._connection.call("job.ledger", body)
         summary: dict[str, Any] = reply["summary"]
         return summary
 

@@ -22,6 +22,7 @@ def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
         "rollout/version_span/max": summary["versionSpan"]["max"],
         "rollout/cuts_per_group/mean": summary["cutsPerGroup"]["mean"],
         "rollout/cuts_per_group/max": summary["cutsPerGroup"]["max"],
+        "rollout/excluded_groups": summary["excluded"]["groups"],
         "rollout/wasted_tokens": summary["waste"]["tokens"],
     }
     for reason, tokens in summary["waste"]["byReason"].items():

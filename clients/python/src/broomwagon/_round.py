@@ -40,12 +40,17 @@ class Round:
         self.cursor: str | None = None
         #: The `LedgerSummary` of the round, after its last group.
         self.ledger: dict[str, Any] | None = None
+        #: A group is replaced, so another one may have to be submitted.
+        self.needs_more = False
 
     async def groups(self) -> AsyncGenerator[Group, None]:
         """Submits what the round needs, and yields all its groups from the beginning."""
         await self._submit()
         parts: dict[str, list[Any]] = {}
         while True:
+            if self.needs_more:
+                self.needs_more = False
+                await self._submit()
             page = await self._job.call(
                 "round.results", roundId=self._round_id, cursor=self.cursor, waitMs=RESULTS_WAIT_MS
             )
@@ -69,7 +74,15 @@ class Round:
             prompt = await self._payloads.get(found["promptRef"])
         read = await asyncio.gather(*(read_sample(self._payloads, sample) for sample in samples))
         read.sort(key=lambda sample: sample.index)
-        return Group(found["groupId"], prompt, read, found["cuts"], found["firstStep"], found.get("domain"))
+        return Group(
+            id=found["groupId"],
+            prompt=prompt,
+            samples=read,
+            cuts=found["cuts"],
+            first_step=found["firstStep"],
+            domain=found.get("domain"),
+            excluded=found.get("excluded", False),
+        )
 
     async def _submit(self) -> None:
         """Submits the groups of the plan that are missing, and replacements that the round asks for."""

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from types import TracebackType
@@ -211,6 +211,9 @@ class Rollout:
                 yield group
         finally:
             self._client._wait(groups.aclose())
+
+    def reward(self, group: Group, rewards: Sequence[float]) -> bool:
+        return self._client._wait(self._rollout.reward(group, rewards))
 
     def ledger(self) -> dict[str, float]:
         return self._client._wait(self._rollout.ledger())

@@ -355,6 +355,12 @@ class DuplicateGroup(BroomwagonError):
     code = "DUPLICATE_GROUP"
 
 
+class GroupNotFound(BroomwagonError):
+    """The round has accepted no such group."""
+
+    code = "GROUP_NOT_FOUND"
+
+
 class RequestNotFound(BroomwagonError):
     """No such request in the pool."""
 
@@ -533,6 +539,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "RESTORE_UNFINISHED": RestoreUnfinished,
     "PLAN_STALE": PlanStale,
     "DUPLICATE_GROUP": DuplicateGroup,
+    "GROUP_NOT_FOUND": GroupNotFound,
     "REQUEST_NOT_FOUND": RequestNotFound,
     "WEIGHT_SYNC_CONFLICT": WeightSyncConflict,
     "WEIGHT_SYNC_NOT_FOUND": WeightSyncNotFound,

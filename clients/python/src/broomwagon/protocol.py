@@ -694,7 +694,7 @@ class CloseRoundReply(TypedDict):
     """Steps trained, including this one."""
 
     trainedGroups: int
-    """Groups of this round."""
+    """Groups of this round, without the excluded ones."""
 
     trainedRequests: int
     """Their samples."""
@@ -727,6 +727,14 @@ class CloseRoundRequest(TypedDict):
     """The groups that were read: then the details of a ROUND_MISMATCH name missing, extra and different
     groups.
     """
+
+    rewards: NotRequired[list[GroupRewards]]
+    """Rewards that were not reported before, as in `round.reward`. They count even if the round cannot be
+    closed yet.
+    """
+
+    remainingGroups: NotRequired[int]
+    """With `rewards`: as in `round.reward`."""
 
 
 class CommitWeightsRequest(TypedDict):
@@ -1636,6 +1644,9 @@ class GroupResult(TypedDict):
     promptRef: str
     """Reference of its prompt."""
 
+    excluded: NotRequired[Literal[True]]
+    """It is not trained, as its rewards are equal."""
+
     samples: list[SampleResult]
     """Its samples."""
 
@@ -1646,6 +1657,16 @@ class GroupResult(TypedDict):
     """Digest of the samples and their segments; absent while `more`. If it is the same in a later read,
     the payloads need not be fetched again.
     """
+
+
+class GroupRewards(TypedDict):
+    """Rewards of one accepted group."""
+
+    groupId: str
+    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+
+    rewards: list[float]
+    """One for each sample of its results, in any order; finite numbers."""
 
 
 class GroupStatus(TypedDict):
@@ -1891,6 +1912,9 @@ class JobStatus(TypedDict):
     trainedGroups: int
     """Groups trained."""
 
+    excludedGroups: int
+    """Accepted groups that were not trained, as their rewards were equal; their requests are `dropped`."""
+
     failedGroups: int
     """Groups with a request that failed for good."""
 
@@ -2094,6 +2118,18 @@ class LedgerSummaryWaste(TypedDict):
     """How many, by reason."""
 
 
+class LedgerSummaryExcluded(TypedDict):
+    """Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance`
+    count their samples as trained: it was not the tail policy that chose against them.
+    """
+
+    groups: int
+    """Groups."""
+
+    samples: int
+    """Their samples."""
+
+
 class LedgerSummaryReconciled(TypedDict):
     """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their
     lengths are unknown, so they are in no other field; with `trained.samples` they are all trained
@@ -2143,6 +2179,11 @@ class LedgerSummary(TypedDict):
 
     acceptance: list[Acceptance]
     """Share of samples that were trained, by length."""
+
+    excluded: LedgerSummaryExcluded
+    """Accepted groups that were not trained, as their rewards were equal. `lengthBias` and `acceptance`
+    count their samples as trained: it was not the tail policy that chose against them.
+    """
 
     reconciled: LedgerSummaryReconciled
     """Groups and samples that `job.reconcile` counted as trained because Redis had lost them. Their
@@ -3890,6 +3931,58 @@ class ResumePoolRequest(TypedDict):
     """`pool.resume`: ends a pause; waiting acquires and claims are served."""
 
 
+class RewardGroupsReplyOutcomes(TypedDict):
+    """Part of another type."""
+
+    groupId: str
+    """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
+
+    outcome: RewardOutcome
+    """What its rewards mean for a group. `kept`: it is trained. `excluded`: it is not trained. `replaced`:
+    it is not trained, and the round accepts another one.
+    """
+
+
+class RewardGroupsReply(TypedDict):
+    """Reply of `round.reward`."""
+
+    stamp: str
+    """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
+
+    outcomes: list[RewardGroupsReplyOutcomes]
+    """One for each group of the request, in order; that of its first report."""
+
+
+class RewardGroupsRequest(TypedDict):
+    """`round.reward`: reports the rewards of accepted groups, as soon as they are known. The
+    `equalRewards` of the policy says what happens to a group whose rewards are all equal. The first
+    report of a group counts.
+    """
+
+    job: str
+    """Id of a job, one training run, chosen by its trainer."""
+
+    stamp: NotRequired[str]
+    """Stamp of the last reply."""
+
+    trainerEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
+    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
+    its last changes would give the same number twice.
+    """
+
+    roundId: str
+    """Id of a round of a job, chosen by its trainer."""
+
+    groups: list[GroupRewards]
+    """The groups, each once."""
+
+    remainingGroups: NotRequired[int]
+    """Groups that the trainer can still submit, for `equalRewards` `replace`: without others, a group is
+    not replaced.
+    """
+
+
 class RollbackPoolRequest(TypedDict):
     """`pool.rollback`: sets all settings as they were in an earlier version, as a new version."""
 
@@ -4018,10 +4111,10 @@ class RoundOpenedEvent(TypedDict):
     """As in its plan."""
 
     neededGroups: int
-    """Groups the step trains."""
+    """Groups the round accepts: those the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan."""
+    """New groups of its plan, and those that are to replace others."""
 
     type: Literal["round.opened"]
     """Name of the event, as in its subject."""
@@ -4052,7 +4145,7 @@ class RoundProgressedEvent(TypedDict):
     """Groups accepted so far."""
 
     neededGroups: int
-    """Groups the step trains."""
+    """Groups the round accepts: those the step trains, and `replacedGroups`."""
 
     type: Literal["round.progressed"]
     """Name of the event, as in its subject."""
@@ -4095,7 +4188,7 @@ class RoundResultsReply(TypedDict):
     """The round is completed, and this is the last page."""
 
     ledger: NotRequired[LedgerSummary]
-    """With the last page: cost of the policy in this round. Its `acceptance` reweights samples by length."""
+    """With the last page: cost of the policy in this round."""
 
 
 class RoundResultsRequest(TypedDict):
@@ -4177,10 +4270,10 @@ class RoundStatus(TypedDict):
     """Epoch of its trainer, which every call of the trainer has."""
 
     neededGroups: int
-    """Groups the step trains."""
+    """Groups the round accepts: those the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan."""
+    """New groups of its plan, and those that are to replace others."""
 
     takenGroups: int
     """Groups taken from the long-tail queue."""
@@ -4190,6 +4283,15 @@ class RoundStatus(TypedDict):
 
     acceptedGroups: int
     """Groups accepted so far."""
+
+    excludedGroups: int
+    """Accepted groups that are not trained, as their rewards are equal."""
+
+    replacedGroups: int
+    """Those of them in whose place the round accepts another group."""
+
+    unrewardedGroups: NotRequired[int]
+    """Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`."""
 
     failedGroups: int
     """Groups with a request that failed for good."""
@@ -4309,7 +4411,7 @@ class RoundSummary(TypedDict):
     """State of the round."""
 
     neededGroups: int
-    """Groups the step trains."""
+    """Groups the round accepts: those the step trains, and `replacedGroups`."""
 
     acceptedGroups: int
     """Groups accepted so far."""
@@ -4343,6 +4445,13 @@ class SampleResult(TypedDict):
 
     tokenCount: int
     """Tokens of all segments."""
+
+    acceptance: NotRequired[float]
+    """How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off):
+    their share of the samples that earlier steps have trained / their share of those that were started.
+    Proportional to the probability that a sample is trained: weight the sample by the inverse. Absent
+    if earlier steps have trained none.
+    """
 
 
 class SamplingParameters(TypedDict):
@@ -5028,6 +5137,19 @@ class TailPolicy(TypedDict):
     shortfall: NotRequired[Literal["replace", "accept-fewer"]]
     """If accepted + live < needed: wait for replacements, or accept fewer groups."""
 
+    equalRewards: NotRequired[EqualRewards]
+    """Groups of more than one sample whose rewards are all equal (`round.reward`): GRPO learns nothing
+    from them. `keep`: they are trained. `exclude`: they are not, so the step trains fewer groups.
+    `replace`: another group takes the place of each, so the step trains exactly its groups (dynamic
+    sampling of DAPO); the round completes when the rewards of all its groups are reported. If there is
+    no other group, it is trained.
+    """
+
+    maxReplacedGroups: NotRequired[int]
+    """For `equalRewards` `replace`: groups that one round replaces; those after them are trained. Default:
+    nine for each group the step trains.
+    """
+
     alarms: NotRequired[LedgerBounds]
     """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
     `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
@@ -5510,7 +5632,8 @@ DecisionBranch = Literal["sticky-hit", "sticky-broken", "least-loaded", "tie", "
 DispatchOrder = Literal["arrival", "longest-first", "probe-first"]
 EngineDialect = Literal["vllm", "sglang", "openai"]
 EngineFeature = Literal["tokenIdsIn", "tokenIdsOut", "logprobs", "abortById", "abortOnDisconnect", "loadReport", "prefixCacheReset", "tokenize"]
-ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
+EqualRewards = Literal["keep", "exclude", "replace"]
+ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
 LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace", "silent"]
@@ -5524,6 +5647,7 @@ PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxCont
 RebalancePolicy = Literal["tier-cost", "tier-min"]
 ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed"]
 ReturnReason = Union["FailReason", Literal["worker-lost"], Literal["internal"]]
+RewardOutcome = Literal["kept", "excluded", "replaced"]
 RoundKind = Literal["short", "long"]
 RoundState = Literal["opening", "open", "completed", "closed", "cancelled"]
 RoutingPolicy = Literal["least-inflight", "least-tokens", "least-sessions", "round-robin", "consistent-hash", "random", "power-of-two"]
@@ -5769,6 +5893,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["round.results"], body: RoundResultsRequest, *, deadline: float = ...
     ) -> RoundResultsReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["round.reward"], body: RewardGroupsRequest, *, deadline: float = ...
+    ) -> RewardGroupsReply: ...
 
     @overload
     async def __call__(

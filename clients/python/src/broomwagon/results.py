@@ -32,6 +32,9 @@ class Sample:
     segments: list[Segment]
     #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.
     engine_fields: list[dict[str, Any]]
+    #: How much the tail policy prefers samples of about this length; weight the sample by the inverse. None if earlier
+    #: steps have trained none of them.
+    acceptance: float | None = None
 
     @property
     def weight_versions(self) -> tuple[int, int]:
@@ -54,6 +57,8 @@ class Group:
     #: Step in which it was submitted first.
     first_step: int
     domain: str | None = None
+    #: It is not to be trained: its rewards were reported before, and are all equal.
+    excluded: bool = False
 
 
 async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
@@ -75,4 +80,5 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
         logprobs=[value for part in parts for value in part["logprobs"]] if has_logprobs else None,
         segments=segments,  # type: ignore[arg-type]
         engine_fields=[part.get("engineFields", {}) for part in parts],
+        acceptance=sample.get("acceptance"),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -75,6 +76,11 @@ class Rollout:
         #: Of the step that is not ended, and which it is.
         self._yielded: dict[str, Group] = {}
         self._yielded_step = 0
+        #: Those of them that are not trained, as their rewards are equal.
+        self._excluded: set[str] = set()
+        #: As they were reported, in case Redis loses them.
+        self._rewards: dict[str, list[float]] = {}
+        self._reading: Round | None = None
         #: The loop that has begun last, and whether its body runs.
         self._loop = object()
         self._is_in_body = False
@@ -136,9 +142,14 @@ class Rollout:
                     with self._progress.step(step, self._round["neededGroups"]) as bar:
                         bar.update(len(self._yielded))
                         round_id = self._round["roundId"]
-                        reading = Round(self._job, self._payloads, self._prompts, self._group_body, self._round)
+                        parts = (self._job, self._payloads, self._prompts, self._group_body)
+                        self._reading = reading = Round(*parts, self._round)
                         async with aclosing(reading.groups()) as finished:
                             async for group in finished:
+                                if group.excluded:
+                                    self._excluded.add(group.id)
+                                if group.id in self._rewards:
+                                    await self.reward(group, self._rewards[group.id])
                                 if group.id not in self._yielded:
                                     self._yielded[group.id] = group
                                     has_yielded, tries = True, 0
@@ -148,7 +159,7 @@ class Rollout:
                                     self._is_in_body = False
                     if not self._yielded:
                         failed = await self._job.call("round.status", roundId=round_id)
-                    await self._close(step, reading)
+                    await self._close(step, reading, chosen)
             except (*LOST, errors.PayloadNotFound) as error:
                 self._is_started = self._is_started and not await self._has_lost(error)
                 if self._is_started:
@@ -169,6 +180,32 @@ class Rollout:
                 return
             if failed and failed["failedGroups"] + failed["droppedGroups"] > 0:
                 raise StepFailed(step, failed)
+
+    async def reward(self, group: Group, rewards: Sequence[float]) -> bool:
+        """Reports the rewards of a group of this step, one for each sample. The `equalRewards` of the policy says what
+        happens if all are equal; with `replace` the round waits for the rewards of all its groups.
+
+        :returns: whether the group is to be trained
+        """
+        if self._round is None:
+            raise ValueError("Rewards are reported within the loop of a round")
+        if not all(math.isfinite(reward) for reward in rewards):
+            raise ValueError(f"Rewards must be finite numbers: {list(rewards)}")
+        self._rewards[group.id] = list(rewards)
+        remaining = self._prompts.read_ahead(2 * self._groups)
+        body = {"groups": [{"groupId": group.id, "rewards": list(rewards)}], "remainingGroups": remaining}
+        try:
+            reply = await self._job.call("round.reward", roundId=self._round["roundId"], **body)
+        except (*LOST, errors.GroupNotFound, errors.RoundClosed, errors.RoundCancelled):
+            # Redis has lost the group: its step ends with the groups that were yielded.
+            return group.id not in self._excluded
+        outcome = reply["outcomes"][0]["outcome"]
+        if outcome == "kept":
+            return True
+        self._excluded.add(group.id)
+        if outcome == "replaced" and self._reading:
+            self._reading.needs_more = True
+        return False
 
     async def ledger(self) -> dict[str, float]:
         """What the policy has cost over all steps of the job, with the names of `metrics`."""
@@ -195,6 +232,7 @@ class Rollout:
         reply = await self._recovering(cancel_and_restore)
         self._job.restored(reply["stepsTrained"])
         self._yielded = {}
+        self._forget_rewards()
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"])
         return self.step
@@ -237,11 +275,11 @@ class Rollout:
             self._prompts.skip(submitted)
         self._has_position = self._is_started = True
 
-    async def _close(self, step: int, reading: Round) -> None:
+    async def _close(self, step: int, reading: Round, policy: TailPolicy) -> None:
         """Marks the yielded groups as trained."""
         assert self._round is not None
-        trained = _samples_of(self._yielded)
-        if {digest["groupId"] for digest in reading.digests} != set(trained):
+        trained = self._trained()
+        if {digest["groupId"] for digest in reading.digests} != set(self._yielded):
             # Redis was set back and has other groups now than those that were yielded before.
             await self._job.reconcile_step(step, trained)
         else:
@@ -249,30 +287,40 @@ class Rollout:
             if len(reading.digests) <= MOST_COMPARED_GROUPS:
                 body["groups"] = reading.digests
             await self._job.call("round.close", **body)
+            if policy.get("equalRewards", "keep") != "keep":
+                # Those that were rewarded after the last page count too.
+                reading.ledger = await self._job.ledger(self._round["roundId"])
         self._job.has_trained(step, trained)
         self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
 
     async def _end_lost_step(self) -> None:
         """The round is lost, or it was closed and the reply was lost."""
-        trained = _samples_of(self._yielded)
+        trained = self._trained()
         if self.step < self._yielded_step:
             await self._job.reconcile_step(self._yielded_step, trained)
         self._job.has_trained(self._yielded_step, trained)
         self.metrics = {}
 
+    def _trained(self) -> dict[str, int]:
+        """Samples of the groups that were yielded and count as trained."""
+        groups = self._yielded.items()
+        return {group_id: len(group.samples) for group_id, group in groups if group_id not in self._excluded}
+
+    def _forget_rewards(self) -> None:
+        self._excluded, self._rewards = set(), {}
+
     def _leave(self) -> None:
         """The next loop begins with the first group."""
         self._is_started = self._is_in_body = False
         self._yielded = {}
+        self._forget_rewards()
 
     def _end_step(self, began: float) -> None:
+        trained = [group for group in self.yielded if group.id not in self._excluded]
         groups, self._yielded = self.yielded, {}
+        self._forget_rewards()
         if self._round and self._round["step"] == self._yielded_step:
             self._round = None
         for group in groups:
             self._prompts.trained(group.id)
-        self.metrics.update(round_metrics(self._yielded_step, groups, time.monotonic() - began))
-
-
-def _samples_of(groups: dict[str, Group]) -> dict[str, int]:
-    return {group_id: len(group.samples) for group_id, group in groups.items()}
+        self.metrics.update(round_metrics(self._yielded_step, trained, time.monotonic() - began))

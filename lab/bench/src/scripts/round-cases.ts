@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LIMITS, type Claim, type TailPolicy } from '@broomwagon/contracts';
+import { LIMITS, type Claim, type Epoch, type TailPolicy } from '@broomwagon/contracts';
 import { roundTerms } from '@broomwagon/policies';
 import {
   AbortStore,
@@ -18,7 +18,12 @@ import type { TimedRunner } from './timed-runner';
 const JOB = 'job';
 const LONG_MS = 86_400_000;
 /** Resume, since it keeps most. */
-const POLICY = { name: 'resume', overProvision: 2, shortfall: 'accept-fewer' } as const satisfies TailPolicy;
+const POLICY = {
+  name: 'resume',
+  overProvision: 2,
+  shortfall: 'accept-fewer',
+  equalRewards: 'exclude',
+} as const satisfies TailPolicy;
 
 /** Rounds of the largest groups, and of most groups in a page, through all that may happen to them. */
 export class RoundCases {
@@ -79,6 +84,7 @@ export class RoundCases {
       for (let page = 0; page < 3; page++) {
         await this.rounds.results(pool, { ...round, limit: LIMITS.groupsPerResultsPage, trainerEpoch });
       }
+      await this.reward(round, trainerEpoch, samples);
       for (const claim of held.slice(needed.length)) await this.fail(claim);
       await this.close(round, trainerEpoch);
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
@@ -106,6 +112,20 @@ export class RoundCases {
       await this.jobAtRest(job, samples);
     });
     await this.abortAll(job, input);
+  }
+
+  /** A half of the groups has equal rewards. */
+  private async reward(round: { job: string; roundId: string }, trainerEpoch: Epoch, samples: number): Promise<void> {
+    const { groups } = await this.rounds.results(this.pool, { ...round, limit: LIMITS.groupsPerReward });
+    await this.rounds.reward(this.pool, {
+      ...round,
+      trainerEpoch,
+      remainingGroups: 0,
+      field: 'groups',
+      groups: groups
+        .filter(({ more }) => more !== true)
+        .map(({ groupId }, position) => ({ groupId, rewards: samples, isEqual: position % 2 === 0 })),
+    });
   }
 
   /** All groups are in the queue, and in a snapshot. */

@@ -19,7 +19,7 @@ export class GroupTransitions {
   readonly moves = new RequestMoves();
   readonly longtail = new LongtailQueue();
   readonly history = new LengthHistory();
-  readonly groups = { submitted: 0, trained: 0, failed: 0, dropped: 0, settling: 0 };
+  readonly groups = { submitted: 0, trained: 0, excluded: 0, failed: 0, dropped: 0, settling: 0 };
   private places = 0;
 
   /** Groups asked for as replacements: nothing that is live or to come can fill these places. */
@@ -81,6 +81,7 @@ export class GroupTransitions {
       this.accept(round, group, nowMs);
     }
     if (round.state !== 'open') return;
+    if (round.rules.equalRewards === 'replace' && round.outcomes.size < round.accepted.length) return;
     if (round.accepted.length >= round.neededGroups) return this.complete(round, 'accepted', nowMs);
     if (round.rules.acceptsFewer && round.live.size === 0 && toCome(round) === 0) {
       this.complete(round, 'accepted-fewer', nowMs);

@@ -1,4 +1,4 @@
-import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
+import { EQUAL_REWARDS, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 
 /** A number below `choices`: what comes next, drawn by fast-check. */
@@ -39,7 +39,7 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
       dripMode: fc.constantFrom('fixed', 'adaptive'),
       dripReserved: fc.boolean(),
       concurrency: fc.constantFrom(1, 3, 8),
-      domainQuotas: fc.constantFrom({ d0: 1 }, { d0: 1, d1: 1 }),
+      domainQuotas: fc.constantFrom({ d0: 1 }, { d0: 1, constructor: 1 }),
       maxCuts: fc.constantFrom(1, 2),
       maxAgeSteps: fc.constantFrom(1, 2, 3),
       maxVersionSpan: fc.constantFrom(2, 4),
@@ -48,12 +48,15 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
       maxFailures: fc.constantFrom(0, 1),
       maxReturns: fc.constantFrom(0, 2, 1_000),
       deadlineMs: fc.constantFrom(50),
+      equalRewards: fc.constantFrom(...EQUAL_REWARDS),
+      maxReplacedGroups: fc.constantFrom(1, 2),
     },
     { requiredKeys: ['name', 'overProvision'] },
   )
   .map(({ dripReserved, ...policy }) => ({
     ...policy,
     shortfall: 'accept-fewer' as const,
+    maxReplacedGroups: policy.equalRewards === 'replace' ? policy.maxReplacedGroups : undefined,
     dripReserved: policy.name === 'drip' && policy.dripMode !== 'adaptive' ? dripReserved : undefined,
     concurrency: policy.name === 'fixed-concurrency' ? (policy.concurrency ?? 4) : undefined,
   })) as fc.Arbitrary<TailPolicy>;

@@ -10,6 +10,8 @@ export function cancelRound({ groups }: GroupTransitions, round: ModelRound): Mo
   groups.settling += round.accepted.length + (round.state === 'completed' ? 0 : round.live.size);
   round.state = 'cancelled';
   round.settled = false;
+  round.outcomes.clear();
+  delete round.wasted['equal-rewards'];
   return round.accepted.splice(0);
 }
 
@@ -26,7 +28,8 @@ export function giveBack(state: GroupTransitions, round: ModelRound, accepted: r
 
 /** The group leaves wherever it is and counts as trained. False when it does so already, or will with its round. */
 export function trainGroup(state: GroupTransitions, group: ModelGroup, aborts: ModelAbort[]): boolean {
-  if (group.state === 'trained' || (group.state === 'accepted' && group.round.state === 'closed')) return false;
+  if (group.state === 'trained' || group.state === 'excluded') return false;
+  if (group.state === 'accepted' && group.round.state === 'closed') return false;
   leaveWhereItIs(state, group);
   trainRequests(state, group, aborts);
   group.state = 'trained';

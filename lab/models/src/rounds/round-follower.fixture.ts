@@ -1,3 +1,4 @@
+import type { RewardOutcome } from '@broomwagon/contracts';
 import type { PlanProgress } from '@broomwagon/policies';
 import type { RoundModel } from './round-model';
 import type {
@@ -48,6 +49,7 @@ export interface RoundFollower {
   /** Whether the deadline of the round had come. */
   expireRound(): Promise<boolean>;
   cut(): Promise<string[]>;
+  reward(group: ModelGroup, isEqual: boolean, remainingGroups: number): Promise<RewardOutcome>;
   close(round: ModelRound): Promise<void>;
   fold(): Promise<void>;
   reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }>;
@@ -63,4 +65,4 @@ export const namesOf = (aborts: readonly ModelAbort[]): string[] =>
 export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
 /** The scripts know nothing of it any more. */
 export const isForgotten = ({ state, round }: ModelGroup): boolean =>
-  state === 'trained' || (state === 'failed' && isOver(round));
+  state === 'trained' || state === 'excluded' || (state === 'failed' && isOver(round));

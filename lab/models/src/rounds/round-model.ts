@@ -1,3 +1,4 @@
+import type { RewardOutcome } from '@broomwagon/contracts';
 import { hasPins, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
 import { launchedSamples } from './pin-step';
 import { AttemptTransitions } from './attempt-transitions';
@@ -12,6 +13,7 @@ import type {
   ModelRound,
   ModelSubmission,
 } from './round-model.types';
+import { isExcluded, rewardGroup } from './reward-group';
 import { cancelRound, giveBack, trainGroup } from './reconcile-round';
 import { takeNext } from './take-next';
 
@@ -53,7 +55,7 @@ export class RoundModel extends AttemptTransitions {
     return this.state.moves.requestCounts;
   }
 
-  /** Groups: submitted, trained, failed, dropped, and on their way to the long-tail queue. */
+  /** Groups: submitted, trained, excluded, failed, dropped, and on their way to the long-tail queue. */
   get groups(): GroupTransitions['groups'] {
     return this.state.groups;
   }
@@ -125,6 +127,11 @@ export class RoundModel extends AttemptTransitions {
     return added;
   }
 
+  /** The trainer has rewards of an accepted group of a round that is not closed; see `round.reward`. */
+  reward(group: ModelGroup, isEqual: boolean, remainingGroups: number, nowMs: number): RewardOutcome {
+    return rewardGroup(this.state, group, { isEqual, remainingGroups, nowMs });
+  }
+
   /** The round's deadline has come: it completes with what it has. */
   expire(nowMs: number): void {
     const round = this.round;
@@ -160,7 +167,9 @@ export class RoundModel extends AttemptTransitions {
     if (round.state !== 'completed') throw new Error('The round is not completed');
     round.state = 'closed';
     this.stepsTrained += 1;
-    this.state.groups.trained += round.accepted.length;
+    const excluded = round.accepted.filter(isExcluded).length;
+    this.state.groups.excluded += excluded;
+    this.state.groups.trained += round.accepted.length - excluded;
     this.state.history.record(round);
     this.state.history.forget(this.stepsTrained);
   }
@@ -203,18 +212,19 @@ export class RoundModel extends AttemptTransitions {
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {
       if (round.state !== 'closed') continue;
       for (const group of round.accepted) {
-        if (group.state === 'trained') continue;
+        if (isDone(group)) continue;
         if (group.live > 0) break;
-        group.state = 'trained';
-        for (const request of group.requests)
-          if (request.state === 'finished') this.state.moves.move(request, 'trained');
+        group.state = isExcluded(group) ? 'excluded' : 'trained';
+        const end = group.state === 'trained' ? 'trained' : 'dropped';
+        for (const request of group.requests) if (request.state === 'finished') this.state.moves.move(request, end);
       }
     }
     for (let index = this.left.length - 1; index >= 0; index--) {
       const { accepted, live } = this.left[index]!;
-      if (live.size === 0 && accepted.every(({ state }) => state === 'trained')) this.left.splice(index, 1);
+      if (live.size === 0 && accepted.every(isDone)) this.left.splice(index, 1);
     }
   }
 }
 
+const isDone = ({ state }: ModelGroup): boolean => state === 'trained' || state === 'excluded';
 const isOver = ({ state }: ModelRound): boolean => state === 'closed' || state === 'cancelled';

@@ -1,5 +1,6 @@
 import type {
   AbortScope,
+  RewardOutcome,
   RoundKind,
   RoundRules,
   RoundState,
@@ -10,7 +11,7 @@ import type {
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
-export type GroupState = 'live' | 'accepted' | 'unfinished' | 'failed' | 'dropped' | 'trained';
+export type GroupState = 'live' | 'accepted' | 'unfinished' | 'failed' | 'dropped' | 'trained' | 'excluded';
 
 /** Tokens of one attempt under one weight version. */
 export interface ModelSegment {
@@ -106,6 +107,10 @@ export interface ModelRound extends ModelOpening {
   readonly live: Set<ModelGroup>;
   readonly accepted: ModelGroup[];
   readonly failed: ModelGroup[];
+  /** Of accepted groups whose rewards are known; empty with `equalRewards` `keep`. */
+  readonly outcomes: Map<ModelGroup, RewardOutcome>;
+  replacedGroups: number;
+  maxReplacedGroups: number;
   /** Finished groups without a place, in order. */
   readonly held: Set<ModelGroup>;
   droppedGroups: number;

@@ -35,6 +35,7 @@ const ACTS = {
   cut: 14,
   expireWorker: 2,
   fold: 4,
+  reward: 10,
   dropGroup: 1,
   stopSample: 2,
   expireRound: 2,
@@ -47,7 +48,7 @@ const VERSIONS_PER_STEP = 2;
 const MOST_RECONCILES = 3;
 
 /** The last one has no quota. */
-const domainOf = (position: number): string => ['d0', 'd1', 'live:d0'][position % 3]!;
+const domainOf = (position: number): string => ['d0', 'constructor', 'live:d0'][position % 3]!;
 
 /**
  * Workers that do anything in any order, and a trainer that checks every batch, on the model of rounds; with a follower
@@ -62,6 +63,8 @@ export class RoundWorld {
   private submitted = 0;
   private modelMs = 0;
   private reconciles = 0;
+  /** Groups that the step of the last plan trains. */
+  private planned = 0;
   /** Rounds that ended early: what they cut may be cut more often, and become older, than their policy allows. */
   private brokenOff = 0;
 
@@ -83,16 +86,18 @@ export class RoundWorld {
     const { round } = this.model;
     if (round === undefined || isOver(round)) return this.open();
     if (round.state === 'completed') await this.close(round);
+    else await this.submit(round.newGroups - round.submittedGroups);
     return true;
   }
 
   private async open(): Promise<boolean> {
-    const { groups, samples, minSamples, abortScope, groupsPerStep, policy } = this.setting;
+    const { groups, abortScope, groupsPerStep, policy } = this.setting;
     const progress = this.model.progress();
     await this.follower?.compareProgress(progress);
     const remaining = Array.from({ length: groups - this.submitted }, (_, offset) => this.submitted + offset);
-    const remainingByDomain: Record<string, number> = {};
-    for (const domain of remaining.map(domainOf)) remainingByDomain[domain] = (remainingByDomain[domain] ?? 0) + 1;
+    const byDomain = new Map<string, number>();
+    for (const domain of remaining.map(domainOf)) byDomain.set(domain, (byDomain.get(domain) ?? 0) + 1);
+    const remainingByDomain = Object.fromEntries(byDomain);
     const remainingGroups = remaining.length;
     const plan = planRound(progress, { groupsPerStep, remainingGroups, remainingByDomain, policy });
     if (plan.kind === 'done') return false;
@@ -116,19 +121,42 @@ export class RoundWorld {
       expect(round.reserved + round.accepted.length, 'a pinned group waits').toBe(neededGroups);
     }
     await this.check();
-    const fresh = remaining.slice(0, newGroups).map((position) => {
+    this.planned = neededGroups;
+    await this.submit(newGroups);
+    return true;
+  }
+
+  /** New groups of the plan, or in the place of others. */
+  private async submit(count: number): Promise<void> {
+    if (count <= 0) return;
+    const { samples, minSamples } = this.setting;
+    const fresh = Array.from({ length: count }, (_, offset) => this.submitted + offset).map((position) => {
       return { groupId: `g${position}`, samples, minSamples, domain: domainOf(position) };
     });
-    this.submitted += fresh.length;
-    if (fresh.length === 0) return true;
-    await this.follower?.submit(round, fresh);
+    this.submitted += count;
+    expect(this.submitted, 'more groups were asked for than there are').toBeLessThanOrEqual(this.setting.groups);
+    await this.follower?.submit(this.model.round!, fresh);
     for (const group of this.model.submit(fresh, await this.nowMs())) this.groups.set(group.groupId, group);
-    return true;
+  }
+
+  /** The trainer reports the rewards of a group, or reports them again. */
+  private async reward(): Promise<void> {
+    const { round } = this.model;
+    const group = round && !isOver(round) ? this.pick(round.accepted) : undefined;
+    if (group === undefined) return;
+    const isEqual = this.decide(2) === 0;
+    const remaining = this.setting.groups - this.submitted;
+    const said = await this.follower?.reward(group, isEqual, remaining);
+    this.same(said, this.model.reward(group, isEqual, remaining, await this.nowMs()));
   }
 
   /** Every accepted group is new, whole and within its bounds. */
   private async close(round: ModelRound): Promise<void> {
     const { policy, samples, minSamples = samples } = this.setting;
+    const replaced = [...round.outcomes.values()].filter((outcome) => outcome === 'replaced').length;
+    // What takes the place of others may fail, as any group.
+    if (round.completedReason === 'accepted') expect(round.accepted.length - replaced).toBe(this.planned);
+    expect(replaced).toBeLessThanOrEqual(policy.maxReplacedGroups ?? Infinity);
     for (const { groupId, requests, cuts } of round.accepted) {
       expect(this.trained.has(groupId), `${groupId} trained twice`).toBe(false);
       this.trained.add(groupId);
@@ -298,7 +326,8 @@ const isHeld = ({ request, number }: GivenAttempt): boolean =>
 function checkOpen(round: ModelRound): void {
   const { reserved, accepted, neededGroups, rules, inFlight, places, spare, held } = round;
   expect(reserved + accepted.length).toBeLessThanOrEqual(neededGroups);
-  expect(accepted.length).toBeLessThan(neededGroups);
+  const awaitsRewards = rules.equalRewards === 'replace' && round.outcomes.size < accepted.length;
+  if (!awaitsRewards) expect(accepted.length).toBeLessThan(neededGroups);
   if (rules.concurrency > 0) expect(inFlight).toBeLessThanOrEqual(rules.concurrency);
   if (places !== undefined) {
     const free = [...places.values()].reduce((sum, count) => sum + count, spare);

@@ -1,6 +1,6 @@
 import type { Acceptance, LedgerSummary, LengthRange, LengthSummary } from '@broomwagon/contracts';
 import { addCounters, type LedgerCounters } from './ledger-counters';
-import { binTokens } from './length-bins';
+import { binTokens, lengthBin } from './length-bins';
 import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
 
 /**
@@ -11,13 +11,10 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   const all = addCounters({}, counters, open);
   const ended = numbered(all, 'ended.length.');
   const cut = numbered(all, 'cut.length.');
-  const bins = [...new Set([...ended.keys(), ...cut.keys()])];
-  const population = kaplanMeier(
-    bins.map((bin) => ({ value: binTokens(bin), ended: ended.get(bin) ?? 0, censored: cut.get(bin) ?? 0 })),
-  );
-  const trainedLengths = numbered(all, 'trained.length.');
-  const trainedBins = [...trainedLengths].map(([bin, count]) => ({ value: binTokens(bin), ended: count, censored: 0 }));
-  const trained = lengths(kaplanMeier(trainedBins), ratio(all['trained.atCap'], all['trained.samples']));
+  const population = populationOf(ended, cut);
+  const kept = keptOf(all);
+  const trainedLengths = distributionOf(numbered(all, 'trained.length.'));
+  const trained = lengths(trainedLengths, ratio(all['trained.atCap'], all['trained.samples']));
   const admitted = lengths(population, capShare(population, ended, numbered(all, 'ended.atCap.')));
   const waste = named(all, 'waste.');
   const wasted = Object.values(waste).reduce((sum, tokens) => sum + tokens, 0);
@@ -25,16 +22,63 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     trained,
     admitted,
     // Both from bins, so that their width cancels.
-    lengthBias: trained.samples === 0 ? 1 : ratio(trained.meanTokens, admitted.meanTokens, 1),
+    lengthBias: kept.count === 0 ? 1 : ratio(meanOf(kept), admitted.meanTokens, 1),
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
     batchVariation: batchVariation(all),
     cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
     lengths: lengthRanges(ended, cut),
-    acceptance: acceptance(population, trainedLengths, all['trained.samples']),
+    acceptance: acceptance(population, kept),
+    excluded: { groups: all['groups.excluded'] ?? 0, samples: all['excluded.samples'] ?? 0 },
     reconciled: { groups: all['reconciled.groups'] ?? 0, samples: all['reconciled.samples'] ?? 0 },
   };
+}
+
+/** Half widths of the lengths that are compared, doublings: the narrowest that has enough trained samples to tell. */
+const HALF_WIDTHS = [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2];
+const ENOUGH_SAMPLES = 50;
+
+/**
+ * How much a tail policy prefers samples of a length: the share of the samples that were trained whose length is about
+ * that (at most a factor of sqrt(2) off), over the share of those that were started. Undefined for a length that was
+ * never trained.
+ * @param counters of the steps to learn from
+ * @param open as for {@link summariseLedger}
+ */
+export function acceptanceByLength(
+  counters: LedgerCounters,
+  open: LedgerCounters = {},
+): (tokens: number) => number | undefined {
+  const all = addCounters({}, counters, open);
+  const population = populationOf(numbered(all, 'ended.length.'), numbered(all, 'cut.length.'));
+  const kept = keptOf(all);
+  const shareNear = ({ steps }: Survival, tokens: number, halfWidth: number): number =>
+    steps.reduce((sum, { value, share }) => (Math.abs(Math.log2(value / tokens)) <= halfWidth ? sum + share : sum), 0);
+  return (tokens) => {
+    const middle = Math.max(1, binTokens(lengthBin(tokens)));
+    const isEnough = (width: number): boolean => shareNear(kept, middle, width) * kept.count >= ENOUGH_SAMPLES;
+    const width = HALF_WIDTHS.find(isEnough) ?? HALF_WIDTHS.at(-1)!;
+    return ratio(shareNear(kept, middle, width), shareNear(population, middle, width)) || undefined;
+  };
+}
+
+function populationOf(ended: Map<number, number>, cut: Map<number, number>): Survival {
+  const bins = [...new Set([...ended.keys(), ...cut.keys()])];
+  return kaplanMeier(
+    bins.map((bin) => ({ value: binTokens(bin), ended: ended.get(bin) ?? 0, censored: cut.get(bin) ?? 0 })),
+  );
+}
+
+/** What the tail policy has chosen: the trainer may have excluded a part of it. */
+function keptOf(all: LedgerCounters): Survival {
+  const lengths = numbered(all, 'trained.length.');
+  for (const [bin, count] of numbered(all, 'excluded.length.')) lengths.set(bin, (lengths.get(bin) ?? 0) + count);
+  return distributionOf(lengths);
+}
+
+function distributionOf(lengths: Map<number, number>): Survival {
+  return kaplanMeier([...lengths].map(([bin, count]) => ({ value: binTokens(bin), ended: count, censored: 0 })));
 }
 
 function lengths(survival: Survival, share: number): LengthSummary {
@@ -77,16 +121,17 @@ function lengthRanges(ended: Map<number, number>, cut: Map<number, number>): Len
 }
 
 /** By doublings of the length: finer ranges would hold too few samples to tell. */
-function acceptance({ steps }: Survival, trained: Map<number, number>, samples = 0): Acceptance[] {
-  const rangeOf = (tokens: number): number => Math.floor(Math.log2(Math.max(1, tokens)));
-  const begun = new Map<number, number>();
-  const kept = new Map<number, number>();
-  for (const { value, share } of steps) begun.set(rangeOf(value), (begun.get(rangeOf(value)) ?? 0) + share);
-  for (const [bin, count] of trained) {
-    const range = rangeOf(binTokens(bin));
-    kept.set(range, (kept.get(range) ?? 0) + count / samples);
-  }
-  return [...begun]
+function acceptance(population: Survival, chosen: Survival): Acceptance[] {
+  const byRange = ({ steps }: Survival): Map<number, number> => {
+    const shares = new Map<number, number>();
+    for (const { value, share } of steps) {
+      const range = Math.floor(Math.log2(Math.max(1, value)));
+      shares.set(range, (shares.get(range) ?? 0) + share);
+    }
+    return shares;
+  };
+  const kept = byRange(chosen);
+  return [...byRange(population)]
     .sort(([one], [other]) => one - other)
     .map(([range, share]) => ({
       fromTokens: range === 0 ? 0 : 2 ** range,

@@ -5,7 +5,7 @@ import { countBatch, countGroup, countOpen, countTrained, countWasted, RandomStr
 import { kaplanMeier, meanOf, quantileOf, type Observed } from './kaplan-meier';
 import { ledgerAlarms } from './ledger-alarms';
 import { addCounters } from './ledger-counters';
-import { summariseLedger } from './ledger-summary';
+import { acceptanceByLength, summariseLedger } from './ledger-summary';
 import { binTokens, lengthBin } from './length-bins';
 
 function trained(tokens: number, weightVersion = 0, isAtCap = false) {
@@ -135,6 +135,19 @@ describe('ledger', () => {
     expect(summary.batchVariation).toBeCloseTo(1 / 3, 9);
   });
 
+  it('counts excluded samples as chosen by the tail policy, and not as trained', () => {
+    const length = (kind: string) => ({ [`${kind}.length.${lengthBin(30)}`]: 1 });
+    const excluded = { ...length('ended'), ...length('excluded'), 'excluded.samples': 1, 'groups.excluded': 1 };
+    const summary = summariseLedger(addCounters({}, trained(10), excluded));
+    expect(summary).toMatchObject({
+      trained: { samples: 1, meanTokens: 10 },
+      admitted: { samples: 2, meanTokens: 20 },
+      excluded: { groups: 1, samples: 1 },
+      lengthBias: 1,
+    });
+    expect(summary.acceptance.map(({ ratio }) => ratio)).toEqual([1, 1]);
+  });
+
   it('is all zeros, and unbiased, before anything has happened', () => {
     expect(summariseLedger({})).toMatchObject({ lengthBias: 1, offPolicyShare: 0, batchVariation: 0, acceptance: [] });
     expect(ledgerAlarms(summariseLedger({}))).toEqual([]);
@@ -189,6 +202,38 @@ describe('ledger', () => {
     expect(Math.abs(reweighted / summary.admitted.meanTokens - 1)).toBeLessThan(0.08);
     const alarm = { bound: 'lengthBias', value: 1 - summary.lengthBias, limit: 0.05, state: 'over' };
     expect(ledgerAlarms(summary)).toEqual([alarm]);
+  });
+
+  it('knows how a policy prefers each length, and so weighs samples to the true mean', () => {
+    const random = new RandomStream('acceptance', 1);
+    const ledger = {};
+    const kept: number[] = [];
+    let sum = 0;
+    const samples = 20_000;
+    // Of ten samples nine are cut at any length up to 2,000 tokens.
+    const chanceOf = (tokens: number): number => 0.1 + 0.9 * Math.max(0, 1 - tokens / 2_000);
+    for (let sample = 0; sample < samples; sample++) {
+      const tokens = Math.round(Math.exp(6 + 0.8 * random.normal()));
+      const cutAt = random.uniform() < 0.1 ? Infinity : Math.round(2_000 * random.uniform());
+      sum += tokens;
+      if (tokens <= cutAt) kept.push(tokens);
+      addCounters(
+        ledger,
+        tokens <= cutAt ? trained(tokens) : countWasted({ tokens: cutAt, reason: 'cut', end: 'cut' }),
+      );
+    }
+    const acceptance = acceptanceByLength(ledger);
+    for (const tokens of [100, 200, 400, 800, 1_600]) {
+      const relative = acceptance(tokens)! / acceptance(400)! / (chanceOf(tokens) / chanceOf(400));
+      expect(Math.abs(relative - 1), `${tokens} tokens`).toBeLessThan(0.15);
+    }
+    const weights = kept.map((tokens) => 1 / acceptance(tokens)!);
+    const weight = weights.reduce((total, one) => total + one, 0);
+    const mean = kept.reduce((total, tokens, index) => total + tokens * weights[index]!, 0) / weight;
+    const plain = kept.reduce((total, tokens) => total + tokens, 0) / kept.length;
+    expect(plain / (sum / samples)).toBeLessThan(0.85);
+    expect(Math.abs(mean / (sum / samples) - 1)).toBeLessThan(0.03);
+    expect(acceptance(1_000_000)).toBeUndefined();
   });
 
   it('counts what is still open as longer than it is, for this reading only', () => {

@@ -1,9 +1,11 @@
-import type { RoundKind, RoundRules, TailChoice, TailPolicy } from '@broomwagon/contracts';
+import { LIMITS, type RoundKind, type RoundRules, type TailChoice, type TailPolicy } from '@broomwagon/contracts';
 import { chooseTail, meanGroupTokens, roundRules, sharePlaces, type ControlInput, type TailControl } from '../tail';
 
 /** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
 export interface RoundTerms {
   rules: RoundRules;
+  /** Groups with equal rewards that the round replaces at most; absent if it replaces none. */
+  maxReplacedGroups?: number;
   /** Tokens that groups of the queue may bring; absent: any. */
   keepTokens?: number;
   /** Places of new groups by domain, '' for all that no quota names; absent without quotas. */
@@ -12,6 +14,9 @@ export interface RoundTerms {
   /** For the next round. */
   control?: TailControl;
 }
+
+/** A step generates at most ten batches, the default of verl's recipe for DAPO (`max_num_gen_batches`). */
+const REPLACED_PER_GROUP = 9;
 
 /** Whether a policy looks at the lengths and times of the last rounds. */
 export function looksBack({ overProvisionMode, dripMode, maxOffPolicyShare }: TailPolicy): boolean {
@@ -26,6 +31,10 @@ export function roundTerms(
 ): RoundTerms {
   const { domainQuotas, maxOffPolicyShare } = policy;
   const terms: RoundTerms = { rules: roundRules(policy, kind), ...chooseTail(policy, neededGroups, past) };
+  if (terms.rules.equalRewards === 'replace') {
+    const most = policy.maxReplacedGroups ?? REPLACED_PER_GROUP * neededGroups;
+    terms.maxReplacedGroups = Math.min(most, LIMITS.groupsPerRound - neededGroups);
+  }
   const groupTokens = meanGroupTokens(past.history ?? []);
   // Without a history (after a restore) the share cannot be computed; then nothing is thrown away.
   if (maxOffPolicyShare !== undefined && groupTokens > 0) {

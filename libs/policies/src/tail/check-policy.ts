@@ -28,6 +28,9 @@ export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): P
   if (policy.name === 'fixed-concurrency' && policy.concurrency === undefined) {
     return { field: 'concurrency', reason: 'is needed by the policy fixed-concurrency' };
   }
+  if (policy.maxReplacedGroups !== undefined && policy.equalRewards !== 'replace') {
+    return { field: 'maxReplacedGroups', reason: 'is only for equalRewards replace' };
+  }
   return (
     waitFault(policy) ??
     dripFault(policy, groupsPerStep) ??

@@ -1,5 +1,6 @@
 export * from './check-policy';
 export * from './drip-count';
+export * from './equal-rewards';
 export * from './quotas';
 export * from './round-rules';
 export * from './tail-choice';

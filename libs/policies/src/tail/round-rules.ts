@@ -23,6 +23,7 @@ export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
     maxAgeSteps: policy.maxAgeSteps ?? 0,
     maxVersionSpan: policy.maxVersionSpan ?? NO_VERSION_SPAN,
     dispatchOrder: policy.dispatchOrder ?? 'arrival',
+    equalRewards: policy.equalRewards ?? 'keep',
   };
 }
 

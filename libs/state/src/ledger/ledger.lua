@@ -22,10 +22,11 @@ function Ledger.count(tx, job, round_id, name, by)
 end
 
 -- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a
--- separate hash; a cancelled round has trained nothing, although its results may have been read before.
+-- separate hash; a cancelled round has trained and excluded nothing, although its results may have been read before.
 function Ledger.passes_on(name, is_cancelled)
   if string.match(name, '^open%.') then return false end
-  return not is_cancelled or not (string.match(name, '^trained%.') or string.match(name, '^groups%.'))
+  if not is_cancelled then return true end
+  return not (string.match(name, '^trained%.') or string.match(name, '^groups%.') or string.match(name, '^excluded%.'))
 end
 
 -- The ledger of a round becomes a part of the job's, once, and stays with the summary of the round.

@@ -1,11 +1,11 @@
 -- What a step is trained on is counted once, in the order of acceptance, page by page: when its results are read, or
--- before it is folded.
+-- before it is folded. Where rewards may exclude a group it is counted when they are known, or before the fold.
 local TrainedLedger = {}
 
 local LEDGER_PAGE = 128
 
 -- `sums` gets the counters of one finished sample; returns its length for the prompt memory.
-local function count_sample(tx, request, version, add)
+local function count_sample(tx, request, version, is_excluded, add)
   local tokens, off_policy, oldest = 0, 0, version
   for _, segment in ipairs(cjson.decode(request.segments)) do
     local made_by = segment.weightVersion or version
@@ -14,10 +14,16 @@ local function count_sample(tx, request, version, add)
     if segment.tokenCount > 0 then oldest = math.min(oldest, made_by) end
   end
   local at_cap = redis.call('HGET', tx.key:request(request.id), 'finishReason') == 'length'
+  local bin = Format.integer(Lengths.bin_of(tokens))
+  if is_excluded then
+    add('excluded.samples', 1)
+    add('excluded.length.' .. bin, 1)
+    return { tokens = tokens, capped = at_cap }
+  end
   add('trained.samples', 1)
   add('trained.tokens', tokens)
   add('trained.offPolicyTokens', off_policy)
-  add('trained.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
+  add('trained.length.' .. bin, 1)
   add('trained.span.' .. Format.integer(version - oldest), 1)
   if at_cap then add('trained.atCap', 1) end
   return { tokens = tokens, capped = at_cap }
@@ -27,12 +33,13 @@ end
 -- the group that makes it 128 requests. Returns true when nothing is left to count.
 function TrainedLedger.count_accepted(tx, job, round_id)
   local hash = tx.key:round(job, round_id)
-  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion')
+  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards')
   if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
   local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
   if counted >= accepted then return true end
 
-  local sums, touched = {}, 0
+  local round = { job = job, roundId = round_id, equalRewards = field[5] or 'keep' }
+  local sums, touched, waits = {}, 0, false
   local function add(name, by) sums[name] = (sums[name] or 0) + by end
   while counted < accepted and touched < LEDGER_PAGE do
     local group_id = redis.call('LINDEX', tx.key:roundAccepted(job, round_id), counted)
@@ -41,20 +48,26 @@ function TrainedLedger.count_accepted(tx, job, round_id)
       counted = accepted
       break
     end
+    local outcome = Rewards.outcome(tx, round, group_id)
+    waits = field[1] == 'completed' and round.equalRewards ~= 'keep' and not outcome
+    if waits then break end
+    local is_excluded = outcome == 'excluded' or outcome == 'replaced'
     local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'cuts', 'promptHash')
     -- None, of a group that is gone.
     local lengths, launched = {}, tonumber(group[1] or 0)
     for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
-      if request and request.state == 'finished' then table.insert(lengths, count_sample(tx, request, version, add)) end
+      if request and request.state == 'finished' then
+        table.insert(lengths, count_sample(tx, request, version, is_excluded, add))
+      end
     end
-    add('groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
+    add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
     if group[3] then PromptLengths.remember(tx, group[3], lengths) end
     counted, touched = counted + 1, touched + math.max(1, launched)
   end
   for name, by in pairs(sums) do Ledger.count(tx, job, round_id, name, by) end
   redis.call('HSET', hash, 'ledgerGroups', Format.integer(counted))
-  return counted >= accepted
+  return waits or counted >= accepted
 end
 
 return TrainedLedger

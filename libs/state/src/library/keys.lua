@@ -153,6 +153,8 @@ Keys.roundFailed = by_two('round-failed:', '/') -- list: groupId
 Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId
 -- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
 Keys.roundDigests = by_two('round-digests:', '/')
+-- hash: accepted groupId whose rewards are known -> 'kept', 'excluded' or 'replaced'
+Keys.roundRewards = by_two('round-rewards:', '/')
 Keys.trainedGroups = by_one('job-trained:') -- zset: groupId by step, of the rounds whose summaries are kept
 Keys.snapshots = by_one('job-snapshots:') -- zset: tag by number; the complete ones
 Keys.snapshot = by_two('snapshot:', '/') -- hash: tag, step, counters, job (JSON), cursor

@@ -1,6 +1,6 @@
 --[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold). The cursor
 of the last page of results proves that the trainer has read what Redis has.
-ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, cursor, groups}: CloseRoundRequest
+ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, cursor, groups}: CloseArgs
 Reply: CloseRoundReply; a repeat gets the same
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED,
   ROUND_MISMATCH (nothing was changed). Events: round.closed.
@@ -53,19 +53,22 @@ return function(tx, args)
       .. ' that were read up to this cursor: read it from its beginning'
     return Reply.fail('ROUND_MISMATCH', message, 'cursor', nil, details)
   end
+  local excluded, excluded_requests = Rewards.excluded(tx, round)
+  local trained = round.accepted - excluded
   if round.state == 'completed' then
     redis.call('HSET', hash, 'state', 'closed', 'trainedDigest', read.all)
     redis.call('HDEL', job, 'openRoundId')
     redis.call('SREM', tx.key.openJobs, args.job)
     redis.call('HINCRBY', job, 'stepsTrained', 1)
-    redis.call('HINCRBY', job, 'trainedGroups', round.accepted)
+    redis.call('HINCRBY', job, 'trainedGroups', trained)
+    if excluded > 0 then redis.call('HINCRBY', job, 'excludedGroups', excluded) end
     redis.call('UNLINK', tx.key:lengths(args.job, Format.integer(round.step - Lengths.HISTORY_STEPS)),
       tx.key:roundDigests(args.job, args.roundId))
     redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round))
     Events.add(tx, 'round.closed', { job = args.job, roundId = args.roundId, step = round.step,
-      trainedGroups = round.accepted })
+      trainedGroups = trained })
   end
   Trainer.seen(tx, args.job)
-  return Generation.reply(tx, { roundId = args.roundId, stepsTrained = round.step, trainedGroups = round.accepted,
-    trainedRequests = tonumber(redis.call('HGET', hash, 'acceptedRequests')) })
+  return Generation.reply(tx, { roundId = args.roundId, stepsTrained = round.step, trainedGroups = trained,
+    trainedRequests = tonumber(redis.call('HGET', hash, 'acceptedRequests')) - excluded_requests })
 end

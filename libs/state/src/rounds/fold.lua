@@ -1,10 +1,10 @@
---[[ Folds one page of a closed round into the counts: accepted groups are counted in the ledger, then they are trained
-and deleted, as are the failed ones. A cancelled round has given its accepted groups back before; only the failed ones
-are left. Requests of a group that is gone are deleted too.
+--[[ Folds one page of a closed round into the counts: accepted groups are counted in the ledger, then they are trained,
+or dropped if their rewards exclude them, and deleted, as are the failed ones. A cancelled round has given its accepted
+groups back before; only the failed ones are left. Requests of a group that is gone are deleted too.
 A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
 Reply: more   boolean; false also while a surplus sample is not confirmed: the sweep comes again
-Events: request.lost.
+Events: group.dropped, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, SUMMARIES_KEPT = 32, 16
@@ -20,12 +20,17 @@ return function(tx, args)
   local trained_groups = tx.key:trainedGroups(args.job)
   local touched, waiting = 0, false
   local function fold_group(group, trained)
+    local becomes = Rewards.is_excluded(tx, round, group.groupId) and 'dropped' or 'trained'
     GroupDeletion.delete(tx, args.job, group.groupId, group.launched, group.promptRef, function(request)
-      if request.state == 'finished' then Counts.count_again(tx, request, 'finished', 'trained') end
+      if request.state == 'finished' then Counts.count_again(tx, request, 'finished', becomes) end
     end)
     if not trained then return end
     Counts.add_requests(tx, args.job, 'finished', -group.samples)
-    Counts.add_requests(tx, args.job, 'trained', group.samples)
+    Counts.add_requests(tx, args.job, becomes, group.samples)
+    if becomes == 'dropped' then
+      Events.add(tx, 'group.dropped', { job = args.job, groupId = group.groupId, roundId = args.roundId,
+        reason = 'equal-rewards' })
+    end
     redis.call('ZADD', trained_groups, round.step, group.groupId)
   end
   local function fold_lost_group(group_id, trained)
@@ -59,7 +64,7 @@ return function(tx, args)
     redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
     redis.call('HSET', tx.key:round(args.job, args.roundId), 'folded', 1)
     redis.call('UNLINK', tx.key:roundHeld(args.job, args.roundId), tx.key:roundPlaces(args.job, args.roundId),
-      tx.key:roundDigests(args.job, args.roundId))
+      tx.key:roundDigests(args.job, args.roundId), tx.key:roundRewards(args.job, args.roundId))
     local rounds = tx.key:rounds(args.job)
     local surplus = redis.call('ZRANGE', rounds, 0, -1 - SUMMARIES_KEPT)
     for _, old in ipairs(surplus) do

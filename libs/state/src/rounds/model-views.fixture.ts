@@ -73,9 +73,13 @@ function placesOf({ places, spare }: ModelRound) {
 export function viewOfRound(round: ModelRound) {
   return {
     state: round.state,
-    accepted: round.accepted.map(({ groupId, state }) => (state === 'trained' ? '' : groupId)).filter(Boolean),
+    accepted: round.accepted.filter(({ state }) => state === 'accepted').map(({ groupId }) => groupId),
     held: [...round.held].map(({ groupId }) => groupId),
     numbers: {
+      neededGroups: round.neededGroups,
+      newGroups: round.newGroups,
+      replacedGroups: round.replacedGroups,
+      excludedGroups: [...round.outcomes.values()].filter((outcome) => outcome !== 'kept').length,
       takenGroups: round.takenGroups,
       submittedGroups: round.submittedGroups,
       liveGroups: round.live.size,

@@ -1,8 +1,8 @@
 --[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
 ARGV[1] JSON: {job, roundId, planId, kind, step, neededGroups, takeGroups, newGroups, orphanAfterMs, weightVersion,
-  policy, deadlineMs, abortScope, priority, digest, rules, keepTokens, places, choice, control, stamp, traceparent,
-  trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a conflict. Without a
-  trainerEpoch this trainer is a new one: the one before is fenced
+  policy, deadlineMs, abortScope, priority, digest, rules, maxReplacedGroups, keepTokens, places, choice, control,
+  stamp, traceparent, trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a conflict.
+  Without a trainerEpoch this trainer is a new one: the one before is fenced
 Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
   ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
@@ -79,8 +79,10 @@ return function(tx, args)
     maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken and 1 or 0,
     concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
     maxAgeSteps = rules.maxAgeSteps, maxVersionSpan = rules.maxVersionSpan, dispatchOrder = rules.dispatchOrder,
-    keepTokens = args.keepTokens, abortScope = args.abortScope, hasQuotas = args.places and 1 or nil,
-    traceparent = args.traceparent, priority = args.priority, weightVersion = weight_version,
+    equalRewards = rules.equalRewards ~= 'keep' and rules.equalRewards or nil,
+    maxReplacedGroups = args.maxReplacedGroups, keepTokens = args.keepTokens, abortScope = args.abortScope,
+    hasQuotas = args.places and 1 or nil, traceparent = args.traceparent, priority = args.priority,
+    weightVersion = weight_version,
     trainerEpoch = epoch, openedAtMs = tx.now })
   for _, one in ipairs(args.places or {}) do
     redis.call('HSET', tx.key:roundPlaces(args.job, args.roundId), one.domain, one.places)

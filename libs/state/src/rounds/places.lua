@@ -52,6 +52,11 @@ local function field_for(tx, round, group)
   return field or SPARE
 end
 
+-- A place more, for groups of the domain of this one; or another that it takes.
+function Places.add_for(tx, round, group)
+  if round.hasQuotas then redis.call('HINCRBY', hash_of(tx, round), place_domain(tx, round, group), 1) end
+end
+
 -- For a group of the queue. `has_own`: the round has places for its groups of the queue besides those of domains.
 function Places.reserve(tx, round, group, has_own)
   if round.hasQuotas and not has_own then

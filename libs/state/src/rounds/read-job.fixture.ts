@@ -5,7 +5,7 @@ import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture
 /** All of a job and of one round, as a test compares it. */
 export interface JobView {
   requestCounts: Record<string, number>;
-  counts: { trained: number; failed: number; dropped: number; settling: number };
+  counts: { trained: number; excluded: number; failed: number; dropped: number; settling: number };
   longtail: string[];
   /** Tokens of all its rounds, by reason. */
   wasted: Record<string, number>;
@@ -34,8 +34,8 @@ export interface JobView {
 
 const STATES = 'submitted pending claimed running cutting unfinished finished trained failed dropped'.split(' ');
 const NUMBERS =
-  `takenGroups submittedGroups liveGroups acceptedGroups failedGroups droppedGroups reservedGroups requestsDone
-  requestsCut groupsRequeued inFlight settled`.split(/\s+/);
+  `neededGroups newGroups replacedGroups excludedGroups takenGroups submittedGroups liveGroups acceptedGroups
+  failedGroups droppedGroups reservedGroups requestsDone requestsCut groupsRequeued inFlight settled`.split(/\s+/);
 
 /** Reads the keys themselves, not what scripts reply about them. */
 export async function readJob(redis: RedisClient, root: string, roundId: string | undefined): Promise<JobView> {
@@ -50,6 +50,7 @@ export async function readJob(redis: RedisClient, root: string, roundId: string 
     requestCounts: Object.fromEntries(STATES.map((state) => [state, number(requestCounts[state])])),
     counts: {
       trained: number(job['trainedGroups']),
+      excluded: number(job['excludedGroups']),
       failed: number(job['failedGroups']),
       dropped: number(job['droppedGroups']),
       settling: number(job['settlingGroups']),

@@ -87,6 +87,7 @@ return function(tx, args)
       if place.samples > 0 and known_own ~= place.own then return read_anew() end
       table.insert(groups, Reply.object({ groupId = group_id, promptRef = prompt_ref, cuts = tonumber(cuts or 0),
         firstStep = tonumber(first_step), domain = domain or nil, more = more or nil,
+        excluded = Rewards.is_excluded(tx, round, group_id) or nil,
         digest = not more and own or nil }, { samples = Reply.joined(samples) }))
       touched = touched + #samples
       if more then

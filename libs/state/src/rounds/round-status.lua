@@ -2,9 +2,10 @@
 local RoundStatus = {}
 
 local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
-  'acceptedGroups', 'failedGroups', 'droppedGroups', 'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
+  'acceptedGroups', 'excludedGroups', 'replacedGroups', 'failedGroups', 'droppedGroups',
+  'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
-  'missing', 'timeout' }
+  'missing', 'timeout', 'equal-rewards' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted',
   'shutdown', 'unclaimed', 'worker-lost', 'payload-full', 'timeout', 'internal' }
 
@@ -36,6 +37,7 @@ function RoundStatus.json(tx, job, round_id)
   status.shortfallGroups = is_open and Rounds.shortfall_of(round) or 0
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
   status.heldGroups = is_open and redis.call('ZCARD', tx.key:roundHeld(job, round_id)) or 0
+  status.unrewardedGroups = is_open and round.equalRewards == 'replace' and Rewards.missing(tx, round) or nil
   local blocked = is_open and redis.call('HGET', tx.key.blockedJobs, job)
   if blocked then
     local why = cjson.decode(blocked)

@@ -4,7 +4,6 @@ import {
   type CancelRoundReply,
   type CancelRoundRequest,
   type CloseRoundReply,
-  type CloseRoundRequest,
   type Epoch,
   type GroupId,
   type JobId,
@@ -24,6 +23,7 @@ import {
 import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type {
+  CloseArgs,
   CutPage,
   DueWork,
   GiveBackPage,
@@ -34,6 +34,8 @@ import type {
   ReconcileArgs,
   ResultsArgs,
   ResultsPage,
+  RewardAnswer,
+  RewardArgs,
   RoundName,
   SubmitAnswer,
   SubmitArgs,
@@ -57,7 +59,9 @@ type SubmitScriptArgs = SubmitArgs & {
 };
 
 /** What a repeat of `round.open` may pass otherwise: its sender, and what follows from the state of the job. */
-const MAY_DIFFER = new Set('trainerEpoch stamp rules keepTokens places choice control traceparent'.split(' '));
+const MAY_DIFFER = new Set(
+  'trainerEpoch stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
+);
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
 
@@ -84,7 +88,9 @@ export class RoundStore extends storeOf({
   takeover: transition<TakeoverRoundRequest & NewEpoch, TakeoverRoundReply>('jobs/takeover', { hasNewEpoch: true }),
   /** One page of what a trainer has trained and Redis has lost. */
   reconcile: transition<ReconcileArgs & NewEpoch, ReconcileAnswer>('rounds/reconcile', { hasNewEpoch: true }),
-  close: transition<CloseRoundRequest, CloseRoundReply>('rounds/close'),
+  /** Takes the rewards of at most 128 accepted groups. */
+  reward: transition<RewardArgs, RewardAnswer>('rounds/reward'),
+  close: transition<CloseArgs, CloseRoundReply>('rounds/close'),
   cancel: transition<CancelRoundRequest & { reason: string }, CancelRoundReply>('rounds/cancel'),
   /** Gives back one page of the accepted groups of a cancelled round. */
   giveBack: transition<RoundName, GiveBackPage>('rounds/give-back'),

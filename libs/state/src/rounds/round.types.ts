@@ -1,4 +1,5 @@
 import type {
+  CloseRoundRequest,
   GroupId,
   GroupSubmission,
   JobId,
@@ -6,6 +7,8 @@ import type {
   OpenRoundRequest,
   ReconcileJobReply,
   ReconcileJobRequest,
+  RewardGroupsReply,
+  RewardGroupsRequest,
   RoundId,
   RoundResultsReply,
   RoundResultsRequest,
@@ -42,6 +45,8 @@ export interface OpenRoundArgs extends OpenRoundRequest {
   orphanAfterMs: number;
   /** What follows from the policy. */
   rules: RoundRules;
+  /** Groups with equal rewards that the round replaces at most. */
+  maxReplacedGroups?: number;
   /** Tokens that groups of the queue may bring; absent: any. */
   keepTokens?: number;
   /** Places of domains, '' for all that have no quota; absent without quotas. */
@@ -86,6 +91,19 @@ export interface ResultsArgs extends Omit<RoundResultsRequest, 'waitMs'> {
   maxBytes?: number;
 }
 export type ResultsPage = Omit<RoundResultsReply, 'ledger'>;
+
+export interface RewardArgs extends Omit<RewardGroupsRequest, 'groups'> {
+  /** How many rewards each has, and whether they are all equal. */
+  groups: readonly { groupId: GroupId; rewards: number; isEqual: boolean }[];
+  remainingGroups: number;
+  /** Of the request that has the groups, for errors. */
+  field: 'groups' | 'rewards';
+}
+export interface RewardAnswer extends RewardGroupsReply {
+  /** The round has all its groups: the others are to be cut. */
+  completed: boolean;
+}
+export type CloseArgs = Omit<CloseRoundRequest, 'rewards' | 'remainingGroups'>;
 
 export interface CutPage {
   /** Attempts whose holders are to be told. */

@@ -19,7 +19,8 @@ function Rounds.load(tx, job, round_id)
   local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
     'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'weightVersion', 'step', 'settled',
     'cancelMode', 'cancelReason', 'reservedGroups', 'concurrency', 'inFlight', 'hasQuotas', 'sampleOverProvision',
-    'openedAtMs', 'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent', 'priority')
+    'openedAtMs', 'abortedUpTo', 'abortedBy', 'ledgerFolded', 'longestTokens', 'traceparent', 'priority',
+    'equalRewards')
   Ledger.note_round(tx, job, round_id, field[1], field[22])
   if not field[1] then return nil end
   local aborted_up_to, aborted_by = abort_flag(tx, job, tonumber(field[20] or -1), field[21] or nil)
@@ -33,6 +34,7 @@ function Rounds.load(tx, job, round_id)
     concurrency = tonumber(field[15] or 0), inFlight = tonumber(field[16] or 0), hasQuotas = field[17] == '1',
     sampleOverProvision = tonumber(field[18] or 1), openedAtMs = tonumber(field[19]),
     longestTokens = tonumber(field[23] or 0), traceparent = field[24] or nil, priority = tonumber(field[25] or nil),
+    equalRewards = field[26] or 'keep',
   }
 end
 
@@ -112,6 +114,17 @@ local function to_come(round) return math.max(0, round.newGroups - round.submitt
 -- Groups asked for as replacements: nothing that is live or still to be submitted can fill these places.
 function Rounds.shortfall_of(round)
   return math.max(0, round.needed - round.accepted - round.live - to_come(round))
+end
+
+-- Another place, for a group that its accepted one is to be replaced by. What is live or to come may fill it, else
+-- another group is to be submitted.
+function Rounds.add_place(tx, round, group)
+  round.needed = Rounds.bump(tx, round, 'neededGroups', 1)
+  Places.add_for(tx, round, group)
+  if Rounds.shortfall_of(round) > 0 then
+    local more = math.max(round.newGroups, round.submitted) + 1 - round.newGroups
+    round.newGroups = Rounds.bump(tx, round, 'newGroups', more)
+  end
 end
 
 -- All its unaccepted groups are in the long-tail queue.
@@ -196,9 +209,10 @@ function Rounds.review_round(tx, round)
   -- The sweep gives the rest.
   if give_places(tx, round) then redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round)) end
   if round.state ~= 'open' then return end
-  if round.accepted >= round.needed then return Rounds.complete(tx, round, 'accepted') end
-  if round.shortfall == 'accept-fewer' and round.live == 0 and to_come(round) == 0 then
-    Rounds.complete(tx, round, 'accepted-fewer')
+  local has_all = round.accepted >= round.needed
+  local gets_no_more = round.shortfall == 'accept-fewer' and round.live == 0 and to_come(round) == 0
+  if (has_all or gets_no_more) and Rewards.missing(tx, round) == 0 then
+    Rounds.complete(tx, round, has_all and 'accepted' or 'accepted-fewer')
   end
 end
 
@@ -219,6 +233,7 @@ function Rounds.leave_accepted(tx, round, group_id, samples)
   end
   round.accepted = Rounds.bump(tx, round, 'acceptedGroups', -1)
   if samples then Rounds.bump(tx, round, 'acceptedRequests', -samples) end
+  Rewards.forget(tx, round, group_id, samples or 0)
   if round.hasQuotas then Places.add_spare(tx, round, 1) end
   Rounds.review_round(tx, round)
 end
@@ -252,6 +267,7 @@ function Rounds.cancel(tx, round, mode, reason)
     'cancelledGroups', groups, 'liveGroups', groups, 'acceptedGroups', 0, 'settled', 0)
   if mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
   Counts.add_settling(tx, round.job, settling)
+  Rewards.forget_all(tx, round)
   redis.call('HDEL', tx.key:job(round.job), 'openRoundId')
   redis.call('SREM', tx.key.openJobs, round.job)
   redis.call('ZREM', tx.key.roundDeadlines, Rounds.sweep_name(round))

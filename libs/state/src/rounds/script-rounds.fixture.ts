@@ -152,12 +152,19 @@ export class ScriptRounds implements RoundFollower {
     return told.map(attemptName).sort();
   }
 
+  async reward({ groupId, round, finished }: ModelGroup, isEqual: boolean, remainingGroups: number) {
+    const args = { job: JOB, roundId: `r${round.step}`, trainerEpoch: this.trainerEpoch!, remainingGroups };
+    const groups = [{ groupId, rewards: finished, isEqual }];
+    return (await rounds.reward(this.pool, { ...args, field: 'groups', groups })).outcomes[0]!.outcome;
+  }
+
   async close({ step, accepted }: ModelRound): Promise<void> {
     const args = { job: JOB, roundId: `r${step}` };
     const { groups, cursor } = await rounds.results(this.pool, { ...args, limit: 128 });
-    const results = groups.map(({ groupId, cuts, samples }) => ({
+    const results = groups.map(({ groupId, cuts, excluded = false, samples }) => ({
       groupId,
       cuts,
+      excluded,
       samples: samples.map(({ sampleIndex, tokenCount, segments }) => ({
         index: sampleIndex,
         tokens: tokenCount,
@@ -200,10 +207,10 @@ export class ScriptRounds implements RoundFollower {
     const { round } = model;
     if (round !== undefined && this.rounds.at(-1) !== round) this.rounds.push(round);
     const real = await readJob(redis, this.root, round && `r${round.step}`);
-    const { trained, failed, dropped, settling } = model.groups;
+    const { trained, excluded, failed, dropped, settling } = model.groups;
     expect({ ...real, groups: undefined, round: undefined }).toEqual({
       requestCounts: model.requestCounts,
-      counts: { trained, failed, dropped, settling },
+      counts: { trained, excluded, failed, dropped, settling },
       longtail: inOrder([...model.longtail.groups()]),
       wasted: totalsOf(this.rounds.map(({ wasted }) => wasted)),
       groups: undefined,
@@ -253,10 +260,11 @@ const ended = (answer: string | { state: string; aborts: AttemptFence[] }): Ende
     : { state: answer.state, aborts: answer.aborts.map(attemptName).sort() };
 
 /** An accepted group as its results have it. */
-const resultOf = ({ groupId, cuts, requests: all }: ModelGroup) => ({
-  groupId,
-  cuts,
-  samples: all
+const resultOf = (group: ModelGroup) => ({
+  groupId: group.groupId,
+  cuts: group.cuts,
+  excluded: (group.round.outcomes.get(group) ?? 'kept') !== 'kept',
+  samples: group.requests
     .filter(({ state }) => state === 'finished')
     .map(({ index, tokens, segments }) => ({
       index,

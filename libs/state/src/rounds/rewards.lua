@@ -1,0 +1,81 @@
+-- Groups whose rewards are all equal: trained, left out, or replaced by others, as the policy of their round says. They
+-- stay among the accepted groups, so that cursors of results stay valid.
+local Rewards = {}
+
+-- Accepted groups whose rewards a round waits for, to replace those that are equal.
+function Rewards.missing(tx, round)
+  if round.equalRewards ~= 'replace' then return 0 end
+  return math.max(0, round.accepted - redis.call('HLEN', tx.key:roundRewards(round.job, round.roundId)))
+end
+
+-- What the rewards of a group mean for it; nil if they are not known.
+function Rewards.outcome(tx, round, group_id)
+  if round.equalRewards == 'keep' then return nil end
+  return redis.call('HGET', tx.key:roundRewards(round.job, round.roundId), group_id) or nil
+end
+
+function Rewards.is_excluded(tx, round, group_id)
+  local outcome = Rewards.outcome(tx, round, group_id)
+  return outcome == 'excluded' or outcome == 'replaced'
+end
+
+-- Groups and samples that the round has accepted and does not train.
+function Rewards.excluded(tx, round)
+  local field = redis.call('HMGET', tx.key:round(round.job, round.roundId), 'excludedGroups', 'excludedRequests')
+  return tonumber(field[1] or 0), tonumber(field[2] or 0)
+end
+
+-- A replacement is wanted, allowed, and there: something that no other place waits for.
+local function may_replace(tx, round, remaining)
+  if round.equalRewards ~= 'replace' or not Rounds.takes_results(round) then return false end
+  local field = redis.call('HMGET', tx.key:round(round.job, round.roundId), 'replacedGroups', 'maxReplacedGroups')
+  return tonumber(field[1] or 0) < tonumber(field[2]) and round.live + remaining > round.needed - round.accepted
+end
+
+-- Takes the rewards of an accepted group. `remaining`: groups that the trainer can still submit. Returns the outcome,
+-- which is that of the first report.
+function Rewards.take(tx, round, group, is_equal, remaining)
+  local known = redis.call('HGET', tx.key:roundRewards(round.job, round.roundId), group.groupId)
+  if known then return known end
+  local outcome = 'kept'
+  if is_equal and may_replace(tx, round, remaining) then
+    outcome = 'replaced'
+    Rounds.bump(tx, round, 'replacedGroups', 1)
+    Rounds.add_place(tx, round, group)
+  elseif is_equal and round.equalRewards == 'exclude' then
+    outcome = 'excluded'
+  end
+  if outcome ~= 'kept' then
+    Rounds.bump(tx, round, 'excludedGroups', 1)
+    Rounds.bump(tx, round, 'excludedRequests', group.finished)
+    Ledger.count(tx, round.job, round.roundId, 'waste.equal-rewards', Rounds.made(tx, group).tokens)
+  end
+  if round.equalRewards ~= 'keep' then
+    redis.call('HSET', tx.key:roundRewards(round.job, round.roundId), group.groupId, outcome)
+  end
+  return outcome
+end
+
+-- A group is no longer accepted.
+function Rewards.forget(tx, round, group_id, samples)
+  local outcome = Rewards.outcome(tx, round, group_id)
+  if not outcome then return end
+  redis.call('HDEL', tx.key:roundRewards(round.job, round.roundId), group_id)
+  if outcome == 'kept' then return end
+  Rounds.bump(tx, round, 'excludedGroups', -1)
+  Rounds.bump(tx, round, 'excludedRequests', -samples)
+  if outcome == 'replaced' then
+    Rounds.bump(tx, round, 'replacedGroups', -1)
+    round.needed = Rounds.bump(tx, round, 'neededGroups', -1)
+  end
+end
+
+-- The round is cancelled: its groups are given back or dropped, whatever their rewards were.
+function Rewards.forget_all(tx, round)
+  if round.equalRewards == 'keep' then return end
+  redis.call('UNLINK', tx.key:roundRewards(round.job, round.roundId))
+  redis.call('HDEL', tx.key:roundLedger(round.job, round.roundId), 'waste.equal-rewards')
+  redis.call('HSET', tx.key:round(round.job, round.roundId), 'excludedGroups', 0, 'excludedRequests', 0)
+end
+
+return Rewards
