@@ -21,6 +21,9 @@ const schema = JSON.parse(read(CHART, 'values.schema.json')) as {
   properties: Record<string, SchemaPart>;
   definitions: Record<string, SchemaPart>;
 };
+/** Where a part refers to a definition: that. */
+const resolved = (part: SchemaPart): SchemaPart =>
+  part.$ref ? schema.definitions[part.$ref.split('/').at(-1)!]! : part;
 
 describe('the Helm chart', () => {
   it('has a schema that its values fit, and that describes each of them', () => {
@@ -30,7 +33,7 @@ describe('the Helm chart', () => {
     const undescribed: string[] = [];
     const describeAll = (part: SchemaPart, path: string): void => {
       for (const [name, property] of Object.entries(part.properties ?? {})) {
-        if (!property.description) undescribed.push(`${path}.${name}`);
+        if (!(property.description ?? resolved(property).description)) undescribed.push(`${path}.${name}`);
         describeAll(property, `${path}.${name}`);
       }
       if (part.items) describeAll(part.items, `${path}[]`);
@@ -43,7 +46,7 @@ describe('the Helm chart', () => {
   it('shows each value of the schema with its default', () => {
     const missing: string[] = [];
     const compare = (part: SchemaPart, given: Tree, path: string): void => {
-      const { properties = {} } = part.$ref ? schema.definitions[part.$ref.split('/').at(-1)!]! : part;
+      const { properties = {} } = resolved(part);
       for (const [name, property] of Object.entries(properties)) {
         if (given[name] === undefined) missing.push(`${path}${name}`);
         else compare(property, given[name], `${path}${name}.`);

@@ -16,6 +16,12 @@ const CONTAINER = {
   securityContext: { readOnlyRootFilesystem: true },
   resources: { limits: { memory: expect.anything() }, requests: { cpu: expect.anything() } },
 };
+/** Of every pod in everything.yaml. */
+const PLACEMENT = {
+  nodeSelector: { 'kubernetes.io/os': 'linux' },
+  tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+  priorityClassName: 'high',
+};
 const admin = new KubernetesClient(inject('apiServer'));
 
 const named = (objects: readonly KubernetesObject[], kind: string, name: string) =>
@@ -67,7 +73,12 @@ describe.each(SETS)('with %s', (name, options) => {
       await admin.create(pod, namespace, '&dryRun=All');
       const isEverything = options.at(-1)?.endsWith('everything.yaml');
       const more = isEverything ? { imagePullSecrets: [{ name: 'registry' }] } : {};
-      expect(pod.spec, pod.metadata.name).toMatchObject({ enableServiceLinks: false, ...more });
+      const isPlaced = isEverything && !pod.metadata.name.endsWith('-test');
+      expect(pod.spec, pod.metadata.name).toMatchObject({
+        enableServiceLinks: false,
+        ...more,
+        ...(isPlaced && PLACEMENT),
+      });
       expect(pod.spec.securityContext.runAsUser).toBeGreaterThan(0);
       for (const container of pod.spec.containers) {
         expect(container).toMatchObject(CONTAINER);

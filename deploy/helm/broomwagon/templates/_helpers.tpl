@@ -174,22 +174,40 @@ capabilities: { drop: [ALL] }
 {{- end }}
 {{- end }}
 
-{{/* Servers of one kind on different nodes and in different zones, where there are enough. Argument: list ROOT COMPONENT. */}}
-{{- define "broomwagon.spread" -}}
+{{/*
+Which nodes pods run on: different nodes and different zones, where there are enough. Argument: list ROOT COMPONENT VALUES.
+*/}}
+{{- define "broomwagon.placement" -}}
+{{- $selector := include "broomwagon.selector" (list (first .) (index . 1)) }}
+{{- with last . }}
+{{- with .priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
 affinity:
+  {{- with .affinity }}{{ toYaml . | nindent 2 }}{{ else }}
   podAntiAffinity:
     preferredDuringSchedulingIgnoredDuringExecution:
       - weight: 100
         podAffinityTerm:
           topologyKey: kubernetes.io/hostname
           labelSelector:
-            matchLabels: {{- include "broomwagon.selector" . | nindent 14 }}
+            matchLabels: {{- nindent 14 $selector }}
+  {{- end }}
+{{- end }}
 topologySpreadConstraints:
   - maxSkew: 1
     topologyKey: topology.kubernetes.io/zone
     whenUnsatisfiable: ScheduleAnyway
+    # A label of the pods of Deployments; others do without.
+    matchLabelKeys: [pod-template-hash]
     labelSelector:
-      matchLabels: {{- include "broomwagon.selector" . | nindent 8 }}
+      matchLabels: {{- nindent 8 $selector }}
 {{- end }}
 
 {{/* How many servers Redis has. */}}
