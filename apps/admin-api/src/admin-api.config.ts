@@ -48,7 +48,7 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('AUDIT_STREAM_MAX_BYTES', 'maximum size of the JetStream stream of the audit log', { min: 1_048_576 })
   auditStreamMaxBytes: number = 268_435_456;
 
-  @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000 })
+  @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000, max: 315_360_000_000 })
   auditStreamMaxAgeMs: number = 7_776_000_000;
 
   @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given')

@@ -105,6 +105,6 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   })
   eventsStreamMaxBytes: number = 268_435_456;
 
-  @Env('EVENTS_STREAM_MAX_AGE_MS', 'maximum age of events in the stream', { min: 60_000 })
+  @Env('EVENTS_STREAM_MAX_AGE_MS', 'maximum age of events in the stream', { min: 60_000, max: 315_360_000_000 })
   eventsStreamMaxAgeMs: number = 86_400_000;
 }

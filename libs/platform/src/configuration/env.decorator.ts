@@ -22,6 +22,9 @@ export interface EnvField {
   isSecret: boolean;
 }
 
+/** The longest wait of a timer of Node, 24 days: a longer one would end at once. */
+const MAX_TIMER_MS = 2_147_483_647;
+
 const FIELDS = Symbol('broomwagon.env-fields');
 const KIND_OF_TYPE = new Map<unknown, EnvKind>([
   [Number, 'number'],
@@ -31,8 +34,8 @@ const KIND_OF_TYPE = new Map<unknown, EnvKind>([
 
 /**
  * Reads a field of a configuration class from an environment variable and checks it by its type and `rules`: numbers
- * are whole; a number in `..._MS` is a duration, as `250`, `250ms`, `30s`, `5m` or `2h`; commas separate a list.
- * A field without a default is optional.
+ * are whole; a number in `..._MS` is a duration, as `250`, `250ms`, `30s`, `5m` or `2h`, of at most 24 days if
+ * `rules` have no maximum; commas separate a list. A field without a default is optional.
  */
 export function Env(variable: string, description: string, rules: EnvRules = {}): PropertyDecorator {
   return (target, name) => {
@@ -47,7 +50,10 @@ export function Env(variable: string, description: string, rules: EnvRules = {})
   };
 }
 
-function checksOf(kind: EnvKind, { min, max }: EnvRules): PropertyDecorator[] {
+function checksOf(
+  kind: EnvKind,
+  { min, max = kind === 'duration' ? MAX_TIMER_MS : undefined }: EnvRules,
+): PropertyDecorator[] {
   switch (kind) {
     case 'boolean':
       return [IsBoolean()];

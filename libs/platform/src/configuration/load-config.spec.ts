@@ -60,6 +60,11 @@ describe('loadConfig', () => {
     expect(sources).toMatchObject({ BROOMWAGON_CONCURRENCY: 'environment', POOLS: 'file', REDIS_URL: 'default' });
   });
 
+  it('refuses a duration longer than a timer of Node waits', () => {
+    expect(problemsOf({ STALL_MS: '596h' })).toEqual({});
+    expect(problemsOf({ STALL_MS: '597h' })).toEqual({ STALL_MS: expect.stringContaining('2147483647') });
+  });
+
   it('names all wrong values at once', () => {
     const wrong = {
       BROOMWAGON_CONCURRENCY: '0',
