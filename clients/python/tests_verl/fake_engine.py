@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import numpy as np
 import ray
 
 
@@ -55,6 +56,8 @@ class FakeServerActor:
             log_probs=[-0.5] * len(tokens),
             stop_reason=reason,
             num_preempted=0,
+            # A row for each position, prompt included.
+            routed_experts=np.arange(len(prompt_ids) + len(tokens)).reshape(-1, 1, 1),
             extra_fields={"global_steps": self.step},
         )
 

@@ -52,6 +52,7 @@ async def test_a_response_with_its_fields(balancer: Any, servers: dict[str, Any]
     assert output.stop_reason == ("completed" if kind is LeasedClient else "length")
     assert (output.token_ids, output.log_probs) == (RESPONSE, [-0.5] * 10)
     assert output.extra_fields["min_global_steps"] == output.extra_fields["max_global_steps"] == 0
+    assert output.routed_experts.ravel().tolist() == [*range(len(PROMPT) + len(RESPONSE))]
     await client.close()
     assert await in_flight(balancer) == 0
 
@@ -162,6 +163,7 @@ async def test_new_weights_in_the_middle_give_the_same_tokens(balancer: Any, ser
     output = await turn
     assert output.token_ids == RESPONSE
     assert (output.extra_fields["min_global_steps"], output.extra_fields["max_global_steps"]) == (0, 1)
+    assert output.routed_experts.ravel().tolist() == [*range(len(PROMPT) + len(RESPONSE))]
     await client.close()
 
 
