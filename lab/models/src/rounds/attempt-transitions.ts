@@ -6,6 +6,8 @@ import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from 
 /** What holders do with requests, and what becomes of these: the transitions of libs/state/src/requests. */
 export class AttemptTransitions {
   protected readonly state = new GroupTransitions();
+  /** Their holders were told to stop them for a move. */
+  private readonly moving = new Set<ModelRequest>();
 
   /** Requests that a holder has. */
   held(holder: Holder): ReadonlySet<ModelRequest> {
@@ -96,7 +98,7 @@ export class AttemptTransitions {
     if (isEnding(request)) this.endForgotten(round, request, segment);
     else if (!takesResults(round)) this.state.cut(round, request, segment);
     else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
-    else if (countsAsFailure && !retryable) {
+    else if (countsAsFailure && !retryable && request.state !== 'cutting') {
       request.failures += 1;
       this.state.fail(round, request, nowMs, aborts, segment);
     } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
@@ -112,6 +114,40 @@ export class AttemptTransitions {
       else if (!takesResults(round)) this.state.cut(round, request);
       else this.putBack(request, 'returns', nowMs, []);
     }
+  }
+
+  /**
+   * A request is to continue on another server: at once when nobody has it, else when its holder has confirmed its stop.
+   */
+  move(request: ModelRequest): { state: 'moved' | 'sent' | 'completed-first' | 'ending'; aborts: ModelAbort[] } {
+    const { state, group } = request;
+    if (state === 'finished' || state === 'trained') return { state: 'completed-first', aborts: [] };
+    const isLive = state === 'pending' || state === 'claimed' || state === 'running';
+    if (group.state !== 'live' || !takesResults(group.round) || !isLive) return { state: 'ending', aborts: [] };
+    if (state === 'pending') return { state: 'moved', aborts: [] };
+    this.state.moves.move(request, 'cutting');
+    this.moving.add(request);
+    return { state: 'sent', aborts: [{ request, attempt: request.attempt }] };
+  }
+
+  /** Holders that have not confirmed the stop for a move keep their requests. Returns how many. */
+  expireMoves(): number {
+    let expired = 0;
+    for (const request of this.moving) {
+      const { state, group } = request;
+      this.moving.delete(request);
+      if (state !== 'cutting' || group.state !== 'live' || !takesResults(group.round) || isEnding(request)) continue;
+      this.state.moves.move(request, 'running');
+      expired += 1;
+    }
+    return expired;
+  }
+
+  /** New weights: all holders are to stop. What they confirm is pending again, with its tokens. */
+  stopHeld(): ModelAbort[] {
+    const held = [...this.state.moves.heldBy.values()].flatMap((requests) => [...requests]);
+    for (const request of held) if (request.state !== 'cutting') this.state.moves.move(request, 'cutting');
+    return held.map((request) => ({ request, attempt: request.attempt }));
   }
 
   /**

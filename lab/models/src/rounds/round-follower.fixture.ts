@@ -46,6 +46,12 @@ export interface RoundFollower {
   expireWorker(workerId: string): Promise<void>;
   dropGroup(group: ModelGroup): Promise<string[]>;
   stopSample(request: ModelRequest): Promise<string[]>;
+  /** State of the move, and the attempts that are to stop. */
+  move(request: ModelRequest): Promise<Ended>;
+  /** How many moves were given up. */
+  expireMoves(): Promise<number>;
+  /** A change of weights that stops these attempts, all that are held. Returns the attempts that were told. */
+  changeWeights(held: readonly GivenAttempt[]): Promise<string[]>;
   /** Whether the deadline of the round had come. */
   expireRound(): Promise<boolean>;
   cut(): Promise<string[]>;

@@ -38,6 +38,9 @@ const ACTS = {
   reward: 10,
   dropGroup: 1,
   stopSample: 2,
+  move: 4,
+  expireMoves: 1,
+  changeWeights: 1,
   expireRound: 2,
   reconcile: 1,
 };
@@ -221,10 +224,7 @@ export class RoundWorld {
     const said = await this.follower?.cut();
     const aborts = this.model.cut();
     this.same(said, namesOf(aborts));
-    for (const { request, attempt } of aborts) {
-      const given = this.given.find((one) => one.request === request && one.number === attempt);
-      if (given !== undefined && this.decide(2) === 0) await this.fail(given, true);
-    }
+    await this.confirmSome(aborts);
   }
 
   private async expireWorker(): Promise<void> {
@@ -253,6 +253,36 @@ export class RoundWorld {
     if (request === undefined || isForgotten(request.group)) return;
     const said = await this.follower?.stopSample(request);
     this.same(said, namesOf(this.model.stopSample(request, await this.nowMs())));
+  }
+
+  /** A request moves to another server; its holder may confirm. */
+  private async move(): Promise<void> {
+    const request = this.pick(this.pick([...this.groups.values()])?.requests ?? []);
+    if (request === undefined || isForgotten(request.group)) return;
+    const said = await this.follower?.move(request);
+    const { state, aborts } = this.model.move(request);
+    this.sameEnd(said, { state, aborts });
+    await this.confirmSome(aborts);
+  }
+
+  private async expireMoves(): Promise<void> {
+    const said = await this.follower?.expireMoves();
+    this.same(said, this.model.expireMoves());
+  }
+
+  /** The weights of the pool change, and all that runs is stopped. */
+  private async changeWeights(): Promise<void> {
+    const said = await this.follower?.changeWeights(this.given.filter(isHeld));
+    const aborts = this.model.stopHeld();
+    this.same(said, namesOf(aborts));
+    await this.confirmSome(aborts);
+  }
+
+  private async confirmSome(aborts: readonly ModelAbort[]): Promise<void> {
+    for (const { request, attempt } of aborts) {
+      const given = this.given.find((one) => one.request === request && one.number === attempt);
+      if (given !== undefined && this.decide(2) === 0) await this.fail(given, true);
+    }
   }
 
   /** The deadline of the round comes; the model has no clock. */

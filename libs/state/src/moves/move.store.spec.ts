@@ -237,6 +237,29 @@ describe('a move', () => {
     expect(await refusal({ requestId: SECOND })).toEqual(['refused:server-draining']);
   });
 
+  it('leaves a sample that was stopped alone, also when its group continues', async () => {
+    await test.open({
+      job: 'other',
+      policy: { name: 'wait', overProvision: 1 },
+      neededGroups: 1,
+      samples: 2,
+      minSamples: 1,
+    });
+    const id = 'other/g2/0';
+    await aborts.begin(pool, {
+      abortId: 'x',
+      selector: { requestIds: [id], scope: 'sample' },
+      reason: 'test',
+      keptMs: 60_000,
+    });
+    await aborts.select(pool, { abortId: 'x' });
+    expect(await test.states('other')).toMatchObject({ dropped: 1, pending: 1 });
+    const { planId, page } = await execute([{ requestId: id, toServerId: 'b' }]);
+    expect(page.aborts).toEqual([]);
+    expect(await statesOf(planId)).toEqual(['refused:ending']);
+    expect(await test.states('other')).toMatchObject({ dropped: 1, cutting: 0 });
+  });
+
   it('leaves a lease of one that only routes to its holder', async () => {
     const { results } = await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', ...holder }]);
     const { seq, serverId } = results[0] as { seq: number; serverId: string };

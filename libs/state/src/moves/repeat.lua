@@ -18,7 +18,7 @@ return function(tx, args)
       local group = Rounds.load_group(tx, request.job, request.groupId)
       local round = group and Rounds.load(tx, request.job, group.roundId)
       -- A cut or an abort that came meanwhile has another deadline.
-      if round and group.state == 'live' and Rounds.takes_results(round) then
+      if round and group.state == 'live' and Rounds.takes_results(round) and not Attempts.is_ending(group, request) then
         Requests.move(tx, request, group, 'running')
         expired = expired + 1
       end

@@ -26,9 +26,9 @@ return function(tx, args)
   local function request_refusal(request, group, round, move)
     if not request or not group then return 'unknown-request' end
     if request.state == 'finished' or request.state == 'trained' then return 'completed-first' end
-    if group.state ~= 'live' or not round or not Rounds.takes_results(round) or request.state == 'cutting' then
-      return 'ending'
-    end
+    -- A sample that was stopped may have ended while its group is live.
+    local is_live = Requests.LIVE[request.state] and request.state ~= 'cutting'
+    if group.state ~= 'live' or not round or not Rounds.takes_results(round) or not is_live then return 'ending' end
     if move.attempt and move.attempt ~= request.attempt then return 'victim-changed' end
     local at = redis.call('HMGET', tx.key:request(request.id), 'serverId', 'moves')
     if request.state == 'running' and at[1] == move.toServerId then return 'same-server' end

@@ -1,4 +1,4 @@
-import { type Epoch, isBroomwagonError } from '@broomwagon/contracts';
+import { type Epoch, isBroomwagonError, type WeightSyncMode } from '@broomwagon/contracts';
 import { type PlanProgress, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
@@ -21,9 +21,13 @@ import {
   WORKERS,
 } from '../../../../lab/models/src/rounds/round-follower.fixture';
 import { type AbortSelector, AbortStore } from '../aborts/abort.store';
+import { LeaseStore } from '../leases';
 import { FunctionRunner } from '../library/function-runner';
+import { MoveStore } from '../moves/move.store';
 import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
+import { ServerStore } from '../servers/server.store';
+import { WeightStore } from '../weights/weight.store';
 import { WorkerStore } from '../workers/worker.store';
 import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
@@ -36,7 +40,12 @@ const requests = new RequestStore(runner);
 const workers = new WorkerStore(runner);
 const rounds = new RoundStore(runner);
 const aborts = new AbortStore(runner);
+const leaseStore = new LeaseStore(runner);
+const moves = new MoveStore(runner);
+const servers = new ServerStore(runner);
+const weights = new WeightStore(runner);
 const JOB = 'job';
+const SERVER = 's';
 let opened = 0;
 
 /** Ends the connection and removes all keys. */
@@ -53,11 +62,20 @@ export class ScriptRounds implements RoundFollower {
   private readonly fences = new Map<string, AttemptFence>();
   private readonly rounds: ModelRound[] = [];
   private trainerEpoch?: Epoch;
+  /** Of the last round. */
+  private weightVersion = 0;
   /** Makes each registration, claim, abort and takeover another one. */
   private calls = 0;
 
   async start(): Promise<void> {
     for (const workerId of WORKERS) await this.register(workerId);
+    await this.registerServer();
+  }
+
+  /** The server that requests move to and run on, with the weights of the last round. */
+  private async registerServer(): Promise<void> {
+    const server = { serverId: SERVER, endpoint: 'http://e', dialect: 'vllm' as const, probe: false, instanceId: 'i' };
+    await servers.register(this.pool, { ...server, maxInflight: 10_000, weight: 1, weightVersion: this.weightVersion });
   }
 
   async end(): Promise<void> {
@@ -80,6 +98,10 @@ export class ScriptRounds implements RoundFollower {
 
   async open(opening: PlannedOpening, progress: PlanProgress): Promise<string> {
     const roundId = `r${opening.step}`;
+    this.weightVersion = opening.weightVersion;
+    const syncId = await this.beginSync('wait');
+    await this.registerServer();
+    await weights.end(this.pool, { syncId, outcome: 'committed', reason: 'asked' });
     const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
     const terms = roundTerms(opening.policy, opening, progress);
     const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
@@ -132,8 +154,44 @@ export class ScriptRounds implements RoundFollower {
     return this.abort({ groupId, job: JOB });
   }
 
-  stopSample({ group, index }: ModelRequest): Promise<string[]> {
-    return this.abort({ requestIds: [`${JOB}/${group.groupId}/${index}`], scope: 'sample' });
+  stopSample(request: ModelRequest): Promise<string[]> {
+    return this.abort({ requestIds: [idOf(request)], scope: 'sample' });
+  }
+
+  async move(request: ModelRequest): Promise<Ended> {
+    const planId = `plan-${this.calls++}`;
+    const requestId = idOf(request);
+    const move = { requestId, toServerId: SERVER };
+    await moves.save(this.pool, { planId, moves: [move], summary: '{}', digest: '', keptMs: 600_000 });
+    const { aborts } = await moves.send(this.pool, { planId, maxMovesPerRequest: 1_000_000, keptMs: 600_000 });
+    const { page } = await moves.status(this.pool, { planId, cursor: 0, limit: 1 });
+    return { state: page[0]!.state.replace('refused:', ''), aborts: aborts.map(attemptName) };
+  }
+
+  async expireMoves(): Promise<number> {
+    let expired = 0;
+    for await (const page of moves.pages('repeat', this.pool, { deadlineMs: -1 })) expired += page.expired;
+    return expired;
+  }
+
+  async changeWeights(held: readonly GivenAttempt[]): Promise<string[]> {
+    const leases = held.map((attempt) => {
+      const { workerId, workerEpoch } = this.fence(attempt);
+      return { acquireId: `lease-${this.calls++}`, requestId: idOf(attempt.request), workerId, workerEpoch };
+    });
+    const { results } = await leaseStore.acquire(this.pool, leases);
+    for (const result of results) expect(result).toMatchObject({ serverId: SERVER });
+    const syncId = await this.beginSync('abort');
+    const told: AttemptFence[] = [];
+    for await (const page of weights.pages('stop', this.pool, { syncId, fenceAfterMs: 600_000 })) {
+      told.push(...page.aborts);
+    }
+    await leaseStore.release(
+      this.pool,
+      leases.map(({ acquireId }) => ({ acquireId })),
+    );
+    await weights.end(this.pool, { syncId, outcome: 'committed', reason: 'asked' });
+    return told.map(attemptName).sort();
   }
 
   async expireRound(): Promise<boolean> {
@@ -241,10 +299,18 @@ export class ScriptRounds implements RoundFollower {
     this.epochs.set(workerId, workerEpoch);
   }
 
+  private async beginSync(mode: WeightSyncMode): Promise<string> {
+    const syncId = `sync-${this.calls++}`;
+    await weights.begin(this.pool, { syncId, version: this.weightVersion, mode, deadlineMs: 600_000 });
+    return syncId;
+  }
+
   private fence({ request, number }: GivenAttempt): AttemptFence {
     return this.fences.get(nameOf(request, number))!;
   }
 }
+
+const idOf = ({ group, index }: ModelRequest): string => `${JOB}/${group.groupId}/${index}`;
 
 const attemptName = ({ requestId, attempt }: Pick<AttemptFence, 'requestId' | 'attempt'>): string =>
   `${requestId.slice(JOB.length + 1)} ${attemptNumber(attempt)}`;
