@@ -7,6 +7,7 @@ import { runChecker } from './checker/run-checker';
 import type { StepReport } from '../../../apps/trainer/src/loop/step-report';
 import { TrainerLoop } from '../../../apps/trainer/src/loop/trainer-loop';
 import type { IdleMeter } from '../../../apps/trainer/src/loop/trainer-loop.types';
+import { rebalanceSettings } from './options/rebalance-options';
 import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
 import { ProgressDisplay } from './progress/progress-display';
@@ -14,7 +15,7 @@ import { renderMissing, renderReconciled, renderStep } from './progress/progress
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from '../../../apps/trainer/src/prompts/prompt-record';
 import { invalidities, speedupOf } from './report/arithmetic';
-import type { Report, RunReport, Totals } from './report/report';
+import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../../apps/trainer/src/results/results-file';
 import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
 import type { StartedSystem } from './system/rollout-system';
@@ -49,11 +50,14 @@ export class ReferenceRun {
     const { options, dataSet, system } = this;
     const promptsFile = await this.promptsFile();
     const policy = tailPolicyOf(options);
-    const run = await this.rollOut(policy, this.jobBase, promptsFile, options.results);
+    const run = await this.rollOut(policy, this.jobBase, promptsFile, options.rebalance, options.results);
     let baseline: RunReport | null = null;
     // What is left of a job is not to be compared with a whole one.
-    if (options.baseline && !options.continue && policy.name !== 'wait') {
-      baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile);
+    const isCompared = options.baseline && !options.continue;
+    if (isCompared && options.rebalance !== 'off') {
+      baseline = await this.rollOut(policy, `${this.jobBase}-off`, promptsFile, 'off');
+    } else if (isCompared && policy.name !== 'wait') {
+      baseline = await this.rollOut({ name: 'wait', overProvision: 1 }, `${this.jobBase}-wait`, promptsFile, 'off');
     }
     const runs = baseline === null ? [run] : [run, baseline];
     const problems = invalidities(this.clockLagShare, runs, system.simulatorRestarts());
@@ -92,10 +96,12 @@ export class ReferenceRun {
     policy: TailPolicy,
     job: string,
     promptsFile: string,
-    resultsFile = join(this.folder, `results-${policy.name}.jsonl`),
+    rebalance: TrainerOptions['rebalance'],
+    resultsFile = join(this.folder, `results-${job}.jsonl`),
   ): Promise<RunReport> {
     const { options, dataSet, system, display } = this;
     await system.simulator?.reset();
+    const readRebalance = await this.configureRebalance(rebalance);
     const steps = Math.ceil(dataSet.length / options.groups);
     const sink = await (options.continue ? ResultsFile.resume(resultsFile) : ResultsFile.create(resultsFile));
     await system.fleet.countOn();
@@ -136,7 +142,35 @@ export class ReferenceRun {
     await this.readClockLag();
     const totals = await this.totalsOf(loop.counts.ofJob!, reports, promptsFile, resultsFile);
     const { name, overProvision } = policy;
-    return { policy: name, overProvision, parameters: policy, wallSeconds, steps: reports, totals };
+    const rebalanced = await readRebalance();
+    return {
+      policy: name,
+      overProvision,
+      parameters: policy,
+      rebalance: rebalanced,
+      wallSeconds,
+      steps: reports,
+      totals,
+    };
+  }
+
+  /** Sets the rebalancer of the pool. Returns what reads what it has done since. */
+  private async configureRebalance(mode: TrainerOptions['rebalance']): Promise<() => Promise<RebalanceReport | null>> {
+    const { options, system, speed } = this;
+    if (options.rebalance === 'off') return () => Promise.resolve(null);
+    const settings =
+      system.simulator === undefined ? { policy: options.rebalancePolicy } : rebalanceSettings(options, speed);
+    await system.operator.call('rebalance.configure', { ...settings, mode });
+    const counts = async () => ({
+      plans: await system.metric('rebalance_plans_total', `outcome="${mode === 'on' ? 'executed' : mode}"`),
+      moves: await system.metric('moves_total', 'outcome="sent"'),
+    });
+    const before = await counts();
+    return async () => {
+      const now = await counts();
+      const { rebalancePolicy: policy } = options;
+      return { mode, policy, plans: now.plans - before.plans, moves: now.moves - before.moves };
+    };
   }
 
   private maxTokens(): number {

@@ -5,6 +5,7 @@ import { join, relative } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HelpRequested, parseOptions } from './parse-options';
 import { DEFAULTS } from './trainer-options';
+import { rebalanceSettings } from './rebalance-options';
 import { tailPolicyOf } from './tail-options';
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
@@ -68,7 +69,27 @@ describe('the command line', () => {
       job: 'j.1',
       workers: 3,
       keepLogs: tmpdir(),
+      rebalance: 'off',
+      rebalancePolicy: 'tier-cost',
+      setup: { model: '14b-16k', lockstep: false, groupPlacement: 'group-spread' },
     });
+  });
+
+  it('takes options of a preset that are not given, and makes settings in simulated time of them', () => {
+    const options = parseOptions(['--preset', 'ascend', '--engines', '4', '--rebalance-policy', 'tier-min']);
+    const setup = { model: '235b-moe', lockstep: true, groupPlacement: 'group-affinity' };
+    expect(options).toMatchObject({ engines: 4, samples: 16, tailPolicy: 'wait', rebalance: 'on', setup });
+    expect(rebalanceSettings(options, 10)).toMatchObject({
+      mode: 'on',
+      policy: 'tier-min',
+      tiers: [64, 32, 16, 8, 4],
+      stepBaseSeconds: 0.0052,
+      prefillTokensPerSecond: 80_000,
+      maxRunning: 64,
+      planIntervalSteps: 1_000,
+    });
+    expect(messageOf('--preset', 'ascend', '--engine', 'http://e')).toMatch(/--preset/);
+    expect(messageOf('--rebalance', 'maybe')).toMatch(/--rebalance/);
   });
 
   it('reads the parameters of the tail policy', () => {

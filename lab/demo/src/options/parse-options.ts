@@ -7,6 +7,7 @@ import { holdsSteps } from '../../../../apps/trainer/src/results/results-file';
 import { DEFAULTS, type TrainerOptions } from './trainer-options';
 import { decimal, integer } from './numbers';
 import { addSamplingOptions, takeSampling } from './sampling-options';
+import { addRebalanceOptions, withPreset } from './rebalance-options';
 import { addTailOptions, checkTail, takeTail } from './tail-options';
 import { UsageError } from '../../../../apps/trainer/src/usage-error';
 
@@ -15,6 +16,7 @@ Examples:
   npm start                                        example prompts on simulated engines; stays up until Ctrl-C
   npm start -- --once --report report.json         the same, ends after the report
   npm start -- --once --via gateway                the same, with a trainer that uses only HTTP
+  npm start -- --once --preset ascend              the published rebalance, with and without moves
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl
   npm start -- --once --prompts my.jsonl --steps all --results out.jsonl --job my-job --continue
   npm start -- --engine http://127.0.0.1:8000 --engine http://127.0.0.1:8001 --prompts my.jsonl --max-tokens 2048
@@ -49,9 +51,10 @@ export function parseOptions(argv: readonly string[]): TrainerOptions {
   const { engine, ...given } = command.opts<Record<string, unknown> & { engine: string[] }>();
   const { tail, rest: besideTail } = takeTail(given);
   const { sampling, rest } = takeSampling(besideTail);
-  const options = { ...rest, engineUrls: engine, tail, sampling } as TrainerOptions;
+  const isGiven = (name: string): boolean => command.getOptionValueSource(name) === 'cli';
+  const options = withPreset({ ...rest, engineUrls: engine, tail, sampling } as TrainerOptions, isGiven);
   checkTail(options);
-  checkTogether(options, (name) => command.getOptionValueSource(name) === 'cli');
+  checkTogether(options, isGiven);
   return options;
 }
 
@@ -101,7 +104,7 @@ function trainerCommand(): Command {
     .option('--workers <n>', 'worker processes', integer(1, 64), DEFAULTS.workers)
     .option('--keep-logs <folder>', 'keep the logs of all processes here', logFolder)
     .addHelpText('after', EXAMPLES);
-  return addTailOptions(addSamplingOptions(command));
+  return addTailOptions(addRebalanceOptions(addSamplingOptions(command)));
 }
 
 function checkTogether(options: TrainerOptions, given: (name: string) => boolean): void {
@@ -113,6 +116,7 @@ function checkTogether(options: TrainerOptions, given: (name: string) => boolean
       ['engines', '--engines'],
       ['speed', '--speed'],
       ['lengths', '--lengths'],
+      ['preset', '--preset'],
     ] as const) {
       if (given(name))
         throw new UsageError(`${flag} is for simulated engines and cannot be combined with --engine (see --help)`);

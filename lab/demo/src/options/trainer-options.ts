@@ -1,7 +1,22 @@
-import type { SamplingParameters, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type {
+  GroupPlacement,
+  RebalancePolicy,
+  SamplingParameters,
+  TailPolicy,
+  TailPolicyName,
+} from '@broomwagon/contracts';
+import type { EnginePresetName } from '@broomwagon/models';
 
 /** Parameters of the tail policy besides its name and over-provision. */
 export type TailParameters = Omit<TailPolicy, 'name' | 'overProvision' | 'shortfall' | 'maxFailures' | 'domainQuotas'>;
+
+/** Simulated engines, and how the samples of a group are placed on them. */
+export interface EngineSetup {
+  model: EnginePresetName;
+  /** They are data-parallel ranks of one engine. */
+  lockstep: boolean;
+  groupPlacement: GroupPlacement;
+}
 
 /** What one run of the reference trainer does; the command line after validation. */
 export interface TrainerOptions {
@@ -22,6 +37,10 @@ export interface TrainerOptions {
   tailPolicy: TailPolicyName;
   /** Its parameters. */
   tail: TailParameters;
+  /** Whether requests move between engines during a step. */
+  rebalance: 'off' | 'dry-run' | 'on';
+  rebalancePolicy: RebalancePolicy;
+  setup: EngineSetup;
   /** Of sampling on real engines (absent: they draw their own random numbers), and of simulated lengths. */
   seed?: number;
   /** How the trainer calls its operations. */

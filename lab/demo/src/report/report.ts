@@ -1,4 +1,4 @@
-import type { TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type { RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
@@ -15,12 +15,23 @@ export interface Totals {
   faulty: number;
 }
 
+/** What the rebalancer did in a run. */
+export interface RebalanceReport {
+  mode: 'off' | 'dry-run' | 'on';
+  policy: RebalancePolicy;
+  /** Plans with moves, and the moves that were sent. */
+  plans: number;
+  moves: number;
+}
+
 /** One way through the data set. */
 export interface RunReport {
   policy: TailPolicyName;
   overProvision: number;
   /** The whole policy, as the rounds had it. */
   parameters: TailPolicy;
+  /** Null when the options ask for none. */
+  rebalance: RebalanceReport | null;
   wallSeconds: number;
   steps: StepReport[];
   totals: Totals;
@@ -32,7 +43,10 @@ export interface Report extends RunReport {
   groupsPerStep: number;
   samplesPerGroup: number;
   engines: { count: number; simulated: boolean; speed: number | null };
-  /** The same prompts under the policy `wait`; null when it was not run. */
+  /**
+   * The same prompts under the policy `wait`; with a rebalance, under the same policy without it. Null when it was not
+   * run.
+   */
   baseline: RunReport | null;
   /** Wall time of the baseline / wall time, whole runs compared; null without a baseline. */
   speedup: number | null;

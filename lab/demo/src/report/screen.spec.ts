@@ -29,7 +29,15 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
   };
   const steps = policy === 'wait' ? [step, step] : [step, { ...step, step: 2, kind: 'long' as const, requestsCut: 0 }];
   const overProvision = policy === 'wait' ? 1 : 1.375;
-  return { policy, overProvision, parameters: { name: policy, overProvision }, wallSeconds, totals, steps };
+  return {
+    policy,
+    overProvision,
+    parameters: { name: policy, overProvision },
+    rebalance: null,
+    wallSeconds,
+    totals,
+    steps,
+  };
 }
 
 function report(part: Partial<Report> = {}): Report {
@@ -58,6 +66,19 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared\)/);
     expect(text).toMatch(/0 lost and 0 duplicated/);
     expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
+  });
+
+  it('has the run without a rebalance beside the one with it, and simulated seconds', () => {
+    const counts = { policy: 'tier-cost' as const, plans: 4, moves: 90 };
+    const baseline = { ...run('wait', 30), rebalance: { ...counts, mode: 'off' as const, plans: 0, moves: 0 } };
+    const text = reportText(
+      report({ ...run('wait', 20), rebalance: { ...counts, mode: 'on' }, baseline, speedup: 1.5 }),
+    );
+    expect(text).toMatch(
+      /Policy wait, rebalance on \(tier-cost, 4 plans, 90 moves\): 2 .* in 20.0 s \(800 simulated s\)/,
+    );
+    expect(text).toMatch(/Policy wait, no rebalance: 2 training steps in 30.0 s \(1,200 simulated s\)/);
+    expect(text).toMatch(/Speed-up over no rebalance: 1\.50/);
   });
 
   it('does without a baseline and with real engines', () => {

@@ -17,9 +17,9 @@ export function reportText(report: Report): string {
       `${engines.simulated ? `simulated engines (${engines.speed} simulated seconds per second)` : 'engines'}, ` +
       `${report.groupsPerStep} groups per training step.`,
     '',
-    ...runText(report),
+    ...runText(report, engines.speed),
   ];
-  if (baseline !== null) lines.push('', ...runText(baseline));
+  if (baseline !== null) lines.push('', ...runText(baseline, engines.speed));
   lines.push(
     '',
     "mean wall: seconds per step. idle: share of the engines' time with nothing to do. tail: mean seconds of the",
@@ -31,7 +31,7 @@ export function reportText(report: Report): string {
   );
   if (speedup !== null && baseline !== null) {
     lines.push(
-      `Speed-up over ${baseline.policy}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
+      `Speed-up over ${baseline.rebalance === null ? baseline.policy : 'no rebalance'}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
         `${report.wallSeconds.toFixed(1)} s, whole runs compared).`,
     );
   }
@@ -42,12 +42,20 @@ export function reportText(report: Report): string {
   return [...lines, ...report.notes, ''].join('\n');
 }
 
-function runText(run: RunReport): string[] {
+function runText(run: RunReport, speed: number | null): string[] {
   const over = run.policy === 'wait' ? '' : `, over-provision ${run.overProvision}`;
+  const simulated = speed === null ? '' : ` (${Math.round(run.wallSeconds * speed).toLocaleString('en')} simulated s)`;
+  const seconds = `${run.wallSeconds.toFixed(1)} s${simulated}`;
   return [
-    `Policy ${run.policy}${over}: ${run.steps.length} training steps in ${run.wallSeconds.toFixed(1)} s`,
+    `Policy ${run.policy}${over}${rebalanceText(run)}: ${run.steps.length} training steps in ${seconds}`,
     kindTable(summarize(run.steps)),
   ];
+}
+
+function rebalanceText({ rebalance }: RunReport): string {
+  if (rebalance === null) return '';
+  const { mode, policy, plans, moves } = rebalance;
+  return mode === 'off' ? ', no rebalance' : `, rebalance ${mode} (${policy}, ${plans} plans, ${moves} moves)`;
 }
 
 /** A row per step kind. */

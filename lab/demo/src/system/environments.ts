@@ -20,7 +20,13 @@ export interface SystemPlan {
   load: Load;
   /** Where the engines are; of ours when there are none: this machine. */
   engineUrls: readonly string[];
+  /** Moves are planned and made in simulated time. */
+  rebalances: boolean;
 }
+
+/** Of runs with moves, milliseconds: simulated time is faster, so looks and partial saves are more frequent. */
+const REBALANCE_CHECK_MS = 100;
+const PARTIAL_SAVE_INTERVAL_MS = 2_000;
 
 /** Simulated tokens a second at the start of a round that two cores carry, all engines together (measured). */
 const SAFE_TOKENS_PER_SECOND = 800_000;
@@ -56,6 +62,7 @@ export function serviceEnvironment(plan: SystemPlan, app: string): Record<string
     ...plan.settingsOf(app),
     POOLS: plan.pool,
     ENGINE_ALLOW_LIST: process.env.ENGINE_ALLOW_LIST || hosts.join(','),
+    ...(plan.rebalances && app === 'trainer-coordinator' && { REBALANCE_CHECK_MS: String(REBALANCE_CHECK_MS) }),
   };
 }
 
@@ -72,5 +79,6 @@ export function workerEnvironment(plan: SystemPlan, name: string): Record<string
   return {
     ...holderEnvironment(plan, 'worker', name),
     CONCURRENCY: String(plan.load.workerConcurrency),
+    ...(plan.rebalances && { PARTIAL_SAVE_INTERVAL_MS: String(PARTIAL_SAVE_INTERVAL_MS) }),
   };
 }

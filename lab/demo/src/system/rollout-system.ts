@@ -49,6 +49,10 @@ export interface StartedSystem {
   simulator?: SimulatorClient;
   /** How often the simulated engines were started again: each restart resets their clocks. */
   simulatorRestarts(): number;
+  /** Operations of operators, over NATS. */
+  operator: Operations;
+  /** The sum of a counter of the coordinator over all series with a label, such as `outcome="sent"`. */
+  metric(name: string, label: string): Promise<number>;
 }
 
 /** NATS, Redis and all our applications as processes of this one; ends whatever it started, in any state. */
@@ -100,7 +104,8 @@ export class RolloutSystem {
     this.pool = pool;
     this.say(`Pool ${pool}; logs in ${this.logFolder}`);
     const { engineUrls } = this.options;
-    const plan = { settingsOf, pool, runId, load: this.load, engineUrls };
+    const rebalances = this.options.rebalance !== 'off' && realEngines.length === 0;
+    const plan = { settingsOf, pool, runId, load: this.load, engineUrls, rebalances };
     const [simulated] = await Promise.all([
       realEngines.length > 0 ? undefined : this.startSimulator(),
       this.startServices(plan),
@@ -120,7 +125,19 @@ export class RolloutSystem {
     this.orFail(watchEngines(control, this.outageOptions(ENGINES_GIVE_UP_MS)));
     const simulator = simulated?.client;
     const simulatorRestarts = () => this.simulatorRestarts;
-    return { simulatorRestarts, pool, settingsOf, client, operations, control, fleet, simulator };
+    const operatorClient = new TypedClient(new MessagingClient(await this.connect('admin')));
+    const operator = new Operations(operatorClient, pool, options);
+    const { groupPlacement } = this.options.setup;
+    if (simulated !== undefined) await operator.call('pool.configure', { groupPlacement });
+    const metric = (name: string, label: string) => this.metric(name, label);
+    return { simulatorRestarts, pool, settingsOf, client, operations, control, operator, metric, fleet, simulator };
+  }
+
+  private async metric(name: string, label: string): Promise<number> {
+    const { port } = await readJson<{ port: number }>(join(this.folder, 'trainer-coordinator.json'));
+    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+    const lines = page.split('\n').filter((line) => line.startsWith(`broomwagon_${name}{`) && line.includes(label));
+    return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   }
 
   /** The NATS_* and REDIS_* settings of the environment hold here as they do for the services. */
@@ -226,8 +243,10 @@ export class RolloutSystem {
     const { engines, lengths, seed = DEFAULTS.seed } = this.options;
     const readyFile = join(this.folder, 'engine-simulator.json');
     const program = join(this.distFolder, 'lab/engine-simulator/src/main.js');
-    const values = { engines, port: 0, lengths, seed, speed: this.load.speed };
+    const { model, lockstep } = this.options.setup;
+    const values = { engines, port: 0, lengths, seed, speed: this.load.speed, 'model-preset': model };
     const options = Object.entries(values).flatMap(([name, value]) => [`--${name}`, String(value)]);
+    if (lockstep) options.push('--lockstep');
     this.throwIfStopping();
     const simulator = this.group.add({
       name: 'engine-simulator',
