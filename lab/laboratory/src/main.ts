@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { frontierCommand } from './commands/frontier.command';
 import { headlineCommand } from './commands/headline.command';
 import { recordCommand } from './commands/record.command';
+import { scaleCommand } from './commands/scale.command';
 import { validateCommand } from './commands/validate.command';
 import { whatifCommand } from './commands/whatif.command';
 
@@ -9,7 +10,7 @@ import { whatifCommand } from './commands/whatif.command';
 const program = new Command('lab')
   .description('Simulates rollouts under the policies of production, in virtual time. See docs/laboratory.md.')
   .showHelpAfterError();
-for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand]) add(program);
+for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand, scaleCommand]) add(program);
 program.parseAsync().catch((error: unknown) => {
   console.error(describe(error));
   process.exitCode = 1;

@@ -3,9 +3,9 @@ import type { AgenticSetup } from './agentic/agentic-run';
 import type { KvTransfer } from './rollout/placement';
 
 /**
- * Every number the laboratory assumes, in one place. Engines and lengths are the presets of libs/policies, fitted once
- * to the published baselines; none is tuned for a row of a table. Who is to be believed is the ratio of two runs, never
- * a run alone.
+ * Every number the laboratory assumes, in one place. Engines and lengths are the presets of lab/models: from data sheets,
+ * configurations and published quantiles, and where those do not tell, fitted once to published baselines. {@link FITTED}
+ * lists what was fitted; none is tuned for a row of a table. Only a ratio of two runs is evidence, never a run alone.
  */
 export interface Setup {
   /** Printed beside every published number. */
@@ -26,7 +26,8 @@ export interface Setup {
 /** Between two rounds: cut, training call, new weights, seconds. Part of every step, baselines included. */
 export const STEP_OVERHEAD_SECONDS = 2;
 /**
- * Share of the rollout in a synchronous training step (RollPacker: 66 to 72 %): turns a rollout's speed into a step's.
+ * Share of the rollout in a synchronous training step at a cap of about 16k (RollPacker: 66 to 72 %): gives the time of
+ * training for each token, and so turns a rollout's speed into a step's.
  */
 export const ROLLOUT_SHARE = 0.7;
 /** Text prompts, and prompts with images, tokens. No source has them; they matter little beside the responses. */
@@ -66,14 +67,14 @@ export const SETUPS = {
     engine: ENGINE_PRESETS['32b-32k'],
     lengths: LENGTH_PRESETS['math-short-32k'],
   },
-  /** Long thinking on few GPUs. The KV cache is that of the 7B engine by the bytes per token: 56 to 144 KiB. */
+  /** Long thinking on few GPUs. */
   rollpacker8b: {
     ...rollpacker,
     hardware: '8 H800, TP1',
     model: 'Qwen3-8B',
     capTokens: 32_768,
     servers: 8,
-    engine: { ...ENGINE_PRESETS['7b-8k'], kvCapacityTokens: Math.round((700_000 * 56) / 144) },
+    engine: ENGINE_PRESETS['8b-32k'],
     lengths: LENGTH_PRESETS['think-32k'],
   },
   /** 32B engines on long thinking: where KV is short. */
@@ -112,10 +113,10 @@ export const SETUPS = {
     transfer: { bytesPerToken: 188 * KIB, bytesPerSecond: KV_BYTES_PER_SECOND },
   },
   april: {
-    hardware: '8 GPUs',
+    hardware: '8 MI300X, TP2',
     model: 'Qwen3-4B',
     capTokens: 8_192,
-    servers: 8,
+    servers: 4,
     engine: ENGINE_PRESETS['4b-small-batch'],
     lengths: LENGTH_PRESETS['tight-8k'],
     promptTokens: TEXT_PROMPT,
@@ -128,7 +129,7 @@ export const SETUPS = {
     capTokens: 15_360,
     servers: 16,
     engine: ENGINE_PRESETS['2b'],
-    lengths: { ...LENGTH_PRESETS['small-16k'], capTokens: 15_360 },
+    lengths: { ...LENGTH_PRESETS['distill-16k'], capTokens: 15_360 },
     promptTokens: TEXT_PROMPT,
     groupsPerStep: 64,
     samples: 8,
@@ -148,26 +149,46 @@ export const SETUPS = {
 
 export type SetupName = keyof typeof SETUPS;
 
-/** The same total variance of ln(length), another share of it between prompts. */
-export function withPromptShare(lengths: LengthDistribution, share: number): LengthDistribution {
-  const variance = lengths.promptSigma ** 2 + lengths.sampleSigma ** 2;
-  return { ...lengths, promptSigma: Math.sqrt(share * variance), sampleSigma: Math.sqrt((1 - share) * variance) };
-}
-
 /** Standard deviation of a logarithm from two quantiles: the median and one at `z` standard deviations. */
 const sigmaOf = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;
 const Z90 = 1.2816;
 const Z99 = 2.3263;
 
-/** The agentic overlay: turns and tool times by published quantiles; everything else is assumed, and not calibrated. */
+/**
+ * The agentic overlay: turns and tool times by published quantiles (NeMo-Gym). As in asynchronous training, the next
+ * trajectory begins when one ends (SkyRL #1791); how many there are at once is fitted to the baseline of SkyRL, whose p90
+ * is 2.1 times its mean. Everything else is assumed.
+ */
 export const AGENTIC: AgenticSetup = {
   servers: 16,
   engine: ENGINE_PRESETS['14b-16k'],
-  trajectories: 768,
+  trajectories: 1_248,
+  concurrency: 416,
   samplesPerGroup: 8,
   promptTokens: 4_000,
   turns: { median: 29, sigma: sigmaOf(29, 56, Z90), cap: 99 },
-  madeTokens: { median: 300, sigma: 0.6 },
+  madeTokens: { median: 300, sigma: 0.6, cap: 4_096 },
   toolTokens: { median: 300, sigma: 1 },
   toolSeconds: { median: 2, sigma: sigmaOf(2, 60, Z99), timeoutShare: 0.01, timeoutSeconds: 300 },
 };
+
+/**
+ * An agent that works by screenshots: verl #5399, OSWorld, Qwen2.5-VL-32B on 3 x 8 H100, 24 tasks of 16 trajectories, at
+ * most 50 turns of 512 tokens and prompts of 24,488. A screenshot of 1,920 x 1,080 is 2,700 tokens of Qwen2.5-VL; a
+ * context that is full begins again. Tokens of a turn, seconds of a tool and the longest context are fitted to the
+ * baseline: 6.36 s a generation, 899 s the slowest trajectory. Four GPUs for each engine are assumed.
+ */
+export const GUI_AGENT: AgenticSetup = {
+  servers: 6,
+  engine: ENGINE_PRESETS['vl-32b'],
+  trajectories: 24 * 16,
+  samplesPerGroup: 16,
+  promptTokens: 3_500,
+  contextCapTokens: 22_000,
+  turns: { median: 25, sigma: 0.6, cap: 50 },
+  madeTokens: { median: 60, sigma: 0.5, cap: 512 },
+  toolTokens: { median: 2_700, sigma: 0 },
+  toolSeconds: { median: 9, sigma: 0.5, timeoutShare: 0, timeoutSeconds: 300 },
+};
+/** Workers of verl that ask for generations; its default. */
+export const AGENT_WORKERS = 8;

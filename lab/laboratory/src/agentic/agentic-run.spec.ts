@@ -20,7 +20,7 @@ describe('trajectories of many turns', () => {
 });
 
 describe('prefix cache', () => {
-  it('lets the longest idle context go first, and only when it must', () => {
+  it('lets the end of the longest idle context go first, and only when it must', () => {
     const cache = new PrefixCache(100);
     cache.put('a', 40);
     cache.put('b', 40);
@@ -28,6 +28,10 @@ describe('prefix cache', () => {
     cache.trim(10);
     cache.put('c', 20);
     cache.trim(0);
-    expect([cache.take('b'), cache.take('a'), cache.take('c'), cache.take('a')]).toEqual([0, 50, 20, 0]);
+    expect([cache.take('b'), cache.take('a'), cache.take('c'), cache.take('a')]).toEqual([30, 50, 20, 0]);
+    cache.put('d', 40);
+    cache.put('e', 40);
+    cache.trim(70);
+    expect([cache.take('d'), cache.take('e')]).toEqual([0, 30]);
   });
 });

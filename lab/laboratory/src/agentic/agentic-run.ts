@@ -9,12 +9,16 @@ export interface AgenticSetup {
   servers: number;
   engine: EngineParameters;
   trajectories: number;
+  /** At most so many at once, the next one begins when one ends; absent: all begin together. */
+  concurrency?: number;
   samplesPerGroup: number;
   /** First context: system prompt, tools, task. */
   promptTokens: number;
+  /** A context that would be longer begins again at the first one, and finds nothing in a prefix cache. */
+  contextCapTokens?: number;
   /** Lognormals: median, and standard deviation of the logarithm. */
   turns: { median: number; sigma: number; cap: number };
-  madeTokens: { median: number; sigma: number };
+  madeTokens: { median: number; sigma: number; cap: number };
   toolTokens: { median: number; sigma: number };
   toolSeconds: { median: number; sigma: number; timeoutShare: number; timeoutSeconds: number };
 }
@@ -24,6 +28,8 @@ export interface AgenticResult {
   meanSeconds: number;
   p90Seconds: number;
   maxSeconds: number;
+  /** Of one turn, from its request to its last token, seconds. */
+  meanTurnSeconds: number;
   /** Context tokens found in a prefix cache / all context tokens. */
   cacheHitShare: number;
   preemptions: number;
@@ -35,9 +41,10 @@ interface Trajectory {
   turnsLeft: number;
   contextTokens: number;
   madeTokens: number;
+  /** When its first and its present turn began, seconds. */
+  firstAt: number;
+  beganAt: number;
 }
-
-const CAPPED_MADE = 4_096;
 
 /** Runs a batch of trajectories to their ends: every turn asks the router, then waits for its tool. */
 export class AgenticRun {
@@ -45,6 +52,9 @@ export class AgenticRun {
   private readonly fleet: SimulatedFleet<Trajectory>;
   private readonly caches: PrefixCache[];
   private readonly endedSeconds: number[] = [];
+  private begun = 0;
+  private turnSeconds = 0;
+  private turns = 0;
   private hitTokens = 0;
   private contextTokens = 0;
 
@@ -61,16 +71,23 @@ export class AgenticRun {
   }
 
   run(): AgenticResult {
-    for (let index = 0; index < this.setup.trajectories; index++) this.turnBegins(this.trajectory(index));
+    const { trajectories, concurrency = trajectories } = this.setup;
+    const first = Math.min(concurrency, trajectories);
+    while (this.begun < first) this.trajectoryBegins();
     this.clock.run();
     const ended = this.endedSeconds.toSorted((a, b) => a - b);
     return {
       meanSeconds: ended.reduce((sum, seconds) => sum + seconds, 0) / ended.length,
       p90Seconds: ended[Math.ceil(0.9 * ended.length) - 1]!,
       maxSeconds: ended.at(-1)!,
+      meanTurnSeconds: this.turnSeconds / this.turns,
       cacheHitShare: this.hitTokens / this.contextTokens,
       preemptions: this.fleet.engines.reduce((sum, { totals }) => sum + totals.preemptions, 0),
     };
+  }
+
+  private trajectoryBegins(): void {
+    if (this.begun < this.setup.trajectories) this.turnBegins(this.trajectory(this.begun++));
   }
 
   private trajectory(index: number): Trajectory {
@@ -85,12 +102,16 @@ export class AgenticRun {
       turnsLeft: Math.max(1, Math.min(turns.cap, drawn)),
       contextTokens: promptTokens,
       madeTokens: 0,
+      beganAt: 0,
+      firstAt: this.clock.now,
     };
   }
 
   private turnBegins(one: Trajectory): void {
     one.routeRequest.contextTokens = one.contextTokens;
-    one.madeTokens = Math.max(1, Math.min(CAPPED_MADE, Math.round(lognormal(one.random, this.setup.madeTokens))));
+    const { madeTokens } = this.setup;
+    one.madeTokens = Math.max(1, Math.min(madeTokens.cap, Math.round(lognormal(one.random, madeTokens))));
+    one.beganAt = this.clock.now;
     const server = this.router.choose(one.routeRequest)!;
     const hit = this.caches[server]!.take(one.routeRequest.sessionId);
     this.hitTokens += hit;
@@ -106,19 +127,26 @@ export class AgenticRun {
 
   private turnEnds(server: number, one: Trajectory): void {
     this.router.released(server, one.routeRequest);
+    this.turnSeconds += this.clock.now - one.beganAt;
+    this.turns += 1;
     one.contextTokens += one.madeTokens;
     this.caches[server]!.put(one.routeRequest.sessionId, one.contextTokens);
     this.trim(server);
     one.turnsLeft -= 1;
     if (one.turnsLeft === 0) {
       this.router.sessionOver?.(one.routeRequest.sessionId);
-      this.endedSeconds.push(this.clock.now);
+      this.endedSeconds.push(this.clock.now - one.firstAt);
+      this.trajectoryBegins();
       return;
     }
-    const { toolSeconds, toolTokens } = this.setup;
+    const { toolSeconds, toolTokens, contextCapTokens, promptTokens } = this.setup;
     const isTimeout = one.random.uniform() < toolSeconds.timeoutShare;
     const seconds = isTimeout ? toolSeconds.timeoutSeconds : lognormal(one.random, toolSeconds);
     one.contextTokens += Math.round(lognormal(one.random, toolTokens));
+    if (contextCapTokens !== undefined && one.contextTokens > contextCapTokens) {
+      one.contextTokens = promptTokens;
+      this.caches[server]!.take(one.routeRequest.sessionId);
+    }
     this.clock.after(Math.min(seconds, toolSeconds.timeoutSeconds), () => this.turnBegins(one));
   }
 

@@ -1,4 +1,7 @@
-/** Contexts of sessions that wait for their tools, in the KV cache of one server: the longest idle one goes first. */
+/**
+ * Contexts of sessions that wait for their tools, in the KV cache of one server. As vLLM frees blocks: those of the
+ * longest idle context go first, its last ones before its first, so that a part of it may stay.
+ */
 export class PrefixCache {
   private readonly contexts = new Map<string, number>();
   private tokens = 0;
@@ -19,11 +22,16 @@ export class PrefixCache {
     this.tokens += tokens;
   }
 
-  /** Drops contexts until they and what runs fit. */
+  /** Drops contexts, or parts, until they and what runs fit. */
   trim(runningTokens: number): void {
-    for (const sessionId of this.contexts.keys()) {
-      if (this.tokens + runningTokens <= this.capacityTokens) return;
-      this.take(sessionId);
+    for (const [sessionId, tokens] of this.contexts) {
+      const over = this.tokens + runningTokens - this.capacityTokens;
+      if (over <= 0) return;
+      if (over >= tokens) this.take(sessionId);
+      else {
+        this.contexts.set(sessionId, tokens - over);
+        this.tokens -= over;
+      }
     }
   }
 }

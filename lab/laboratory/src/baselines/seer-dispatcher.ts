@@ -25,8 +25,9 @@ const KV_SHARE = 0.98;
 export class SeerDispatcher implements Dispatcher {
   private readonly groups = new Map<ModelGroup, Waiting>();
   private readonly probes = new Set<Sample>();
-  /** In the order of arrival, without knowledge; the longest first, with all of it. */
+  /** In the order of the first arrival, without knowledge; the longest first, with all of it. */
   private queue: Sample[] = [];
+  private readonly arrivals = new Map<Sample, number>();
   /** KV at the ends of the chunks that run, tokens. */
   private readonly reserved: number[];
   private readonly peaks = new Map<Sample, { server: number; tokens: number }>();
@@ -75,9 +76,10 @@ export class SeerDispatcher implements Dispatcher {
   }
 
   private enqueue(sample: Sample): void {
-    if (this.knowledge === 'none') this.queue.push(sample);
-    if (this.knowledge === 'oracle') this.insert(sample);
-    if (this.knowledge !== 'context') return;
+    if (this.knowledge !== 'context') {
+      this.insert(sample);
+      return;
+    }
     const { group, index } = sample.request;
     let waiting = this.groups.get(group);
     if (!waiting) this.groups.set(group, (waiting = { group, samples: [], estimate: this.capTokens }));
@@ -86,13 +88,22 @@ export class SeerDispatcher implements Dispatcher {
   }
 
   private insert(sample: Sample): void {
+    const place = this.placeOf(sample);
     let [low, high] = [0, this.queue.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (left(this.queue[middle]!) >= left(sample)) low = middle + 1;
+      if (this.placeOf(this.queue[middle]!) <= place) low = middle + 1;
       else high = middle;
     }
     this.queue.splice(low, 0, sample);
+  }
+
+  /** A request goes on before those that came after it, as under first come, first served. */
+  private placeOf(sample: Sample): number {
+    if (this.knowledge === 'oracle') return keptTokens(sample) - sample.lengthTokens;
+    const place = this.arrivals.get(sample) ?? this.arrivals.size;
+    this.arrivals.set(sample, place);
+    return place;
   }
 
   private next(): Sample | undefined {
@@ -135,8 +146,4 @@ export class SeerDispatcher implements Dispatcher {
     this.reserved[peak.server]! -= peak.tokens;
     this.peaks.delete(sample);
   }
-}
-
-function left(sample: Sample): number {
-  return sample.lengthTokens - keptTokens(sample);
 }

@@ -7,7 +7,7 @@ import { replay } from './what-if';
 
 const GROUPS_PER_STEP = 32;
 const SAMPLES = 4;
-const FLEET = { servers: 16, engine: ENGINE_PRESETS['14b-16k'], promptTokens: 256, speed: 1 };
+const FLEET = { servers: 256, engine: ENGINE_PRESETS['14b-16k'], promptTokens: 256, speed: 1 };
 const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 
 const lengths = Array.from({ length: 12 * GROUPS_PER_STEP }, (_, group) =>

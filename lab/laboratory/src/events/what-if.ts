@@ -36,11 +36,9 @@ export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy,
 /** The lengths are recorded ones. */
 const UNUSED: Setup['lengths'] = {
   medianTokens: 1,
-  promptSigma: 0,
-  sampleSigma: 0,
-  runawayShare: 0,
-  runawayBeta: [1, 1],
-  runawayFloor: 1,
+  sigma: 0,
+  promptShare: 0,
+  endlessShare: 0,
   capTokens: 1,
 };
 

@@ -1,8 +1,9 @@
+import { agentic, guiAgent } from './agentic';
 import { ascend } from './ascend';
 import type { Experiment } from './experiment';
 import { oracle } from './oracle';
 import { april, copris } from './partial-rollouts';
-import { agentic, siblings, tailsieve } from './placements';
+import { siblings, tailsieve } from './placements';
 import { preemptions, rollpacker } from './rollpacker';
 import { seer } from './seer';
 
@@ -18,4 +19,5 @@ export const EXPERIMENTS: readonly Experiment[] = [
   tailsieve,
   siblings,
   agentic,
+  guiAgent,
 ];

@@ -1,9 +1,5 @@
-import { AgenticRun } from '../agentic/agentic-run';
-import { RandomRouter } from '../baselines/random-router';
 import { TailPoolDispatcher } from '../baselines/tail-pool-dispatcher';
-import { AGENTIC, SETUPS, type Setup } from '../parameters';
-import { ProductionRouter } from '../routing/production-router';
-import type { Router } from '../routing/router';
+import { SETUPS, type Setup } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup } from './run-setup';
 
@@ -48,48 +44,3 @@ export const tailsieve: Experiment = {
     return measures;
   },
 };
-
-/** Trajectories of many turns under four ways to route them. */
-export const agentic: Experiment = {
-  id: 'agentic',
-  run({ seed }) {
-    const { servers } = AGENTIC;
-    const ways: Record<string, Router> = {
-      'sticky-least-inflight': new ProductionRouter(servers),
-      'sticky-least-sessions': new ProductionRouter(servers, { policy: 'least-sessions' }),
-      'consistent-hash': new ProductionRouter(servers, { policy: 'consistent-hash' }),
-      'least-inflight': new WithoutSessions(new ProductionRouter(servers)),
-      random: new RandomRouter(servers, seed),
-    };
-    const measures: Measures = {};
-    for (const [name, router] of Object.entries(ways)) {
-      const { meanSeconds, p90Seconds, maxSeconds, cacheHitShare } = new AgenticRun(AGENTIC, router, seed).run();
-      measures[`agentic.${name}.mean`] = meanSeconds;
-      measures[`agentic.${name}.p90`] = p90Seconds;
-      measures[`agentic.${name}.max`] = maxSeconds;
-      measures[`agentic.${name}.hit`] = cacheHitShare;
-    }
-    const sticky = measures['agentic.sticky-least-inflight.p90']!;
-    measures['agentic.hash.slowdown'] = measures['agentic.consistent-hash.p90']! / sticky;
-    return measures;
-  },
-};
-
-/** Each turn as if it were the first. */
-class WithoutSessions implements Router {
-  constructor(private readonly inner: Router) {}
-
-  get name(): string {
-    return `${this.inner.name} without sessions`;
-  }
-
-  choose(routeRequest: Parameters<Router['choose']>[0]): number | undefined {
-    return this.inner.choose({ ...routeRequest, sessionId: undefined });
-  }
-
-  released(server: number, routeRequest: Parameters<Router['released']>[1]): void {
-    this.inner.released(server, { ...routeRequest, sessionId: undefined });
-  }
-
-  moved(): void {}
-}

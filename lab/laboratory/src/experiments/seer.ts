@@ -1,23 +1,23 @@
 import { ContiguousRouter } from '../baselines/contiguous-router';
 import { SeerDispatcher, type SeerKnowledge } from '../baselines/seer-dispatcher';
 import { unrouted } from '../baselines/unrouted';
-import { SETUPS, withPromptShare } from '../parameters';
+import { SETUPS } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup } from './run-setup';
 
-/** Shares of the variance between prompts: how much siblings tell of each other. */
-const PROMPT_SHARES = [0.41, 0.65, 0.9];
+/** Shares of the variance between prompts, how much siblings tell of each other: little, and as fitted. */
+const PROMPT_SHARES = { low: 0.41, fitted: SETUPS.seer.lengths.promptShare };
 
 /** Seer's ablation: veRL's chunks per worker, divided rollout, with context, with the truth. One step of 9,600. */
 export const seer: Experiment = {
   id: 'seer',
-  run({ seed, isQuick }) {
+  run({ seed }) {
     const measures: Measures = {};
     const setup = SETUPS.seer;
     const requests = setup.groupsPerStep * setup.samples;
-    for (const share of isQuick ? [0.41, 0.9] : PROMPT_SHARES) {
-      const lengths = withPromptShare(setup.lengths, share);
-      const name = `seer.${Math.round(share * 100)}`;
+    for (const [shareName, share] of Object.entries(PROMPT_SHARES)) {
+      const lengths = { ...setup.lengths, promptShare: share };
+      const name = `seer.${shareName}`;
       const router = new ContiguousRouter(setup.servers, requests);
       const base = runSetup(setup, { steps: 1, seed, lengths, router });
       measures[`${name}.base.seconds`] = base.stepSeconds;

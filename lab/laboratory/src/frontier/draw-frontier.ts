@@ -24,13 +24,21 @@ export function frontierPlots(title: string, { points }: Frontier): { price: Pri
         name: family,
         points: points
           .filter((point) => point.family === family)
-          .map((point) => ({ x: point[price], y: point.speedup, label: `${point.overProvision}` })),
+          .map((point) => ({
+            x: point[price],
+            y: point.speedup,
+            label: `${point.overProvision}`,
+            xRange: point.ranges?.[price],
+            yRange: point.ranges?.speedup,
+          })),
       })),
     };
     return { price, svg: svgPlot(plot) };
   });
 }
 
+const rangeText = (range: readonly [number, number] | undefined): string =>
+  range === undefined ? '' : ` (${range.map((value) => value.toFixed(2)).join(' to ')})`;
 const percent = (share: number): string => `${Math.round(share * 100)} %`;
 
 export function frontierTable({ points }: Frontier): ReportTable {
@@ -50,7 +58,7 @@ export function frontierTable({ points }: Frontier): ReportTable {
     rows: points.map((point: FrontierPoint) => [
       point.family,
       `${point.overProvision}`,
-      `${point.speedup.toFixed(2)}x`,
+      `${point.speedup.toFixed(2)}x${rangeText(point.ranges?.speedup)}`,
       `${point.wholeSpeedup.toFixed(2)}x`,
       percent(point.offPolicyShare),
       `${point.versionSpan}`,

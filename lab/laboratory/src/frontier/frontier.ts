@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { runSetup, WAIT, type RunChoices, type RunResult } from '../experiments/run-setup';
+import { mean, runSetup, WAIT, type RunChoices, type RunResult } from '../experiments/run-setup';
 import type { Setup } from '../parameters';
 
 /** A family of policies: one curve over the over-provisions. */
@@ -50,6 +50,8 @@ export interface FrontierPoint {
   wasteShare: number;
   versionSpan: number;
   worstStepSeconds: number;
+  /** Of several seeds: least and most of each mean. */
+  ranges?: Record<Measure, [least: number, most: number]>;
 }
 
 export interface Frontier {
@@ -94,27 +96,25 @@ export function frontierRuns(setup: Setup, overProvisions: readonly number[]): n
   return 1 + policyFamilies(setup).length * overProvisions.length + ADAPTIVE_FAMILIES.length;
 }
 
-/** Means over several seeds of the same frontier. */
+const MEASURES = ['speedup', 'wholeSpeedup', 'offPolicyShare', 'lengthBias', 'batchVariation', 'wasteShare'] as const;
+type Measure = (typeof MEASURES)[number];
+
+/** Means over several seeds of the same frontier, and the least and the most. */
 export function meanFrontier(frontiers: readonly Frontier[]): Frontier {
-  const meanOf = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
   const points = frontiers[0]!.points.map((point, index) => {
     const all = frontiers.map((frontier) => frontier.points[index]!);
-    const of = (
-      name: 'speedup' | 'wholeSpeedup' | 'offPolicyShare' | 'lengthBias' | 'batchVariation' | 'wasteShare',
-    ): number => meanOf(all.map((one) => one[name]));
+    const valuesOf = (measure: Measure): number[] => all.map((one) => one[measure]);
+    const each = <Value>(value: (values: number[]) => Value): Record<Measure, Value> =>
+      Object.fromEntries(MEASURES.map((measure) => [measure, value(valuesOf(measure))])) as Record<Measure, Value>;
     return {
       ...point,
-      speedup: of('speedup'),
-      wholeSpeedup: of('wholeSpeedup'),
-      offPolicyShare: of('offPolicyShare'),
-      lengthBias: of('lengthBias'),
-      batchVariation: of('batchVariation'),
-      wasteShare: of('wasteShare'),
+      ...each(mean),
+      ranges: each((values): [number, number] => [Math.min(...values), Math.max(...values)]),
       versionSpan: Math.max(...all.map((one) => one.versionSpan)),
       worstStepSeconds: Math.max(...all.map((one) => one.worstStepSeconds)),
     };
   });
-  return { baseSeconds: meanOf(frontiers.map(({ baseSeconds }) => baseSeconds)), points };
+  return { baseSeconds: mean(frontiers.map(({ baseSeconds }) => baseSeconds)), points };
 }
 
 function pointOf(base: RunResult, run: RunResult): Omit<FrontierPoint, 'family' | 'overProvision'> {

@@ -12,6 +12,8 @@ export interface Headline {
   tolerance: number;
   /** Name of the measure. */
   measure: string;
+  /** Of a run without a policy: parameters may be fitted to it. */
+  isBaseline?: boolean;
   /** Why it does not hold, as far as can be told. */
   why?: string;
 }

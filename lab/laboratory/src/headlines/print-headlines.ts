@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import pc from 'picocolors';
+import { FITTED } from '../fitted';
 import type { Headline, HeadlineResult } from './headline';
 import { htmlReport } from '../output/html-report';
 import { svgRatios } from './draw-ratios';
@@ -16,6 +17,9 @@ export function publishedText({ published, unit }: Headline): string {
     ? amount(published, unit)
     : `${amount(published[0], unit)} to ${amount(published[1], unit)}`;
 }
+
+/** Parameters were fitted to it: it is no evidence. */
+const isFitted = ({ id }: Headline): boolean => FITTED.some(({ headlines }) => headlines.includes(id));
 
 const verdict = (holds: boolean): string => (holds ? pc.green('holds') : pc.red('does not'));
 
@@ -49,7 +53,23 @@ export function headlineJson({ headlines, bands, seeds, measures }: HeadlineRun)
     headlines: headlines.map(({ headline, mean, least, most, ratio, holds }) => {
       const { id, source, setting, what, unit, published, tolerance, why } = headline;
       const note = holds ? undefined : why;
-      return { id, published, ours: mean, ratio, holds, least, most, unit, tolerance, source, setting, what, note };
+      const fitted = isFitted(headline);
+      return {
+        id,
+        published,
+        ours: mean,
+        ratio,
+        holds,
+        least,
+        most,
+        unit,
+        tolerance,
+        source,
+        setting,
+        what,
+        fitted,
+        note,
+      };
     }),
     bands: bands.map(({ band, holds, value }) => ({
       id: band.id,
@@ -102,7 +122,8 @@ export function headlinePage(run: HeadlineRun): string {
 }
 
 function headlineRow({ headline, mean, least, most, ratio, holds }: HeadlineResult): string[] {
-  const { what, unit } = headline;
+  const { unit } = headline;
+  const what = isFitted(headline) ? `${headline.what} (fitted)` : headline.what;
   const ours = `${amount(mean, unit)} (${amount(least, unit)} to ${amount(most, unit)})`;
   return [what, publishedText(headline), ours, ratio.toFixed(2), verdict(holds)];
 }

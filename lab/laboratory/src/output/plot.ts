@@ -5,7 +5,12 @@ export interface PlotPoint {
   y: number;
   /** Shown beside the point. */
   label?: string;
+  /** Least and most of several runs, drawn as bars through the point. */
+  xRange?: Range;
+  yRange?: Range;
 }
+export type Range = readonly [least: number, most: number];
+
 export interface Plot {
   title: string;
   xLabel: string;
@@ -34,23 +39,35 @@ export function svgPlot({ title, xLabel, yLabel, series, guide, isTight }: Plot)
     {
       title: { text: title, left: 16, textStyle: { fontSize: 16 } },
       color: COLOURS,
-      legend: { orient: 'vertical', left: 595, top: 40 },
+      legend: { orient: 'vertical', left: 595, top: 40, data: series.map(({ name }) => name) },
       grid: { left: 64, right: 220, top: 44, bottom: 54 },
       xAxis: { ...axis, name: xLabel, nameGap: 30 },
       yAxis: { ...axis, name: yLabel, nameGap: 44 },
-      series: series.map(({ name, points }, index) => ({
-        type: 'line',
-        name,
-        symbol: 'circle',
-        symbolSize: 7,
-        data: points.map(({ x, y, label }) => ({
-          value: [x, y],
-          label: { show: label !== undefined, formatter: label, fontSize: 10, color: 'inherit' },
+      series: [
+        ...series.map(({ name, points }, index) => ({
+          type: 'line' as const,
+          name,
+          symbol: 'circle',
+          symbolSize: 7,
+          data: points.map(({ x, y, label }) => ({
+            value: [x, y],
+            label: { show: label !== undefined, formatter: label, fontSize: 10, color: 'inherit' },
+          })),
+          markLine: index === 0 ? guideLine : undefined,
         })),
-        markLine: index === 0 ? guideLine : undefined,
-      })),
+        ...series.flatMap(({ points }, index) =>
+          points.flatMap((point) => rangeBars(point, COLOURS[index % COLOURS.length]!)),
+        ),
+      ],
     },
   );
+}
+
+function rangeBars({ x, y, xRange, yRange }: PlotPoint, color: string) {
+  const bars = [xRange && xRange.map((one) => [one, y]), yRange && yRange.map((one) => [x, one])];
+  return bars
+    .filter((data) => data !== undefined)
+    .map((data) => ({ type: 'line' as const, data, symbol: 'none', silent: true, lineStyle: { color, width: 1 } }));
 }
 
 /** Draws without a browser. */

@@ -3,8 +3,6 @@ import { SimulatedFleet, type FleetOptions } from '../simulation/simulated-fleet
 import type { VirtualClock } from '../simulation/virtual-clock';
 import { keptTokens, type Sample } from './sample';
 
-/** Share of a prompt that is computed although a sibling has left it in the prefix cache. */
-const CACHED_PREFILL_SHARE = 0.15;
 /** What a move takes beyond its tokens, seconds: by transfer of KV, and by computing it again. */
 const TRANSFER_SETUP_SECONDS = 0.02;
 const RECOMPUTE_SETUP_SECONDS = 0.05;
@@ -15,10 +13,9 @@ export interface KvTransfer {
   bytesPerSecond: number;
 }
 
-/** Puts samples on engines and takes them off, keeping count of tokens, of prefix caches and of the router's loads. */
+/** Puts samples on engines and takes them off, keeping count of tokens and of the router's loads. */
 export class Placement {
   readonly fleet: SimulatedFleet<Sample>;
-  private readonly cachedPrompts: Set<number>[];
   moves = 0;
   movedTokens = 0;
 
@@ -34,7 +31,6 @@ export class Placement {
       this.leave(sample, server);
       onFinish(sample, server);
     });
-    this.cachedPrompts = this.fleet.engines.map(() => new Set());
   }
 
   /**
@@ -44,16 +40,14 @@ export class Placement {
    */
   start(sample: Sample, server: number, { untilTokens = sample.lengthTokens, hasKv = false } = {}): void {
     const kept = keptTokens(sample);
-    const cached = this.cachedPrompts[server]!;
-    const promptShare = cached.has(sample.prompt) ? CACHED_PREFILL_SHARE : 1;
-    cached.add(sample.prompt);
     sample.server = server;
     sample.targetTokens = Math.min(untilTokens, sample.lengthTokens);
     this.fleet.add(server, {
       id: sample,
       contextTokens: sample.promptTokens + kept,
-      prefillTokens: hasKv ? 0 : kept + sample.promptTokens * promptShare,
+      prefillTokens: hasKv ? 0 : sample.promptTokens + kept,
       remainingTokens: sample.targetTokens - kept,
+      prefix: { key: sample.prompt, tokens: sample.promptTokens },
     });
   }
 
@@ -96,7 +90,7 @@ export class Placement {
 
   /** New weights: nothing that was computed is of use any more. */
   forgetCaches(): void {
-    for (const cached of this.cachedPrompts) cached.clear();
+    for (const engine of this.fleet.engines) engine.forgetPrefixes();
   }
 
   private leave(sample: Sample, server: number): void {

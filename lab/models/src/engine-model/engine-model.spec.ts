@@ -92,7 +92,7 @@ describe('engine model', () => {
   });
 
   it('preempts the one admitted last when the KV cache is full, and loses none of its tokens', () => {
-    const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_000 });
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_015 });
     model.add(sequence('first', 700, 100));
     model.add(sequence('last', 700, 100));
     while (model.totals.preemptions === 0) model.advance(model.secondsToNextEvent());
@@ -104,8 +104,65 @@ describe('engine model', () => {
     expect(model.totals.tokensMade).toBeCloseTo(1_400, 3);
   });
 
+  it('admits while there are blocks, and leaves those of the next token to what runs', () => {
+    // Two sequences of 100 tokens fill 215 of 240 with half a block each; 16 more fit with their own block, 17 do not.
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 240 });
+    model.add(sequence('a', 10, 100));
+    model.add(sequence('b', 10, 100));
+    model.add(sequence('c', 10, 15));
+    expect(model.state('c')).toBe('waiting');
+    model.remove('c');
+    model.add(sequence('d', 10, 14));
+    expect(model.state('d')).toBe('running');
+    expect(model.kvTokensInUse).toBeLessThanOrEqual(240);
+  });
+
+  it('takes a preempted sequence back when another ends, and computes its whole context again', () => {
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_000 });
+    model.add({ ...sequence('first', 500, 100), prefillTokens: 100 });
+    model.add({ ...sequence('last', 700, 100), prefillTokens: 100 });
+    while (model.totals.preemptions === 0) model.advance(model.secondsToNextEvent());
+    const made = model.made('last')!;
+    // What was freed is not enough for it at once.
+    expect(model.state('last')).toBe('waiting');
+    while (model.state('first') !== 'finished') model.advance(model.secondsToNextEvent());
+    expect(model.state('last')).toBe('running');
+    expect(model.totals.prefillTokens).toBe(200 + 100 + made);
+  });
+
+  it('stores and computes a shared prefix once', () => {
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 4_000 });
+    const prefix = { key: 'prompt', tokens: 1_000 };
+    for (const id of ['a', 'b', 'c']) {
+      model.add({ ...sequence(id, 100, 1_000), prefillTokens: 1_000, prefix });
+    }
+    // 62 whole blocks of it, and what is left of it for each.
+    expect(model.totals.prefillTokens).toBe(1_000 + 2 * 8);
+    expect(model.kvTokensInUse).toBeCloseTo(992 + 3 * (8 + 7.5), 9);
+    expect(model.contextTokens).toBe(3_000);
+    for (const id of ['a', 'b', 'c']) model.remove(id);
+    expect(model.kvTokensInUse).toBe(0);
+    model.add({ ...sequence('later', 100, 1_000), prefillTokens: 1_000, prefix });
+    expect(model.totals.prefillTokens).toBe(1_016 + 8);
+    model.remove('later');
+    model.forgetPrefixes();
+    model.add({ ...sequence('new weights', 100, 1_000), prefillTokens: 1_000, prefix });
+    expect(model.totals.prefillTokens).toBe(1_024 + 1_000);
+  });
+
+  it('gives the blocks of an idle prefix to those that need them', () => {
+    const model = new EngineModel({ ...roomy, kvCapacityTokens: 2_000 });
+    const prefix = { key: 'prompt', tokens: 1_600 };
+    model.add({ ...sequence('a', 10, 1_600), prefillTokens: 1_600, prefix });
+    model.remove('a');
+    model.add(sequence('b', 500, 500));
+    model.remove('b');
+    model.add({ ...sequence('c', 10, 1_600), prefillTokens: 1_600, prefix });
+    expect(model.totals.prefillTokens).toBe(3_200);
+  });
+
   it('pays for a prefill before it decodes', () => {
-    const parameters = { ...roomy, stepPerKvTokenSeconds: 0 };
+    const parameters = { ...roomy, stepPerKvTokenSeconds: 0, prefillTokensPerSecond: 20_000 };
     const model = new EngineModel(parameters);
     model.add({ id: 'a', contextTokens: 2_000, prefillTokens: 2_000, remainingTokens: 10 });
     expect(drain(model)).toBeCloseTo(0.1 + 10 * stepSeconds(parameters, 1, 0), 9);

@@ -1,59 +1,26 @@
 import type { EngineParameters } from './engine-parameters';
+import type { EngineSequence, EngineTotals, SequenceState } from './engine-model.types';
+import { Batch, type BatchMember } from './batch';
+import { BLOCK_WASTE_TOKENS, sharedTokens, SharedPrefixes } from './kv-blocks';
 import { stepSeconds } from './step-seconds';
-import { MinHeap } from './min-heap';
 
-/** Share of the KV cache that admission may fill; the rest is room to grow before somebody is preempted. */
-const ADMISSION_KV_SHARE = 0.98;
 /** Rounding of the continuous step counter, steps. */
 const EPSILON = 1e-6;
-/** Stale marks of past admissions that may be in the list before it is built again. */
-const MANY_STALE = 64;
 
-/** One sequence to run. */
-export interface EngineSequence<Id = string> {
-  id: Id;
-  /** Tokens of its context when it arrives: prompt, and what earlier attempts made. */
-  contextTokens: number;
-  /** Of these, how many must be computed; fewer than contextTokens on a prefix cache hit. */
-  prefillTokens: number;
-  /** Tokens until it ends; at least 1. */
-  remainingTokens: number;
-}
-
-export type SequenceState = 'waiting' | 'running' | 'finished';
-
-interface Tracked<Id> extends EngineSequence<Id> {
+interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
   state: SequenceState;
   /** Tokens made up to its last preemption or its end. */
   madeTokens: number;
   /** While it runs: the step counter at which it would have had no token. */
   startStep: number;
-  /** Number of its admission; 0 while it does not run. */
-  admission: number;
-}
-
-/** A sequence in the batch: expired as soon as it leaves, since then its admission is another one. */
-interface Admitted<Id> {
-  sequence: Tracked<Id>;
-  admission: number;
-  finishStep: number;
-}
-
-/** Counters since the model was made. */
-export interface EngineTotals {
-  simulatedSeconds: number;
-  /** Part of simulatedSeconds with a sequence running. */
-  busySeconds: number;
-  tokensMade: number;
-  preemptions: number;
-  /** Tokens computed before a decode could start: prompts, resumed contexts, and those preempted. */
-  prefillTokens: number;
 }
 
 /**
  * Continuous batching of one engine as a fluid: every running sequence gains one token per step, a step takes
- * tau(batch, KV). Admission is first in first out while slots and KV allow; when the KV cache is full the sequence
- * admitted last is preempted, goes to the head of the queue and is computed again (vLLM's policy).
+ * tau(batch, KV). The KV cache is kept as the scheduler of vLLM V1 keeps it: in blocks, with no share held back.
+ * Running sequences take the blocks of their next token first; when there is none, the sequence admitted last loses
+ * all of its blocks, goes to the head of the queue and is computed again. The queue is admitted first in first out
+ * while slots and blocks last, but not in a step that has preempted. Prefixes that are shared are stored once.
  *
  * Pure and without a clock: time moves only by {@link advance}. Between two events (an end, a preemption, a prefill
  * done) the batch is fixed and the KV cache grows by the batch per step, so the time of s steps is the quadratic
@@ -62,17 +29,11 @@ export interface EngineTotals {
  */
 export class EngineModel<Id = string> {
   private readonly sequences = new Map<Id, Tracked<Id>>();
-  /** In order of admission, stale ones between. */
-  private admitted: Admitted<Id>[] = [];
-  /** The batch by the step it ends at, stale ones between. */
-  private readonly finishing = new MinHeap<Admitted<Id>>(
-    (one, other) =>
-      one.finishStep < other.finishStep || (one.finishStep === other.finishStep && one.admission < other.admission),
-  );
+  private readonly batch = new Batch<Tracked<Id>>();
   private readonly waiting: Tracked<Id>[] = [];
-  private running = 0;
-  private admissions = 0;
+  /** Sum of all running contexts, as attention reads them. */
   private kvTokens = 0;
+  private readonly prefixes = new SharedPrefixes();
   private prefillDebtSeconds = 0;
   /** Decode steps so far; a sequence has made stepCounter - startStep tokens. */
   private stepCounter = 0;
@@ -93,18 +54,8 @@ export class EngineModel<Id = string> {
     if (sequence.contextTokens > this.parameters.kvCapacityTokens) {
       throw new RangeError(`context of ${sequence.contextTokens} tokens is larger than the KV cache`);
     }
-    const { id, contextTokens, prefillTokens, remainingTokens } = sequence;
-    const tracked: Tracked<Id> = {
-      id,
-      contextTokens,
-      prefillTokens,
-      remainingTokens,
-      state: 'waiting',
-      madeTokens: 0,
-      startStep: 0,
-      admission: 0,
-    };
-    this.sequences.set(id, tracked);
+    const tracked = { ...sequence, state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0 };
+    this.sequences.set(sequence.id, tracked);
     this.waiting.push(tracked);
     this.admit();
   }
@@ -130,7 +81,7 @@ export class EngineModel<Id = string> {
     const finished: Id[] = [];
     let left = seconds;
     this.counted.simulatedSeconds += seconds;
-    while (left > 0 && this.running > 0) {
+    while (left > 0 && this.batch.size > 0) {
       const used = this.advanceToEvent(left, finished);
       this.counted.busySeconds += used;
       left -= used;
@@ -145,7 +96,7 @@ export class EngineModel<Id = string> {
   advanceInLockstep(steps: number, seconds: number): Id[] {
     const finished: Id[] = [];
     this.counted.simulatedSeconds += seconds;
-    if (this.running === 0) return finished;
+    if (this.batch.size === 0) return finished;
     this.counted.busySeconds += seconds;
     this.prefillDebtSeconds = 0;
     this.decode(steps);
@@ -155,7 +106,7 @@ export class EngineModel<Id = string> {
 
   /** Simulated seconds until the next end or preemption; Infinity when nothing runs. */
   secondsToNextEvent(): number {
-    if (this.running === 0) return Infinity;
+    if (this.batch.size === 0) return Infinity;
     return this.prefillDebtSeconds + this.secondsOfSteps(this.stepsToNextEvent());
   }
 
@@ -163,14 +114,14 @@ export class EngineModel<Id = string> {
   stepsToNextEvent(): number {
     const toFinish = Math.max(0, this.nextFinishStep() - this.stepCounter);
     // A sequence that fills the cache alone has no other to make room for it.
-    if (this.running < 2) return toFinish;
-    const toFull = Math.max(0, (this.parameters.kvCapacityTokens - this.kvTokens) / this.running);
+    if (this.batch.size < 2) return toFinish;
+    const toFull = Math.max(0, (this.parameters.kvCapacityTokens - this.kvTokensInUse) / this.batch.size);
     return Math.min(toFinish, toFull);
   }
 
   /** Keeps the engine from decoding for a while, as a transfer of KV does, seconds. Nothing to an idle one. */
   stall(seconds: number): void {
-    if (this.running > 0) this.prefillDebtSeconds += seconds;
+    if (this.batch.size > 0) this.prefillDebtSeconds += seconds;
   }
 
   /** Tokens a sequence has made since it was added; undefined if unknown. */
@@ -184,21 +135,31 @@ export class EngineModel<Id = string> {
   }
 
   get runningCount(): number {
-    return this.running;
+    return this.batch.size;
   }
 
   get waitingCount(): number {
     return this.waiting.length;
   }
 
-  /** KV cache in use, tokens. */
+  /** KV cache in use, in whole blocks on average, tokens; what only the prefix cache keeps does not count. */
   get kvTokensInUse(): number {
-    return this.kvTokens;
+    return this.kvTokens - this.prefixes.savedTokens + this.batch.size * BLOCK_WASTE_TOKENS;
   }
 
   /** KV cache in use, 0 to 1. */
   get kvUse(): number {
-    return this.kvTokens / this.parameters.kvCapacityTokens;
+    return Math.min(1, this.kvTokensInUse / this.parameters.kvCapacityTokens);
+  }
+
+  /** Contexts that a decode step reads, tokens. */
+  get contextTokens(): number {
+    return this.kvTokens;
+  }
+
+  /** New weights: no cached prefix is of use any more. */
+  forgetPrefixes(): void {
+    this.prefixes.evict(0);
   }
 
   /** Prefill and stalls to be paid before the next decode step, seconds. */
@@ -208,7 +169,7 @@ export class EngineModel<Id = string> {
 
   /** Time of the next decode step, seconds. */
   get stepSeconds(): number {
-    return stepSeconds(this.parameters, this.running, this.kvTokens);
+    return stepSeconds(this.parameters, this.batch.size, this.kvTokens);
   }
 
   get totals(): Readonly<EngineTotals> {
@@ -232,102 +193,101 @@ export class EngineModel<Id = string> {
 
   private settle(finished: Id[]): void {
     this.finishDue(finished);
-    this.preemptWhileFull();
-    this.admit();
+    if (!this.preemptWhileFull()) this.admit();
   }
 
   private decode(steps: number): void {
     this.stepCounter += steps;
-    this.kvTokens += steps * this.running;
-    this.counted.tokensMade += steps * this.running;
+    this.kvTokens += steps * this.batch.size;
+    this.counted.tokensMade += steps * this.batch.size;
+    this.evictPrefixes();
   }
 
   private secondsOfSteps(steps: number): number {
-    const growth = this.parameters.stepPerKvTokenSeconds * this.running;
+    const growth = this.parameters.stepPerKvTokenSeconds * this.batch.size;
     return steps * this.stepSeconds + (growth * steps * steps) / 2;
   }
 
   /** Inverse of {@link secondsOfSteps}, in the form that stays exact for growth = 0. */
   private stepsInSeconds(seconds: number): number {
-    const growth = this.parameters.stepPerKvTokenSeconds * this.running;
+    const growth = this.parameters.stepPerKvTokenSeconds * this.batch.size;
     const step = this.stepSeconds;
     return (2 * seconds) / (step + Math.sqrt(step * step + 2 * growth * seconds));
   }
 
   private nextFinishStep(): number {
-    for (;;) {
-      const next = this.finishing.peek();
-      if (next === undefined) return Infinity;
-      if (next.sequence.admission === next.admission) return next.finishStep;
-      this.finishing.pop();
-    }
+    return this.batch.nextToFinish()?.finishStep ?? Infinity;
   }
 
   private finishDue(finished: Id[]): void {
     while (this.nextFinishStep() <= this.stepCounter + EPSILON) {
-      const { sequence } = this.finishing.pop()!;
+      const { sequence } = this.batch.nextToFinish()!;
       this.leaveBatch(sequence);
       sequence.state = 'finished';
       finished.push(sequence.id);
     }
   }
 
-  private preemptWhileFull(): void {
-    while (this.running > 1 && this.kvTokens >= this.parameters.kvCapacityTokens - EPSILON) {
-      const victim = this.lastAdmitted();
+  private preemptWhileFull(): boolean {
+    const before = this.counted.preemptions;
+    while (this.batch.size > 1 && this.kvTokensInUse >= this.parameters.kvCapacityTokens - EPSILON) {
+      const victim = this.batch.lastAdmitted();
       this.leaveBatch(victim);
       victim.state = 'waiting';
       victim.prefillTokens = victim.contextTokens + victim.madeTokens;
       this.counted.preemptions += 1;
       this.waiting.unshift(victim);
     }
-  }
-
-  private lastAdmitted(): Tracked<Id> {
-    for (;;) {
-      const last = this.admitted.pop()!;
-      if (last.sequence.admission === last.admission) return last.sequence;
-    }
+    return this.counted.preemptions > before;
   }
 
   private admit(): void {
-    const limit = ADMISSION_KV_SHARE * this.parameters.kvCapacityTokens;
-    while (this.waiting.length > 0 && this.running < this.parameters.slots) {
+    while (this.waiting.length > 0 && this.batch.size < this.parameters.slots) {
       const head = this.waiting[0]!;
       const context = head.contextTokens + head.madeTokens;
-      if (this.running > 0 && this.kvTokens + context > limit) return;
+      if (this.batch.size > 0 && !this.fits(head, context)) return;
       this.waiting.shift();
       this.enterBatch(head, context);
     }
   }
 
+  /** There are blocks for it after all that run have taken those of their next token. */
+  private fits({ prefix }: Tracked<Id>, context: number): boolean {
+    const own = prefix && this.prefixes.isHeld(prefix) ? context - sharedTokens(prefix) : context;
+    const taken = this.kvTokensInUse + this.batch.size;
+    return taken + own + 1 + BLOCK_WASTE_TOKENS <= this.parameters.kvCapacityTokens;
+  }
+
   private enterBatch(sequence: Tracked<Id>, context: number): void {
     sequence.state = 'running';
     sequence.startStep = this.stepCounter - sequence.madeTokens;
-    sequence.admission = ++this.admissions;
-    const finishStep = sequence.startStep + sequence.remainingTokens;
-    const entry = { sequence, admission: sequence.admission, finishStep };
-    this.running += 1;
-    this.admitted.push(entry);
-    this.finishing.push(entry);
+    this.batch.enter(sequence, sequence.startStep + sequence.remainingTokens);
     this.kvTokens += context;
-    this.counted.prefillTokens += sequence.prefillTokens;
-    this.prefillDebtSeconds += sequence.prefillTokens / this.parameters.prefillTokensPerSecond;
+    const prefillTokens = Math.max(0, sequence.prefillTokens - this.holdPrefix(sequence));
+    this.counted.prefillTokens += prefillTokens;
+    this.prefillDebtSeconds += prefillTokens / this.parameters.prefillTokensPerSecond;
+  }
+
+  /** Returns the tokens that are in the cache. */
+  private holdPrefix({ prefix }: Tracked<Id>): number {
+    const hit = prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0;
+    this.evictPrefixes();
+    return hit;
+  }
+
+  private evictPrefixes(): void {
+    this.prefixes.evict(this.parameters.kvCapacityTokens - this.kvTokensInUse);
   }
 
   /** Whole tokens are kept; the part of a token in work is lost with the KV. */
   private leaveBatch(sequence: Tracked<Id>): void {
     sequence.madeTokens = this.wholeTokens(sequence);
-    sequence.admission = 0;
-    this.running -= 1;
+    this.batch.leave(sequence);
+    if (sequence.prefix) this.prefixes.release(sequence.prefix);
     this.kvTokens -= sequence.contextTokens + (this.stepCounter - sequence.startStep);
-    if (this.running === 0) {
+    if (this.batch.size === 0) {
       this.kvTokens = 0;
       this.prefillDebtSeconds = 0;
-      this.admitted.length = 0;
-      this.finishing.clear();
-    } else if (this.admitted.length > 2 * this.running + MANY_STALE) {
-      this.admitted = this.admitted.filter((entry) => entry.sequence.admission === entry.admission);
     }
   }
 

@@ -16,31 +16,87 @@ export interface EngineParameters {
   graphTiers?: readonly number[];
 }
 
-/** Parameter sets fitted to published measurements (7B to 32B dense models, one mixture of experts). */
-export const ENGINE_PRESETS = {
-  '7b-8k': preset(8.5, 0.04, 20, 700_000, 1_024, 20_000),
-  '14b-16k': preset(14.5, 0.06, 22, 600_000, 1_024, 20_000),
-  '32b-32k': preset(18.5, 0.08, 26, 350_000, 1_024, 20_000),
-  '72b': preset(20, 0.08, 16, 1_300_000, 512, 8_000),
-  '235b-moe': { ...preset(52, 0.9, 70, 2_400_000, 64, 8_000), graphTiers: [4, 8, 16, 32, 64] },
-  '4b-small-batch': preset(6.5, 0.12, 40, 700_000, 64, 20_000),
-  '2b': preset(5, 0.16, 10, 3_000_000, 1_024, 20_000),
-} as const satisfies Record<string, EngineParameters>;
+/** One engine: a model in bf16 on some GPUs. */
+interface Card {
+  parameters: number;
+  /** Of keys and values: 2 x layers x KV heads x head size x 2 bytes, from the configuration of the model. */
+  kvBytesPerToken: number;
+  gpus: number;
+  /** t0, milliseconds: the one number that is fitted, to the published seconds of a rollout without a policy. */
+  stepBaseMs: number;
+  gpu?: typeof H800;
+  /** gpu_memory_utilization. */
+  memoryShare?: number;
+}
 
-function preset(
-  baseMs: number,
-  perSequenceMs: number,
-  perKvTokenNs: number,
-  kvCapacityTokens: number,
-  slots: number,
-  prefillTokensPerSecond: number,
-): EngineParameters {
+const KIB = 1_024;
+/** H100 and H800, and the MI300X of APRIL, by their data sheets: bytes, bytes per second, bf16 operations per second. */
+const H800 = { memory: 80e9, bandwidth: 3.35e12, operations: 989e12 };
+const MI300X = { memory: 192e9, bandwidth: 5.3e12, operations: 1_307e12 };
+/** max_num_seqs: more than any of the runs has. RollPacker, figure 11: 2,048. */
+const SLOTS = 2_048;
+/** What is reached of them: reading KV, computing a decode step, computing a prefill. Assumed. */
+const EFFICIENCY = { bandwidth: 0.8, decode: 0.5, prefill: 0.4 };
+/** gpu_memory_utilization of RollPacker, figure 11; and what an engine needs beside weights and KV, bytes a GPU: assumed. */
+const MEMORY = { share: 0.85, activations: 4e9 };
+/**
+ * What the process of an engine spends on each sequence of a step: scheduling, sampling, tokens out. TailSieve measured
+ * tau(1) = 5.2 ms and tau(128) = 25.5 ms for a model of 2B, whose GPU needs next to nothing for a sequence.
+ */
+const HOST_SECONDS_PER_SEQUENCE = 0.15e-3;
+
+function engineOf({
+  parameters,
+  kvBytesPerToken,
+  gpus,
+  stepBaseMs,
+  gpu = H800,
+  memoryShare = MEMORY.share,
+}: Card): EngineParameters {
+  const kvBytes = gpus * (memoryShare * gpu.memory - MEMORY.activations) - 2 * parameters;
+  const operations = gpus * gpu.operations;
   return {
-    stepBaseSeconds: baseMs / 1e3,
-    stepPerSequenceSeconds: perSequenceMs / 1e3,
-    stepPerKvTokenSeconds: perKvTokenNs / 1e9,
-    kvCapacityTokens,
-    slots,
-    prefillTokensPerSecond,
+    stepBaseSeconds: stepBaseMs / 1e3,
+    stepPerSequenceSeconds: HOST_SECONDS_PER_SEQUENCE + (2 * parameters) / (EFFICIENCY.decode * operations),
+    stepPerKvTokenSeconds: kvBytesPerToken / (EFFICIENCY.bandwidth * gpus * gpu.bandwidth),
+    kvCapacityTokens: Math.floor(kvBytes / kvBytesPerToken),
+    slots: SLOTS,
+    prefillTokensPerSecond: (EFFICIENCY.prefill * operations) / (2 * parameters),
   };
 }
+
+/** Engines of the published measurements. */
+export const ENGINE_PRESETS = {
+  /** Qwen2.5-7B on one GPU. */
+  '7b-8k': engineOf({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 7.2 }),
+  /** Qwen3-8B on one GPU: KV is short. */
+  '8b-32k': engineOf({ parameters: 8.2e9, kvBytesPerToken: 144 * KIB, gpus: 1, stepBaseMs: 7.7 }),
+  /** Qwen2.5-14B on two. */
+  '14b-16k': engineOf({ parameters: 14.8e9, kvBytesPerToken: 192 * KIB, gpus: 2, stepBaseMs: 13.7 }),
+  /** Qwen2.5-32B on two. */
+  '32b-32k': engineOf({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.7 }),
+  /** Qwen2.5-VL-32B on four. */
+  'vl-32b': engineOf({ parameters: 33.5e9, kvBytesPerToken: 256 * KIB, gpus: 4, stepBaseMs: 14 }),
+  /** Qwen2-VL-72B on eight. */
+  '72b': engineOf({
+    parameters: 72.7e9,
+    kvBytesPerToken: 320 * KIB,
+    gpus: 8,
+    stepBaseMs: 17,
+    memoryShare: 0.765,
+  }),
+  /** Qwen3-235B-A22B on four Ascend A3: fitted to the published times of a token, 125 to 200 ms, and 60 in small graphs. */
+  '235b-moe': {
+    stepBaseSeconds: 0.052,
+    stepPerSequenceSeconds: 0.9e-3,
+    stepPerKvTokenSeconds: 70e-9,
+    kvCapacityTokens: 2_400_000,
+    slots: 64,
+    prefillTokensPerSecond: 8_000,
+    graphTiers: [4, 8, 16, 32, 64],
+  },
+  /** Qwen3-4B on two MI300X. */
+  '4b-small-batch': engineOf({ parameters: 4e9, kvBytesPerToken: 144 * KIB, gpus: 2, stepBaseMs: 6.5, gpu: MI300X }),
+  /** A model of 2B on one; TailSieve measured tau(1) = 5.2 ms. */
+  '2b': engineOf({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),
+} as const satisfies Record<string, EngineParameters>;

@@ -42,7 +42,7 @@ export class LockstepEngines<Id = string> {
     for (const engine of this.engines) {
       if (engine.runningCount === 0) continue;
       batch = Math.max(batch, engine.runningCount);
-      kvTokens = Math.max(kvTokens, engine.kvTokensInUse);
+      kvTokens = Math.max(kvTokens, engine.contextTokens);
       debtSeconds = Math.max(debtSeconds, engine.debtSeconds);
       steps = Math.min(steps, engine.stepsToNextEvent());
     }

@@ -31,24 +31,6 @@ export class RandomStream {
     return radius * Math.cos(angle);
   }
 
-  /** Beta(a, b) as a ratio of two gamma deviates. */
-  beta(a: number, b: number): number {
-    const x = this.gamma(a);
-    return x / (x + this.gamma(b));
-  }
-
-  /** Gamma(shape, 1) by Marsaglia and Tsang; shapes below 1 by their boost. */
-  private gamma(shape: number): number {
-    if (shape < 1) return this.gamma(shape + 1) * this.uniform() ** (1 / shape);
-    const d = shape - 1 / 3;
-    const c = 1 / Math.sqrt(9 * d);
-    for (;;) {
-      const x = this.normal();
-      const v = (1 + c * x) ** 3;
-      if (v > 0 && Math.log(this.uniform()) < 0.5 * x * x + d - d * v + d * Math.log(v)) return d * v;
-    }
-  }
-
   private next(): number {
     const s = this.state;
     const [s0, s1, s2, s3] = [s[0]!, s[1]!, s[2]!, s[3]!];

@@ -4,6 +4,9 @@ import { RandomStream } from './random-stream';
 /** No response is shorter, tokens. */
 export const MIN_RESPONSE_TOKENS = 30;
 
+/** A response that never ends is this long, in caps: beyond any budget. */
+const ENDLESS_CAPS = 4;
+
 /** Which response: a pure function of these three, whatever was asked before. */
 export interface ResponseIdentity {
   seed: number | string;
@@ -18,20 +21,18 @@ export function responseLength(distribution: LengthDistribution, identity: Respo
 
 /** As {@link responseLength} before the cap: above it, an engine ends the response with `length` at its budget. */
 export function uncappedResponseLength(distribution: LengthDistribution, identity: ResponseIdentity): number {
+  const { medianTokens, sigma, promptShare, endlessShare, capTokens } = distribution;
   const prompt = new RandomStream('prompt', identity.seed, identity.promptKey);
-  const promptLogMean = Math.log(distribution.medianTokens) + distribution.promptSigma * prompt.normal();
-  const runawayChance = promptRunawayChance(distribution, prompt);
-
   const sample = new RandomStream('sample', identity.seed, identity.promptKey, identity.sampleIndex);
-  const tokens =
-    sample.uniform() < runawayChance
-      ? distribution.capTokens * (distribution.runawayFloor + (1.3 - distribution.runawayFloor) * sample.uniform())
-      : Math.exp(promptLogMean + distribution.sampleSigma * sample.normal());
-  return Math.max(MIN_RESPONSE_TOKENS, Math.round(tokens));
+  const rank = Math.sqrt(promptShare) * prompt.normal() + Math.sqrt(1 - promptShare) * sample.normal();
+  if (shareAbove(rank) < endlessShare) return ENDLESS_CAPS * capTokens;
+  return Math.max(MIN_RESPONSE_TOKENS, Math.round(medianTokens * Math.exp(sigma * rank)));
 }
 
-function promptRunawayChance(distribution: LengthDistribution, prompt: RandomStream): number {
-  if (distribution.runawayShare === 0) return 0;
-  const [a, b] = distribution.runawayBeta;
-  return Math.min(1, prompt.beta(a, b) * (distribution.runawayShare / (a / (a + b))));
+/** 1 - the standard normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17). */
+function shareAbove(deviate: number): number {
+  if (deviate < 0) return 1 - shareAbove(-deviate);
+  const t = 1 / (1 + 0.2316419 * deviate);
+  const series = t * (0.31938153 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))));
+  return (series * Math.exp((-deviate * deviate) / 2)) / Math.sqrt(2 * Math.PI);
 }

@@ -1,0 +1,34 @@
+import type { Router, RouteRequest } from '../routing/router';
+
+/**
+ * verl before its global balancer: each worker has a part of the trajectories and its own counts. A session gets the
+ * server that this worker has given out least, and keeps it; what the other workers do is unknown.
+ */
+export class PerWorkerRouter implements Router {
+  readonly name = 'per-worker';
+  private readonly serverOf = new Map<string, number>();
+  private readonly given: number[][];
+
+  /** @param workerOf the worker of a session */
+  constructor(
+    servers: number,
+    workers: number,
+    private readonly workerOf: (sessionId: string) => number,
+  ) {
+    this.given = Array.from({ length: workers }, () => new Array<number>(servers).fill(0));
+  }
+
+  choose({ sessionId = '' }: RouteRequest): number {
+    let server = this.serverOf.get(sessionId);
+    if (server === undefined) {
+      const given = this.given[this.workerOf(sessionId)]!;
+      server = given.indexOf(Math.min(...given));
+      given[server]! += 1;
+      this.serverOf.set(sessionId, server);
+    }
+    return server;
+  }
+
+  released(): void {}
+  moved(): void {}
+}

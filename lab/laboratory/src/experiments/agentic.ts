@@ -1,0 +1,80 @@
+import { AgenticRun } from '../agentic/agentic-run';
+import { PerWorkerRouter } from '../baselines/per-worker-router';
+import { RandomRouter } from '../baselines/random-router';
+import { StaticHashRouter } from '../baselines/static-hash-router';
+import { AGENT_WORKERS, AGENTIC, GUI_AGENT } from '../parameters';
+import { ProductionRouter } from '../routing/production-router';
+import type { Router } from '../routing/router';
+import type { Experiment, Measures } from './experiment';
+
+/** Trajectories of many turns under four ways to route them. */
+export const agentic: Experiment = {
+  id: 'agentic',
+  run({ seed }) {
+    const { servers } = AGENTIC;
+    const ways: Record<string, Router> = {
+      'sticky-least-inflight': new ProductionRouter(servers),
+      'sticky-least-sessions': new ProductionRouter(servers, { policy: 'least-sessions' }),
+      'consistent-hash': new ProductionRouter(servers, { policy: 'consistent-hash' }),
+      'least-inflight': new WithoutSessions(new ProductionRouter(servers)),
+      random: new RandomRouter(servers, seed),
+    };
+    const measures: Measures = {};
+    for (const [name, router] of Object.entries(ways)) {
+      const { meanSeconds, p90Seconds, maxSeconds, cacheHitShare } = new AgenticRun(AGENTIC, router, seed).run();
+      measures[`agentic.${name}.mean`] = meanSeconds;
+      measures[`agentic.${name}.p90`] = p90Seconds;
+      measures[`agentic.${name}.max`] = maxSeconds;
+      measures[`agentic.${name}.hit`] = cacheHitShare;
+    }
+    const sticky = measures['agentic.sticky-least-inflight.p90']!;
+    measures['agentic.hash.slowdown'] = measures['agentic.consistent-hash.p90']! / sticky;
+    return measures;
+  },
+};
+
+/** A screenshot agent under the global balancer, and as verl did it before. */
+export const guiAgent: Experiment = {
+  id: 'gui-agent',
+  run({ seed }) {
+    const { servers, trajectories } = GUI_AGENT;
+    // Trajectories are named t0, t1, ... and given to the workers in even parts.
+    const workerOf = (sessionId: string): number =>
+      Math.floor((Number(sessionId.slice(1)) * AGENT_WORKERS) / trajectories);
+    const ways: Record<string, Router> = {
+      global: new ProductionRouter(servers),
+      hash: new StaticHashRouter(servers),
+      workers: new PerWorkerRouter(servers, AGENT_WORKERS, workerOf),
+    };
+    const measures: Measures = {};
+    for (const [name, router] of Object.entries(ways)) {
+      const { meanTurnSeconds, maxSeconds, cacheHitShare } = new AgenticRun(GUI_AGENT, router, seed).run();
+      measures[`gui.${name}.turn`] = meanTurnSeconds;
+      measures[`gui.${name}.max`] = maxSeconds;
+      measures[`gui.${name}.hit`] = cacheHitShare;
+    }
+    for (const measure of ['turn', 'max']) {
+      measures[`gui.${measure}.speedup`] = measures[`gui.hash.${measure}`]! / measures[`gui.global.${measure}`]!;
+    }
+    return measures;
+  },
+};
+
+/** Each turn as if it were the first. */
+class WithoutSessions implements Router {
+  constructor(private readonly inner: Router) {}
+
+  get name(): string {
+    return `${this.inner.name} without sessions`;
+  }
+
+  choose(routeRequest: Parameters<Router['choose']>[0]): number | undefined {
+    return this.inner.choose({ ...routeRequest, sessionId: undefined });
+  }
+
+  released(server: number, routeRequest: Parameters<Router['released']>[1]): void {
+    this.inner.released(server, { ...routeRequest, sessionId: undefined });
+  }
+
+  moved(): void {}
+}
