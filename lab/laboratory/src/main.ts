@@ -10,7 +10,8 @@ import { whatifCommand } from './commands/whatif.command';
 const program = new Command('lab')
   .description('Simulates rollouts under the policies of production, in virtual time. See docs/laboratory.md.')
   .showHelpAfterError();
-for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand, scaleCommand]) add(program);
+for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand, scaleCommand])
+  add(program);
 program.parseAsync().catch((error: unknown) => {
   console.error(describe(error));
   process.exitCode = 1;
