@@ -60,6 +60,7 @@ export function runSetup(setup: Setup, choices: RunChoices): RunResult {
     policy: choices.policy ?? WAIT,
     groupsPerStep,
     samples,
+    maxTokens: capTokens,
     groups: choices.groups ?? groupsPerStep * choices.steps,
     router: choices.router ?? defaultRouter(servers, choices.routing),
     dispatcher: choices.dispatcher,

@@ -1,5 +1,11 @@
 import { planRound } from '@broomwagon/policies';
-import { RoundModel, type ModelAbort, type ModelRequest, type ModelSegment } from '@broomwagon/models';
+import {
+  RoundModel,
+  type ModelAbort,
+  type ModelRequest,
+  type ModelSegment,
+  type ModelSubmission,
+} from '@broomwagon/models';
 import { VirtualClock } from '../simulation/virtual-clock';
 import { ImmediateDispatcher, type Claim, type Dispatcher } from './dispatcher';
 import { Placement } from './placement';
@@ -70,14 +76,14 @@ export class Rollout {
     this.dispatcher.pump();
   }
 
-  private newGroup(samples: number): { groupId: string; samples: number } {
+  private newGroup(samples: number): ModelSubmission {
     const prompt = this.launchedGroups++;
     const { workload } = this.options;
     const lengths = Array.from({ length: samples }, (_, index) => workload.lengthOf(prompt, index, 0));
     this.counts.launched(lengths);
     const groupId = `${prompt}`;
     this.prompts.set(groupId, { prompt, lengths });
-    return { groupId, samples };
+    return { groupId, samples, maxTokens: this.options.maxTokens };
   }
 
   private claim(max: number): Sample[] {

@@ -14,6 +14,8 @@ export interface RolloutOptions {
   /** Groups of one step, and samples of one group. */
   groupsPerStep: number;
   samples: number;
+  /** Longest response, tokens, for orders of dispatch by length. */
+  maxTokens?: number;
   /** Groups of the whole data set. */
   groups: number;
   router: Router;

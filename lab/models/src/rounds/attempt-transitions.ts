@@ -1,3 +1,4 @@
+import { followProbe } from './dispatch-order';
 import { GroupTransitions, isDiscarding, takesResults } from './group-transitions';
 import { isWhole } from './longtail-queue';
 import { HELD, keepTokens } from './request-moves';
@@ -73,6 +74,7 @@ export class AttemptTransitions {
     keepTokens(request, made);
     this.state.moves.move(request, 'finished');
     round.requestsDone += 1;
+    followProbe(this.state.moves, group);
     if (isWhole(group)) this.state.placeWhole(round, group, nowMs, aborts);
     else if (!takesResults(round) && group.live === 0) this.state.settle(round, group);
     return answer('finished');

@@ -1,4 +1,4 @@
-import { EQUAL_REWARDS, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
+import { EQUAL_REWARDS, DISPATCH_ORDERS, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 
 /** A number below `choices`: what comes next, drawn by fast-check. */
@@ -39,6 +39,7 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
       dripMode: fc.constantFrom('fixed', 'adaptive'),
       dripReserved: fc.boolean(),
       concurrency: fc.constantFrom(1, 3, 8),
+      dispatchOrder: fc.constantFrom(...DISPATCH_ORDERS),
       domainQuotas: fc.constantFrom({ d0: 1 }, { d0: 1, constructor: 1 }),
       maxCuts: fc.constantFrom(1, 2),
       maxAgeSteps: fc.constantFrom(1, 2, 3),

@@ -27,8 +27,8 @@ export class RequestMoves {
     this.requestCounts = { submitted: 0, ...Object.fromEntries(zeros) } as Record<RequestState | 'submitted', number>;
   }
 
-  /** A new request; pending. */
-  add(group: ModelGroup, index: number): ModelRequest {
+  /** A new request, pending, and its number in the order of arrival. @param ahead how far it goes ahead of that */
+  add(group: ModelGroup, index: number, ahead: number): [request: ModelRequest, number: number] {
     const request: ModelRequest = {
       group,
       index,
@@ -39,13 +39,12 @@ export class RequestMoves {
       started: false,
       segments: [],
       tokens: 0,
-      sequence: 0,
+      ticket: 0,
     };
     this.requestCounts.submitted += 1;
     this.requestCounts.pending += 1;
     group.live += 1;
-    this.pending.add(request, false);
-    return request;
+    return [request, this.pending.add(request, false, ahead)];
   }
 
   /** @param front only matters for `pending`: ahead of what was not begun */

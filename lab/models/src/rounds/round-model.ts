@@ -1,6 +1,7 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
 import { hasPins, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
 import { launchedSamples } from './pin-step';
+import { addRequests } from './dispatch-order';
 import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
 import { newGroup, newRound } from './new-round';
@@ -111,7 +112,7 @@ export class RoundModel extends AttemptTransitions {
     const added = submissions.map((submission) => {
       const group = newGroup(round, submission);
       const launched = launchedSamples(group.samples, round.rules);
-      for (let index = 0; index < launched; index++) group.requests.push(moves.add(group, index));
+      addRequests(moves, round, group, submission, launched);
       round.live.add(group);
       countLiveOfDomain(round, group, 1);
       return group;

@@ -8,6 +8,7 @@ import type {
   TailPolicy,
   WasteReason,
 } from '@broomwagon/contracts';
+import type { PromptLengths } from '../prompt-lengths';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
@@ -40,8 +41,8 @@ export interface ModelRequest {
   savedSegment?: ModelSegment;
   /** It is never trained, though its group may continue. */
   stopped?: 'aborted' | 'timeout';
-  /** Place in the pending queue. */
-  sequence: number;
+  /** Of its place in the pending queue: each place has another. */
+  ticket: number;
 }
 
 export interface ModelGroup {
@@ -76,6 +77,8 @@ export interface ModelGroup {
   place: number;
   /** Step from which it must be taken. */
   pinStep: number;
+  /** Number of its first request in the order of arrival, if that was to show how long its samples are. */
+  probedAt?: number;
   /** What the length history holds of it. */
   length?: { bin: number; kind: 'finished' | 'censored' };
 }
@@ -149,4 +152,8 @@ export interface ModelSubmission {
   /** Default: `samples`. */
   minSamples?: number;
   domain?: string;
+  /** What its samples may come to, for orders of dispatch by length. Default: 0. */
+  maxTokens?: number;
+  /** What is remembered of the prompt. */
+  lengths?: PromptLengths;
 }

@@ -1,5 +1,6 @@
 import type { AbortScope, TailPolicy } from '@broomwagon/contracts';
 import { expect } from 'vitest';
+import { checkOpen } from './check-open.fixture';
 import { type Decide, interleave } from './interleave.fixture';
 import { planRound } from '@broomwagon/policies';
 import {
@@ -47,6 +48,8 @@ const ACTS = {
 export type RoundAct = keyof typeof ACTS;
 
 const VERSIONS_PER_STEP = 2;
+/** Of the groups, in turn. */
+const MAX_TOKENS = [100, 6_400, 700, 130];
 /** Reconciles of one run: Redis forgets what it has trained when it has had 16 rounds since. */
 const MOST_RECONCILES = 3;
 
@@ -134,7 +137,8 @@ export class RoundWorld {
     if (count <= 0) return;
     const { samples, minSamples } = this.setting;
     const fresh = Array.from({ length: count }, (_, offset) => this.submitted + offset).map((position) => {
-      return { groupId: `g${position}`, samples, minSamples, domain: domainOf(position) };
+      const maxTokens = MAX_TOKENS[position % MAX_TOKENS.length];
+      return { groupId: `g${position}`, samples, minSamples, maxTokens, domain: domainOf(position) };
     });
     this.submitted += count;
     expect(this.submitted, 'more groups were asked for than there are').toBeLessThanOrEqual(this.setting.groups);
@@ -351,19 +355,3 @@ export class RoundWorld {
 
 const isHeld = ({ request, number }: GivenAttempt): boolean =>
   request.attempt === number && ['claimed', 'running', 'cutting'].includes(request.state);
-
-/** What a round promises as long as it is open. */
-function checkOpen(round: ModelRound): void {
-  const { reserved, accepted, neededGroups, rules, inFlight, places, spare, held } = round;
-  expect(reserved + accepted.length).toBeLessThanOrEqual(neededGroups);
-  const awaitsRewards = rules.equalRewards === 'replace' && round.outcomes.size < accepted.length;
-  if (!awaitsRewards) expect(accepted.length).toBeLessThan(neededGroups);
-  if (rules.concurrency > 0) expect(inFlight).toBeLessThanOrEqual(rules.concurrency);
-  if (places !== undefined) {
-    const free = [...places.values()].reduce((sum, count) => sum + count, spare);
-    expect(free).toBe(neededGroups - accepted.length - reserved);
-  }
-  const live = [...round.live];
-  expect(live.filter(({ pinned }) => pinned).length).toBe(reserved);
-  expect(new Set(live.filter((group) => group.held))).toEqual(held);
-}

@@ -20,7 +20,8 @@ export function takeNext(state: GroupTransitions, round: ModelRound, nowMs: numb
   else countLiveOfDomain(round, group, 1);
   discardOld(state, round, group);
   trim(state, round, group);
-  for (const request of group.requests) if (request.state === 'unfinished') moves.move(request, 'pending');
+  for (const request of group.requests)
+    if (request.state === 'unfinished') moves.move(request, 'pending', round.rules.dispatchOrder !== 'arrival');
   if (isWhole(group)) state.placeWhole(round, group, nowMs, []);
   return true;
 }

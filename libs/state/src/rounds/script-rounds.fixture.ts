@@ -1,4 +1,4 @@
-import { type Epoch, isBroomwagonError, type WeightSyncMode } from '@broomwagon/contracts';
+import { type Epoch, isBroomwagonError } from '@broomwagon/contracts';
 import { type PlanProgress, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
@@ -21,17 +21,14 @@ import {
   WORKERS,
 } from '../../../../lab/models/src/rounds/round-follower.fixture';
 import { type AbortSelector, AbortStore } from '../aborts/abort.store';
-import { LeaseStore } from '../leases';
 import { FunctionRunner } from '../library/function-runner';
-import { MoveStore } from '../moves/move.store';
 import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
-import { ServerStore } from '../servers/server.store';
-import { WeightStore } from '../weights/weight.store';
 import { WorkerStore } from '../workers/worker.store';
 import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
 import { RoundStore } from './round.store';
+import { ScriptMoves } from './script-moves.fixture';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
@@ -40,12 +37,7 @@ const requests = new RequestStore(runner);
 const workers = new WorkerStore(runner);
 const rounds = new RoundStore(runner);
 const aborts = new AbortStore(runner);
-const leaseStore = new LeaseStore(runner);
-const moves = new MoveStore(runner);
-const servers = new ServerStore(runner);
-const weights = new WeightStore(runner);
 const JOB = 'job';
-const SERVER = 's';
 let opened = 0;
 
 /** Ends the connection and removes all keys. */
@@ -58,24 +50,17 @@ export async function closeStores(): Promise<void> {
 export class ScriptRounds implements RoundFollower {
   private readonly pool = `pair-${opened++}`;
   private readonly root = runner.rootKey(this.pool);
+  private readonly moves = new ScriptMoves(runner, this.pool);
   private readonly epochs = new Map<string, Epoch>();
   private readonly fences = new Map<string, AttemptFence>();
   private readonly rounds: ModelRound[] = [];
   private trainerEpoch?: Epoch;
-  /** Of the last round. */
-  private weightVersion = 0;
   /** Makes each registration, claim, abort and takeover another one. */
   private calls = 0;
 
   async start(): Promise<void> {
     for (const workerId of WORKERS) await this.register(workerId);
-    await this.registerServer();
-  }
-
-  /** The server that requests move to and run on, with the weights of the last round. */
-  private async registerServer(): Promise<void> {
-    const server = { serverId: SERVER, endpoint: 'http://e', dialect: 'vllm' as const, probe: false, instanceId: 'i' };
-    await servers.register(this.pool, { ...server, maxInflight: 10_000, weight: 1, weightVersion: this.weightVersion });
+    await this.moves.registerServer();
   }
 
   async end(): Promise<void> {
@@ -98,10 +83,7 @@ export class ScriptRounds implements RoundFollower {
 
   async open(opening: PlannedOpening, progress: PlanProgress): Promise<string> {
     const roundId = `r${opening.step}`;
-    this.weightVersion = opening.weightVersion;
-    const syncId = await this.beginSync('wait');
-    await this.registerServer();
-    await weights.end(this.pool, { syncId, outcome: 'committed', reason: 'asked' });
+    await this.moves.setWeights(opening.weightVersion);
     const common = { ...opening, job: JOB, roundId, orphanAfterMs: 600_000, trainerEpoch: this.trainerEpoch };
     const terms = roundTerms(opening.policy, opening, progress);
     const answer = await rounds.open(this.pool, { ...common, ...terms }).catch(codeOf);
@@ -114,7 +96,13 @@ export class ScriptRounds implements RoundFollower {
 
   async submit({ step }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
     const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
-    const stored = groups.map((group) => ({ ...group, digest: 'd', maxTokens: 100, promptRef: 'p', sampling: '{}' }));
+    const stored = groups.map((group) => ({
+      ...group,
+      digest: 'd',
+      maxTokens: group.maxTokens!,
+      promptRef: 'p',
+      sampling: '{}',
+    }));
     await rounds.submit(this.pool, args, stored);
   }
 
@@ -159,39 +147,16 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async move(request: ModelRequest): Promise<Ended> {
-    const planId = `plan-${this.calls++}`;
-    const requestId = idOf(request);
-    const move = { requestId, toServerId: SERVER };
-    await moves.save(this.pool, { planId, moves: [move], summary: '{}', digest: '', keptMs: 600_000 });
-    const { aborts } = await moves.send(this.pool, { planId, maxMovesPerRequest: 1_000_000, keptMs: 600_000 });
-    const { page } = await moves.status(this.pool, { planId, cursor: 0, limit: 1 });
-    return { state: page[0]!.state.replace('refused:', ''), aborts: aborts.map(attemptName) };
+    const { state, aborts } = await this.moves.move(idOf(request));
+    return { state, aborts: aborts.map(attemptName) };
   }
 
-  async expireMoves(): Promise<number> {
-    let expired = 0;
-    for await (const page of moves.pages('repeat', this.pool, { deadlineMs: -1 })) expired += page.expired;
-    return expired;
+  expireMoves(): Promise<number> {
+    return this.moves.expire();
   }
 
   async changeWeights(held: readonly GivenAttempt[]): Promise<string[]> {
-    const leases = held.map((attempt) => {
-      const { workerId, workerEpoch } = this.fence(attempt);
-      return { acquireId: `lease-${this.calls++}`, requestId: idOf(attempt.request), workerId, workerEpoch };
-    });
-    const { results } = await leaseStore.acquire(this.pool, leases);
-    for (const result of results) expect(result).toMatchObject({ serverId: SERVER });
-    const syncId = await this.beginSync('abort');
-    const told: AttemptFence[] = [];
-    for await (const page of weights.pages('stop', this.pool, { syncId, fenceAfterMs: 600_000 })) {
-      told.push(...page.aborts);
-    }
-    await leaseStore.release(
-      this.pool,
-      leases.map(({ acquireId }) => ({ acquireId })),
-    );
-    await weights.end(this.pool, { syncId, outcome: 'committed', reason: 'asked' });
-    return told.map(attemptName).sort();
+    return (await this.moves.stopForWeights(held.map((attempt) => this.fence(attempt)))).map(attemptName).sort();
   }
 
   async expireRound(): Promise<boolean> {
@@ -297,12 +262,6 @@ export class ScriptRounds implements RoundFollower {
     const registrationId = `reg${this.calls++}`;
     const { workerEpoch } = await workers.register(this.pool, { workerId, registrationId, ttlMs: 600_000 });
     this.epochs.set(workerId, workerEpoch);
-  }
-
-  private async beginSync(mode: WeightSyncMode): Promise<string> {
-    const syncId = `sync-${this.calls++}`;
-    await weights.begin(this.pool, { syncId, version: this.weightVersion, mode, deadlineMs: 600_000 });
-    return syncId;
   }
 
   private fence({ request, number }: GivenAttempt): AttemptFence {
