@@ -64,6 +64,7 @@ export class TestEngine {
       `vllm:num_requests_waiting ${waiting}`,
       `vllm:kv_cache_usage_perc ${kvUse}`,
       `vllm:num_preemptions_total ${preemptions}`,
+      `vllm:cache_config_info{block_size="16",num_gpu_blocks="1000"} 1`,
       ...(this.startedAtSeconds === undefined ? [] : [`process_start_time_seconds ${this.startedAtSeconds}`]),
     ].join('\n');
   }

@@ -35,7 +35,7 @@ export class CoordinatorFixture {
 
   private constructor(
     private readonly prefix: string,
-    private readonly runner: FunctionRunner,
+    readonly runner: FunctionRunner,
     readonly client: TypedClient,
     readonly redis: ReturnType<typeof connectRedis>,
     readonly workers: WorkerStore,
@@ -231,7 +231,7 @@ export function openRequest(
   policy: TailPolicy,
   extra: Partial<OpenRoundRequest> = {},
 ): OpenRoundRequest {
-  const { kind, ...rest } = plan;
+  const { kind, choice: _, newByDomain: _byDomain, ...rest } = plan;
   if (kind === 'done') throw new Error('The data set is trained');
   return { job, roundId: `round-${plan.step}`, weightVersion: plan.step, policy, kind, ...rest, ...extra };
 }

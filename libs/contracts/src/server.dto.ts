@@ -233,6 +233,8 @@ export interface ServerLoadReport {
   waiting: Integer;
   /** KV cache in use, 0 to 1. */
   kvUse?: number;
+  /** Tokens that the KV caches of the engine hold. */
+  kvTokens?: Integer;
   /** Preemptions since the start of the engine. */
   preemptions?: Integer;
   /** Age of the report, milliseconds. */

@@ -91,7 +91,10 @@ export class TailPolicy {
   @IsOptional() @IsWithin(1, 1_000_000) concurrency?: Integer;
   /** Groups of each domain in a whole step; other domains share the rest. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, Integer>;
-  /** Tokens that fit into the KV caches of all engines; limits adaptive over-provision. */
+  /**
+   * Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision. Default: what the
+   * engines of the pool report; no limit if one of them reports nothing.
+   */
   @IsOptional() @IsCounter(1) fleetKvTokens?: Integer;
 
   /**

@@ -126,6 +126,8 @@ export interface EngineLoad {
   waiting: number;
   /** KV cache in use, 0 to 1. */
   kvUse?: number;
+  /** Tokens that its KV caches hold, of all ranks. */
+  kvTokens?: number;
   /** Preemptions since the engine started. */
   preemptions?: number;
   /** Tokens of waiting requests that its prefix cache does not hold. */

@@ -104,7 +104,7 @@ describe('admission by two replicas', () => {
     for (let n = 0; n < 8; n++) await lb.acquire(w);
     await expect
       .poll(async () => (await lb.list()).get('a')?.load)
-      .toMatchObject({ running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 });
+      .toMatchObject({ running: 3, waiting: 4, kvUse: 0.97, kvTokens: 16_000, preemptions: 5 });
     expect((await lb.list()).get('a')).toMatchObject({ capacity: 100, inflight: 8 });
     await lb.call('pool.configure', { adaptiveConcurrency: 1, adaptIntervalMs: 100 });
     await expect.poll(async () => (await lb.list()).get('a')?.capacity).toBe(1);

@@ -22,7 +22,7 @@ import {
   type PlanProgress,
   type RoundTerms,
 } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore, type JobProgress } from '@broomwagon/state';
+import { PoolDirectory, RoundStore, ServerStore, type JobProgress } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 
@@ -32,6 +32,7 @@ export class RoundService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly pools: PoolDirectory,
+    private readonly servers: ServerStore,
     private readonly sweeper: SweepService,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -90,9 +91,25 @@ export class RoundService {
     { job, trainerEpoch, stamp }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp'>,
     history: boolean,
   ): Promise<PlanProgress & { openRoundId?: RoundId; stamp: string }> {
-    const progress = await this.rounds.progress(pool, { job, trainerEpoch, stamp, history });
+    const [progress, fleetKvTokens] = await Promise.all([
+      this.rounds.progress(pool, { job, trainerEpoch, stamp, history }),
+      history ? this.fleetKvTokens(pool) : undefined,
+    ]);
     // The store keeps them, and does not know what they mean.
-    return progress as JobProgress & Pick<PlanProgress, 'control' | 'history'>;
+    return { ...(progress as JobProgress & Pick<PlanProgress, 'control' | 'history'>), fleetKvTokens };
+  }
+
+  /** Tokens that the KV caches of the pool hold; 0 when an engine does not report it. */
+  private async fleetKvTokens(pool: PoolName): Promise<number> {
+    const reported = new Map<string, number>();
+    for await (const { servers } of this.servers.pages('list', pool)) {
+      for (const { serverId, state, load } of servers) {
+        if (state !== 'ready') continue;
+        if (load?.kvTokens === undefined) return 0;
+        reported.set(serverId, load.kvTokens);
+      }
+    }
+    return [...reported.values()].reduce((sum, tokens) => sum + tokens, 0);
   }
 }
 

@@ -34,8 +34,7 @@ describe('groups of one sample, as PPO has them', () => {
     const discards = policy.name === 'regenerate';
     const open = async (remaining: number, trainerEpoch?: string) => {
       const plan = await fixture.call('round.next', { job, groupsPerStep: 2, remainingGroups: remaining, policy });
-      const { choice: _, ...opening } = plan;
-      const opened = await fixture.call('round.open', openRequest(job, opening, policy, { trainerEpoch }));
+      const opened = await fixture.call('round.open', openRequest(job, plan, policy, { trainerEpoch }));
       return { plan, round: { job, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch } };
     };
     const { plan, round: first } = await open(3);

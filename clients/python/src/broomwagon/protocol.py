@@ -4690,6 +4690,9 @@ class ServerLoadReport(TypedDict):
     kvUse: NotRequired[float]
     """KV cache in use, 0 to 1."""
 
+    kvTokens: NotRequired[int]
+    """Tokens that the KV caches of the engine hold."""
+
     preemptions: NotRequired[int]
     """Preemptions since the start of the engine."""
 
@@ -5109,7 +5112,9 @@ class TailPolicy(TypedDict):
     """Groups of each domain in a whole step; other domains share the rest."""
 
     fleetKvTokens: NotRequired[int]
-    """Tokens that fit into the KV caches of all engines; limits adaptive over-provision."""
+    """Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision.
+    Default: what the engines of the pool report; no limit if one of them reports nothing.
+    """
 
     dispatchOrder: NotRequired[DispatchOrder]
     """Order in which requests of new groups are claimed."""

@@ -212,6 +212,7 @@ export class SimulatedEngine implements LockstepMember {
       running: this.model.runningCount,
       waiting: this.model.waitingCount + this.heldBack.size,
       kvUse: this.model.kvUse,
+      kvTokens: this.model.parameters.kvCapacityTokens,
       preemptions: totals.preemptions,
       tokensMade: Math.round(totals.tokensMade),
       simulatedSeconds: totals.simulatedSeconds,

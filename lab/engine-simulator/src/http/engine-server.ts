@@ -262,8 +262,14 @@ export class EngineServer {
   }
 
   private sglangLoad() {
-    const { running, waiting, kvUse } = this.options.engine.load;
-    return { dp_rank: 0, num_running_reqs: running, num_waiting_reqs: waiting, token_usage: kvUse };
+    const { running, waiting, kvUse, kvTokens } = this.options.engine.load;
+    return {
+      dp_rank: 0,
+      num_running_reqs: running,
+      num_waiting_reqs: waiting,
+      max_total_num_tokens: kvTokens,
+      token_usage: kvUse,
+    };
   }
 }
 

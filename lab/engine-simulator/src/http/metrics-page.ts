@@ -1,6 +1,9 @@
 import type { EngineDialect } from '@broomwagon/contracts';
 import type { SimulatedEngine } from '../engine/simulated-engine';
 
+/** Tokens of a block of the KV cache, as in vLLM. */
+const BLOCK_SIZE = 16;
+
 /** Metrics under the engine's own names, and ours beside them. */
 export function metricsPage(engine: SimulatedEngine, dialect: EngineDialect, model: string): string {
   const { load } = engine;
@@ -25,9 +28,11 @@ export function metricsPage(engine: SimulatedEngine, dialect: EngineDialect, mod
     ['engine_simulator_simulated_seconds_total', load.simulatedSeconds],
     ['engine_simulator_clock_lag_share', load.clockLagShare],
   ];
+  const blocks = Math.floor(load.kvTokens / BLOCK_SIZE);
+  const cache = `vllm:cache_config_info{block_size="${BLOCK_SIZE}",num_gpu_blocks="${blocks}"} 1\n`;
   const lines = [...named, ...own].map(
     ([name, value]) =>
       `# TYPE ${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}\n${name}{model_name="${model}"} ${value}`,
   );
-  return `${lines.join('\n')}\nprocess_start_time_seconds ${engine.startedAtSeconds}\n`;
+  return `${lines.join('\n')}\n${dialect === 'sglang' ? '' : cache}process_start_time_seconds ${engine.startedAtSeconds}\n`;
 }

@@ -11,10 +11,28 @@ it('adds up what the ranks report, and leaves out what none of them reports', as
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const adapter = new SglangAdapter(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   loads = [
-    { num_running_reqs: 2, num_waiting_reqs: 1, token_usage: 0.25, num_waiting_uncached_tokens: 700 },
-    { num_running_reqs: 3, num_waiting_reqs: 0, token_usage: 0.5, num_waiting_uncached_tokens: 0 },
+    {
+      num_running_reqs: 2,
+      num_waiting_reqs: 1,
+      token_usage: 0.25,
+      num_waiting_uncached_tokens: 700,
+      max_total_num_tokens: 4_000,
+    },
+    {
+      num_running_reqs: 3,
+      num_waiting_reqs: 0,
+      token_usage: 0.5,
+      num_waiting_uncached_tokens: 0,
+      max_total_num_tokens: 4_000,
+    },
   ];
-  expect((await adapter.report()).load).toEqual({ running: 5, waiting: 1, kvUse: 0.5, uncachedTokens: 700 });
+  expect((await adapter.report()).load).toEqual({
+    running: 5,
+    waiting: 1,
+    kvUse: 0.5,
+    kvTokens: 8_000,
+    uncachedTokens: 700,
+  });
   loads = [{ num_reqs: 4, num_waiting_reqs: 1 }];
   const { uncachedTokens, ...rest } = (await adapter.report()).load!;
   expect(uncachedTokens).toBeUndefined();

@@ -35,6 +35,7 @@ interface RankLoad {
   /** Newer versions only. */
   num_waiting_uncached_tokens?: number;
   token_usage?: number;
+  max_total_num_tokens?: number;
 }
 
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
@@ -106,6 +107,7 @@ export class SglangAdapter extends HttpEngineAdapter {
         running,
         waiting,
         kvUse: uses.length === 0 ? undefined : Math.max(...uses),
+        kvTokens: sum(ranks, (rank) => rank.max_total_num_tokens ?? 0) || undefined,
         uncachedTokens: saysUncached ? sum(ranks, (rank) => rank.num_waiting_uncached_tokens ?? 0) : undefined,
       };
     }

@@ -250,8 +250,18 @@ function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
     running,
     waiting: metrics.get('vllm:num_requests_waiting')?.sum ?? 0,
     kvUse: kvUse?.max,
+    kvTokens: kvTokensOf(metrics.get('vllm:cache_config_info')),
     preemptions: preemptions?.sum,
   };
+}
+
+/** Labels of a metric with a sample for each rank; without `kv_cache_size_tokens` in older releases. */
+function kvTokensOf(config: Metric | undefined): number | undefined {
+  const least = (label: string): number => Math.min(...[...(config?.labels[label] ?? [])].map(Number));
+  const tokens = [least('kv_cache_size_tokens'), least('num_gpu_blocks') * least('block_size')].find(
+    (value) => Number.isFinite(value) && value > 0,
+  );
+  return tokens && tokens * config!.sum;
 }
 
 /** Compares release numbers; a version without them (a build from source) counts as new. */

@@ -23,13 +23,15 @@ export interface ControlInput {
   control?: TailControl;
   /** The last {@link HISTORY_STEPS} closed rounds, oldest first. */
   history?: readonly StepRecord[];
+  /** What the KV caches of all engines hold, as they report; 0 or absent: not known. */
+  fleetKvTokens?: number;
 }
 
 /** What an adaptive policy chooses for the next round; undefined when it has nothing to choose. */
 export function chooseTail(
   policy: TailPolicy,
   groupsPerStep: number,
-  { control = {}, history = [] }: ControlInput,
+  { control = {}, history = [], fleetKvTokens = 0 }: ControlInput,
 ): { choice: TailChoice; control: TailControl } | undefined {
   const isOverProvisionAdaptive = policy.overProvisionMode === 'adaptive';
   const isDripAdaptive = policy.dripMode === 'adaptive';
@@ -47,7 +49,7 @@ export function chooseTail(
           rounds: history,
           current: new Map(Object.entries(control.overProvision ?? {})).get(domain) ?? policy.overProvision,
           tokensPerGroup: meanGroupTokens(history),
-          fleetKvTokens: ((policy.fleetKvTokens ?? 0) * neededGroups) / groupsPerStep,
+          fleetKvTokens: ((policy.fleetKvTokens ?? fleetKvTokens) * neededGroups) / groupsPerStep,
         }),
       ]),
     );

@@ -12,9 +12,10 @@ return function(tx, args)
 
   local function save(server, report)
     local name = tx.key:server(server.id)
-    redis.call('HDEL', name, 'kvUse', 'loadPreemptions', 'loadUncachedTokens')
+    redis.call('HDEL', name, 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens')
     Hashes.set(name, { loadRunning = report.running, loadWaiting = report.waiting, loadAtMs = Format.integer(now),
-      kvUse = report.kvUse, loadPreemptions = report.preemptions, loadUncachedTokens = report.uncachedTokens })
+      kvUse = report.kvUse, kvTokens = report.kvTokens, loadPreemptions = report.preemptions,
+      loadUncachedTokens = report.uncachedTokens })
   end
 
   -- The first report only sets the mark from which preemptions are counted.

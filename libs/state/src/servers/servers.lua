@@ -246,12 +246,13 @@ end
 -- The load that an engine reported, with its age, or nil. It corrects counts at most: leases decide.
 function Servers.load_report(tx, server)
   local field = redis.call('HMGET', tx.key:server(server.id), 'loadRunning', 'loadWaiting', 'kvUse', 'loadPreemptions',
-    'loadAtMs')
+    'loadAtMs', 'kvTokens')
   if not field[5] then return nil end
   return {
     running = tonumber(field[1]),
     waiting = tonumber(field[2]),
     kvUse = tonumber(field[3] or nil),
+    kvTokens = tonumber(field[6] or nil),
     preemptions = tonumber(field[4] or nil),
     ageMs = math.max(0, tx.now - tonumber(field[5])),
   }
