@@ -45,10 +45,14 @@ export class CoordinatorConfig extends PayloadServiceConfig {
 
   @Env('JOB_IDLE_MS', 'silence of a trainer after which its job is deleted if it has no open round; 0: never', {
     min: 0,
+    max: 315_360_000_000,
   })
   jobIdleMs: number = 2_592_000_000;
 
-  @Env('POOL_IDLE_MS', 'time after which a pool without jobs, servers and workers is deleted; 0: never', { min: 0 })
+  @Env('POOL_IDLE_MS', 'time after which a pool without jobs, servers and workers is deleted; 0: never', {
+    min: 0,
+    max: 315_360_000_000,
+  })
   poolIdleMs: number = 2_592_000_000;
 
   @Env(
