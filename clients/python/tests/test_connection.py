@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
+import nats.errors
 import pytest
-from conftest import until
+from conftest import leases_of, until
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from broomwagon import Client, errors
+from broomwagon._connection import _log_error
 
 
 async def test_a_pool_without_services_is_an_error_at_the_deadline() -> None:
@@ -25,6 +30,99 @@ async def test_no_nats_is_an_error_at_the_timeout() -> None:
     with pytest.raises(errors.Unavailable, match="Cannot connect"):
         async with Client("nats://127.0.0.1:1", connect_timeout=0.5):
             pass
+
+
+@asynccontextmanager
+async def nats_that_sends(*lines: str) -> AsyncIterator[tuple[str, list[asyncio.StreamReader]]]:
+    """Its address, and what it reads from each connection."""
+    accepted: list[asyncio.StreamReader] = []
+    writers: list[asyncio.StreamWriter] = []
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(reader)
+        writers.append(writer)
+        writer.write("".join(f"{line}\r\n" for line in lines).encode())
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    try:
+        yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}", accepted
+    finally:
+        server.close()
+        for writer in writers:
+            writer.close()
+
+
+async def test_a_connect_that_ends_early_leaves_no_connection() -> None:
+    async with nats_that_sends() as (url, accepted):
+        connecting = asyncio.create_task(Client(url).connect())
+
+        async def is_accepted() -> bool:
+            return len(accepted) == 1
+
+        await until(is_accepted)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        with pytest.raises(errors.Unavailable):
+            await Client(url, connect_timeout=0.2).connect()
+        assert len(accepted) > 1
+        for reader in accepted:
+            assert await asyncio.wait_for(reader.read(), 30) == b""
+
+
+async def test_the_error_of_a_connect_names_its_reason() -> None:
+    info = 'INFO {"server_id":"1","version":"2.11.0","max_payload":1000,"auth_required":true}'
+    async with nats_that_sends(info, "-ERR 'Authorization Violation'") as (url, _):
+        with pytest.raises(errors.Unavailable, match="Authorization"):
+            await Client(url, connect_timeout=0.5).connect()
+
+
+async def test_a_client_connects_once(client: Client) -> None:
+    with pytest.raises(RuntimeError, match="is connected"):
+        await client.connect()
+
+
+async def test_a_close_does_not_wait_for_a_nats_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client()
+    await client.connect()
+    nats = client._connected._nats
+    transport = nats._transport
+    assert transport is not None
+    monkeypatch.setattr(transport, "drain", asyncio.Event().wait)
+    for _ in range(2):
+        with pytest.raises(errors.Timeout):
+            await client._connected.request("lb.status", {}, 0.1)
+    nats._pending, nats._pending_data_size = [b"PING\r\n"], 6
+    await asyncio.wait_for(client.close(), 30)
+    assert transport.at_eof() or transport._io_writer.is_closing()  # type: ignore[attr-defined]
+
+
+def test_a_client_of_another_event_loop_is_refused() -> None:
+    client = Client()
+
+    async def acquire() -> None:
+        async with client.lease("request"):
+            pass
+
+    own, other = asyncio.new_event_loop(), asyncio.new_event_loop()
+    own.run_until_complete(client.connect())
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="another event loop"):
+            other.run_until_complete(asyncio.wait_for(acquire(), 30))
+        # From now on it is registered.
+        own.run_until_complete(acquire())
+        own.run_until_complete(asyncio.wait_for(client.settled(), 30))
+        assert own.run_until_complete(leases_of(client)) == 0
+    own.run_until_complete(client.close())
+    for loop in (own, other):
+        loop.close()
+
+
+async def test_what_nats_does_not_permit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING, "broomwagon")
+    await _log_error(nats.errors.Error('nats: Permissions Violation for Publish to "rollout.v1.other.lb.acquire"'))
+    await _log_error(ConnectionRefusedError())
+    assert ["rollout.v1.other" in record.message for record in caplog.records] == [True]
 
 
 async def test_a_cancellation_while_the_socket_is_full_is_kept(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,8 @@ FIRST_ANSWER = 1.0
 MAX_DOUBLINGS = 3
 #: Seconds after which a call that does not succeed is logged.
 WARN_AFTER = 5.0
+#: Seconds for the last bytes to a NATS server, which may not read any more.
+CLOSE_DEADLINE = 2.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 REPLICA_HEADER = "Broomwagon-Replica"
 
@@ -41,6 +43,7 @@ class Connection:
     def __init__(self, nats: Nats, pool: str) -> None:
         self._nats = nats
         self._inbox = Inbox(nats)
+        self._loop = asyncio.get_running_loop()
         #: The replica that has replied last, and when, by the first part of the operations' names.
         self._replicas: dict[str, tuple[str, float]] = {}
         self.pool = pool
@@ -89,8 +92,14 @@ class Connection:
             connection = cls(client, pool)
             await connection._inbox.open()
             return connection
-        except (asyncio.TimeoutError, OSError, nats.errors.Error) as error:
-            raise errors.Unavailable(f"Cannot connect to NATS at {url}: {error!r}", retryable=True) from error
+        except BaseException as error:
+            # nats-py leaves its socket open.
+            await _close(client)
+            if not isinstance(error, (asyncio.TimeoutError, OSError, nats.errors.Error)):
+                raise
+            # The timeout does not tell why each try has failed.
+            reason = client.last_error or error
+            raise errors.Unavailable(f"Cannot connect to NATS at {url}: {reason!r}", retryable=True) from error
 
     async def request(
         self, operation: str, body: dict[str, Any], timeout: float, unanswered_since: float | None = None
@@ -100,7 +109,9 @@ class Connection:
         :param unanswered_since: the same body was sent then, on the clock of the event loop, and not answered. Its
             replica may hang, so it is repeated to a replica that has replied since
         :raises BroomwagonError: what the service answered, Timeout, Unavailable or PayloadTooLarge
+        :raises RuntimeError: the connection belongs to another event loop
         """
+        self.check_loop()
         data = json.dumps(body, separators=(",", ":")).encode()
         headers = {TIMEOUT_HEADER: str(round(timeout * 1000))}
         subject = f"rollout.v1.{self.pool}.{operation}"
@@ -178,7 +189,9 @@ class Connection:
         NATS after the subscription.
 
         :raises Unavailable: the connection is closed
+        :raises RuntimeError: the connection belongs to another event loop
         """
+        self.check_loop()
 
         async def receive(message: Msg) -> None:
             try:
@@ -195,7 +208,15 @@ class Connection:
             raise errors.Unavailable(f"Cannot subscribe to {subject}: {error}") from error
 
     async def close(self) -> None:
-        await self._nats.close()
+        await _close(self._nats)
+
+    def check_loop(self) -> None:
+        """No reply would arrive in another event loop, for example in a second `asyncio.run` or after a fork.
+
+        :raises RuntimeError: the connection belongs to another one
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("The client belongs to another event loop; make one in this loop")
 
 
 def error_of(wire: dict[str, Any]) -> BroomwagonError:
@@ -218,8 +239,19 @@ def _group_of(operation: str) -> str:
     return operation.partition(".")[0]
 
 
+async def _close(client: Nats) -> None:
+    if client._transport is None:
+        return
+    try:
+        await asyncio.wait_for(client.close(), CLOSE_DEADLINE)
+    except asyncio.TimeoutError:
+        client._transport.close()  # type: ignore[no-untyped-call]
+
+
 async def _log_error(error: Exception) -> None:
-    logger.debug("NATS: %r", error)
+    # Each try to connect again has an error too. A call that is not permitted has no other answer.
+    is_refused = "permissions violation" in str(error).lower()
+    logger.log(logging.WARNING if is_refused else logging.DEBUG, "NATS: %r", error)
 
 
 async def _log_reconnected() -> None:

@@ -59,7 +59,9 @@ class Leases:
         :param work: stopped when the lease is aborted or lost, told when it is to move
         :param timeout: seconds without a server; the time of a pause of the pool does not count
         :raises BroomwagonError: the last error at the timeout, or a refusal that another try cannot change
+        :raises RuntimeError: the connection belongs to another event loop
         """
+        self._connection.check_loop()
         ends_at = asyncio.get_running_loop().time() + timeout
         while True:
             worker = await self._session.established()

@@ -75,7 +75,10 @@ class Client:
         """Connects to NATS.
 
         :raises Unavailable: no NATS server answers
+        :raises RuntimeError: it is connected
         """
+        if self._connection is not None:
+            raise RuntimeError("The client is connected")
         self._connection = connection = await Connection.open(
             self._url,
             self._pool,
