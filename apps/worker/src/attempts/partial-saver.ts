@@ -33,11 +33,13 @@ export class PartialSaver {
     const lookMs = Math.min(partialSaveIntervalMs, waitingAfterMs);
     let savedTokens = 0;
     let [seenTokens, silentLooks, looks] = [0, 0, 0];
-    let isWaiting = false;
+    let [isWaiting, saidWaiting] = [false, false];
     const save = async (): Promise<void> => {
       const withTokens = tokens.tokenCount > savedTokens;
+      const saysWaiting = isWaiting;
       try {
-        await this.save(attempt, lease, isWaiting, withTokens ? tokens : undefined);
+        await this.save(attempt, lease, saysWaiting, withTokens ? tokens : undefined);
+        saidWaiting = saysWaiting;
         savedTokens = withTokens ? tokens.tokenCount : savedTokens;
       } catch (error) {
         this.onError(attempt, error as Error);
@@ -52,11 +54,10 @@ export class PartialSaver {
     const timer = setInterval(() => {
       silentLooks = tokens.tokenCount > seenTokens ? 0 : silentLooks + 1;
       seenTokens = tokens.tokenCount;
-      const wasWaiting = isWaiting;
       isWaiting = silentLooks * lookMs >= waitingAfterMs;
       const isDue = ++looks * lookMs >= partialSaveIntervalMs;
       if (isDue) looks = 0;
-      if (isWaiting !== wasWaiting || (isDue && tokens.tokenCount > savedTokens)) begin();
+      if (isWaiting !== saidWaiting || (isDue && tokens.tokenCount > savedTokens)) begin();
     }, lookMs);
     return {
       stop: async () => {

@@ -128,7 +128,7 @@ export class RolloutSystem {
     const operatorClient = new TypedClient(new MessagingClient(await this.connect('admin')));
     const operator = new Operations(operatorClient, pool, options);
     const { groupPlacement } = this.options.setup;
-    if (simulated !== undefined) await operator.call('pool.configure', { groupPlacement });
+    if (groupPlacement !== 'group-spread') await operator.call('pool.configure', { groupPlacement });
     const metric = (name: string, label: string) => this.metric(name, label);
     return { simulatorRestarts, pool, settingsOf, client, operations, control, operator, metric, fleet, simulator };
   }
