@@ -6,6 +6,8 @@ import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 
+/** Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. */
+const SPEED_UP = '--once --steps 12 --groups 16 --samples 4 --engines 2 --over-provision 1.375 --speed 120'.split(' ');
 const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
 
 describe('npm start', () => {
@@ -105,6 +107,27 @@ describe('npm start', () => {
       totals: { lost: 0, duplicated: 0, faulty: 0 },
     });
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
+  });
+
+  it('trains at least 1.5 times as fast as wait by the clocks of the engines, and reports what it costs', async () => {
+    const file = join(folder, 'report.json');
+    const run = await start(...SPEED_UP, '--report', file, '--results', join(folder, 'results.jsonl'));
+    const { code } = await run.exited;
+    expect(code, output()).toBe(0);
+    const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
+    expect(report.simulatedSpeedup).toBeGreaterThanOrEqual(1.5);
+    expect(report.engineSeconds! * report.simulatedSpeedup!).toBeCloseTo(report.baseline!.engineSeconds!, 6);
+    // Nothing is thrown away, and all that was started is trained.
+    expect(report.cost).toMatchObject({ lengthBias: expect.closeTo(1, 6) as number, waste: { tokens: 0 } });
+    expect(report.cost.offPolicyShare).toBeGreaterThan(0);
+    expect(report.cost.batchVariation).toBeGreaterThan(report.baseline!.cost.batchVariation);
+    expect(report.baseline!.cost).toMatchObject({ offPolicyShare: 0, waste: { tokens: 0 } });
+    for (const step of [...report.steps, ...report.baseline!.steps]) {
+      expect(step.meanGenerationSeconds).toBeGreaterThan(0);
+      expect(step.slowestGenerationSeconds).toBeGreaterThanOrEqual(step.meanGenerationSeconds);
+      expect(step.engineSeconds).toBeGreaterThan(0);
+    }
+    expect(output()).toMatch(/By the clocks of the engines/);
   });
 
   it('--once --via gateway rolls out over HTTP with the same totals', async () => {

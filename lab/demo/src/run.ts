@@ -6,7 +6,7 @@ import { LENGTH_PRESETS, type LengthPresetName } from '@broomwagon/models';
 import { runChecker } from './checker/run-checker';
 import type { StepReport } from '../../../apps/trainer/src/loop/step-report';
 import { TrainerLoop } from '../../../apps/trainer/src/loop/trainer-loop';
-import type { IdleMeter } from '../../../apps/trainer/src/loop/trainer-loop.types';
+import type { EngineMeter } from '../../../apps/trainer/src/loop/trainer-loop.types';
 import { rebalanceSettings } from './options/rebalance-options';
 import { tailPolicyOf } from './options/tail-options';
 import type { TrainerOptions } from './options/trainer-options';
@@ -14,7 +14,7 @@ import { ProgressDisplay } from './progress/progress-display';
 import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from '../../../apps/trainer/src/prompts/prompt-record';
-import { invalidities, speedupOf } from './report/arithmetic';
+import { engineSecondsOf, invalidities, speedupOf } from './report/arithmetic';
 import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../../apps/trainer/src/results/results-file';
 import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
@@ -76,7 +76,8 @@ export class ReferenceRun {
         speed: system.simulator === undefined ? null : this.speed,
       },
       baseline,
-      speedup: speedupOf(run, baseline),
+      speedup: speedupOf('wallSeconds', run, baseline),
+      simulatedSpeedup: speedupOf('engineSeconds', run, baseline),
       clockLagShare: this.clockLagShare,
       valid: problems.length === 0,
       notes,
@@ -143,12 +144,16 @@ export class ReferenceRun {
     const totals = await this.totalsOf(loop.counts.ofJob!, reports, promptsFile, resultsFile);
     const { name, overProvision } = policy;
     const rebalanced = await readRebalance();
+    const { lengthBias, offPolicyShare, batchVariation, waste } = (await system.operations.call('job.ledger', { job }))
+      .summary;
     return {
       policy: name,
       overProvision,
       parameters: policy,
       rebalance: rebalanced,
       wallSeconds,
+      engineSeconds: engineSecondsOf(reports),
+      cost: { lengthBias, offPolicyShare, batchVariation, waste },
       steps: reports,
       totals,
     };
@@ -185,7 +190,7 @@ export class ReferenceRun {
     return this.system.simulator === undefined ? { ...others, seed } : others;
   }
 
-  private meter(): IdleMeter {
+  private meter(): EngineMeter {
     const { simulator, control } = this.system;
     return simulator === undefined ? new LeaseIdleMeter(control) : new SimulatorIdleMeter(simulator);
   }

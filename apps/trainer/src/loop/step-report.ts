@@ -18,4 +18,10 @@ export interface StepReport {
   idleShare: number | null;
   /** Time of the last tenth of the requests of the round, seconds. */
   tailSeconds: number;
+  /** Mean time from the plan of the round to the end of a sample that it finished, seconds. */
+  meanGenerationSeconds: number;
+  /** The same of the last of them. */
+  slowestGenerationSeconds: number;
+  /** Time that the busiest engine worked, by its own clock, seconds; null when it could not be measured. */
+  engineSeconds: number | null;
 }

@@ -9,7 +9,7 @@ import {
   type RoundPlan,
   type RoundStatus,
 } from '@broomwagon/contracts';
-import { tailSeconds, type DoneSample } from './tail-seconds';
+import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds';
 import type { StepReport } from './step-report';
 import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
@@ -237,7 +237,8 @@ export class TrainerLoop {
       for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
     const completedMs = performance.now();
-    const idle = (await this.hooks.meter?.end()) ?? null;
+    const { mean, slowest } = generationSeconds(doneSamples, startedMs);
+    const engines = (await this.hooks.meter?.end()) ?? { idleShare: null, engineSeconds: null };
     await this.readToEnd(roundId, results);
     if (results.missing.length > 0) {
       await this.makeAgain(round, results.missing);
@@ -258,8 +259,10 @@ export class TrainerLoop {
       requestsCut: status.requestsCut,
       groupsRequeued: status.groupsRequeued,
       wallSeconds: (performance.now() - startedMs) / 1_000,
-      idleShare: idle,
       tailSeconds: tailSeconds(doneSamples, completedMs),
+      meanGenerationSeconds: mean,
+      slowestGenerationSeconds: slowest,
+      ...engines,
     };
   }
 

@@ -24,18 +24,18 @@ export interface TrainerLoopSettings extends GroupSettings {
 }
 
 /** Measures the engines over a step. */
-export interface IdleMeter {
+export interface EngineMeter {
   begin(): Promise<void>;
   /** Called at each look at the round. */
   observe?(): Promise<void>;
-  /** Idle share since `begin`; null if it is unknown. */
-  end(): Promise<number | null>;
+  /** Since `begin`; null if it is unknown. */
+  end(): Promise<Pick<StepReport, 'idleShare' | 'engineSeconds'>>;
 }
 
 /** What a trainer is connected to besides the protocol. */
 export interface TrainerLoopHooks {
   sink: ResultSink;
-  meter?: IdleMeter;
+  meter?: EngineMeter;
   /**
    * The engines get the weights of so many steps; before each new round. Returns their version, if that is another.
    * @param trainer for whom; absent before the first round

@@ -54,6 +54,9 @@ describe('progress', () => {
       wallSeconds: 2.04,
       idleShare: 0.423,
       tailSeconds: 1,
+      meanGenerationSeconds: 1,
+      slowestGenerationSeconds: 2,
+      engineSeconds: null,
     };
     expect(renderStep('resume', step, 20)).toBe(
       'resume: step 3 of 20 (short)  16 groups, 70 requests done, 5 cut, 2 groups requeued, 2.0 s, idle 42 %',

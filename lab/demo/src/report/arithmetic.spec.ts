@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { idleShare, invalidities, speedupOf, summarize } from './arithmetic';
+import { engineSecondsOf, idleShare, invalidities, speedupOf, summarize } from './arithmetic';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 const step = (part: Partial<StepReport>): StepReport => ({
@@ -13,6 +13,9 @@ const step = (part: Partial<StepReport>): StepReport => ({
   wallSeconds: 1,
   idleShare: 0.5,
   tailSeconds: 0.25,
+  meanGenerationSeconds: 0.5,
+  slowestGenerationSeconds: 1,
+  engineSeconds: 20,
   ...part,
 });
 const totals = {
@@ -47,6 +50,7 @@ describe('report arithmetic', () => {
     ]);
     expect(rows[0]).toMatchObject({ meanWallSeconds: 2, meanTailSeconds: 0.5, groupsAccepted: 8, requestsCut: 4 });
     expect(rows[0]?.idleShare).toBeCloseTo(0.5);
+    expect(rows[0]).toMatchObject({ meanGenerationSeconds: 0.5, slowestGenerationSeconds: 1, tailShare: 0.25 });
     expect(rows[1]?.idleShare).toBeNull();
     expect(rows[2]).toMatchObject({ wallSeconds: 8, groupsRequeued: 3 });
   });
@@ -56,8 +60,12 @@ describe('report arithmetic', () => {
   });
 
   it('takes the speed-up of totals', () => {
-    expect(speedupOf({ wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
-    expect(speedupOf({ wallSeconds: 4 }, null)).toBeNull();
+    expect(speedupOf('wallSeconds', { wallSeconds: 4 }, { wallSeconds: 10 })).toBe(2.5);
+    expect(speedupOf('wallSeconds', { wallSeconds: 4 }, null)).toBeNull();
+    const engineSeconds = engineSecondsOf([step({}), step({ engineSeconds: 5 })]);
+    expect(speedupOf('engineSeconds', { engineSeconds }, { engineSeconds: 50 })).toBe(2);
+    expect(engineSecondsOf([step({}), step({ engineSeconds: null })])).toBeNull();
+    expect(speedupOf('engineSeconds', { engineSeconds: null }, { engineSeconds: null })).toBeNull();
   });
 
   it('calls a report invalid above 5 % clock lag, or when something is lost, twice or faulty', () => {

@@ -11,11 +11,13 @@ export function idleShare(busySeconds: number, passedSeconds: number): number | 
 }
 
 /** The steps of one kind, in sum and on average; `idleShare` is weighted by wall time. */
-export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind' | 'tailSeconds'> {
+export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind' | 'tailSeconds' | 'engineSeconds'> {
   kind: RoundKind | 'all';
   steps: number;
   meanWallSeconds: number;
   meanTailSeconds: number;
+  /** Tail seconds / wall seconds. */
+  tailShare: number;
 }
 
 /** A row per step kind that occurred, and one of all when there is more than one kind. */
@@ -42,6 +44,10 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
     meanWallSeconds: steps.length === 0 ? 0 : wallSeconds / steps.length,
     idleShare: measuredSeconds === 0 ? null : idleSeconds / measuredSeconds,
     meanTailSeconds: steps.length === 0 ? 0 : sum((step) => step.tailSeconds) / steps.length,
+    tailShare: wallSeconds === 0 ? 0 : sum((step) => step.tailSeconds) / wallSeconds,
+    // Of a step, as its wall time.
+    meanGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.meanGenerationSeconds) / steps.length,
+    slowestGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.slowestGenerationSeconds) / steps.length,
     groupsAccepted: sum((step) => step.groupsAccepted),
     requestsDone: sum((step) => step.requestsDone),
     requestsCut: sum((step) => step.requestsCut),
@@ -50,8 +56,19 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
 }
 
 /** Total against total; null without a baseline or without time. */
-export function speedupOf(run: Pick<RunReport, 'wallSeconds'>, baseline: Pick<RunReport, 'wallSeconds'> | null) {
-  return baseline === null || run.wallSeconds <= 0 ? null : baseline.wallSeconds / run.wallSeconds;
+export function speedupOf<Field extends 'wallSeconds' | 'engineSeconds'>(
+  field: Field,
+  run: Pick<RunReport, Field>,
+  baseline: Pick<RunReport, Field> | null,
+): number | null {
+  const [seconds, others] = [run[field] ?? 0, baseline?.[field] ?? null];
+  return others === null || seconds <= 0 ? null : others / seconds;
+}
+
+/** Time that the busiest engine worked in each step, in sum; null if one was not measured. */
+export function engineSecondsOf(steps: readonly StepReport[]): number | null {
+  const seconds = steps.map((step) => step.engineSeconds);
+  return seconds.includes(null) ? null : seconds.reduce<number>((sum, one) => sum + one!, 0);
 }
 
 /** What makes a report worthless, in words; empty when it is valid. */

@@ -1,4 +1,4 @@
-import type { RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type { LedgerSummary, RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
@@ -24,6 +24,9 @@ export interface RebalanceReport {
   moves: number;
 }
 
+/** What the policy cost over all steps, from the ledger of the job. */
+export type PolicyCost = Pick<LedgerSummary, 'lengthBias' | 'offPolicyShare' | 'batchVariation' | 'waste'>;
+
 /** One way through the data set. */
 export interface RunReport {
   policy: TailPolicyName;
@@ -33,6 +36,9 @@ export interface RunReport {
   /** Null when the options ask for none. */
   rebalance: RebalanceReport | null;
   wallSeconds: number;
+  /** Sum of the steps: time that the busiest engine worked, simulated seconds; null for real engines. */
+  engineSeconds: number | null;
+  cost: PolicyCost;
   steps: StepReport[];
   totals: Totals;
 }
@@ -50,6 +56,11 @@ export interface Report extends RunReport {
   baseline: RunReport | null;
   /** Wall time of the baseline / wall time, whole runs compared; null without a baseline. */
   speedup: number | null;
+  /**
+   * `engineSeconds` of the baseline / those of the run: time in which engines wait for services, which depends on this
+   * machine, does not count. Null without a baseline, and for real engines.
+   */
+  simulatedSpeedup: number | null;
   /** How far the simulated clocks fell behind, as a share; null for real engines. */
   clockLagShare: number | null;
   /** False when a clock lagged by more than 5 % or was restarted, or something was lost or duplicated. */

@@ -26,6 +26,9 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
     wallSeconds: wallSeconds / 2,
     idleShare: 0.25,
     tailSeconds: 0.5,
+    meanGenerationSeconds: 2,
+    slowestGenerationSeconds: 4.5,
+    engineSeconds: 100,
   };
   const steps = policy === 'wait' ? [step, step] : [step, { ...step, step: 2, kind: 'long' as const, requestsCut: 0 }];
   const overProvision = policy === 'wait' ? 1 : 1.375;
@@ -35,6 +38,13 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
     parameters: { name: policy, overProvision },
     rebalance: null,
     wallSeconds,
+    engineSeconds: 20 * wallSeconds,
+    cost: {
+      lengthBias: 0.98,
+      offPolicyShare: 0.123,
+      batchVariation: 0.2,
+      waste: { tokens: 70, share: 0.01, byReason: {} },
+    },
     totals,
     steps,
   };
@@ -49,6 +59,7 @@ function report(part: Partial<Report> = {}): Report {
     engines: { count: 8, simulated: true, speed: 40 },
     baseline: run('wait', 25),
     speedup: 2.5,
+    simulatedSpeedup: 2.5,
     clockLagShare: 0.012,
     valid: true,
     notes: [],
@@ -60,8 +71,10 @@ describe('the report on the screen', () => {
   it('has a row per step kind, the baseline beside it, and the speed-up', () => {
     const text = reportText(report());
     expect(text).toMatch(/Policy resume, over-provision 1.375: 2 training steps in 10.0 s/);
-    expect(text).toMatch(/short +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +3 +2/);
-    expect(text).toMatch(/long +1 +5\.00 s +25\.0 % +0\.50 s +8 +40 +0 +2/);
+    expect(text).toMatch(/short +1 +5\.00 s +2\.00 s +4\.50 s +25\.0 % +0\.50 s +10\.0 % +8 +40 +3 +2/);
+    expect(text).toMatch(/long +1 +5\.00 s +2\.00 s +4\.50 s +25\.0 % +0\.50 s +10\.0 % +8 +40 +0 +2/);
+    expect(text).toMatch(/Length bias 0\.98, off-policy 12\.3 %, waste 1\.0 % \(70 tokens\), batch variation 0\.20/);
+    expect(text).toMatch(/By the clocks of the engines.*: 2\.50 \(500 s against 200 s\)/);
     expect(text).toMatch(/Policy wait: 2 training steps in 25.0 s/);
     expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared\)/);
     expect(text).toMatch(/0 lost and 0 duplicated/);

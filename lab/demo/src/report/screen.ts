@@ -2,7 +2,7 @@ import Table from 'cli-table3';
 import { percent, summarize, type KindSummary } from './arithmetic';
 import type { Report, RunReport } from './report';
 
-const HEAD = ['steps', 'count', 'mean wall', 'idle', 'tail', 'groups', 'done', 'cut', 'requeued'];
+const HEAD = 'steps,count,mean wall,mean gen,slowest,idle,tail,share,groups,done,cut,requeued'.split(',');
 // Plain lines: they survive a copy into a mail.
 const LINES = { mid: '-', 'mid-mid': '+', middle: ' ' };
 const NO_LINES = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '' };
@@ -22,8 +22,9 @@ export function reportText(report: Report): string {
   if (baseline !== null) lines.push('', ...runText(baseline, engines.speed));
   lines.push(
     '',
-    "mean wall: seconds per step. idle: share of the engines' time with nothing to do. tail: mean seconds of the",
-    'last tenth of the requests of a round.',
+    'mean wall: seconds per step. mean gen, slowest: seconds from the begin of a step to the end of a sample, mean of all',
+    "and the last. idle: share of the engines' time with nothing to do. tail: mean seconds of the last tenth of the",
+    'requests of a round; share: of the wall time.',
     '',
     `Samples: ${totals.submitted} submitted, ${totals.trained} trained, ${totals.unfinished} unfinished, ` +
       `${totals.failed} failed, ${totals.dropped} dropped; the checker counts ${totals.lost} lost and ` +
@@ -33,6 +34,13 @@ export function reportText(report: Report): string {
     lines.push(
       `Speed-up over ${baseline.rebalance === null ? baseline.policy : 'no rebalance'}: ${speedup.toFixed(2)} (${baseline.wallSeconds.toFixed(1)} s against ` +
         `${report.wallSeconds.toFixed(1)} s, whole runs compared).`,
+    );
+  }
+  if (report.simulatedSpeedup !== null) {
+    lines.push(
+      `By the clocks of the engines, without the time in which they waited for services: ` +
+        `${report.simulatedSpeedup.toFixed(2)} (${baseline?.engineSeconds?.toFixed(0)} s against ` +
+        `${report.engineSeconds?.toFixed(0)} s).`,
     );
   }
   if (report.clockLagShare !== null) {
@@ -49,7 +57,15 @@ function runText(run: RunReport, speed: number | null): string[] {
   return [
     `Policy ${run.policy}${over}${rebalanceText(run)}: ${run.steps.length} training steps in ${seconds}`,
     kindTable(summarize(run.steps)),
+    costText(run),
   ];
+}
+
+function costText({ cost }: RunReport): string {
+  return (
+    `Length bias ${cost.lengthBias.toFixed(2)}, off-policy ${percent(cost.offPolicyShare)}, ` +
+    `waste ${percent(cost.waste.share)} (${cost.waste.tokens} tokens), batch variation ${cost.batchVariation.toFixed(2)}`
+  );
 }
 
 function rebalanceText({ rebalance }: RunReport): string {
@@ -71,8 +87,11 @@ export function kindTable(rows: readonly KindSummary[]): string {
       row.kind,
       row.steps,
       `${row.meanWallSeconds.toFixed(2)} s`,
+      `${row.meanGenerationSeconds.toFixed(2)} s`,
+      `${row.slowestGenerationSeconds.toFixed(2)} s`,
       row.idleShare === null ? 'n/a' : percent(row.idleShare),
       `${row.meanTailSeconds.toFixed(2)} s`,
+      percent(row.tailShare),
       row.groupsAccepted,
       row.requestsDone,
       row.requestsCut,

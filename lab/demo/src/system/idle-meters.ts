@@ -1,11 +1,11 @@
 import type { Operations } from '../../../../apps/trainer/src/loop/operations';
-import type { IdleMeter } from '../../../../apps/trainer/src/loop/trainer-loop.types';
+import type { EngineMeter } from '../../../../apps/trainer/src/loop/trainer-loop.types';
 import { idleShare } from '../report/arithmetic';
 import type { SimulatorClient, SimulatorState } from './simulator-client';
 
 /** Exact: from the engines' own account of their time. */
-export class SimulatorIdleMeter implements IdleMeter {
-  private start: SimulatorState = { busySeconds: 0, simulatedSeconds: 0, clockLagShare: 0 };
+export class SimulatorIdleMeter implements EngineMeter {
+  private start: SimulatorState = { busySeconds: 0, busyOfEngine: [], simulatedSeconds: 0, clockLagShare: 0 };
 
   constructor(private readonly simulator: SimulatorClient) {}
 
@@ -13,14 +13,18 @@ export class SimulatorIdleMeter implements IdleMeter {
     this.start = await this.simulator.state();
   }
 
-  async end(): Promise<number | null> {
-    const { busySeconds, simulatedSeconds } = await this.simulator.state();
-    return idleShare(busySeconds - this.start.busySeconds, simulatedSeconds - this.start.simulatedSeconds);
+  async end(): ReturnType<EngineMeter['end']> {
+    const { start } = this;
+    const { busySeconds, busyOfEngine, simulatedSeconds } = await this.simulator.state();
+    return {
+      idleShare: idleShare(busySeconds - start.busySeconds, simulatedSeconds - start.simulatedSeconds),
+      engineSeconds: Math.max(...busyOfEngine.map((seconds, engine) => seconds - (start.busyOfEngine[engine] ?? 0))),
+    };
   }
 }
 
 /** An estimate for real engines: the share of looks at which an engine had no request in flight, weighted by time. */
-export class LeaseIdleMeter implements IdleMeter {
+export class LeaseIdleMeter implements EngineMeter {
   private lastMs = 0;
   private idleMs = 0;
   private totalMs = 0;
@@ -44,7 +48,7 @@ export class LeaseIdleMeter implements IdleMeter {
     }
   }
 
-  async end(): Promise<number | null> {
-    return this.totalMs === 0 ? null : this.idleMs / this.totalMs;
+  async end(): ReturnType<EngineMeter['end']> {
+    return { idleShare: this.totalMs === 0 ? null : this.idleMs / this.totalMs, engineSeconds: null };
   }
 }

@@ -9,6 +9,8 @@ const RETRY_PAUSE_MS = 250;
 export interface SimulatorState {
   /** Simulated time in which engines had work, summed over the engines, seconds. */
   busySeconds: number;
+  /** The same of each engine. */
+  busyOfEngine: number[];
   /** Simulated time that passed, summed over the engines, seconds. */
   simulatedSeconds: number;
   /** How far the clock that lags most fell behind while its engine was busy, as a share. */
@@ -24,15 +26,17 @@ export class SimulatorClient {
     const states = (await Promise.all(
       this.urls.map((url) => this.ask(`${url}/simulator/state`)),
     )) as Partial<SimulatorState>[];
-    const numbers = (field: keyof SimulatorState): number[] =>
+    const numbers = (field: Exclude<keyof SimulatorState, 'busyOfEngine'>): number[] =>
       states.map((state) => {
         const value = state[field];
         if (typeof value === 'number') return value;
         throw new BroomwagonError('ENGINE_PROTOCOL', `/simulator/state of an engine lacks ${field}`);
       });
     const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
+    const busyOfEngine = numbers('busySeconds');
     return {
-      busySeconds: sum(numbers('busySeconds')),
+      busySeconds: sum(busyOfEngine),
+      busyOfEngine,
       simulatedSeconds: sum(numbers('simulatedSeconds')),
       clockLagShare: Math.max(...numbers('clockLagShare')),
     };
