@@ -48,6 +48,9 @@ function planText({ results, ...summary }: Omit<Schemas['RebalanceStatus'], 'cur
   return `${fieldsOf(summary)}\n\n${tableOf(results.map(moveRow))}`;
 }
 
-function moveRow({ requestId, leaseId, fromServerId, toServerId, purpose, state, refusal }: Schemas['MoveStatus']) {
-  return { move: requestId ?? leaseId, from: fromServerId, to: toServerId, purpose, state, refusal };
+function moveRow(move: Schemas['MoveStatus']) {
+  const { requestId, leaseId, fromServerId, toServerId, purpose, state, refusal, times } = move;
+  const { stopMs, placeMs, resumeMs, firstTokenMs } = times ?? {};
+  const row = { move: requestId ?? leaseId, from: fromServerId, to: toServerId, purpose, state, refusal };
+  return { ...row, stopMs, placeMs, resumeMs, firstTokenMs };
 }
