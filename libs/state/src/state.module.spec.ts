@@ -1,13 +1,14 @@
 import { Test } from '@nestjs/testing';
 import { Metrics } from '@broomwagon/platform';
-import { testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
+import { startRedis, testPool, testRedisUrl, waitUntil } from '@broomwagon/testing';
 import { Redis } from 'ioredis';
 import { expect, it } from 'vitest';
 import { ClaimBounds } from './requests/request.store';
 import { PoolStore } from './pools';
+import { RedisMemory } from './redis-memory';
 import { StateModule } from './state.module';
 
-/** An app with the stores, and the check of its readiness for Redis. */
+/** An app with the stores, and the checks of its readiness for Redis. */
 async function openApp(url: string) {
   const checks = new Map<string, () => Promise<unknown>>();
   const app = await Test.createTestingModule({
@@ -24,7 +25,7 @@ async function openApp(url: string) {
     ],
   }).compile();
   await app.init();
-  return { app, isReady: checks.get('redis')! };
+  return { app, isReady: checks.get('redis')!, hasRoom: checks.get('redis-memory')! };
 }
 
 it('gives an app its stores, is part of its readiness, and closes with it', async () => {
@@ -42,4 +43,29 @@ it('closes also when Redis is unavailable', async () => {
   const { app, isReady } = await openApp('redis://127.0.0.1:1');
   await expect(isReady()).rejects.toThrow();
   await app.close();
+});
+
+it('does not become ready while Redis is full, and stays ready when it fills up: others need it to free memory', async () => {
+  const server = await startRedis();
+  const admin = new Redis(server.url);
+  const limit = async (share: number) => {
+    const { usedBytes } = await new RedisMemory(admin).look();
+    await admin.config('SET', 'maxmemory', Math.floor(usedBytes / share));
+  };
+  // So much that connections do not change the share.
+  await admin.setrange('filler', 8_000_000, 'x');
+  await limit(0.95);
+  const first = await openApp(server.url);
+  await expect(first.hasRoom()).rejects.toMatchObject({ code: 'STORE_FULL' });
+  await limit(0.5);
+  await first.hasRoom();
+  await limit(0.95);
+  const second = await openApp(server.url);
+  await expect(second.hasRoom()).rejects.toMatchObject({ code: 'STORE_FULL' });
+  await first.app.get(RedisMemory).look();
+  expect(first.app.get(RedisMemory).refusal()).toMatchObject({ code: 'STORE_FULL' });
+  await first.hasRoom();
+  await Promise.all([first.app.close(), second.app.close()]);
+  admin.disconnect();
+  await server.stop();
 });

@@ -202,9 +202,14 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
       if (isBroomwagonError(error, 'SCHEMA_UNSUPPORTED')) throw error;
     });
     readiness.addReadiness('redis', async () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
+    // Once ready it stays so: what frees memory, as the end of a round or an operator's call, comes through it too.
+    let hadRoom = false;
     readiness.addReadiness('redis-memory', async () => {
+      if (hadRoom) return;
+      await this.memory.look();
       const refusal = this.memory.refusal();
       if (refusal) throw refusal;
+      hadRoom = true;
     });
     this.memory.start();
     this.library.start();
