@@ -169,6 +169,52 @@ it.each([
   expect([connects, pings]).toEqual([needsNone, needsNone]);
 });
 
+interface NatsState {
+  cluster: object;
+  routes: { remote_id: string }[];
+}
+
+it('joins the NATS servers of the chart to one cluster with JetStream, over encrypted connections', async () => {
+  objects = await rendered('broomwagon', '--set', 'nats.replicas=3,nats.tlsSecret=nats-tls');
+  mountCertificates(podOf(find('StatefulSet', 'nats'))!);
+  const pods = await Promise.all(
+    [0, 1, 2].map(async (replica) => {
+      const [port, httpPort, clusterPort] = [await freePort(), await freePort(), await freePort()];
+      return { name: `broomwagon-nats-${replica}`, port, httpPort, clusterPort };
+    }),
+  );
+  const { NATS_ROUTES, ...passwords } = variables('passwords');
+  let routes = NATS_ROUTES!;
+  for (const { name, clusterPort } of pods) {
+    routes = routes.replace(`${name}.broomwagon-nats-servers.default.svc:6222`, `localhost:${clusterPort}`);
+  }
+  const nats = await binaryOf('nats');
+  const start = ({ name, port, httpPort, clusterPort }: (typeof pods)[number]) => {
+    mkdirSync(join(folder, name));
+    mount(find('ConfigMap', 'nats'), name, (text) =>
+      text
+        .replaceAll(join(folder, 'data'), join(folder, name, 'data'))
+        .replace(join(folder, 'tmp'), join(folder, name))
+        .replace('http_port: 8222', `http_port: ${httpPort}`)
+        .replace('port: 6222', `listen: "127.0.0.1:${clusterPort}"`),
+    );
+    return group.start({
+      name,
+      command: [nats.path, '--config', join(folder, name, 'nats.conf'), '--port', String(port)],
+      environment: { ...nats.environment, ...passwords, NATS_ROUTES: routes, POD_NAME: name },
+      ready: `http://127.0.0.1:${httpPort}/healthz`,
+    });
+  };
+  await Promise.all(pods.map(start));
+  for (const { httpPort } of pods) {
+    const ask = async (page: string) =>
+      (await (await fetch(`http://127.0.0.1:${httpPort}/${page}`)).json()) as NatsState;
+    expect((await ask('varz')).cluster).toMatchObject({ tls_required: true, tls_verify: true });
+    const others = async () => new Set((await ask('routez')).routes.map(({ remote_id }) => remote_id)).size;
+    await expect.poll(others).toBe(2);
+  }
+});
+
 it('restores a back-up with the script of the Pod that redis.restore makes', async () => {
   objects = await rendered('broomwagon', '--set', 'redis.restore=true');
   const port = await freePort();
