@@ -87,6 +87,18 @@ describe('the Helm chart', () => {
     const { services } = parse(read('docker-compose.yml'), { merge: true }) as { services: Tree };
     for (const name of ['nats', 'redis']) expect(values[name]!['image']).toBe(services[name]!['image']);
   });
+
+  it('lets Docker Compose wait longer for the end of a service than the service itself', () => {
+    const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
+      services: Record<string, { image: string; stop_grace_period?: string }>;
+    };
+    const [, shutdownMs] = /\| `SHUTDOWN_TIMEOUT_MS` \| `(\d+)`/.exec(read('docs/settings.md'))!;
+    const ours = Object.values(services).filter(({ image }) => image.startsWith('broomwagon'));
+    expect(ours.length).toBeGreaterThan(5);
+    for (const { stop_grace_period } of ours) {
+      expect(Number.parseInt(stop_grace_period ?? '10s', 10) * 1_000).toBeGreaterThan(Number(shutdownMs));
+    }
+  });
 });
 
 describe('the image', () => {

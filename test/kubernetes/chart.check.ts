@@ -150,7 +150,7 @@ describe('values', () => {
     const { NATS_CLUSTER_PASSWORD, NATS_ROUTES } = named(objects, 'Secret', 'broomwagon-passwords')!['stringData'] as {
       [name: string]: string;
     };
-    const host = (replica: number) => `broomwagon-nats-${replica}.broomwagon-nats-servers:6222`;
+    const host = (replica: number) => `broomwagon-nats-${replica}.broomwagon-nats-servers.default.svc:6222`;
     const routes = [0, 1, 2].map((replica) => `nats://cluster:${NATS_CLUSTER_PASSWORD}@${host(replica)}`);
     expect(NATS_ROUTES).toBe(`[${routes.join(', ')}]`);
     expect(named(objects, 'ConfigMap', 'broomwagon-nats')!.data!['nats.conf']).toContain(
@@ -219,6 +219,16 @@ describe('values', () => {
       expect(metadata['ignoreNullValues']).toBe('false');
       expect(metadata['query']!.split('pool=').slice(0, -1).join()).toMatch(/^(?:.*namespace="rl",)+$/);
     }
+  });
+
+  it('let nodes be drained while no service is ready, and helm test leave out a service that may have no pod', async () => {
+    const objects = await rendered('broomwagon', ...EVERYTHING);
+    const budgets = objects.filter(({ kind }) => kind === 'PodDisruptionBudget');
+    const ofServices = budgets.filter(({ metadata }) => !/-(nats|redis)$/.test(metadata.name));
+    expect(ofServices).toHaveLength(5);
+    for (const { spec } of ofServices) expect(spec).toMatchObject({ unhealthyPodEvictionPolicy: 'AlwaysAllow' });
+    const test = JSON.stringify(named(objects, 'Pod', 'broomwagon-test')!.spec);
+    expect([test.includes('broomwagon-gateway:'), test.includes('broomwagon-worker:')]).toEqual([true, false]);
   });
 
   it('let Prometheus and helm test call services with TLS', async () => {

@@ -27,10 +27,10 @@ export class Deployment {
     for (let index = 0; index < replicas; index += 1) await this.add(build);
   }
 
-  /** Replaces each pod: a new one is ready before an old one is told to end (`maxUnavailable: 0`, `maxSurge: 1`). */
+  /** Replaces each pod: a new one is ready before an old one is told to end (`maxUnavailable: 0`, `maxSurge: 10%`). */
   async update(build: string): Promise<void> {
     const template = readFileSync(`${CHART}/templates/deployments.yaml`, 'utf8');
-    expect(template).toContain('rollingUpdate: { maxUnavailable: 0, maxSurge: 1 }');
+    expect(template).toContain('rollingUpdate: { maxUnavailable: 0, maxSurge: 10% }');
     for (const old of this.pods) {
       await this.add(build);
       await this.terminate(old);
