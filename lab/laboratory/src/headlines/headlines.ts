@@ -28,9 +28,9 @@ const ROLLPACKER_WORDS: Record<string, string> = {
   r: 'samples over-provisioned',
 };
 const SIBLINGS_TOO_ALIKE =
-  'Siblings are as alike here as TailSieve measured (64.8 % of the variance between prompts), so that a prompt with an endless response has several; the published rows fit 40 to 50 %. The data of RollPacker give no number.';
+  'Siblings are as alike here as TailSieve measured (64.8 % of the variance between prompts), so that a prompt with an endless response has several; 40 to 50 % would fit the published rows better. RollPacker gives no number.';
 const SHORT_TAIL =
-  'Between the median and the cap, the lengths of RollPacker are longer than those of TailSieve: a fifth of its groups takes more than 7,000 tokens in all three columns, here a tenth. Its lengths are not published beyond P75.';
+  'Between the median and the cap, the lengths of RollPacker are longer than those of TailSieve: by its times, a fifth of its groups takes more than 7,000 tokens in all three columns, here an eighth. Its lengths are not published beyond P75.';
 
 /** Why a row of the table does not hold, by axis and value. */
 const WHY: Record<string, string> = {
