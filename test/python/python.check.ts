@@ -45,6 +45,35 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
     await system.expectAtRest();
   });
 
+  it('grades as the guide for OpenRLHF does', async () => {
+    const [block, ...others] = pythonBlocks('docs/trainers/openrlhf.md');
+    expect(others).toEqual([]);
+    const stubs = [
+      'import sys',
+      'from types import SimpleNamespace',
+      'sys.modules["torch"] = SimpleNamespace(tensor=float)',
+      'class MultiTurnAgentExecutor:',
+      '    def __init__(self, instance): self.instance = instance',
+      'names = {"AgentInstanceBase": object, "MultiTurnAgentExecutor": MultiTurnAgentExecutor}',
+      'agent = SimpleNamespace(**names)',
+      'for name in ("openrlhf", "openrlhf.utils", "openrlhf.utils.agent"): sys.modules[name] = agent',
+    ];
+    const lines = [
+      'import json',
+      'async def main():',
+      '    instances = [AgentExecutor().instance() for _ in range(3)]',
+      '    steps = (each.step({"action_text": "2 + 2 = 4"}) for each in instances)',
+      '    print(json.dumps(await asyncio.gather(*steps)))',
+      '    await _client.close()',
+      'asyncio.run(main())',
+    ];
+    const output = await runPython(newest!, ['-c', [...stubs, block, ...lines].join('\n')], system);
+    const steps = JSON.parse(output) as { rewards: number; done: boolean }[];
+    // The simulated engine does not say yes.
+    expect(steps.map(({ rewards, done }) => `${rewards} ${done}`)).toEqual(Array(3).fill('0 true'));
+    await system.expectAtRest();
+  });
+
   it.each(pythons)('is well typed for mypy --strict with %s', async (python) => {
     await runPython(python, ['-m', 'mypy']);
   });
