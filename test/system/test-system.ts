@@ -193,7 +193,8 @@ export class TestSystem {
     } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
     const rounds = new Map<string, readonly ResultLine[]>();
-    const { groupsPerStep, policy, overProvision = policy === 'wait' ? 1 : 1.5, tail, ...hooks } = settings;
+    const { groupsPerStep, policy, tail, ...hooks } = settings;
+    const { overProvision = policy === 'auto' ? undefined : policy === 'wait' ? 1 : 1.5 } = settings;
     const loop = new TrainerLoop(
       new Operations(this.client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
       {

@@ -35,7 +35,7 @@ POLICIES = {
     "regenerate": Policy(_REGENERATE),
     "regenerate-weighted": Policy(_REGENERATE, is_weighted=True),
     # The coordinator chooses; refused by versions that have no such policy.
-    "auto": Policy({"name": "auto", "overProvision": 1.0}),
+    "auto": Policy({"name": "auto"}),
 }
 
 

@@ -142,7 +142,7 @@ export class ReferenceRun {
     const wallSeconds = reports.reduce((sum, step) => sum + step.wallSeconds, 0);
     await this.readClockLag();
     const totals = await this.totalsOf(loop.counts.ofJob!, reports, promptsFile, resultsFile);
-    const { name, overProvision } = policy;
+    const { name, overProvision = 1 } = policy;
     const rebalanced = await readRebalance();
     const { lengthBias, offPolicyShare, batchVariation, waste } = (await system.operations.call('job.ledger', { job }))
       .summary;

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { autoCommand } from './commands/auto.command';
 import { frontierCommand } from './commands/frontier.command';
 import { headlineCommand } from './commands/headline.command';
 import { recordCommand } from './commands/record.command';
@@ -10,8 +11,16 @@ import { whatifCommand } from './commands/whatif.command';
 const program = new Command('lab')
   .description('Simulates rollouts under the policies of production, in virtual time. See docs/laboratory.md.')
   .showHelpAfterError();
-for (const add of [headlineCommand, frontierCommand, whatifCommand, recordCommand, validateCommand, scaleCommand])
-  add(program);
+const COMMANDS = [
+  headlineCommand,
+  frontierCommand,
+  autoCommand,
+  whatifCommand,
+  recordCommand,
+  validateCommand,
+  scaleCommand,
+];
+for (const add of COMMANDS) add(program);
 program.parseAsync().catch((error: unknown) => {
   console.error(describe(error));
   process.exitCode = 1;

@@ -5,9 +5,22 @@ import { LIMITS } from './limits';
 import { IsCounter, IsWithin } from './rules';
 import type { Integer } from './scalars';
 
-export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'] as const;
-/** What happens to the slowest groups of a round (libs/policies/src/tail/README.md). */
+export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency', 'auto'] as const;
+/**
+ * What happens to the slowest groups of a round (libs/policies/src/tail/README.md). `auto` chooses one of the others
+ * for each round, within bounds.
+ */
 export type TailPolicyName = (typeof TAIL_POLICIES)[number];
+export const AUTO_BOUNDS = ['maxOffPolicyShare', 'maxVersionSpan', 'maxLengthBias', 'maxWaste'] as const;
+/** A bound of the policy `auto`. */
+export type AutoBound = (typeof AUTO_BOUNDS)[number];
+export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured'] as const;
+/**
+ * Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits. `best`: it is the
+ * best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the last choice would break a bound.
+ * `measured`: the ledger of the job breaks a bound, so it goes back.
+ */
+export type AutoReason = (typeof AUTO_REASONS)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
 /** `fixed`: the given number. `adaptive`: the given number is the initial value. */
 export type ChoiceMode = (typeof CHOICE_MODES)[number];
@@ -59,8 +72,8 @@ const FINITE = { allowNaN: false, allowInfinity: false };
 export class TailPolicy {
   /** What happens to the slowest groups. */
   @IsIn(TAIL_POLICIES) name!: TailPolicyName;
-  /** Launched groups / needed groups, at least 1. */
-  @IsNumber(FINITE) @Min(1) @Max(16) overProvision!: number;
+  /** Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`. */
+  @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) overProvision?: number;
   /**
    * `adaptive`: computed from the lengths of the last steps, by domain, starting at `overProvision`.
    * @default 'fixed'
@@ -107,10 +120,20 @@ export class TailPolicy {
   @IsOptional() @IsCounter(1) maxCuts?: Integer;
   /** A group is taken at most this many steps after its first step, and not cut again. */
   @IsOptional() @IsCounter(1) maxAgeSteps?: Integer;
-  /** Maximum weight versions between the oldest token of a group and the round that ends it. */
+  /** Maximum weight versions between the oldest token of a group and the round that ends it. Under `auto`: 2. */
   @IsOptional() @IsCounter(0) maxVersionSpan?: Integer;
-  /** Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. */
+  /**
+   * Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps it by its choice,
+   * and throws no token away for it.
+   */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
+  /**
+   * For `auto`: how much the mean length of trained samples may differ from that of all samples begun, as a share.
+   * Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is biased.
+   */
+  @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLengthBias?: number;
+  /** For `auto`: maximum share: tokens thrown away / these and the trained tokens. */
+  @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxWaste?: number;
   /** Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
   /**
@@ -185,6 +208,35 @@ export interface DripWhy {
   /** Steps for which the value is still kept. */
   heldSteps: Integer;
 }
+/** What `auto` predicts of a policy, by a replay of the samples of the last rounds. Shares are 0 to 1. */
+export interface AutoRow {
+  /** Never `auto`. */
+  policy: TailPolicyName;
+  /** Launched / needed groups. */
+  overProvision: number;
+  /** Time of a step under `wait` / under this policy. */
+  speed: number;
+  offPolicyShare: number;
+  /** Highest number of steps between the first token of a group and its training. */
+  versionSpan: Integer;
+  /** Mean length of trained samples / of samples begun. */
+  lengthBias: number;
+  wasteShare: number;
+  /** Bounds that it would break; empty: it may be chosen. */
+  breaks: AutoBound[];
+}
+/** What `auto` chose for a round, and why. */
+export interface AutoChoice {
+  /** The policy of the round; never `auto`. */
+  policy: TailPolicyName;
+  reason: AutoReason;
+  /** The fastest policy that keeps the bounds; absent while nothing is known. */
+  best?: { policy: TailPolicyName; overProvision: number };
+  /** Groups of closed rounds that the predictions are made from. */
+  groups: Integer;
+  /** All policies that it looked at; empty while nothing is known. */
+  frontier: AutoRow[];
+}
 /** The choice of the policy for a round, and its reasons. */
 export interface TailChoice {
   /** Launched / needed groups of all domains. */
@@ -203,6 +255,8 @@ export interface TailChoice {
   dripGroups?: Integer;
   /** How `dripGroups` was computed; only if adaptive. */
   drip?: DripWhy;
+  /** What `auto` chose; absent under the other policies. */
+  auto?: AutoChoice;
 }
 
 /** What the transitions of a round depend on, worked out once from its policy when it is opened. */

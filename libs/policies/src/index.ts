@@ -1,4 +1,5 @@
 export * from './admission/adaptive-limit';
+export * from './auto';
 export * from './ledger';
 export * from './over-provision/round-time';
 export * from './rebalance';
@@ -9,8 +10,13 @@ export {
   findPolicyFault,
   HISTORY_STEPS,
   hasPins,
+  launchedSamples,
+  NEVER,
   NO_VERSION_SPAN,
+  pinStep,
   roundRules,
+  type FixedPolicy,
+  type FixedPolicyName,
   type StepRecord,
   type TailControl,
 } from './tail';

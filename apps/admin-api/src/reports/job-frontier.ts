@@ -9,10 +9,9 @@ import {
   type JobId,
   type PoolEvent,
   type RoundSummary,
-  type TailPolicy,
 } from '@broomwagon/contracts';
 import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messaging';
-import { roundTime, whatIf } from '@broomwagon/policies';
+import { type FixedPolicy, roundTime, whatIf } from '@broomwagon/policies';
 import { AdminApiConfig } from '../admin-api.config';
 import { acceptsEvent, eventOf } from '../events/accepts-event';
 import { RecordedSamples, type Recording } from './recorded-samples';
@@ -23,7 +22,7 @@ const MOST_READ = 65_536;
 const BATCH = 512;
 
 /** The policies that a recording is replayed under. */
-const TRIED: readonly TailPolicy[] = [
+const TRIED: readonly FixedPolicy[] = [
   { name: 'wait', overProvision: 1 },
   ...(['regenerate', 'resume', 'drip'] as const).flatMap((name) =>
     [1.25, 1.5].map((overProvision) => ({ name, overProvision })),
@@ -100,9 +99,11 @@ export class JobFrontier {
 
 /** One replay in each turn of the event loop: a replay of all groups takes some milliseconds. */
 async function replays(recording: Recording, rounds: readonly TrainedRound[]): Promise<FrontierWhatIf[]> {
-  const { groups, groupsPerStep, policy: own, longestTokens } = recording;
-  // A fixed concurrency needs a model of the servers.
-  if (own === undefined || own.name === 'fixed-concurrency' || groups.length < 2 * groupsPerStep) return [];
+  const { groups, groupsPerStep, policy, longestTokens } = recording;
+  // A fixed concurrency needs a model of the servers; each round under `auto` has its own replay.
+  if (policy === undefined || policy.name === 'fixed-concurrency' || policy.name === 'auto') return [];
+  if (groups.length < 2 * groupsPerStep) return [];
+  const own: FixedPolicy = { ...policy, name: policy.name, overProvision: policy.overProvision ?? 1 };
   const time = roundTime(
     rounds.flatMap((round) => {
       const tokens = longestTokens.get(round.roundId);
@@ -112,14 +113,15 @@ async function replays(recording: Recording, rounds: readonly TrainedRound[]): P
   const samples = { groups, groupsPerStep, time };
   const recordedSeconds = rounds.reduce((sum, round) => sum + secondsOf(round), 0) / rounds.length;
   const scale = recordedSeconds / whatIf(samples, own).stepTime;
-  const isOwn = (policy: TailPolicy): boolean => policy.name === own.name && policy.overProvision === own.overProvision;
+  const isOwn = (policy: FixedPolicy): boolean =>
+    policy.name === own.name && policy.overProvision === own.overProvision;
   const points: FrontierWhatIf[] = [];
-  for (const policy of [own, ...TRIED.filter((one) => !isOwn(one))]) {
+  for (const tried of [own, ...TRIED.filter((one) => !isOwn(one))]) {
     await nextTurn();
-    const { stepTime, tokensPerTime, ...cost } = whatIf(samples, policy);
-    const { name, overProvision } = policy;
+    const { stepTime, tokensPerTime, versionSpan: _, ...cost } = whatIf(samples, tried);
+    const { name, overProvision } = tried;
     const speed = { stepSeconds: stepTime * scale, tokensPerSecond: tokensPerTime / scale };
-    points.push({ policy: name, overProvision, isOwn: policy === own, ...speed, ...cost });
+    points.push({ policy: name, overProvision, isOwn: tried === own, ...speed, ...cost });
   }
   return points;
 }

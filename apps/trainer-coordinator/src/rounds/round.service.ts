@@ -17,12 +17,14 @@ import {
   hasPins,
   looksBack,
   planRound,
+  resolvePolicy,
   roundRules,
   roundTerms,
+  summariseLedger,
   type PlanProgress,
   type RoundTerms,
 } from '@broomwagon/policies';
-import { PoolDirectory, RoundStore, ServerStore, type JobProgress } from '@broomwagon/state';
+import { LedgerStore, PoolDirectory, RoundStore, ServerStore, type JobProgress } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 
@@ -31,6 +33,7 @@ import { SweepService } from '../upkeep/sweep.service';
 export class RoundService {
   constructor(
     private readonly rounds: RoundStore,
+    private readonly ledgers: LedgerStore,
     private readonly pools: PoolDirectory,
     private readonly servers: ServerStore,
     private readonly sweeper: SweepService,
@@ -45,13 +48,13 @@ export class RoundService {
   async next(pool: PoolName, body: NextRoundRequest): Promise<NextRoundReply> {
     checkPolicy(body.policy, body.groupsPerStep);
     checkDomains(body);
-    const { openRoundId, stamp, ...progress } = await this.progress(pool, body, looksBack(body.policy));
+    const { openRoundId, stamp, ...progress } = await this.progress(pool, body);
     if (openRoundId !== undefined) {
       throw new BroomwagonError('ROUND_CONFLICT', `Round ${openRoundId} of the job is not closed`, {
         details: { roundId: openRoundId },
       });
     }
-    if (progress.settlingGroups > 0 && hasPins(roundRules(body.policy, 'short'))) {
+    if (progress.settlingGroups > 0 && hasPins(roundRules(resolvePolicy(body.policy, progress).policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
       });
@@ -83,20 +86,27 @@ export class RoundService {
 
   /** Computed again, so that the round does not depend on the replica that planned it. */
   private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
-    return roundTerms(policy, plan, looksBack(policy) ? await this.progress(pool, { job }, true) : {});
+    return roundTerms(policy, plan, looksBack(policy) ? await this.progress(pool, { job, policy }) : {});
   }
 
   private async progress(
     pool: PoolName,
-    { job, trainerEpoch, stamp }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp'>,
-    history: boolean,
+    { job, trainerEpoch, stamp, policy }: Pick<NextRoundRequest, 'job' | 'trainerEpoch' | 'stamp' | 'policy'>,
   ): Promise<PlanProgress & { openRoundId?: RoundId; stamp: string }> {
-    const [progress, fleetKvTokens] = await Promise.all([
-      this.rounds.progress(pool, { job, trainerEpoch, stamp, history }),
-      history ? this.fleetKvTokens(pool) : undefined,
-    ]);
+    const isAuto = policy.name === 'auto';
+    const read = (history: boolean) => this.rounds.progress(pool, { job, trainerEpoch, stamp, history });
+    let progress = await read(looksBack(policy) && !isAuto);
+    let measured: PlanProgress['measured'];
+    if (isAuto && progress.lastRoundId !== undefined) {
+      // What the last round has trained is recorded when it is counted.
+      await this.ledgers.count(pool, { job, roundId: progress.lastRoundId });
+      measured = summariseLedger((await this.ledgers.read(pool, { job })).counters);
+      progress = await read(true);
+    }
+    const { lastRoundId: _, ...known } = progress;
     // The store keeps them, and does not know what they mean.
-    return { ...(progress as JobProgress & Pick<PlanProgress, 'control' | 'history'>), fleetKvTokens };
+    const fleetKvTokens = looksBack(policy) && !isAuto ? await this.fleetKvTokens(pool) : undefined;
+    return { ...(known as JobProgress & Pick<PlanProgress, 'control' | 'history'>), measured, fleetKvTokens };
   }
 
   /** Tokens that the KV caches of the pool hold; 0 when an engine does not report it. */

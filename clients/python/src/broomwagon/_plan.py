@@ -51,7 +51,7 @@ async def open_round(
 def prompts_ahead(policy: TailPolicy, groups: int) -> int:
     """Prompts to read before a round: more than any policy launches at once, unless it chooses an over-provision by
     itself; and prompts of each domain."""
-    return (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy["overProvision"])
+    return (8 if "domainQuotas" in policy else 2) * math.ceil(groups * policy.get("overProvision", 1))
 
 
 async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
@@ -66,6 +66,6 @@ def policy_of(policy: TailPolicy | str) -> TailPolicy:
     """The policy of a name, with the usual settings."""
     if not isinstance(policy, str):
         return policy
-    over = 1.0 if policy == "wait" else 1.5
+    over = {} if policy == "auto" else {"overProvision": 1.0 if policy == "wait" else 1.5}
     # A step without a group that failed for good is accepted; `replace` would wait for another prompt.
-    return {"name": policy, "overProvision": over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]
+    return {"name": policy, **over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]

@@ -447,6 +447,66 @@ class AuditPoolRequest(TypedDict):
     """
 
 
+class AutoChoiceBest(TypedDict):
+    """The fastest policy that keeps the bounds; absent while nothing is known."""
+
+    policy: TailPolicyName
+    """What happens to the slowest groups of a round (libs/policies/src/tail/README.md). `auto` chooses one
+    of the others for each round, within bounds.
+    """
+
+    overProvision: float
+    """The fastest policy that keeps the bounds; absent while nothing is known."""
+
+
+class AutoChoice(TypedDict):
+    """What `auto` chose for a round, and why."""
+
+    policy: TailPolicyName
+    """The policy of the round; never `auto`."""
+
+    reason: AutoReason
+    """Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits.
+    `best`: it is the best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the
+    last choice would break a bound. `measured`: the ledger of the job breaks a bound, so it goes back.
+    """
+
+    best: NotRequired[AutoChoiceBest]
+    """The fastest policy that keeps the bounds; absent while nothing is known."""
+
+    groups: int
+    """Groups of closed rounds that the predictions are made from."""
+
+    frontier: list[AutoRow]
+    """All policies that it looked at; empty while nothing is known."""
+
+
+class AutoRow(TypedDict):
+    """What `auto` predicts of a policy, by a replay of the samples of the last rounds. Shares are 0 to 1."""
+
+    policy: TailPolicyName
+    """Never `auto`."""
+
+    overProvision: float
+    """Launched / needed groups."""
+
+    speed: float
+    """Time of a step under `wait` / under this policy."""
+
+    offPolicyShare: float
+
+    versionSpan: int
+    """Highest number of steps between the first token of a group and its training."""
+
+    lengthBias: float
+    """Mean length of trained samples / of samples begun."""
+
+    wasteShare: float
+
+    breaks: list[AutoBound]
+    """Bounds that it would break; empty: it may be chosen."""
+
+
 class BeginWeightsRequest(TypedDict):
     """`weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline,
     which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
@@ -5067,6 +5127,9 @@ class TailChoice(TypedDict):
     drip: NotRequired[DripWhy]
     """How `dripGroups` was computed; only if adaptive."""
 
+    auto: NotRequired[AutoChoice]
+    """What `auto` chose; absent under the other policies."""
+
 
 class TailPolicy(TypedDict):
     """The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined."""
@@ -5074,8 +5137,8 @@ class TailPolicy(TypedDict):
     name: TailPolicyName
     """What happens to the slowest groups."""
 
-    overProvision: float
-    """Launched groups / needed groups, at least 1."""
+    overProvision: NotRequired[float]
+    """Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`."""
 
     overProvisionMode: NotRequired[ChoiceMode]
     """`adaptive`: computed from the lengths of the last steps, by domain, starting at `overProvision`."""
@@ -5126,10 +5189,23 @@ class TailPolicy(TypedDict):
     """A group is taken at most this many steps after its first step, and not cut again."""
 
     maxVersionSpan: NotRequired[int]
-    """Maximum weight versions between the oldest token of a group and the round that ends it."""
+    """Maximum weight versions between the oldest token of a group and the round that ends it. Under
+    `auto`: 2.
+    """
 
     maxOffPolicyShare: NotRequired[float]
-    """Maximum share: tokens of groups from earlier rounds / expected tokens of the batch."""
+    """Maximum share: tokens of groups from earlier rounds / expected tokens of the batch. `auto` keeps it
+    by its choice, and throws no token away for it.
+    """
+
+    maxLengthBias: NotRequired[float]
+    """For `auto`: how much the mean length of trained samples may differ from that of all samples begun,
+    as a share. Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is
+    biased.
+    """
+
+    maxWaste: NotRequired[float]
+    """For `auto`: maximum share: tokens thrown away / these and the trained tokens."""
 
     maxLongtailShare: NotRequired[float]
     """Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups."""
@@ -5627,6 +5703,8 @@ class WorkerStatus(TypedDict):
 
 
 AbortScope = Literal["sample", "group"]
+AutoBound = Literal["maxOffPolicyShare", "maxVersionSpan", "maxLengthBias", "maxWaste"]
+AutoReason = Literal["unknown", "best", "step", "predicted", "measured"]
 CancelMode = Literal["requeue", "drop"]
 ChatMessage = dict[str, Any]
 ChoiceMode = Literal["fixed", "adaptive"]
@@ -5657,7 +5735,7 @@ RoundKind = Literal["short", "long"]
 RoundState = Literal["opening", "open", "completed", "closed", "cancelled"]
 RoutingPolicy = Literal["least-inflight", "least-tokens", "least-sessions", "round-robin", "consistent-hash", "random", "power-of-two"]
 ServerState = Literal["pending", "ready", "suspect", "failed", "draining", "removed", "quarantined", "cordoned"]
-TailPolicyName = Literal["wait", "regenerate", "resume", "drip", "fixed-concurrency"]
+TailPolicyName = Literal["wait", "regenerate", "resume", "drip", "fixed-concurrency", "auto"]
 WeightSyncMode = Literal["abort", "wait", "keep"]
 
 

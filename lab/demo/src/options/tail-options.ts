@@ -17,6 +17,8 @@ const FLAGS: Partial<Record<keyof TailPolicy, string>> = {
   maxAgeSteps: '--max-age-steps',
   maxVersionSpan: '--max-version-span',
   maxOffPolicyShare: '--max-off-policy-share',
+  maxLengthBias: '--max-length-bias',
+  maxWaste: '--max-waste',
   maxLongtailShare: '--max-longtail-share',
   deadlineMs: '--deadline-ms',
 };
@@ -51,6 +53,8 @@ export function addTailOptions(command: Command): Command {
     )
     .option('--max-version-span <n>', 'maximum weight versions in one group', integer(0, 1_000_000))
     .option('--max-off-policy-share <x>', 'maximum share of tokens of older weights in a batch', decimal(0, 1))
+    .option('--max-length-bias <x>', 'auto: maximum bias of the mean length, as a share (default: none)', decimal(0, 1))
+    .option('--max-waste <x>', 'auto: maximum share of tokens that are thrown away', decimal(0, 1))
     .option('--max-longtail-share <x>', 'maximum share of groups of the long-tail queue in a batch', decimal(0, 1))
     .option('--deadline-ms <n>', 'a round completes after this time with its finished groups', integer(1, 2 ** 31 - 1));
 }
@@ -72,6 +76,7 @@ export function takeTail(given: Record<string, unknown>): { tail: TailParameters
 /** The tail policy that the options ask for. */
 export function tailPolicyOf({ tailPolicy: name, overProvision, tail, groups, samples }: TailChoices): TailPolicy {
   const concurrency = name === 'fixed-concurrency' ? { concurrency: groups * samples } : {};
+  if (name === 'auto') return { name, ...tail };
   return { name, overProvision: name === 'wait' ? 1 : overProvision, ...concurrency, ...tail };
 }
 type TailChoices = Pick<TrainerOptions, 'tailPolicy' | 'overProvision' | 'tail' | 'groups' | 'samples'>;

@@ -51,7 +51,7 @@ export function reportText(report: Report): string {
 }
 
 function runText(run: RunReport, speed: number | null): string[] {
-  const over = run.policy === 'wait' ? '' : `, over-provision ${run.overProvision}`;
+  const over = run.policy === 'wait' || run.policy === 'auto' ? '' : `, over-provision ${run.overProvision}`;
   const simulated = speed === null ? '' : ` (${Math.round(run.wallSeconds * speed).toLocaleString('en')} simulated s)`;
   const seconds = `${run.wallSeconds.toFixed(1)} s${simulated}`;
   return [

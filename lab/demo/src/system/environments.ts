@@ -32,12 +32,14 @@ const PARTIAL_SAVE_INTERVAL_MS = 2_000;
 const SAFE_TOKENS_PER_SECOND = 800_000;
 /** Tokens a second of one request on a simulated engine with a small batch. */
 const TOKENS_PER_SECOND = 60;
+/** Highest over-provision that `auto` chooses. */
+const MOST_OF_AUTO = 2;
 /** Above it, our own work in a short step is no longer small beside the simulated time. */
 const MAX_SPEED = 35;
 
 /** The load of a run by its options. */
 export function loadOf(options: TrainerOptions): Load {
-  const { overProvision, sampleOverProvision = 1 } = tailPolicyOf(options);
+  const { name, overProvision = name === 'auto' ? MOST_OF_AUTO : 1, sampleOverProvision = 1 } = tailPolicyOf(options);
   const requestsPerRound = Math.ceil(options.groups * overProvision) * Math.ceil(options.samples * sampleOverProvision);
   const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
   return {

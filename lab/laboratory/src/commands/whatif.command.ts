@@ -90,9 +90,10 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
 
 function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
   const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
-  const policies = policy.flatMap((name) =>
-    (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor })),
-  );
+  const policies = policy.flatMap((name): TailPolicy[] => {
+    if (name === 'auto') return [{ ...set, name }];
+    return (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor }));
+  });
   for (const one of policies) {
     const fault = findPolicyFault(one, groupsPerStep);
     if (fault) throw new RangeError(`policy ${one.name}: ${fault.field} ${fault.reason}`);
@@ -109,8 +110,8 @@ function describe(run: RecordedRun, own: TailPolicy): string {
   return lines.join('\n');
 }
 
-function nameOf({ name, overProvision }: TailPolicy): string {
-  return name === 'wait' ? name : `${name} ${Number(overProvision.toFixed(3))}`;
+function nameOf({ name, overProvision = 1 }: TailPolicy): string {
+  return name === 'wait' || name === 'auto' ? name : `${name} ${Number(overProvision.toFixed(3))}`;
 }
 
 function policyFields(text: string): Partial<TailPolicy> {

@@ -1,5 +1,4 @@
-import type { TailPolicy } from '@broomwagon/contracts';
-import { whatIf } from '@broomwagon/policies';
+import { type FixedPolicy, whatIf } from '@broomwagon/policies';
 import { ENGINE_PRESETS, LENGTH_PRESETS, responseLength } from '@broomwagon/models';
 import { describe, expect, it } from 'vitest';
 import type { RecordedRun } from './recorded-run';
@@ -8,7 +7,7 @@ import { replay } from './what-if';
 const GROUPS_PER_STEP = 32;
 const SAMPLES = 4;
 const FLEET = { servers: 256, engine: ENGINE_PRESETS['14b-16k'], promptTokens: 256, speed: 1 };
-const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
+const WAIT: FixedPolicy = { name: 'wait', overProvision: 1 };
 
 const lengths = Array.from({ length: 12 * GROUPS_PER_STEP }, (_, group) =>
   Array.from({ length: SAMPLES }, (__, sampleIndex) =>
@@ -37,7 +36,7 @@ const run: RecordedRun = {
 const recorded = { groups: lengths, groupsPerStep: GROUPS_PER_STEP, time: (tokens: number) => tokens };
 
 /** Both for one policy; speed against `wait`. */
-function both(policy: TailPolicy) {
+function both(policy: FixedPolicy) {
   const simulated = replay(run, FLEET, policy);
   const replayed = whatIf(recorded, policy);
   return {
@@ -55,7 +54,7 @@ function both(policy: TailPolicy) {
 }
 
 describe('the replay of the console, against the laboratory, on a fleet with room', () => {
-  it.each<TailPolicy>([
+  it.each<FixedPolicy>([
     { name: 'regenerate', overProvision: 1.25 },
     { name: 'regenerate', overProvision: 1.5 },
     { name: 'resume', overProvision: 1.25 },

@@ -44,6 +44,7 @@ const UNUSED: Setup['lengths'] = {
 
 /** The policy of the recording, as far as the events tell: its name, and launched / needed of its short rounds. */
 export function recordedPolicy(run: RecordedRun): TailPolicy {
+  if (run.policy === 'auto') return { name: 'auto' };
   const short = run.rounds.filter(
     ({ kind, launchedGroups, neededGroups }) => kind === 'short' && launchedGroups >= neededGroups,
   );

@@ -25,7 +25,7 @@ export const rollpacker: Experiment[] = CAPS.map((cap) => ({
   run({ seed, isQuick }) {
     const measures: Measures = {};
     for (const [name, policy] of Object.entries(policies())) {
-      const steps = isQuick ? STEPS.quick : policy.overProvision > 1 ? STEPS.withQueue : STEPS.without;
+      const steps = isQuick ? STEPS.quick : policy.overProvision! > 1 ? STEPS.withQueue : STEPS.without;
       const run = runSetup(SETUPS[`rollpacker${cap}`], { policy, seed, steps });
       measures[`${cap}.${name}.seconds`] = run.stepSeconds;
       measures[`${cap}.${name}.speedup`] = measures[`${cap}.base.seconds`]! / run.stepSeconds;

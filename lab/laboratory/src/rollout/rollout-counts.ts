@@ -107,6 +107,7 @@ export class RolloutCounts {
       takenGroups: round.takenGroups,
       meanTokens,
       trainedTokens,
+      ...(round.choice?.auto && { choice: round.choice.auto }),
     });
   }
 

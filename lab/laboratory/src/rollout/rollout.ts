@@ -1,4 +1,4 @@
-import { planRound } from '@broomwagon/policies';
+import { planRound, summariseLedger } from '@broomwagon/policies';
 import {
   RoundModel,
   type ModelAbort,
@@ -61,14 +61,17 @@ export class Rollout {
   private beginStep(): void {
     const { groupsPerStep, groups, policy, samples } = this.options;
     const remainingGroups = groups - this.launchedGroups;
-    const plan = planRound(this.model.progress(), { groupsPerStep, remainingGroups, policy });
+    // As in production, only `auto` looks at the ledger of the job.
+    const measured = policy.name === 'auto' ? summariseLedger(this.counts.outcome.ledger) : undefined;
+    const progress = { ...this.model.progress(), measured };
+    const plan = planRound(progress, { groupsPerStep, remainingGroups, policy });
     if (plan.kind === 'done') {
       this.isOver = true;
       return;
     }
     this.counts.roundOpened(this.clock.now);
     this.placement.forgetCaches();
-    this.model.open({ ...plan, kind: plan.kind, policy, weightVersion: plan.step }, this.nowMs);
+    this.model.open({ ...plan, kind: plan.kind, policy, weightVersion: plan.step, measured }, this.nowMs);
     const submissions = Array.from({ length: plan.newGroups }, () => this.newGroup(samples));
     this.model.submit(submissions, this.nowMs);
     this.mover?.roundBegins();

@@ -1,4 +1,4 @@
-import type { RoundKind, TailPolicy } from '@broomwagon/contracts';
+import type { AutoChoice, RoundKind, TailPolicy } from '@broomwagon/contracts';
 import type { LedgerCounters } from '@broomwagon/policies';
 import type { Router } from '../routing/router';
 import type { FleetOptions } from '../simulation/simulated-fleet';
@@ -49,6 +49,8 @@ export interface StepOutcome {
   takenGroups: number;
   meanTokens: number;
   trainedTokens: number;
+  /** Under `auto`. */
+  choice?: AutoChoice;
 }
 
 export interface RolloutOutcome {

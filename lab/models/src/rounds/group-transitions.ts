@@ -1,4 +1,4 @@
-import { pinStep } from './pin-step';
+import { pinStep } from '@broomwagon/policies';
 import { LengthHistory } from './length-history';
 import { isWhole, LongtailQueue } from './longtail-queue';
 import { countLiveOfDomain, hasPlace, openPlaces, releaseDomains, releaseReserved, takePlace } from './places';
@@ -69,6 +69,7 @@ export class GroupTransitions {
     const kind = group.taken ? 'tail' : 'bulk';
     round[`${kind}Groups`] += 1;
     round[`${kind}Ms`] = nowMs - round.openedAtMs;
+    group.finishedMs = nowMs - round.openedAtMs;
     this.history.count(group, 'finished', round.step);
   }
 

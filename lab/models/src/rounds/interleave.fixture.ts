@@ -26,6 +26,15 @@ export async function interleave(decide: Decide, acts: readonly Act[], check: ()
   throw new Error('The data set has no end');
 }
 
+const CHOSEN_BY_AUTO = {
+  overProvision: undefined,
+  overProvisionMode: undefined,
+  sampleOverProvision: undefined,
+  onCut: undefined,
+  dripGroups: undefined,
+  dripMode: undefined,
+};
+
 /** Tail policies with any of their bounds. The trainer has no replacements for groups that fail. */
 export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
   .record(
@@ -56,6 +65,7 @@ export const anyTailPolicy: fc.Arbitrary<TailPolicy> = fc
   )
   .map(({ dripReserved, ...policy }) => ({
     ...policy,
+    ...(policy.name === 'auto' ? CHOSEN_BY_AUTO : {}),
     shortfall: 'accept-fewer' as const,
     maxReplacedGroups: policy.equalRewards === 'replace' ? policy.maxReplacedGroups : undefined,
     dripReserved: policy.name === 'drip' && policy.dripMode !== 'adaptive' ? dripReserved : undefined,

@@ -1,4 +1,4 @@
-import { HISTORY_STEPS, lengthBin, type StepRecord } from '@broomwagon/policies';
+import { HISTORY_STEPS, isRecorded, lengthBin, recordGroup, type StepRecord } from '@broomwagon/policies';
 import type { ModelGroup, ModelRound } from './round-model.types';
 
 type Lengths = StepRecord['lengths'];
@@ -36,6 +36,8 @@ export class LengthHistory {
       bulkMs,
       tailGroups,
       tailMs,
+      newGroups: round.newGroups,
+      ...(round.policy.name === 'auto' ? { recorded: recordedGroups(round) } : {}),
     };
     this.records.push({ step: round.step, record });
   }
@@ -59,6 +61,18 @@ export class LengthHistory {
     if (!Object.hasOwn(ofStep, domain)) ofStep[domain] = { finished: {}, censored: {} };
     return ofStep[domain]!;
   }
+}
+
+/** What `auto` replays of a round. */
+function recordedGroups({ accepted, neededGroups }: ModelRound): string {
+  return accepted
+    .map(({ requests, taken, finishedMs }, position) => {
+      const lengths = requests.filter(({ state }) => state === 'finished').map(({ tokens }) => tokens);
+      return isRecorded(position, neededGroups, lengths.length)
+        ? recordGroup({ lengths, finishedMs: taken ? undefined : finishedMs })
+        : '';
+    })
+    .join('');
 }
 
 function add(counts: Record<number, number>, bin: number, by: 1 | -1): void {

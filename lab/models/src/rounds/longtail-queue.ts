@@ -1,4 +1,4 @@
-import { NEVER } from './pin-step';
+import { NEVER } from '@broomwagon/policies';
 import { Heap } from './heap';
 import type { ModelGroup } from './round-model.types';
 

@@ -1,5 +1,4 @@
-import { type RoundTerms } from '@broomwagon/policies';
-import { NEVER } from './pin-step';
+import { NEVER, type RoundTerms } from '@broomwagon/policies';
 import type { ModelGroup, ModelOpening, ModelRound, ModelSubmission } from './round-model.types';
 
 /** A round that has no groups yet. */

@@ -1,6 +1,5 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
-import { hasPins, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
-import { launchedSamples } from './pin-step';
+import { hasPins, launchedSamples, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
 import { addRequests } from './dispatch-order';
 import { AttemptTransitions } from './attempt-transitions';
 import { type GroupTransitions, takesResults } from './group-transitions';
@@ -86,8 +85,8 @@ export class RoundModel extends AttemptTransitions {
    */
   open(opening: ModelOpening, nowMs: number): 'open' | 'completed' | 'ROUND_SETTLING' | 'PLAN_STALE' {
     const { longtail, groups, history } = this.state;
-    const { policy, neededGroups, takeGroups } = opening;
-    const terms = roundTerms(policy, opening, { control: this.control, history: history.read() });
+    const { policy, neededGroups, takeGroups, measured } = opening;
+    const terms = roundTerms(policy, opening, { control: this.control, history: history.read(), measured });
     if (hasPins(terms.rules) && groups.settling > 0) return 'ROUND_SETTLING';
     if (longtail.size < takeGroups) {
       return longtail.size + groups.settling < takeGroups ? 'PLAN_STALE' : 'ROUND_SETTLING';

@@ -8,6 +8,7 @@ import type {
   TailPolicy,
   WasteReason,
 } from '@broomwagon/contracts';
+import type { PlanProgress } from '@broomwagon/policies';
 import type { PromptLengths } from '../prompt-lengths';
 
 export type RequestState =
@@ -73,6 +74,8 @@ export interface ModelGroup {
   pinned: boolean;
   /** Finished, and no place for it yet. */
   held: boolean;
+  /** When it was accepted, milliseconds since its round was opened. */
+  finishedMs?: number;
   /** Order in the long-tail queue: of its first cut. */
   place: number;
   /** Step from which it must be taken. */
@@ -92,6 +95,8 @@ export interface ModelOpening {
   takeGroups: number;
   policy: TailPolicy;
   weightVersion: number;
+  /** The ledger of the job, for `auto`; as in the plan. */
+  measured?: PlanProgress['measured'];
   /** What a timeout drops. Default: `group`. */
   abortScope?: AbortScope;
 }

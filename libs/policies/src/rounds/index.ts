@@ -1,2 +1,3 @@
+export type { PlanProgress } from './form-round';
 export * from './plan-round';
 export * from './round-terms';

@@ -1,4 +1,5 @@
 import { LIMITS, type RoundKind, type RoundRules, type TailChoice, type TailPolicy } from '@broomwagon/contracts';
+import { resolvePolicy } from '../auto';
 import { chooseTail, meanGroupTokens, roundRules, sharePlaces, type ControlInput, type TailControl } from '../tail';
 
 /** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
@@ -19,18 +20,20 @@ export interface RoundTerms {
 const REPLACED_PER_GROUP = 9;
 
 /** Whether a policy looks at the lengths and times of the last rounds. */
-export function looksBack({ overProvisionMode, dripMode, maxOffPolicyShare }: TailPolicy): boolean {
-  return overProvisionMode === 'adaptive' || dripMode === 'adaptive' || maxOffPolicyShare !== undefined;
+export function looksBack({ name, overProvisionMode, dripMode, maxOffPolicyShare }: TailPolicy): boolean {
+  const isAdaptive = name === 'auto' || overProvisionMode === 'adaptive' || dripMode === 'adaptive';
+  return isAdaptive || maxOffPolicyShare !== undefined;
 }
 
 /** @param past may be empty when the policy does not look back */
 export function roundTerms(
-  policy: TailPolicy,
+  given: TailPolicy,
   { kind, neededGroups, takeGroups }: { kind: RoundKind; neededGroups: number; takeGroups: number },
   past: ControlInput,
 ): RoundTerms {
+  const { policy, ...chosen } = resolvePolicy(given, past);
   const { domainQuotas, maxOffPolicyShare } = policy;
-  const terms: RoundTerms = { rules: roundRules(policy, kind), ...chooseTail(policy, neededGroups, past) };
+  const terms: RoundTerms = { rules: roundRules(policy, kind), ...chosen, ...chooseTail(policy, neededGroups, past) };
   if (terms.rules.equalRewards === 'replace') {
     const most = policy.maxReplacedGroups ?? REPLACED_PER_GROUP * neededGroups;
     terms.maxReplacedGroups = Math.min(most, LIMITS.groupsPerRound - neededGroups);

@@ -11,7 +11,11 @@ const ONLY_WITH: Partial<Record<keyof TailPolicy, TailPolicy['name']>> = {
   dripMode: 'drip',
   dripReserved: 'drip',
   concurrency: 'fixed-concurrency',
+  maxLengthBias: 'auto',
+  maxWaste: 'auto',
 };
+/** What `auto` chooses itself. */
+const NOT_WITH_AUTO = ['overProvision', 'overProvisionMode', 'sampleOverProvision', 'onCut'] as const;
 /** Domains in one policy. */
 const MOST_DOMAINS = 64;
 const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
@@ -32,11 +36,24 @@ export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): P
     return { field: 'maxReplacedGroups', reason: 'is only for equalRewards replace' };
   }
   return (
+    overProvisionFault(policy) ??
     waitFault(policy) ??
     dripFault(policy, groupsPerStep) ??
     boundFault(policy, groupsPerStep) ??
     quotaFault(policy, groupsPerStep)
   );
+}
+
+function overProvisionFault(policy: TailPolicy): PolicyFault | undefined {
+  const { name, overProvision } = policy;
+  if (name === 'auto') {
+    const field = NOT_WITH_AUTO.find((one) => policy[one] !== undefined);
+    return field && { field, reason: 'is chosen by the policy auto' };
+  }
+  if (overProvision === undefined && name !== 'wait') {
+    return { field: 'overProvision', reason: `is needed by the policy ${name}` };
+  }
+  return undefined;
 }
 
 function waitFault(policy: TailPolicy): PolicyFault | undefined {

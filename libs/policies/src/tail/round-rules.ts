@@ -1,4 +1,5 @@
-import type { RoundKind, RoundRules, TailPolicy } from '@broomwagon/contracts';
+import type { RoundKind, RoundRules } from '@broomwagon/contracts';
+import type { FixedPolicy } from './tail-rule';
 import { TAIL_RULES } from './tail-rules';
 
 /** Engine failures of one request before it fails for good, if the policy has no number. */
@@ -9,7 +10,7 @@ export const DEFAULT_MAX_RETURNS = 1_000;
 
 export const NO_VERSION_SPAN = -1;
 
-export function roundRules(policy: TailPolicy, kind: RoundKind): RoundRules {
+export function roundRules(policy: FixedPolicy, kind: RoundKind): RoundRules {
   const rule = TAIL_RULES[policy.name];
   return {
     onCut: policy.onCut ?? rule.onCut,

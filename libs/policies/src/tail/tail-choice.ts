@@ -1,6 +1,7 @@
-import type { TailChoice, TailPolicy } from '@broomwagon/contracts';
+import type { LedgerSummary, TailChoice, TailPolicy } from '@broomwagon/contracts';
 import { chooseOverProvision, mergeLengths, type GroupLengths, type RoundTime } from '../over-provision';
 import { nextDrip, type DripState, type StepPace } from './drip-count';
+import type { FixedPolicy, FixedPolicyName } from './tail-rule';
 
 /** Steps whose lengths and times an adaptive policy looks at. */
 export const HISTORY_STEPS = 8;
@@ -12,12 +13,18 @@ export interface StepRecord extends StepPace, RoundTime {
   acceptedTokens: number;
   /** Groups first submitted in this step, by domain ('' = none); a later step that ends one puts it right here. */
   lengths: Record<string, GroupLengths>;
+  /** New groups of its plan. */
+  newGroups?: number;
+  /** Groups it accepted, as `recordGroup` writes them; only of rounds under `auto`. */
+  recorded?: string;
 }
 /** What adaptive policies keep from step to step. */
 export interface TailControl {
   /** The last over-provision by domain; '' = all. */
   overProvision?: Record<string, number>;
   drip?: DripState;
+  /** The last choice of `auto`. */
+  auto?: { name: FixedPolicyName; overProvision: number };
 }
 export interface ControlInput {
   control?: TailControl;
@@ -25,11 +32,13 @@ export interface ControlInput {
   history?: readonly StepRecord[];
   /** What the KV caches of all engines hold, as they report; 0 or absent: not known. */
   fleetKvTokens?: number;
+  /** The ledger of the job, for bounds of `auto`. */
+  measured?: Pick<LedgerSummary, 'offPolicyShare' | 'lengthBias' | 'waste'>;
 }
 
 /** What an adaptive policy chooses for the next round; undefined when it has nothing to choose. */
 export function chooseTail(
-  policy: TailPolicy,
+  policy: FixedPolicy,
   groupsPerStep: number,
   { control = {}, history = [], fleetKvTokens = 0 }: ControlInput,
 ): { choice: TailChoice; control: TailControl } | undefined {

@@ -1,4 +1,9 @@
-import type { CutSemantics, RoundKind, TailPolicy } from '@broomwagon/contracts';
+import type { CutSemantics, RoundKind, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+
+/** A policy that forms rounds itself. */
+export type FixedPolicyName = Exclude<TailPolicyName, 'auto'>;
+/** A policy with all that its rules need: never `auto`, which chooses one of these. */
+export type FixedPolicy = TailPolicy & { name: FixedPolicyName; overProvision: number };
 
 /** What a tail policy sees when it forms a round. All counts are groups. */
 export interface Situation {

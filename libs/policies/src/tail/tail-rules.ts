@@ -1,11 +1,10 @@
-import type { TailPolicyName } from '@broomwagon/contracts';
 import { regenerate, resume } from './batched';
 import { drip } from './drip';
 import { fixedConcurrency } from './fixed-concurrency';
-import type { TailRule } from './tail-rule';
+import type { FixedPolicyName, TailRule } from './tail-rule';
 import { wait } from './wait';
 
-export const TAIL_RULES: Readonly<Record<TailPolicyName, TailRule>> = {
+export const TAIL_RULES: Readonly<Record<FixedPolicyName, TailRule>> = {
   wait,
   regenerate,
   resume,

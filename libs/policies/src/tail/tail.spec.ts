@@ -29,7 +29,8 @@ describe('findPolicyFault', () => {
   it('accepts every policy as it stands', () => {
     for (const name of TAIL_POLICIES) {
       const concurrency = name === 'fixed-concurrency' ? 8 : undefined;
-      expect(findPolicyFault({ name, overProvision: 1.25, concurrency, maxLongtailShare: 1 }, 16)).toBeUndefined();
+      const overProvision = name === 'auto' ? undefined : 1.25;
+      expect(findPolicyFault({ name, overProvision, concurrency, maxLongtailShare: 1 }, 16)).toBeUndefined();
     }
     expect(findPolicyFault({ name: 'wait', overProvision: 1, maxLongtailShare: 0 }, 16)).toBeUndefined();
     const quotas = { overProvision: 1.25, domainQuotas: { math: 4 } };
@@ -39,8 +40,8 @@ describe('findPolicyFault', () => {
 });
 
 it('only regenerate discards tokens unless the policy sets onCut', () => {
-  const discarding = TAIL_POLICIES.filter((name) => TAIL_RULES[name].onCut === 'discard');
-  expect(discarding).toEqual(['regenerate']);
+  const discarding = Object.entries(TAIL_RULES).filter(([, { onCut }]) => onCut === 'discard');
+  expect(discarding.map(([name]) => name)).toEqual(['regenerate']);
   expect(roundRules({ name: 'drip', overProvision: 1, onCut: 'discard' }, 'short').onCut).toBe('discard');
 });
 

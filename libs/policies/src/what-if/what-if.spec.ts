@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { TailPolicy } from '@broomwagon/contracts';
 import { describe, expect, it } from 'vitest';
+import type { FixedPolicyName } from '../tail';
 import { whatIf, type RecordedSamples } from './what-if';
 
 const time = (tokens: number): number => tokens;
@@ -22,6 +22,7 @@ describe('a replay of recorded samples', () => {
       offPolicyShare: 0,
       lengthBias: 1,
       wasteShare: 0,
+      versionSpan: 0,
     });
   });
 
@@ -40,7 +41,7 @@ describe('a replay of recorded samples', () => {
 
   it('trains each group once in ceil(groups / groups of a step) steps under every policy', () => {
     const policy = fc.record({
-      name: fc.constantFrom<TailPolicy['name']>('wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'),
+      name: fc.constantFrom<FixedPolicyName>('wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'),
       overProvision: fc.double({ min: 1, max: 3, noNaN: true }),
     });
     const lengths = fc.array(fc.array(fc.integer({ min: 1, max: 1_000 }), { minLength: 2, maxLength: 2 }), {

@@ -1,14 +1,19 @@
-import type { TailPolicy } from '@broomwagon/contracts';
-import { planRound } from '../rounds';
-import { roundRules } from '../tail';
+import { formRound } from '../rounds/form-round';
+import { type FixedPolicy, roundRules } from '../tail';
+import { ReplayedGroup, ReplayedQueue } from './replayed-queue';
 
 /** Samples that a job has trained, for a replay under another policy. */
 export interface RecordedSamples {
   /** Lengths of the samples of each group, tokens; groups in the order of their submission. */
   groups: readonly (readonly number[])[];
   groupsPerStep: number;
-  /** Time of a round in which the slowest accepted sample generates so many tokens, see `roundTime`. */
-  time(tokens: number): number;
+  /**
+   * Time of a round in which the slowest accepted sample generates `tokens`, and all samples together `madeTokens`, see
+   * `roundTime` and `loadedRoundTime`.
+   */
+  time(tokens: number, madeTokens: number): number;
+  /** First steps that are replayed and not counted: the long-tail queue is empty at their beginning. Default: 0. */
+  warmUpSteps?: number;
 }
 
 /** Means over the steps while there is new data, or over all steps if there are no such steps. Shares are 0 to 1. */
@@ -23,110 +28,107 @@ export interface WhatIfOutcome {
   /** Mean length of trained / of launched samples. */
   lengthBias: number;
   wasteShare: number;
+  /** Highest number of steps between the first token of a trained group and its training. */
+  versionSpan: number;
 }
 
-interface Group {
-  id: number;
-  lengths: readonly number[];
-  /** Tokens of each sample that earlier rounds have generated. */
-  kept: number[];
-  /** Tokens that its longest sample lacks. */
-  left: number;
-  draws: number;
+interface Sums {
+  steps: number;
+  time: number;
+  tokens: number;
+  samples: number;
+  offPolicy: number;
+  wasted: number;
+  launchedTokens: number;
+  launched: number;
 }
 
 /**
- * Replays recorded samples under another policy. The planner of production forms the rounds. All samples of a round
- * generate at the same speed from its beginning; the capacity of servers, prefill and moves are not modelled (the
- * laboratory does that). A sample whose tokens are thrown away gets the length of any of its siblings.
+ * Replays recorded samples under another policy, with a new weight version in each step. The planner of production
+ * forms the rounds, and the bounds of the policy pin groups as in production. All samples of a round generate at the
+ * same speed from its beginning; places on servers, prefill and moves are not modelled (the laboratory does that). A
+ * sample whose tokens are thrown away gets the length of any of its siblings.
  */
-export function whatIf({ groups, groupsPerStep, time }: RecordedSamples, policy: TailPolicy): WhatIfOutcome {
-  const sums = { steps: 0, time: 0, tokens: 0, samples: 0, offPolicy: 0, wasted: 0, launchedTokens: 0, launched: 0 };
-  let within: typeof sums | undefined;
-  let queue: Group[] = [];
+export function whatIf(recorded: RecordedSamples, policy: FixedPolicy): WhatIfOutcome {
+  const { groups, groupsPerStep, time, warmUpSteps = 0 } = recorded;
+  const sums: Sums = {
+    steps: 0,
+    time: 0,
+    tokens: 0,
+    samples: 0,
+    offPolicy: 0,
+    wasted: 0,
+    launchedTokens: 0,
+    launched: 0,
+  };
+  let before: Sums | undefined;
+  let within: Sums | undefined;
+  let versionSpan = 0;
+  const queue = new ReplayedQueue();
   let next = 0;
   for (;;) {
-    // Finished groups go first, and the others keep their order.
-    queue = [...queue.filter(({ left }) => left === 0), ...queue.filter(({ left }) => left > 0)];
-    const finishedGroups = queue.filter(({ left }) => left === 0).length;
-    const progress = { stepsTrained: sums.steps, longtailGroups: queue.length, settlingGroups: 0, finishedGroups };
-    const plan = planRound(progress, { groupsPerStep, remainingGroups: groups.length - next, policy });
+    if (sums.steps === warmUpSteps) before = { ...sums };
+    const step = sums.steps + 1;
+    const progress = { stepsTrained: sums.steps, settlingGroups: 0, ...queue.counts(step) };
+    const plan = formRound(progress, { groupsPerStep, remainingGroups: groups.length - next, policy });
     if (plan.kind === 'done') break;
     const rules = roundRules(policy, plan.kind);
-    const taken = queue.splice(0, plan.takeGroups);
-    const fresh = groups.slice(next, next + plan.newGroups).map((lengths, index) => newGroup(next + index, lengths));
+    const { urgent, others } = queue.take(step, plan.takeGroups);
+    const taken = [...urgent, ...others];
+    const fresh = groups
+      .slice(next, next + plan.newGroups)
+      .map((lengths, index) => new ReplayedGroup(next + index, lengths));
     next += fresh.length;
-    const shortestFirst = (some: Group[]): Group[] => some.toSorted((one, other) => one.left - other.left);
-    const order = rules.reservesTaken ? [...taken, ...shortestFirst(fresh)] : shortestFirst([...taken, ...fresh]);
-    const accepted = order.slice(0, plan.neededGroups);
-    const roundTokens = Math.max(...accepted.map(({ left }) => left));
-    for (const { lengths } of fresh) {
+    for (const { lengths, total } of fresh) {
       sums.launched += lengths.length;
-      sums.launchedTokens += sum(lengths);
+      sums.launchedTokens += total;
     }
-    for (const { lengths, kept } of accepted) {
-      sums.samples += lengths.length;
-      sums.tokens += sum(lengths);
-      sums.offPolicy += sum(kept);
-    }
+    const shortestFirst = (some: ReplayedGroup[]): ReplayedGroup[] => some.sort((one, other) => one.left - other.left);
+    const order = rules.reservesTaken
+      ? [...taken, ...shortestFirst([...fresh])]
+      : [...urgent, ...shortestFirst([...others, ...fresh])];
+    const accepted = order.slice(0, plan.neededGroups);
     const isAccepted = new Set(accepted);
-    const cut = [...taken, ...fresh].filter((group) => !isAccepted.has(group));
-    for (const group of cut) {
-      const made = group.lengths.map((tokens, index) => Math.min(tokens, group.kept[index]! + roundTokens));
+    const roundTokens = Math.max(0, ...accepted.map(({ left }) => left));
+    let made = 0;
+    for (const group of accepted) {
+      sums.samples += group.lengths.length;
+      sums.tokens += group.total;
+      sums.offPolicy += group.made;
+      made += group.total - group.made;
+      if (group.made > 0) versionSpan = Math.max(versionSpan, step - group.firstStep);
+    }
+    const isCut = (group: ReplayedGroup): boolean => !isAccepted.has(group);
+    for (const group of [...taken, ...fresh].filter(isCut)) {
+      made += group.run(roundTokens, step);
       if (rules.onCut === 'discard') {
-        sums.wasted += sum(made);
-        redraw(group);
-      } else {
-        group.kept = made;
-        group.left = leftOf(group.lengths, made);
+        sums.wasted += group.made;
+        group.redraw();
       }
     }
-    queue = [...cut.filter((group) => taken.includes(group)), ...queue, ...cut.filter((one) => fresh.includes(one))];
+    queue.add(step, taken.filter(isCut), fresh.filter(isCut), rules);
     sums.steps += 1;
-    sums.time += time(roundTokens);
+    sums.time += time(roundTokens, made);
     if (next < groups.length) within = { ...sums };
   }
-  const counted = within ?? sums;
+  return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), versionSpan };
+}
+
+/** What came after `before`; everything if that is not before the end. */
+function since(end: Sums, before: Sums | undefined): Sums {
+  if (before === undefined || before.steps >= end.steps) return end;
+  const names = Object.keys(end) as (keyof Sums)[];
+  return Object.fromEntries(names.map((name) => [name, end[name] - before[name]])) as unknown as Sums;
+}
+
+function outcomeOf(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'versionSpan'> {
   return {
-    steps: sums.steps,
     stepTime: ratio(counted.time, counted.steps),
     tokensPerTime: ratio(counted.tokens, counted.time),
     offPolicyShare: ratio(counted.offPolicy, counted.tokens),
     lengthBias: ratio(counted.tokens * counted.launched, counted.samples * counted.launchedTokens),
     wasteShare: ratio(counted.wasted, counted.wasted + counted.tokens),
   };
-}
-
-function newGroup(id: number, lengths: readonly number[]): Group {
-  const kept = lengths.map(() => 0);
-  return { id, lengths, kept, left: leftOf(lengths, kept), draws: 0 };
-}
-
-function leftOf(lengths: readonly number[], kept: readonly number[]): number {
-  return Math.max(0, ...lengths.map((tokens, index) => tokens - kept[index]!));
-}
-
-/** Gives each sample the length of a sibling. The choice is spread, but the same in each replay. */
-function redraw(group: Group): void {
-  group.draws += 1;
-  const { id, draws, lengths } = group;
-  group.lengths = lengths.map((_, index) => lengths[spread(id, draws, index) % lengths.length]!);
-  group.kept = lengths.map(() => 0);
-  group.left = leftOf(group.lengths, group.kept);
-}
-
-/** A whole number that looks random, from whole numbers (the mixing step of MurmurHash3). */
-function spread(...parts: number[]): number {
-  let hash = 0;
-  for (const part of parts) {
-    hash = Math.imul(hash ^ Math.imul(part + 1, 0xcc9e2d51), 0x1b873593);
-    hash = Math.imul(hash ^ (hash >>> 15), 0x85ebca6b);
-  }
-  return (hash ^ (hash >>> 13)) >>> 0;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }
 
 function ratio(part: number, whole: number): number {

@@ -3,6 +3,16 @@
 local TrainedLedger = {}
 
 local LEDGER_PAGE = 128
+local RECORDED_SAMPLES = 2048
+
+-- A group as `auto` replays it, or nothing for most groups of a large round: recordGroup and isRecorded of
+-- libs/policies/src/auto/recorded-groups.ts.
+local function recorded_group(position, needed, lengths, finished_ms)
+  if position % math.ceil(needed * math.max(1, #lengths) / RECORDED_SAMPLES) ~= 0 then return '' end
+  local bins = {}
+  for index, length in ipairs(lengths) do bins[index] = Format.integer(Lengths.bin_of(length.tokens)) end
+  return (finished_ms or '') .. ':' .. table.concat(bins, ',') .. ';'
+end
 
 -- `sums` gets the counters of one finished sample; returns its length for the prompt memory.
 local function count_sample(tx, request, version, is_excluded, add)
@@ -33,13 +43,14 @@ end
 -- the group that makes it 128 requests. Returns true when nothing is left to count.
 function TrainedLedger.count_accepted(tx, job, round_id)
   local hash = tx.key:round(job, round_id)
-  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards')
+  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards',
+    'records', 'neededGroups')
   if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
   local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
   if counted >= accepted then return true end
 
   local round = { job = job, roundId = round_id, equalRewards = field[5] or 'keep' }
-  local sums, touched, waits = {}, 0, false
+  local sums, touched, waits, recorded = {}, 0, false, {}
   local function add(name, by) sums[name] = (sums[name] or 0) + by end
   while counted < accepted and touched < LEDGER_PAGE do
     local group_id = redis.call('LINDEX', tx.key:roundAccepted(job, round_id), counted)
@@ -52,7 +63,8 @@ function TrainedLedger.count_accepted(tx, job, round_id)
     waits = field[1] == 'completed' and round.equalRewards ~= 'keep' and not outcome
     if waits then break end
     local is_excluded = outcome == 'excluded' or outcome == 'replaced'
-    local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'cuts', 'promptHash')
+    local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'cuts', 'promptHash', 'taken',
+      'finishedMs')
     -- None, of a group that is gone.
     local lengths, launched = {}, tonumber(group[1] or 0)
     for index = 0, launched - 1 do
@@ -63,9 +75,13 @@ function TrainedLedger.count_accepted(tx, job, round_id)
     end
     add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
     if group[3] then PromptLengths.remember(tx, group[3], lengths) end
+    if field[6] then
+      table.insert(recorded, recorded_group(counted, tonumber(field[7]), lengths, group[4] ~= '1' and group[5]))
+    end
     counted, touched = counted + 1, touched + math.max(1, launched)
   end
   for name, by in pairs(sums) do Ledger.count(tx, job, round_id, name, by) end
+  if recorded[1] then redis.call('APPEND', tx.key:roundRecorded(job, round_id), table.concat(recorded)) end
   redis.call('HSET', hash, 'ledgerGroups', Format.integer(counted))
   return waits or counted >= accepted
 end

@@ -170,6 +170,8 @@ Keys.endedSync = by_one('weights:ended:') -- string, 1 h: how a change of weight
 Keys.claimLane = by_one('waiters:claim:lane:') -- zset: claimId by arrival, of those that take this job only
 Keys.claim = by_one('claim:') -- string: first answer of a claim, limited life
 Keys.roundLedger = by_two('round-ledger:', '/') -- hash: counters
+-- string: the accepted groups of a round under `auto`, see libs/policies/src/auto/recorded-groups.ts
+Keys.roundRecorded = by_two('round-recorded:', '/')
 Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are folded
 Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
 Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days

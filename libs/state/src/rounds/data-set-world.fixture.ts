@@ -1,4 +1,4 @@
-import { planRound, roundRules, roundTerms, type PlanProgress } from '@broomwagon/policies';
+import { planRound, resolvePolicy, roundRules, roundTerms, type PlanProgress } from '@broomwagon/policies';
 import {
   type AttemptId,
   type BroomwagonError,
@@ -192,7 +192,8 @@ export class World {
       expect(this.aborts.stopped.has(sample.requestId), `${sample.requestId} trained`).toBe(false);
       const expected = [...(this.acknowledged.get(sample.requestId) ?? [])].filter(([, tokens]) => tokens > 0);
       const entered = sample.segments.map((segment) => [segment.attempt, segment.tokenCount] as [AttemptId, number]);
-      if (roundRules(this.policy, 'short').onCut === 'discard' || this.policy.maxVersionSpan !== undefined) {
+      const { policy } = resolvePolicy(this.policy, {});
+      if (roundRules(policy, 'short').onCut === 'discard' || policy.maxVersionSpan !== undefined) {
         for (const segment of entered) expect(expected).toContainEqual(segment);
       } else {
         expect(entered).toEqual(expected.sort(([a], [b]) => attemptNumber(a) - attemptNumber(b)));

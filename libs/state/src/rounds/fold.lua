@@ -70,7 +70,8 @@ return function(tx, args)
     for _, old in ipairs(surplus) do
       local kept = redis.call('HMGET', tx.key:round(args.job, old), 'folded', 'leavingGroups')
       if kept[1] ~= '1' or tonumber(kept[2] or 0) > 0 then break end
-      redis.call('UNLINK', tx.key:round(args.job, old), tx.key:roundLedger(args.job, old))
+      redis.call('UNLINK', tx.key:round(args.job, old), tx.key:roundLedger(args.job, old),
+        tx.key:roundRecorded(args.job, old))
       redis.call('ZREM', rounds, old)
     end
     if surplus[1] then

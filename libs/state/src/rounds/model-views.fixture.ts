@@ -4,8 +4,10 @@ import { isOver } from '../../../../lab/models/src/rounds/round-follower.fixture
 
 /** A progress for comparison: zeros that a correction has left behind are no lengths. */
 export function normalized({ history = [], control, ...progress }: PlanProgress) {
-  const steps = history.map(({ lengths, ...record }) => ({
+  const steps = history.map(({ lengths, recorded = '', ...record }) => ({
     ...pick(record),
+    // The clock of the model is not that of Redis.
+    recorded: recorded.replaceAll(/\d+:/g, 'ms:'),
     lengths: Object.fromEntries(
       Object.entries(lengths).flatMap(([domain, { finished, censored }]) => {
         const counts = { finished: withoutZeros(finished), censored: withoutZeros(censored) };
@@ -19,8 +21,8 @@ export function normalized({ history = [], control, ...progress }: PlanProgress)
 }
 
 type Times = Omit<NonNullable<PlanProgress['history']>[number], 'lengths'>;
-function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups }: Times) {
-  return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups };
+function pick({ acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups, newGroups }: Times) {
+  return { acceptedGroups, acceptedTokens, longestTokens, bulkGroups, tailGroups, newGroups };
 }
 
 /** Sums of counters by name. */

@@ -64,6 +64,7 @@ return function(tx, args)
     return Reply.fail('PLAN_STALE', 'The long-tail queue has ' .. Format.integer(queued) .. ' groups', 'takeGroups')
   end
 
+  local policy = cjson.decode(args.policy).name
   local epoch, state = given or args.newEpoch, args.takeGroups > 0 and 'opening' or 'open'
   redis.call('SADD', tx.key.jobs, args.job)
   redis.call('SADD', tx.key.openJobs, args.job)
@@ -75,6 +76,7 @@ return function(tx, args)
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, takenGroups = 0,
     submittedGroups = 0, acceptedGroups = 0, acceptedRequests = 0, failedGroups = 0, liveGroups = 0,
     reservedGroups = 0, inFlight = 0, settled = 0, policy = args.policy, choice = args.choice,
+    records = policy == 'auto' and 1 or nil,
     shortfall = rules.acceptsFewer and 'accept-fewer' or 'replace', maxFailures = rules.maxFailures,
     maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken and 1 or 0,
     concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
@@ -93,6 +95,6 @@ return function(tx, args)
   if args.deadlineMs then redis.call('ZADD', tx.key.roundDeadlines, tx.now + args.deadlineMs, name) end
   Events.add(tx, 'round.opened', { job = args.job, roundId = args.roundId, step = args.step, kind = args.kind,
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups,
-    policy = cjson.decode(args.policy).name })
+    policy = policy })
   return answer(state, 0, epoch)
 end

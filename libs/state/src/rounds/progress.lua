@@ -1,15 +1,16 @@
 --[[ What the plan of the next round is made from; zeros for a job that is not there.
-ARGV[1] JSON: {job, trainerEpoch, stamp; history: the lengths and times of the last 8 closed rounds are wanted}
+ARGV[1] JSON: {job, trainerEpoch, stamp; history: the lengths and times of the last 8 closed rounds are wanted, and
+  of those under `auto` the groups}
 Reply: JobProgress
 Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',
-    'step', 'openedAtMs', 'completedAtMs' }
+    'newGroups', 'step', 'openedAtMs', 'completedAtMs' }
   local refused = Trainer.refusal(tx, args)
   if refused then return refused end
   local field = redis.call('HMGET', tx.key:job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId',
-    'tailControl')
+    'tailControl', 'lastRoundId')
   local steps = tonumber(field[1] or 0)
 
   -- Domain -> {finished, censored}, each bin -> groups.
@@ -27,6 +28,7 @@ return function(tx, args)
     local values, record = redis.call('HMGET', tx.key:round(args.job, round_id), unpack(NUMBERS)), {}
     for position, name in ipairs(NUMBERS) do record[name] = tonumber(values[position] or 0) end
     record.durationMs, record.lengths = record.completedAtMs - record.openedAtMs, lengths_of(record.step)
+    record.recorded = redis.call('GET', tx.key:roundRecorded(args.job, round_id)) or nil
     return record
   end
 
@@ -40,6 +42,7 @@ return function(tx, args)
   local due = Format.integer((steps + 2) * Longtail.STEP_OF_PIN)
   return Generation.reply(tx, {
     stepsTrained = steps, settlingGroups = tonumber(field[2] or 0), openRoundId = field[3] or nil,
+    lastRoundId = field[5] or nil,
     longtailGroups = redis.call('ZCARD', longtail), finishedGroups = redis.call('ZCOUNT', longtail, '-inf', '(0'),
     pinnedGroups = redis.call('ZCOUNT', tx.key:pins(args.job), '-inf', '(' .. due), history = history,
   }, { control = field[4] or nil })

@@ -35,6 +35,8 @@ export interface JobProgress {
   history: object[];
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;
+  /** The round that was opened last, if any. */
+  lastRoundId?: RoundId;
   stamp: string;
 }
 

@@ -162,7 +162,7 @@ function Rounds.accept_group(tx, round, group)
     Places.count_live(tx, round, group, -1)
   end
   Places.take(tx, round, group)
-  redis.call('HSET', group_key, 'state', 'accepted')
+  redis.call('HSET', group_key, 'state', 'accepted', 'finishedMs', Format.integer(tx.now - round.openedAtMs))
   if group.pinned or group.held then redis.call('HDEL', group_key, 'pinned', 'held') end
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group.groupId)
   redis.call('RPUSH', tx.key:roundAccepted(round.job, round.roundId), group.groupId)

@@ -21,6 +21,7 @@ import {
   WORKERS,
 } from '../../../../lab/models/src/rounds/round-follower.fixture';
 import { type AbortSelector, AbortStore } from '../aborts/abort.store';
+import { LedgerStore } from '../ledger/ledger.store';
 import { FunctionRunner } from '../library/function-runner';
 import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
@@ -37,6 +38,7 @@ const requests = new RequestStore(runner);
 const workers = new WorkerStore(runner);
 const rounds = new RoundStore(runner);
 const aborts = new AbortStore(runner);
+const ledgers = new LedgerStore(runner);
 const JOB = 'job';
 let opened = 0;
 
@@ -72,7 +74,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async compareProgress(expected: PlanProgress): Promise<void> {
-    const { stamp: _, ...said } = await rounds.progress(this.pool, { job: JOB, history: true });
+    const { stamp: _, lastRoundId: __, ...said } = await rounds.progress(this.pool, { job: JOB, history: true });
     const progress = said as unknown as PlanProgress;
     expect(normalized(progress)).toEqual(normalized(expected));
     // The scripts open a round and take its groups one after the other, the model at once.
@@ -196,6 +198,8 @@ export class ScriptRounds implements RoundFollower {
     }));
     expect(results).toEqual(accepted.map(resultOf));
     await rounds.close(this.pool, { ...args, trainerEpoch: this.trainerEpoch!, cursor });
+    // As before the next plan.
+    await ledgers.count(this.pool, args);
   }
 
   async fold(): Promise<void> {

@@ -142,7 +142,8 @@ return function(tx, args)
     Hashes.set(hash, fields)
     redis.call('ZREMRANGEBYSCORE', tx.key:trainedGroups(job), '(' .. header.step, '+inf')
     for _, round_id in ipairs(redis.call('ZDIFF', 2, tx.key:rounds(job), Snapshots.rounds(tx, job, number))) do
-      redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id))
+      redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id),
+        tx.key:roundRecorded(job, round_id))
       redis.call('ZREM', tx.key:rounds(job), round_id)
     end
     Events.add(tx, 'job.restored', { job = job, tag = args.tag, trainerEpoch = epoch })

@@ -24,7 +24,9 @@ export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
             {round.state}
           </Badge>
           <Text size="sm" c="dimmed">
-            {round.policy.name}, launches × {round.policy.overProvision}
+            {round.choice?.auto === undefined ? '' : 'auto: '}
+            {round.choice?.auto?.policy ?? round.policy.name}, launches ×{' '}
+            {round.choice?.overProvision ?? round.policy.overProvision ?? 1}
           </Text>
         </Group>
         <Text size="sm">

@@ -1,5 +1,5 @@
 import type { RoundRules } from '@broomwagon/contracts';
-import { NO_VERSION_SPAN } from '@broomwagon/policies';
+import { NO_VERSION_SPAN } from './round-rules';
 
 /** A group as its bounds see it when it goes to the long-tail queue. */
 export interface AgeingGroup {

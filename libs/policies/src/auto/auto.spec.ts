@@ -1,0 +1,150 @@
+import fc from 'fast-check';
+import { describe, expect, inject, it } from 'vitest';
+import type { TailPolicy } from '@broomwagon/contracts';
+import type { ControlInput, StepRecord } from '../tail';
+import { chooseAuto } from './choose-auto';
+import { AUTO_STEP } from './predict-rows';
+import { readGroups, recordGroup } from './recorded-groups';
+
+const AUTO: TailPolicy = { name: 'auto' };
+
+/** A closed round of groups whose longest samples finish one token each millisecond. */
+function closed(groups: readonly (readonly number[])[]): StepRecord {
+  const recorded = groups.map((lengths) => recordGroup({ lengths: [...lengths], finishedMs: Math.max(...lengths) }));
+  const longestTokens = Math.max(...groups.flat());
+  return {
+    acceptedGroups: groups.length,
+    acceptedTokens: groups.flat().reduce((sum, tokens) => sum + tokens, 0),
+    longestTokens,
+    durationMs: longestTokens,
+    bulkGroups: groups.length,
+    bulkMs: longestTokens,
+    tailGroups: 0,
+    tailMs: 0,
+    lengths: {},
+    newGroups: groups.length,
+    recorded: recorded.join(''),
+  };
+}
+
+const lengthsOfGroups = fc.array(
+  fc.array(fc.oneof(fc.integer({ min: 30, max: 400 }), fc.integer({ min: 30, max: 9_000 })), {
+    minLength: 1,
+    maxLength: 4,
+  }),
+  { minLength: 1, maxLength: 40 },
+);
+const bounds = fc.record(
+  {
+    maxOffPolicyShare: fc.double({ min: 0, max: 1, noNaN: true }),
+    maxVersionSpan: fc.integer({ min: 0, max: 4 }),
+    maxLengthBias: fc.double({ min: 0, max: 0.5, noNaN: true }),
+    maxWaste: fc.double({ min: 0, max: 0.5, noNaN: true }),
+  },
+  { requiredKeys: [] },
+);
+const measured = fc.record({
+  offPolicyShare: fc.double({ min: 0, max: 1, noNaN: true }),
+  lengthBias: fc.double({ min: 0.5, max: 1.1, noNaN: true }),
+  waste: fc.record({
+    tokens: fc.constant(0),
+    share: fc.double({ min: 0, max: 1, noNaN: true }),
+    byReason: fc.constant({}),
+  }),
+});
+const lastChoice = fc.record({
+  name: fc.constantFrom('resume' as const, 'drip' as const, 'regenerate' as const),
+  overProvision: fc.integer({ min: 1, max: 8 }).map((steps) => 1 + steps * AUTO_STEP),
+});
+const past: fc.Arbitrary<ControlInput> = fc.record(
+  {
+    history: fc.array(lengthsOfGroups.map(closed), { maxLength: 8 }),
+    control: fc.record({ auto: lastChoice }, { requiredKeys: [] }),
+    measured,
+  },
+  { requiredKeys: ['history'] },
+);
+
+describe('auto', () => {
+  it('chooses no policy that breaks a bound, goes at most a step up, and is a function of its input', () => {
+    fc.assert(
+      fc.property(bounds, past, (given, before) => {
+        const policy = { ...AUTO, ...given };
+        const { choice, state } = chooseAuto(policy, before);
+        expect(chooseAuto(policy, before)).toEqual({ choice, state });
+        if (choice.reason === 'unknown') {
+          expect(state).toEqual({ name: 'wait', overProvision: 1 });
+          return;
+        }
+        const row = choice.frontier.find(
+          (one) => one.policy === state.name && one.overProvision === state.overProvision,
+        );
+        expect(row!.breaks).toEqual([]);
+        expect(row!.policy === 'regenerate' && given.maxLengthBias === undefined).toBe(false);
+        const last = before.control?.auto?.overProvision ?? 1;
+        expect(state.overProvision - last).toBeLessThanOrEqual(AUTO_STEP);
+        // Only a bound makes it go back by more than a step.
+        const isBack = choice.reason === 'predicted' || choice.reason === 'measured';
+        if (!isBack) expect(last - state.overProvision).toBeLessThanOrEqual(AUTO_STEP);
+        if (choice.reason === 'measured' && last > 1) expect(state.overProvision).toBeLessThan(last);
+      }),
+      { numRuns: 20 * inject('runsFactor') },
+    );
+  });
+
+  it('waits while it knows nothing', () => {
+    const history = [
+      closed([
+        [10, 20],
+        [10, 900],
+      ]),
+    ];
+    expect(chooseAuto(AUTO, { history }).choice).toEqual({
+      policy: 'wait',
+      reason: 'unknown',
+      groups: 2,
+      frontier: [],
+    });
+    expect(chooseAuto(AUTO, {}).state).toEqual({ name: 'wait', overProvision: 1 });
+  });
+
+  /** Every eighth group is ten times as long. */
+  const tailed = closed(Array.from({ length: 32 }, (_, index) => [100, 100, index % 8 === 0 ? 1_000 : 100]));
+
+  it('goes by steps to the fastest, and back by steps when the ledger breaks a bound', () => {
+    let control: ControlInput['control'] = {};
+    const seen: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      const { state, choice } = chooseAuto(AUTO, { history: [tailed], control });
+      control = { auto: state };
+      seen.push(state.overProvision);
+      if (round === 9) expect(choice).toMatchObject({ policy: choice.best!.policy, reason: 'best' });
+    }
+    expect(seen[0]).toBe(1 + AUTO_STEP);
+    expect(seen.at(-1)).toBeGreaterThan(1 + AUTO_STEP);
+    const over = { offPolicyShare: 0.5, lengthBias: 1, waste: { tokens: 0, share: 0, byReason: {} } };
+    const policy = { ...AUTO, maxOffPolicyShare: 0.4 };
+    for (let last = seen.at(-1)!; last > 1; last = control!.auto!.overProvision) {
+      const { state, choice } = chooseAuto(policy, { history: [tailed], control, measured: over });
+      expect(choice.reason).toBe('measured');
+      expect(state.overProvision).toBeLessThan(last);
+      control = { auto: state };
+    }
+    expect(control!.auto!.name).toBe('wait');
+  });
+
+  it('takes `regenerate` only within a bound of the bias', () => {
+    const names = (given: Partial<TailPolicy>): Set<string> =>
+      new Set(chooseAuto({ ...AUTO, ...given }, { history: [tailed] }).choice.frontier.map(({ policy }) => policy));
+    expect(names({})).toEqual(new Set(['wait', 'resume', 'drip']));
+    expect(names({ maxLengthBias: 0.1 })).toContain('regenerate');
+  });
+});
+
+describe('recorded groups', () => {
+  it('are read as they were written, lengths to their bins', () => {
+    const groups = [{ lengths: [30, 63], finishedMs: 7 }, { lengths: [5] }];
+    expect(readGroups(groups.map(recordGroup).join(''))).toEqual(groups);
+    expect(readGroups('')).toEqual([]);
+  });
+});

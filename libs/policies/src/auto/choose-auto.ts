@@ -1,0 +1,86 @@
+import type { AutoChoice, AutoReason, AutoRow, LedgerSummary, TailPolicy } from '@broomwagon/contracts';
+import { type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
+import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
+import { recordingOf, replayOf } from './recorded-rounds';
+
+/** The last choice. */
+export type AutoState = NonNullable<TailControl['auto']>;
+
+/** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
+const FEWEST_GROUPS = 32;
+/** Of two choices whose speeds differ by less, the one with less over-provision; and no change for less. */
+const LEAST_GAIN = 0.015;
+const WAIT: AutoState = { name: 'wait', overProvision: 1 };
+const ROUNDING = 1e-9;
+
+/**
+ * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
+ * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
+ * bound, it goes back by a step instead, down to `wait`, which breaks none.
+ */
+export function chooseAuto(policy: AutoPolicy, past: ControlInput): { choice: AutoChoice; state: AutoState } {
+  const { history = [], control = {}, measured } = past;
+  const recording = recordingOf(history);
+  const groups = recording.groups.length;
+  const isKnown = groups >= FEWEST_GROUPS || (groups > 0 && history.length >= HISTORY_STEPS);
+  if (!isKnown) return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state: WAIT };
+
+  const last = control.auto ?? WAIT;
+  const frontier = predictRows(policy, replayOf(recording), last, measured);
+  const kept = frontier.filter(({ breaks }) => breaks.length === 0);
+  const best = fastest(kept);
+  const { row, reason } = isOver(policy, measured) ? stepBack(kept, last) : stepTowards(best, kept, last);
+  const named = { policy: best.policy, overProvision: best.overProvision };
+  return {
+    choice: { policy: row.policy, reason, best: named, groups, frontier },
+    state: { name: row.policy as FixedPolicyName, overProvision: row.overProvision },
+  };
+}
+
+interface Chosen {
+  row: AutoRow;
+  reason: AutoReason;
+}
+
+/** The ledger breaks a bound: at least a step less than the last choice. */
+function stepBack(kept: readonly AutoRow[], last: AutoState): Chosen {
+  const most = last.overProvision - AUTO_STEP + ROUNDING;
+  return { row: nearestBelow(kept, most), reason: 'measured' };
+}
+
+function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): Chosen {
+  const current = kept.find(
+    ({ policy, overProvision }) => policy === last.name && overProvision === last.overProvision,
+  );
+  if (current !== undefined && best.speed < current.speed * (1 + LEAST_GAIN)) return { row: current, reason: 'best' };
+  const away = best.overProvision - last.overProvision;
+  if (Math.abs(away) <= AUTO_STEP + ROUNDING) return { row: best, reason: 'best' };
+  const next = last.overProvision + Math.sign(away) * AUTO_STEP;
+  const reached = kept.filter(({ overProvision }) => Math.abs(overProvision - next) < ROUNDING);
+  if (reached.length > 0) return { row: fastest(reached), reason: 'step' };
+  // Nothing on the way keeps the bounds.
+  if (current !== undefined) return { row: current, reason: 'step' };
+  return { row: nearestBelow(kept, last.overProvision), reason: 'predicted' };
+}
+
+/** The fastest of those with the most over-provision up to `most`; `wait` is always there. */
+function nearestBelow(kept: readonly AutoRow[], most: number): AutoRow {
+  const below = kept.filter(({ policy, overProvision }) => policy === 'wait' || overProvision <= most);
+  const highest = Math.max(...below.map(({ overProvision }) => overProvision));
+  return fastest(below.filter(({ overProvision }) => overProvision === highest));
+}
+
+/** With the least over-provision of those that are nearly as fast. */
+function fastest(rows: readonly AutoRow[]): AutoRow {
+  const most = Math.max(...rows.map(({ speed }) => speed));
+  const near = rows.filter(({ speed }) => speed * (1 + LEAST_GAIN) >= most);
+  const least = Math.min(...near.map(({ overProvision }) => overProvision));
+  const of = near.filter(({ overProvision }) => overProvision === least);
+  return of.reduce((one, other) => (other.speed > one.speed ? other : one));
+}
+
+function isOver(policy: TailPolicy | AutoPolicy, measured: ControlInput['measured']): boolean {
+  if (measured === undefined) return false;
+  const { offPolicyShare, lengthBias, waste } = measured as LedgerSummary;
+  return brokenBounds(policy, { offPolicyShare, lengthBias, wasteShare: waste.share, versionSpan: 0 }).length > 0;
+}

@@ -1,0 +1,2 @@
+export { isRecorded, recordGroup } from './recorded-groups';
+export { resolvePolicy } from './resolve-policy';

@@ -1,0 +1,34 @@
+import { binTokens, lengthBin } from '../ledger/length-bins';
+
+/** A trained group as a job keeps it for `auto`. */
+export interface RecordedGroup {
+  /** Of its samples, tokens; to the middle of their bins. */
+  lengths: number[];
+  /** When it was accepted, milliseconds since its round was opened; undefined if it was begun in an earlier round. */
+  finishedMs?: number;
+}
+
+/** Samples that are kept of a round: groups in equal distances, if it has more. */
+export const RECORDED_SAMPLES = 2_048;
+
+/** Whether the group that a round has accepted as number `position`, from 0, is kept. */
+export function isRecorded(position: number, neededGroups: number, samples: number): boolean {
+  return position % Math.ceil((neededGroups * Math.max(1, samples)) / RECORDED_SAMPLES) === 0;
+}
+
+/** A group as it is stored: `MS:BIN,BIN;`. libs/state/src/rounds/recorded-groups.lua writes the same. */
+export function recordGroup({ lengths, finishedMs }: RecordedGroup): string {
+  return `${finishedMs === undefined ? '' : Math.floor(finishedMs)}:${lengths.map(lengthBin).join(',')};`;
+}
+
+/** All groups of a stored text. */
+export function readGroups(text: string): RecordedGroup[] {
+  return text
+    .split(';')
+    .filter((group) => group !== '')
+    .map((group) => {
+      const [finishedMs, bins = ''] = group.split(':');
+      const lengths = bins.split(',').map((bin) => binTokens(Number(bin)));
+      return { lengths, ...(finishedMs === '' ? {} : { finishedMs: Number(finishedMs) }) };
+    });
+}

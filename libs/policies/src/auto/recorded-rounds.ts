@@ -1,0 +1,76 @@
+import { loadedRoundTime, type RoundMoment } from '../over-provision/loaded-round-time';
+import type { StepRecord } from '../tail';
+import { spread } from '../what-if/spread';
+import type { RecordedSamples } from '../what-if/what-if';
+import { readGroups, type RecordedGroup } from './recorded-groups';
+
+/** Groups of closed rounds, each with the new groups that its round launched. */
+export interface Recording {
+  groups: readonly (RecordedGroup & { newGroups: number })[];
+  /** Of the largest of these rounds. */
+  groupsPerStep: number;
+  /** Most samples of a group. */
+  samples: number;
+}
+
+/** Steps of a replay; fewer if they are large, so that a replay has about so many samples. */
+const MOST_STEPS = 60;
+const FEWEST_STEPS = 20;
+const SAMPLES_OF_REPLAY = 65_536;
+/** Until the long-tail queue is as long as it is afterwards. */
+const WARM_UP_STEPS = 6;
+
+export function recordingOf(history: readonly StepRecord[]): Recording {
+  const groups = history.flatMap(({ recorded = '', newGroups = 0 }) =>
+    readGroups(recorded).map((group) => ({ ...group, newGroups })),
+  );
+  return {
+    groups,
+    groupsPerStep: Math.max(1, ...history.map(({ acceptedGroups }) => acceptedGroups)),
+    samples: Math.max(1, ...groups.map(({ lengths }) => lengths.length)),
+  };
+}
+
+/** A data set like the recorded groups: groups drawn from them, the same in each call. */
+export function replayOf({ groups, groupsPerStep, samples }: Recording): RecordedSamples {
+  const steps = Math.round(SAMPLES_OF_REPLAY / (groupsPerStep * samples));
+  const counted = Math.max(FEWEST_STEPS, Math.min(MOST_STEPS, steps));
+  return {
+    groups: Array.from(
+      { length: groupsPerStep * (counted + WARM_UP_STEPS) },
+      (_, index) => groups[spread(index) % groups.length]!.lengths,
+    ),
+    groupsPerStep,
+    time: loadedRoundTime(momentsOf(groups)),
+    warmUpSteps: WARM_UP_STEPS,
+  };
+}
+
+/**
+ * When a new group is accepted, a sample that has run from the beginning of the round has as many tokens as its longest
+ * one; all others have the same, or have ended.
+ */
+function momentsOf(groups: Recording['groups']): RoundMoment[] {
+  const meanUpTo = meanOfShorter(groups.flatMap(({ lengths }) => lengths));
+  return groups.flatMap(({ lengths, finishedMs, newGroups }) => {
+    if (finishedMs === undefined) return [];
+    const tokens = Math.max(...lengths);
+    return [{ tokens, madeTokens: newGroups * lengths.length * meanUpTo(tokens), ms: finishedMs }];
+  });
+}
+
+/** Mean of min(length, tokens) over all lengths. */
+function meanOfShorter(lengths: readonly number[]): (tokens: number) => number {
+  const ascending = lengths.toSorted((one, other) => one - other);
+  const sums = [0];
+  for (const length of ascending) sums.push(sums.at(-1)! + length);
+  return (tokens) => {
+    let [low, high] = [0, ascending.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (ascending[middle]! <= tokens) low = middle + 1;
+      else high = middle;
+    }
+    return (sums[low]! + (ascending.length - low) * tokens) / Math.max(1, ascending.length);
+  };
+}

@@ -1,0 +1,31 @@
+import type { TailChoice, TailPolicy } from '@broomwagon/contracts';
+import type { ControlInput, FixedPolicy, TailControl } from '../tail';
+import { chooseAuto } from './choose-auto';
+import { DEFAULT_VERSION_SPAN } from './predict-rows';
+
+/** The policy that a round has. */
+export interface ResolvedPolicy {
+  policy: FixedPolicy;
+  /** Only under `auto`. */
+  choice?: TailChoice;
+  control?: TailControl;
+}
+
+/**
+ * The policy of the next round: the one given, or what `auto` chooses from the closed rounds. The same past gives the
+ * same policy, so a plan and the opening of its round agree.
+ */
+export function resolvePolicy(given: TailPolicy, past: ControlInput): ResolvedPolicy {
+  if (given.name !== 'auto') {
+    return { policy: { ...given, name: given.name, overProvision: given.overProvision ?? 1 } };
+  }
+  const auto = chooseAuto(given, past);
+  const { name, overProvision } = auto.state;
+  // The other bounds are kept by the choice: nothing is thrown away for them.
+  const policy = { ...given, maxOffPolicyShare: undefined, maxLengthBias: undefined, maxWaste: undefined };
+  return {
+    policy: { ...policy, name, overProvision, maxVersionSpan: given.maxVersionSpan ?? DEFAULT_VERSION_SPAN },
+    choice: { overProvision, auto: auto.choice },
+    control: { auto: auto.state },
+  };
+}

@@ -1,0 +1,123 @@
+import type { RoundPlan } from '@broomwagon/contracts';
+import { chooseTail, type ControlInput, type FixedPolicy, sharePlaces, TAIL_RULES } from '../tail';
+
+/** What a plan depends on in the state of a job. */
+export interface PlanProgress extends ControlInput {
+  /** Rounds closed. */
+  stepsTrained: number;
+  /** Groups in the long-tail queue. */
+  longtailGroups: number;
+  /** Groups of a completed round on their way into the queue. */
+  settlingGroups: number;
+  /** Of the queue: those with all their samples, and those that a bound pins to the next step. */
+  finishedGroups?: number;
+  pinnedGroups?: number;
+}
+
+/** What the trainer brings. */
+export interface FormInput {
+  /** Groups one training step consumes, at least 1. */
+  groupsPerStep: number;
+  /** Groups of the data set that were never submitted. */
+  remainingGroups: number;
+  /** The same by domain; with `domainQuotas`. */
+  remainingByDomain?: Readonly<Record<string, number>>;
+  policy: FixedPolicy;
+}
+
+// 1.1 * 10 is a little more than 11 in binary; that is no reason to launch a twelfth group.
+const ROUNDING = 1e-9;
+const times = (factor: number, groups: number): number => Math.ceil(factor * groups - ROUNDING);
+
+/**
+ * Plans the next round so that every step trains exactly `min(groupsPerStep, what is left)` groups: with N groups in
+ * all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way and whatever the policy.
+ * The policy forms the round; this keeps what no policy may break: urgent groups (finished, or pinned by a bound) are
+ * taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data the queue fills up.
+ */
+export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
+  const { policy, groupsPerStep, remainingGroups: remaining } = input;
+  const step = progress.stepsTrained + 1;
+  const queued = progress.longtailGroups + progress.settlingGroups;
+  const untrained = queued + remaining;
+  const needed = Math.min(groupsPerStep, untrained);
+  if (untrained === 0) return plan({ step, kind: 'done', neededGroups: 0, newGroups: 0, takeGroups: 0 });
+
+  const choice = chooseTail(policy, groupsPerStep, progress)?.choice;
+  const overProvision = policy.name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision);
+  const launched = Math.min(untrained, times(overProvision, needed));
+  const urgent = Math.min(needed, queued, (progress.finishedGroups ?? 0) + (progress.pinnedGroups ?? 0));
+  const dripGroups = Math.min(needed, choice?.dripGroups ?? policy.dripGroups ?? Math.max(1, launched - needed));
+  const situation = { needed, groupsPerStep, queued, urgent, remaining, launched, dripGroups };
+  const { kind, take: wanted, launch } = TAIL_RULES[policy.name].form(situation);
+
+  const most = Math.max(Math.floor((policy.maxLongtailShare ?? 1) * needed), needed - remaining);
+  let take = Math.max(Math.min(wanted, queued, most, launch), needed - remaining);
+  let newGroups = Math.min(remaining, launch - take);
+  let newByDomain: Record<string, number> | undefined;
+  if (policy.domainQuotas !== undefined && newGroups > 0) {
+    // Places that the groups of the queue have no own ones of are shared by all.
+    const places = TAIL_RULES[policy.name].reservesTaken(policy)
+      ? needed - take
+      : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
+    newByDomain = newOfDomains(
+      input,
+      places,
+      newGroups,
+      (domain) => choice?.domains?.[domain]?.overProvision ?? overProvision,
+    );
+    newGroups = Object.values(newByDomain).reduce((sum, count) => sum + count, 0);
+  }
+  if (newGroups === remaining) take = Math.max(take, Math.min(queued, launch - newGroups, most));
+  return plan({ step, kind, neededGroups: needed, newGroups, takeGroups: take }, { newByDomain, choice });
+}
+
+/**
+ * New groups by domain: over-provision times the places of each; when a domain has no more, the others step in, those
+ * with the most left first, so that `places` are filled as long as there is anything.
+ */
+function newOfDomains(
+  { policy, groupsPerStep, remainingByDomain = {} }: FormInput,
+  places: number,
+  launch: number,
+  overProvisionOf: (domain: string) => number,
+): Record<string, number> {
+  const shares = sharePlaces(policy.domainQuotas!, groupsPerStep, places);
+  const left = new Map(Object.entries(remainingByDomain));
+  const given = new Map<string, number>();
+  const give = (domain: string, count: number): number => {
+    const part = Math.max(0, Math.min(count, left.get(domain) ?? 0));
+    if (part > 0) {
+      given.set(domain, (given.get(domain) ?? 0) + part);
+      left.set(domain, left.get(domain)! - part);
+    }
+    return part;
+  };
+  const mostLeftFirst = (domains: readonly string[]): string[] =>
+    domains.toSorted((a, b) => left.get(b)! - left.get(a)! || (a < b ? -1 : 1));
+  let open = places;
+  for (const [domain, share] of Object.entries(shares)) {
+    open -= share;
+    give(domain, times(overProvisionOf(domain), share));
+  }
+  const others = mostLeftFirst([...left.keys()].filter((domain) => !Object.hasOwn(shares, domain)));
+  let forOthers = times(overProvisionOf(''), open);
+  for (const domain of others) forOthers -= give(domain, forOthers);
+  let missing = Math.min(places, launch) - [...given.values()].reduce((sum, count) => sum + count, 0);
+  for (const domain of mostLeftFirst([...left.keys()])) missing -= give(domain, missing);
+  return Object.fromEntries(given);
+}
+
+/** The planId names the whole plan: `round.open` checks each part of it against the state. */
+function plan(
+  parts: Omit<RoundPlan, 'planId' | 'choice' | 'newByDomain'>,
+  { newByDomain, choice }: Pick<RoundPlan, 'choice' | 'newByDomain'> = {},
+): RoundPlan {
+  const { step, kind, neededGroups, newGroups, takeGroups } = parts;
+  return {
+    planId: `${step}-${kind}-${neededGroups}-${newGroups}-${takeGroups}`,
+    ...parts,
+    ...(newByDomain === undefined ? {} : { newByDomain }),
+    ...(choice === undefined ? {} : { choice }),
+  };
+}

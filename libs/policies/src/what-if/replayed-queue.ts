@@ -1,0 +1,87 @@
+import type { RoundRules } from '@broomwagon/contracts';
+import { NEVER, pinStep } from '../tail';
+import { spread } from './spread';
+
+/** A group of a replay. Each of its samples has run for {@link clock} tokens, or is done. */
+export class ReplayedGroup {
+  /** Of all samples, tokens. */
+  total = 0;
+  /** Tokens of all samples so far. */
+  made = 0;
+  /** Tokens that its longest sample lacks. */
+  left = 0;
+  /** Step of its first token that is kept. */
+  firstStep = 0;
+  cuts = 0;
+  pinStep = NEVER;
+  private clock = 0;
+  private draws = 0;
+
+  constructor(
+    private readonly id: number,
+    private readonly recorded: readonly number[],
+    public lengths: readonly number[] = recorded,
+  ) {
+    this.begin();
+  }
+
+  /** Runs for so many tokens in a round of this step that does not accept it. Returns the tokens that it makes. */
+  run(tokens: number, step: number): number {
+    if (this.made === 0) this.firstStep = step;
+    if (this.left > tokens) this.cuts += 1;
+    this.clock += Math.min(tokens, this.left);
+    this.left = Math.max(0, this.left - tokens);
+    const before = this.made;
+    this.made = this.lengths.reduce((made, length) => made + Math.min(length, this.clock), 0);
+    return this.made - before;
+  }
+
+  /** Its tokens are thrown away: each sample gets the length of a sibling. Spread, but the same in each replay. */
+  redraw(): void {
+    const { id, recorded } = this;
+    this.draws += 1;
+    this.lengths = recorded.map((_, index) => recorded[spread(id, this.draws, index) % recorded.length]!);
+    this.begin();
+  }
+
+  private begin(): void {
+    this.clock = this.made = 0;
+    this.total = this.lengths.reduce((total, length) => total + length, 0);
+    this.left = Math.max(0, ...this.lengths);
+  }
+}
+
+/** The long-tail queue of a replay. */
+export class ReplayedQueue {
+  private groups: ReplayedGroup[] = [];
+
+  counts(step: number): { longtailGroups: number; finishedGroups: number; pinnedGroups: number } {
+    const finishedGroups = this.groups.filter(({ left }) => left === 0).length;
+    const pinnedGroups = this.groups.filter((group) => isPinned(group, step)).length;
+    return { longtailGroups: this.groups.length, finishedGroups, pinnedGroups };
+  }
+
+  /** Takes finished groups first, then those that a bound pins to the step, then the others. */
+  take(step: number, count: number): { urgent: ReplayedGroup[]; others: ReplayedGroup[] } {
+    const finished = this.groups.filter(({ left }) => left === 0);
+    const pinned = this.groups.filter((group) => isPinned(group, step));
+    const urgent = [...finished, ...pinned].slice(0, count);
+    const isUrgent = new Set(urgent);
+    const others = this.groups.filter((group) => !isUrgent.has(group)).slice(0, count - urgent.length);
+    const isTaken = new Set([...urgent, ...others]);
+    this.groups = this.groups.filter((group) => !isTaken.has(group));
+    return { urgent, others };
+  }
+
+  /** Groups that a round of this step has cut. Those that were taken keep their places before the others. */
+  add(step: number, taken: readonly ReplayedGroup[], fresh: readonly ReplayedGroup[], rules: RoundRules): void {
+    for (const group of [...taken, ...fresh]) {
+      const { cuts, firstStep } = group;
+      const oldestVersion = group.made > 0 ? firstStep : undefined;
+      group.pinStep = pinStep({ cuts, firstStep, oldestVersion }, { step, weightVersion: step }, rules);
+    }
+    this.groups = [...taken, ...this.groups, ...fresh];
+  }
+}
+
+const isPinned = (group: ReplayedGroup, step: number): boolean => group.left > 0 && group.pinStep <= step;
