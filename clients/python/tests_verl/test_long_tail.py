@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from cluster import server_manager
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
-from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+from verl.utils.tensordict_utils import assign_non_tensor_data, list_of_dict_to_tensordict
 
 from broomwagon.verl import long_tail
 
@@ -34,7 +34,7 @@ class Loops(long_tail.AgentLoopWorker):
         tq.init()
         self.background_tasks: set[Any] = set()
 
-    async def _run_agent_loop(self, _: Any, *, session_id: int, **prompt: Any) -> None:
+    async def _run_agent_loop(self, _: Any, *, session_id: int, trajectory: dict[str, Any], **prompt: Any) -> None:
         length = int(prompt["index"])
         output = await self.llm_client.generate(
             f"{prompt['uid']}-{session_id}", prompt_ids=[7, 7, 7], sampling_params={"max_tokens": length}
@@ -45,7 +45,7 @@ class Loops(long_tail.AgentLoopWorker):
             keys=[f"{prompt['uid']}_{session_id}_0"],
             fields=list_of_dict_to_tensordict([field]),
             tags=[{"status": "success", "tokens": output.token_ids, "steps": steps}],
-            partition_id="train",
+            partition_id="val" if trajectory["validate"] else "train",
         )
 
 
@@ -76,13 +76,16 @@ def queue(cluster: None) -> Iterator[None]:
 
 
 @pytest.fixture
-async def trainer(queue: None, servers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+async def make(
+    queue: None, servers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Callable[[], Awaitable[Any]]]:
     config = OmegaConf.create(
         {
             "actor_rollout_ref": {
                 "rollout": {
                     **{"name": "vllm", "n": SAMPLES, "response_length": 100},
                     **{"temperature": 1.0, "top_p": 1.0, "top_k": -1, "calculate_log_probs": False},
+                    "val_kwargs": {"n": 1, "temperature": 0.0, "top_p": 1.0, "top_k": -1},
                     "agent": {"num_workers": 1, "default_agent_loop": "single_turn_agent"},
                 },
                 "model": {},
@@ -101,16 +104,35 @@ async def trainer(queue: None, servers: dict[str, Any], tmp_path: Path, monkeypa
     kind = get_trainer_cls("broomwagon_long_tail")
     # What verl's constructor makes of settings of models and of GPUs is left out.
     monkeypatch.setattr(kind.__mro__[2], "__init__", _construct)
-    made = kind(config)
-    made.llm_server_manager = await server_manager(servers, tmp_path)
-    manager: Any = long_tail.AgentLoopManager(config, llm_client=made.get_llm_client())
-    await manager._init_agent_loop_workers()
-    made.agent_loop_manager = manager
-    made.checkpoint_manager = Checkpoints(servers)
-    yield made
-    if left := tq.kv_list("train").get("train"):
-        tq.kv_clear(keys=list(left), partition_id="train")
-    for actor in (*manager.agent_loop_workers, made.llm_server_manager.global_load_balancer):
+    made: list[Any] = []
+
+    async def create() -> Any:
+        trainer = kind(config.copy())
+        made.append(trainer)
+        trainer.llm_server_manager = await server_manager(servers, tmp_path)
+        trainer.agent_loop_manager = manager = long_tail.AgentLoopManager(
+            trainer.config, llm_client=trainer.get_llm_client()
+        )
+        await manager._init_agent_loop_workers()
+        trainer.checkpoint_manager = Checkpoints(servers)
+        return trainer
+
+    yield create
+    for each in made:
+        end(each)
+    for partition, left in (tq.kv_list() or {}).items():
+        if left:
+            tq.kv_clear(keys=list(left), partition_id=partition)
+
+
+@pytest.fixture
+async def trainer(make: Callable[[], Awaitable[Any]]) -> Any:
+    return await make()
+
+
+def end(trainer: Any) -> None:
+    """All processes of a training but its engines and the TransferQueue, which verl restores from a checkpoint."""
+    for actor in (*trainer.agent_loop_manager.agent_loop_workers, trainer.llm_server_manager.global_load_balancer):
         ray.kill(actor)
 
 
@@ -175,6 +197,64 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
     assert await run(step, trainer, 0) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
 
 
+def validate(trainer: Any) -> list[int]:
+    """As verl's `_validate` generates a prompt. Returns the number of tokens of each sample."""
+    batch = trainer._next_train_batch(1)
+    assign_non_tensor_data(batch, "validate", True)
+    tag = {"is_prompt": True, "status": "pending", "global_steps": trainer.global_steps}
+    tq.kv_batch_put(keys=list(batch["uid"]), partition_id="val", tags=[tag])
+    trainer.agent_loop_manager.generate_sequences(batch)
+    found, _ = trainer.replay_buffer.sample(global_steps=trainer.global_steps, partition_id="val", batch_size=1)
+    return [len(tag["tokens"]) for tag in found.tags]
+
+
+def asked(servers: dict[str, Any]) -> int:
+    """Requests that the engines have got."""
+    return sum(len(ray.get(server.requests.remote())) for server in servers.values())
+
+
+async def test_a_validation_does_not_wait_for_held_groups_and_leaves_them(
+    trainer: Any, servers: dict[str, Any]
+) -> None:
+    trainer.train_dataloader = prompts(SHORT, LONG, SHORT, LONG, *[SHORT] * 20)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    await run(step, trainer, 2)
+    held, before = set(trainer._held), asked(servers)
+    for server in servers.values():
+        ray.get(server.raise_limit.remote())
+    assert await asyncio.wait_for(run(validate, trainer), 60) == [SHORT]
+    assert asked(servers) == before + 1
+    assert len(held) == 2
+    assert long_tail._unfinished(long_tail._groups()) == held
+    assert await run(step, trainer, 0) == [(LONG, [0, 1])] * (BATCH * SAMPLES)
+
+
+async def test_a_training_that_starts_again_generates_held_groups_again(
+    make: Callable[[], Awaitable[Any]], servers: dict[str, Any]
+) -> None:
+    first = await make()
+    first.train_dataloader = prompts(SHORT, LONG, SHORT, LONG)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    await run(step, first, 2)
+    end(first)
+    for server in servers.values():
+        ray.get(server.raise_limit.remote())
+    second = await make()
+    second.train_dataloader = prompts(*[SHORT] * 20)
+    second.global_steps = first.global_steps
+    assert await run(second._reissue_inflight_prompts) == 2
+    trained = await run(step, second, 0)
+    # They count as groups of the step.
+    assert second._step_metrics["new_groups"] == 2
+    # Its surplus is trained first in the next one.
+    trained += await run(step, second, 0)
+    assert sorted(trained) == [(SHORT, [1, 1])] * 4 + [(LONG, [1, 1])] * 4
+
+
 async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, servers: dict[str, Any]) -> None:
     trainer.train_dataloader = prompts(LONG, *[SHORT] * 40)
     for server in servers.values():
@@ -191,8 +271,7 @@ async def test_a_group_that_becomes_too_old_is_continued_before(trainer: Any, se
     new += trainer._step_metrics["new_groups"]
     assert trainer._step_metrics["is_tail_step"] == 1.0
     # The old group has not run in the steps between.
-    asked = [request for server in servers.values() for request in ray.get(server.requests.remote())]
-    assert len(asked) == SAMPLES * (new + 1)
+    assert asked(servers) == SAMPLES * (new + 1)
 
 
 async def test_a_tail_step_ends_when_a_process_of_agent_loops_has_died(trainer: Any, servers: dict[str, Any]) -> None:
