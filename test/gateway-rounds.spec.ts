@@ -71,6 +71,7 @@ describe('each operation of trainers', () => {
       isComplete = page.complete as boolean;
     }
     await step('request.segments', { requestId: 'job/g0/0' });
+    await step('round.reward', { ...trainer, groups: [{ groupId: 'g0', rewards: [1] }] });
     await step('round.close', { ...trainer, cursor });
     await step('round.list', { job });
     await step('group.list', ROUND);

@@ -216,11 +216,13 @@ export interface AutoRow {
   overProvision: number;
   /** Time of a step under `wait` / under this policy. */
   speed: number;
+  /** Trained tokens of older weights / trained tokens. */
   offPolicyShare: number;
   /** Highest number of steps between the first token of a group and its training. */
   versionSpan: Integer;
   /** Mean length of trained samples / of samples begun. */
   lengthBias: number;
+  /** Generated tokens that nobody trains / generated tokens. */
   wasteShare: number;
   /** Bounds that it would break; empty: it may be chosen. */
   breaks: AutoBound[];

@@ -494,6 +494,7 @@ class AutoRow(TypedDict):
     """Time of a step under `wait` / under this policy."""
 
     offPolicyShare: float
+    """Trained tokens of older weights / trained tokens."""
 
     versionSpan: int
     """Highest number of steps between the first token of a group and its training."""
@@ -502,6 +503,7 @@ class AutoRow(TypedDict):
     """Mean length of trained samples / of samples begun."""
 
     wasteShare: float
+    """Generated tokens that nobody trains / generated tokens."""
 
     breaks: list[AutoBound]
     """Bounds that it would break; empty: it may be chosen."""
