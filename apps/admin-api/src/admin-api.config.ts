@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { Env, IsReadableFile, ServiceConfig } from '@broomwagon/platform';
+import { Env, IsReadableFile, MAX_AGE_MS, ServiceConfig } from '@broomwagon/platform';
 import { Matches, ValidateBy } from 'class-validator';
 
 /** Both or neither: a certificate without its key would be ignored. */
@@ -48,7 +48,7 @@ export class AdminApiConfig extends ServiceConfig {
   @Env('AUDIT_STREAM_MAX_BYTES', 'maximum size of the JetStream stream of the audit log', { min: 1_048_576 })
   auditStreamMaxBytes: number = 268_435_456;
 
-  @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000, max: 315_360_000_000 })
+  @Env('AUDIT_STREAM_MAX_AGE_MS', 'maximum age of entries of the audit log', { min: 60_000, max: MAX_AGE_MS })
   auditStreamMaxAgeMs: number = 7_776_000_000;
 
   @Env('HTTP_TLS_CERT', 'file with the certificate chain of this server; HTTPS only, if given')

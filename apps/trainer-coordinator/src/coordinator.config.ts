@@ -1,4 +1,4 @@
-import { Env, PayloadServiceConfig } from '@broomwagon/platform';
+import { Env, MAX_AGE_MS, PayloadServiceConfig } from '@broomwagon/platform';
 
 /** Configuration of the trainer-coordinator. */
 export class CoordinatorConfig extends PayloadServiceConfig {
@@ -45,13 +45,13 @@ export class CoordinatorConfig extends PayloadServiceConfig {
 
   @Env('JOB_IDLE_MS', 'silence of a trainer after which its job is deleted if it has no open round; 0: never', {
     min: 0,
-    max: 315_360_000_000,
+    max: MAX_AGE_MS,
   })
   jobIdleMs: number = 2_592_000_000;
 
   @Env('POOL_IDLE_MS', 'time after which a pool without jobs, servers and workers is deleted; 0: never', {
     min: 0,
-    max: 315_360_000_000,
+    max: MAX_AGE_MS,
   })
   poolIdleMs: number = 2_592_000_000;
 
@@ -109,6 +109,6 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   })
   eventsStreamMaxBytes: number = 268_435_456;
 
-  @Env('EVENTS_STREAM_MAX_AGE_MS', 'maximum age of events in the stream', { min: 60_000, max: 315_360_000_000 })
+  @Env('EVENTS_STREAM_MAX_AGE_MS', 'maximum age of events in the stream', { min: 60_000, max: MAX_AGE_MS })
   eventsStreamMaxAgeMs: number = 86_400_000;
 }

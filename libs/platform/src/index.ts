@@ -2,7 +2,7 @@ export * from './alarms';
 export { ConnectionsConfig, IsReadableFile } from './configuration/connections.config';
 export { withoutCredentials } from './configuration/describe-config';
 export { withEngines } from './configuration/engines.config';
-export { Env } from './configuration/env.decorator';
+export { Env, MAX_AGE_MS } from './configuration/env.decorator';
 export { loadConfig } from './configuration/load-config';
 export * from './configuration/payload.config';
 export * from './configuration/service.config';

@@ -98,7 +98,7 @@ export class SeerDispatcher implements Dispatcher {
     this.queue.splice(low, 0, sample);
   }
 
-  /** A request goes on before those that came after it, as under first come, first served. */
+  /** Requests continue in the order in which they came: first come, first served. */
   private placeOf(sample: Sample): number {
     if (this.knowledge === 'oracle') return keptTokens(sample) - sample.lengthTokens;
     const place = this.arrivals.get(sample) ?? this.arrivals.size;

@@ -25,6 +25,9 @@ export interface EnvField {
 /** The longest wait of a timer of Node, 24 days: a longer one would end at once. */
 const MAX_TIMER_MS = 2_147_483_647;
 
+/** Ten years: of ages, for which no timer waits. */
+export const MAX_AGE_MS = 315_360_000_000;
+
 const FIELDS = Symbol('broomwagon.env-fields');
 const KIND_OF_TYPE = new Map<unknown, EnvKind>([
   [Number, 'number'],
