@@ -256,6 +256,7 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   },
   'job.configure': ONE,
   'job.delete': ONE,
+  'pool.ledger': ONE,
   'pool.delete': ONE,
   'job.reconcile': async () => {
     const groupIds = range(LIMITS.groupsPerReconcile).map((index) => wide(`never-${index}`));

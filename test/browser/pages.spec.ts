@@ -66,7 +66,8 @@ describe('each page shows what the API returns:', () => {
     for (const label of ['Bias of the length', 'Off-policy share', 'Waste', 'Seconds from the opening']) {
       await page.getByRole('img', { name: new RegExp(`^${label}`) }).waitFor();
     }
-    await page.getByText('Samples trained', { exact: true }).waitFor();
+    await page.getByText('Samples trained', { exact: true }).first().waitFor();
+    await page.getByRole('heading', { name: /^All \d+ jobs of the pool$/ }).waitFor();
   });
 
   it('events, as they happen', async () => {

@@ -228,6 +228,7 @@ async function playJob(player, job, tail) {
     await call('prompt.remember', { prompts: [{ promptId: `p-${step}`, lengths: [below(50), 7], atCap: false }] });
   }
   await call('job.ledger', { job });
+  await call('pool.ledger', {});
   await call('prompt.lengths', { promptIds: ['p-1', 'p-2', 'nobody'] });
   await call('longtail.stats', { job });
   await call('round.takeover', { job, takeoverId: 'again' });

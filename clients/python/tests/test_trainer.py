@@ -60,6 +60,7 @@ async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
     assert metrics["training/global_step"] == 3
     assert metrics["response_length/min"] <= metrics["response_length/mean"] <= metrics["response_length/max"]
     assert (await rollout.ledger())["rollout/samples"] == 14
+    assert (await client.call("pool.ledger", {}))["summary"]["trained"]["samples"] >= 14
 
 
 @pytest.mark.short

@@ -135,6 +135,18 @@ export interface LedgerAlarm {
   state: 'near' | 'over';
 }
 
+/**
+ * `pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. It is the sum of what
+ * `job.ledger` counts, so a job that is deleted takes its part with it.
+ */
+export class PoolLedgerRequest {}
+export interface PoolLedgerReply {
+  /** Of all samples together; `batchVariation` compares the steps of all jobs with each other. */
+  summary: LedgerSummary;
+  /** How many jobs it is of. */
+  jobs: Integer;
+}
+
 /** `job.ledger`: the cost of the tail policy over all steps of a job or in one of its last rounds. */
 export class JobLedgerRequest extends JobRequest {
   /** One of the last 16 rounds; absent: all steps of the job. */

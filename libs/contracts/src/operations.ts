@@ -111,6 +111,7 @@ export const OPERATIONS = {
   'longtail.list': operation<longtail.LongtailListReply>()(coordinator, longtail.LongtailListRequest),
   'job.configure': operation<jobQuota.ConfigureJobReply>()(coordinator, jobQuota.ConfigureJobRequest),
   'job.delete': operation<deletion.DeleteJobReply>()(coordinator, deletion.DeleteJobRequest),
+  'pool.ledger': operation<ledger.PoolLedgerReply>()(coordinator, ledger.PoolLedgerRequest),
   'pool.delete': operation<deletion.DeletePoolReply>()(coordinator, deletion.DeletePoolRequest),
   'job.reconcile': operation<jobReconcile.ReconcileJobReply>()(coordinator, jobReconcile.ReconcileJobRequest),
   'job.snapshot': operation<snapshot.SnapshotJobReply>()(coordinator, snapshot.SnapshotJobRequest),

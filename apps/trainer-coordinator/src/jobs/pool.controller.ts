@@ -1,15 +1,17 @@
 import { Controller } from '@nestjs/common';
-import { AuditPoolRequest, DeletePoolRequest } from '@broomwagon/contracts';
+import { AuditPoolRequest, DeletePoolRequest, PoolLedgerRequest } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
+import { LedgerService } from '../ledger/ledger.service';
 import { AuditService } from '../upkeep/audit.service';
 import { DeletionService } from './deletion.service';
 
-/** The operations `pool.delete` and `pool.audit`; the load-balancer has the others of `pool.*`. */
+/** The operations `pool.delete`, `pool.audit` and `pool.ledger`; the load-balancer has the others of `pool.*`. */
 @Controller()
 export class PoolController {
   constructor(
     private readonly deletions: DeletionService,
     private readonly audits: AuditService,
+    private readonly ledgers: LedgerService,
   ) {}
 
   @Operation('pool.delete')
@@ -20,5 +22,10 @@ export class PoolController {
   @Operation('pool.audit')
   audit(_body: AuditPoolRequest, { pool }: MessageContext) {
     return this.audits.audit(pool);
+  }
+
+  @Operation('pool.ledger')
+  ledger(_body: PoolLedgerRequest, { pool }: MessageContext) {
+    return this.ledgers.ofPool(pool);
   }
 }

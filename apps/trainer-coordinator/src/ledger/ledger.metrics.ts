@@ -5,6 +5,7 @@ import {
   WASTE_REASONS,
   type JobId,
   type JobLedgerReply,
+  type LedgerSummary,
   type PoolName,
 } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
@@ -21,6 +22,7 @@ type JobLedger = JobLedgerReply & { job: JobId };
 @Injectable()
 export class LedgerMetrics {
   private readonly values;
+  private readonly ofPool;
   private readonly waste;
   private readonly alarms;
   /** What removes the series of a pool. */
@@ -40,6 +42,12 @@ export class LedgerMetrics {
       span: gauge('version_span', 'Maximum weight versions between a token and its training'),
       cuts: gauge('cuts_per_group', 'Maximum cuts of a trained group'),
     };
+    const gaugeOfPool = (name: string, help: string) => metrics.gauge(`pool_ledger_${name}`, help, ['pool']);
+    this.ofPool = {
+      lengthBias: gaugeOfPool('length_bias_ratio', 'As ledger_length_bias_ratio, of all samples of the pool together'),
+      offPolicy: gaugeOfPool('off_policy_ratio', 'As ledger_off_policy_ratio, of all tokens of the pool together'),
+      waste: gaugeOfPool('waste_ratio', 'As ledger_waste_ratio, of all tokens of the pool together'),
+    };
     this.waste = metrics.gauge(
       'ledger_wasted_tokens',
       'Tokens thrown away, by reason; training_job="other": of the jobs beyond METRICS_JOBS',
@@ -53,19 +61,29 @@ export class LedgerMetrics {
     );
   }
 
+  /** Removes the series of a pool. */
+  hide(pool: PoolName): void {
+    for (const remove of this.shown.get(pool) ?? []) remove();
+    this.shown.delete(pool);
+  }
+
   /**
    * Replaces the series of a pool.
+   * @param all of all jobs of the pool together
    * @param jobs the job that changed last first; those beyond `METRICS_JOBS` show only sums of tokens and the highest
    *   level of each bound
    */
-  show(pool: PoolName, jobs: readonly JobLedger[]): void {
-    for (const remove of this.shown.get(pool) ?? []) remove();
+  show(pool: PoolName, all: LedgerSummary, jobs: readonly JobLedger[]): void {
+    this.hide(pool);
     const shown: (() => void)[] = [];
     this.shown.set(pool, shown);
     const set = (gauge: Gauge, labels: Record<string, string>, value: number): void => {
       gauge.set(labels, value);
       shown.push(() => gauge.remove(labels));
     };
+    set(this.ofPool.lengthBias, { pool }, all.lengthBias);
+    set(this.ofPool.offPolicy, { pool }, all.offPolicyShare);
+    set(this.ofPool.waste, { pool }, all.waste.share);
     const { metricsJobs } = this.config;
     for (const { job, summary, alarms } of jobs.slice(0, metricsJobs)) {
       // With the job's name as its trainer chose it.

@@ -1,5 +1,15 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, JobLedgerReply, LedgerBounds, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
+import {
+  isBroomwagonError,
+  type JobId,
+  type JobLedgerReply,
+  type LedgerBounds,
+  type LedgerSummary,
+  type PoolLedgerReply,
+  type PoolName,
+  type RoundId,
+  type TailPolicy,
+} from '@broomwagon/contracts';
 import {
   acceptanceByLength,
   addCounters,
@@ -7,7 +17,7 @@ import {
   type LedgerCounters,
   summariseLedger,
 } from '@broomwagon/policies';
-import { InspectionStore, LedgerStore } from '@broomwagon/state';
+import { InspectionStore, LedgerStore, RoundStore, type StoredLedger } from '@broomwagon/state';
 
 /** What the tail policy costs: read from counters that the transitions keep. */
 @Injectable()
@@ -15,14 +25,30 @@ export class LedgerService {
   constructor(
     private readonly ledgers: LedgerStore,
     private readonly inspections: InspectionStore,
+    private readonly rounds: RoundStore,
   ) {}
 
   /** Over all steps of a job, or of one round that is kept. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
   async read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<JobLedgerReply> {
     if (roundId !== undefined) await this.ledgers.count(pool, { job, roundId });
-    const { counters, open, policy } = await this.ledgers.read(pool, { job, roundId });
-    const summary = summariseLedger(counters, open);
-    return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
+    return ledgerOf(await this.ledgers.read(pool, { job, roundId }));
+  }
+
+  /** The counters of a job. @throws BroomwagonError JOB_NOT_FOUND */
+  stored(pool: PoolName, job: JobId): Promise<StoredLedger> {
+    return this.ledgers.read(pool, { job });
+  }
+
+  /** Of all jobs that the pool has. */
+  async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
+    const stored: StoredLedger[] = [];
+    for (const job of await this.rounds.allJobs(pool, false)) {
+      const ledger = await this.stored(pool, job).catch((error: unknown) => {
+        if (!isBroomwagonError(error, 'JOB_NOT_FOUND')) throw error;
+      });
+      if (ledger !== undefined) stored.push(ledger);
+    }
+    return { summary: summaryOfAll(stored), jobs: stored.length };
   }
 
   /** Of a round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
@@ -59,6 +85,18 @@ export class LedgerService {
     // Rounds may have counted more between two reads.
     return { counters: atLeastZero(counters), open: atLeastZero(open) };
   }
+}
+
+/** What `job.ledger` answers. */
+export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerReply {
+  const summary = summariseLedger(counters, open);
+  return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
+}
+
+/** Of all samples of these ledgers together. */
+export function summaryOfAll(ledgers: readonly StoredLedger[]): LedgerSummary {
+  const sum = (part: 'counters' | 'open') => addCounters({}, ...ledgers.map((ledger) => ledger[part]));
+  return summariseLedger(sum('counters'), sum('open'));
 }
 
 function negative(counters: LedgerCounters): LedgerCounters {

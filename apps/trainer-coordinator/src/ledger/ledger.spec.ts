@@ -1,4 +1,4 @@
-import type { Claim, Epoch, RoundResultsReply, TailPolicy } from '@broomwagon/contracts';
+import type { Claim, CloseRoundRequest, Epoch, RoundResultsReply, TailPolicy } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
@@ -157,6 +157,56 @@ describe('the ledger and the prompt memory', () => {
     await fixture.close(last);
     await fixture.swept();
     expect(await trained()).toBe(2);
+  });
+
+  it('returns the cost of all jobs of the pool, each counted once whatever is repeated', async () => {
+    const policy: TailPolicy = { name: 'resume', overProvision: 2 };
+    const worker = await fixture.worker('pool');
+    expect(await fixture.call('pool.ledger', {})).toMatchObject({ jobs: 0, summary: { lengthBias: 1 } });
+    const train = async (name: string, lengths: readonly number[]) => {
+      const opened = await fixture.open(name, { groupsPerStep: 1, remainingGroups: 2, policy });
+      const round = { job: name, roundId: opened.roundId, trainerEpoch: opened.trainerEpoch };
+      await fixture.call('round.submit', { ...round, groups: groups(2) });
+      const claims = await worker.claim(4);
+      await worker.complete(claims[0]!, lengths[0]);
+      await worker.complete(claims[1]!, lengths[1]);
+      for (const claim of claims.slice(2)) {
+        const segment = fixture.segmentOf(claim, 8);
+        await fixture.call('request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true, segment });
+      }
+      return round;
+    };
+    const expected = {
+      jobs: 2,
+      summary: {
+        trained: { samples: 4, meanTokens: 6 },
+        // 4, 4, 8, 8 have ended; two of each job are longer than 8.
+        admitted: { samples: 8, meanTokens: (4 * 2 + 8 * 6) / 8 },
+        lengthBias: 6 / 7,
+        waste: { tokens: 0 },
+      },
+    };
+    const read = () => fixture.call('pool.ledger', {});
+    const rounds = [await train('one', [4, 4]), await train('other', [8, 8])];
+    // Whatever step a process dies after, what it has counted is the same.
+    const closes: CloseRoundRequest[] = [];
+    for (const round of [...rounds, ...rounds]) {
+      closes.push({ ...round, cursor: (await fixture.call('round.results', round)).cursor! });
+    }
+    expect(await read()).toMatchObject(expected);
+    for (const close of closes) await fixture.call('round.close', close);
+    expect(await read()).toMatchObject(expected);
+    await fixture.swept();
+    for (const close of closes) await fixture.call('round.close', close);
+    await fixture.swept();
+    const folded = await read();
+    expect(folded).toMatchObject(expected);
+    // Steps of 4 and of 8 tokens.
+    expect(folded.summary.batchVariation).toBeCloseTo(2 / 6, 6);
+
+    const deleted = async () => (await fixture.call('job.delete', { job: 'other', force: true })).state;
+    await expect.poll(deleted).toBe('deleted');
+    expect(await read()).toMatchObject({ jobs: 1, summary: { trained: { samples: 2, meanTokens: 4 } } });
   });
 
   it('refuses a job or a round that is not there', async () => {

@@ -1,6 +1,6 @@
 import { WASTE_REASONS, type JobStatus } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
-import type { RoundStore } from '@broomwagon/state';
+import type { RoundStore, StoredLedger } from '@broomwagon/state';
 import { expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
@@ -9,16 +9,17 @@ import type { LedgerService } from '../ledger/ledger.service';
 import { JobTotals } from './job-totals';
 
 const POOL = 'p';
-const LEDGER = {
-  summary: {
-    lengthBias: 1,
-    offPolicyShare: 0,
-    waste: { share: 0, byReason: Object.fromEntries(WASTE_REASONS.map((reason) => [reason, 5])) },
-    batchVariation: 0,
-    versionSpan: { max: 0 },
-    cutsPerGroup: { max: 0 },
+/** Half of the tokens are thrown away, and all others are of older weights. */
+const LEDGER: StoredLedger = {
+  counters: {
+    ...Object.fromEntries(WASTE_REASONS.map((reason) => [`waste.${reason}`, 5])),
+    'trained.samples': 1,
+    'trained.tokens': 5 * WASTE_REASONS.length,
+    'trained.offPolicyTokens': 5 * WASTE_REASONS.length,
   },
-  alarms: [{ bound: 'offPolicyShare', state: 'over', value: 1, limit: 0.5 }],
+  open: {},
+  closed: {},
+  policy: { name: 'resume', overProvision: 1, maxOffPolicyShare: 0.5 },
 };
 
 function openTotals(metricsJobs = 20) {
@@ -35,7 +36,7 @@ function openTotals(metricsJobs = 20) {
       return { job, requests: { trained: jobs.get(job)! }, longtail, ...groups } as unknown as JobStatus;
     },
   };
-  const ledgers = { read: async () => LEDGER };
+  const ledgers = { stored: async () => LEDGER };
   const totals = new JobTotals(
     rounds as unknown as RoundStore,
     ledgers as unknown as LedgerService,
@@ -79,6 +80,7 @@ it('takes the gauges of a job away when it is deleted, or idle for an hour', asy
   jobs.set('live', 2);
   await read(1_003_700_000);
   expect(await text()).not.toContain('training_job="gone"');
+  expect(await text()).toMatch(/pool_ledger_waste_ratio\{pool="p",app="test"\} 0.5/);
   expect(await text()).not.toContain('training_job="idle"');
   expect(await text()).toContain('training_job="live"');
 });

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, JobLedgerReply, JobStatus, PoolName } from '@broomwagon/contracts';
+import type { JobId, JobLedgerReply, JobStatus, LedgerSummary, PoolName } from '@broomwagon/contracts';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
-import { RoundStore } from '@broomwagon/state';
+import { RoundStore, type StoredLedger } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
-import { LedgerService } from '../ledger/ledger.service';
+import { ledgerOf, LedgerService, summaryOfAll } from '../ledger/ledger.service';
 
 const READ_INTERVAL_MS = 5_000;
 /** All jobs are read again this often; in between only those that have changed of late. */
@@ -19,11 +19,14 @@ interface KnownJob {
   status: JobStatus;
   text: string;
   changedAtMs: number;
+  stored: StoredLedger;
   ledger: JobLedgerReply;
 }
 interface KnownPool {
   jobs: Map<JobId, KnownJob>;
   readAllAtMs: number;
+  /** Of all its jobs; absent after one has changed. */
+  ledger?: LedgerSummary;
 }
 
 /** Reads the counts of jobs for the gauges. A job at rest costs nothing. */
@@ -47,7 +50,7 @@ export class JobTotals {
     if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
       known.readAllAtMs = nowMs;
       const all = await this.rounds.allJobs(pool, false);
-      for (const job of known.jobs.keys()) if (!all.includes(job)) known.jobs.delete(job);
+      for (const job of known.jobs.keys()) if (!all.includes(job)) forget(known, job);
       for (const job of all) await this.readJob(pool, known, job, nowMs);
     } else {
       const late = [...known.jobs].filter(([, { changedAtMs }]) => nowMs - changedAtMs < CHANGED_OF_LATE_MS);
@@ -57,8 +60,10 @@ export class JobTotals {
       ([job, { changedAtMs }]) => open.has(job) || nowMs - changedAtMs < LEDGER_SHOWN_MS,
     );
     shown.sort(([, one], [, other]) => other.changedAtMs - one.changedAtMs);
+    known.ledger ??= summaryOfAll([...known.jobs.values()].map(({ stored }) => stored));
     this.ledgerMetrics.show(
       pool,
+      known.ledger,
       shown.map(([job, { ledger }]) => ({ job, ...ledger })),
     );
     this.counts.totals(
@@ -71,7 +76,7 @@ export class JobTotals {
   keepOnly(pools: readonly PoolName[]): void {
     for (const pool of this.pools.keys()) {
       if (pools.includes(pool)) continue;
-      this.ledgerMetrics.show(pool, []);
+      this.ledgerMetrics.hide(pool);
       this.pools.delete(pool);
     }
   }
@@ -81,10 +86,17 @@ export class JobTotals {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
       throw error;
     });
-    if (status === undefined) return void known.jobs.delete(job);
+    if (status === undefined) return forget(known, job);
     const text = JSON.stringify(status);
     const before = known.jobs.get(job);
     if (before?.text === text) return;
-    known.jobs.set(job, { status, text, changedAtMs: nowMs, ledger: await this.ledgers.read(pool, job) });
+    const stored = await this.ledgers.stored(pool, job);
+    known.jobs.set(job, { status, text, changedAtMs: nowMs, stored, ledger: ledgerOf(stored) });
+    known.ledger = undefined;
   }
+}
+
+function forget(known: KnownPool, job: JobId): void {
+  known.jobs.delete(job);
+  known.ledger = undefined;
 }

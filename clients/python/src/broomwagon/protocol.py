@@ -2962,6 +2962,22 @@ class PoolHistoryRequest(TypedDict):
     """`pool.history`: the last 32 versions of the settings, latest first."""
 
 
+class PoolLedgerReply(TypedDict):
+    """Reply of `pool.ledger`."""
+
+    summary: LedgerSummary
+    """Of all samples together; `batchVariation` compares the steps of all jobs with each other."""
+
+    jobs: int
+    """How many jobs it is of."""
+
+
+class PoolLedgerRequest(TypedDict):
+    """`pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. It is
+    the sum of what `job.ledger` counts, so a job that is deleted takes its part with it.
+    """
+
+
 class PoolSettings(TypedDict):
     """Settings of a pool, which can be changed while it runs. All replicas use them from the next call on."""
 
@@ -6073,6 +6089,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["job.delete"], body: DeleteJobRequest, *, deadline: float = ...
     ) -> DeleteJobReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["pool.ledger"], body: PoolLedgerRequest, *, deadline: float = ...
+    ) -> PoolLedgerReply: ...
 
     @overload
     async def __call__(

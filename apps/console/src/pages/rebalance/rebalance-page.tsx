@@ -2,7 +2,7 @@ import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { ActionButton } from '../../actions/action-button';
-import { type Column, DataTable } from '../../components/data-table';
+import { DataTable } from '../../components/data-table';
 import { clock, count } from '../../components/format';
 import { Problem } from '../../components/problem';
 import { Section, Stat, Stats } from '../../components/stat';
@@ -10,9 +10,9 @@ import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
 import { useScope } from '../../shell/scope';
+import { MOVE_COLUMNS } from './move-columns';
 
 type Plan = Schemas['RebalanceStatus'];
-type Move = Schemas['MoveStatus'];
 
 const REASONS: Record<NonNullable<Plan['reason']>, string> = {
   balanced:
@@ -21,17 +21,6 @@ const REASONS: Record<NonNullable<Plan['reason']>, string> = {
   'held-back': 'most requests are nearly done, or were moved recently',
   'not-worth-it': 'the moves would cost more than they gain',
 };
-const hundredths = (seconds: number): string => seconds.toFixed(2);
-const COLUMNS: Column<Move>[] = [
-  { title: 'Request', value: ({ requestId, leaseId }) => requestId ?? leaseId },
-  { title: 'From', value: ({ fromServerId }) => fromServerId },
-  { title: 'To', value: ({ toServerId }) => toServerId },
-  { title: 'Why', value: ({ purpose }) => purpose },
-  { title: 'Cost, s', value: ({ costSeconds }) => costSeconds, format: hundredths, align: 'right' },
-  { title: 'Gain, s', value: ({ gainSeconds }) => gainSeconds, format: hundredths, align: 'right' },
-  { title: 'State', value: ({ state, refusal }) => (refusal === undefined ? state : `${state}: ${refusal}`) },
-];
-
 export default function RebalancePage() {
   const { client } = useSession();
   const { pool } = useScope();
@@ -118,7 +107,7 @@ function PlanView({ plan }: { plan: Plan }) {
         {reason !== undefined && <Text>No moves: {REASONS[reason]}.</Text>}
         <DataTable
           label="Moves of the plan"
-          columns={COLUMNS}
+          columns={MOVE_COLUMNS}
           rows={results}
           keyOf={({ requestId, leaseId }) => requestId ?? leaseId ?? ''}
           empty="The plan has no moves."
