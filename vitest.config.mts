@@ -26,12 +26,21 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-/** Their modules keep no state, so files share them: to load them again for each file takes longer than most tests. */
-const PURE = [
-  'libs/{policies,contracts,engines,messaging,generation}',
-  'lab/{models,engine-simulator,demo,bench,laboratory}',
-  'apps/{console,gateway,trainer,cli}',
-].map((folder) => `${folder}/**/*.spec.ts`);
+/** Files that share their modules: to load them again for each file takes longer than most of their tests. */
+const SHARED = ['{apps,libs,lab}/**/*.spec.ts'];
+
+/** Files whose tests, or fixtures, keep state in a module: a connection, a logger, a failpoint. */
+const OWN_MODULES = [
+  'libs/state/src/aborts/abort-lifecycle.spec.ts',
+  'libs/state/src/longtail/giving-up.spec.ts',
+  'libs/state/src/rounds/round-{lifecycle,model}.spec.ts',
+  'libs/state/src/routing/{restrictions,routing}-model.spec.ts',
+  'libs/state/src/snapshots/snapshot-lifecycle.spec.ts',
+  'libs/platform/src/service/bootstrap.spec.ts',
+  'libs/platform/src/failpoint.spec.ts',
+  'apps/load-balancer/src/high-availability.spec.ts',
+  'test/**/*.spec.ts',
+];
 
 /** What the suites with a command of their own share with `npm test`. */
 export const base = {
@@ -66,14 +75,14 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      { extends: true, test: { name: 'pure', include: PURE, isolate: false } },
+      { extends: true, test: { name: 'shared', include: SHARED, exclude: OWN_MODULES, isolate: false } },
       {
         extends: true,
         test: {
-          name: 'services',
-          include: ['{apps,libs,lab}/**/*.spec.ts', 'test/**/*.spec.ts'],
+          name: 'own',
+          include: OWN_MODULES,
           // `npm run test:browser`; its short form is test/console.spec.ts.
-          exclude: ['test/browser/**', ...PURE],
+          exclude: ['test/browser/**'],
         },
       },
     ],

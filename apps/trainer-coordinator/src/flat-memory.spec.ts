@@ -43,8 +43,9 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
   await run(0, 20);
   const early = await usage();
   await run(20, 200);
-  const late = await usage();
-  expect(late.keys).toBe(early.keys);
+  let late = early;
+  // A key that is being removed at that moment counts in either.
+  await expect.poll(async () => (late = await usage()).keys).toBeLessThanOrEqual(early.keys);
   // Numbers of three digits take a few bytes more than those of two; one field kept of each round would take far more.
   expect(late.bytes).toBeLessThan(early.bytes * 1.05);
   expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
