@@ -84,16 +84,6 @@ async def test_a_worker_claims_and_is_renewed_after_a_defect(
     assert not beating.done()
 
 
-async def test_a_worker_that_cannot_claim_ends_with_the_error(client: Client) -> None:
-    worker = client.worker(concurrency=0)
-
-    @worker.run
-    async def loop(attempt: Attempt) -> None: ...
-
-    with pytest.raises(ValueError):
-        await worker.serve()
-
-
 async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str) -> None:
     first = client.worker(job=job, drain=0.01)
     is_generating = asyncio.Event()

@@ -1,12 +1,15 @@
 """Broomwagon: rollouts of RL post-training, from Python."""
 
 from . import errors
+from ._arguments import InvalidArgument
 from ._error import BroomwagonError
+from ._session import WorkerIdInUse
+from ._step import StepFailed
 from .attempt import Attempt
 from .client import Client
 from .lease import Lease, LeaseStopped, Server
 from .results import Group, Sample
-from .trainer import Rollout, StepFailed
+from .trainer import Rollout
 from .worker import Worker
 
 __all__ = [
@@ -14,6 +17,7 @@ __all__ = [
     "BroomwagonError",
     "Client",
     "Group",
+    "InvalidArgument",
     "Lease",
     "LeaseStopped",
     "Rollout",
@@ -21,5 +25,6 @@ __all__ = [
     "Server",
     "StepFailed",
     "Worker",
+    "WorkerIdInUse",
     "errors",
 ]

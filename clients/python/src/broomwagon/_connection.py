@@ -16,6 +16,7 @@ from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
 from . import errors
+from ._arguments import check_number, check_operation, encoded, without_secrets
 from ._error import BroomwagonError
 from ._inbox import Inbox
 
@@ -99,7 +100,9 @@ class Connection:
                 raise
             # The timeout does not tell why each try has failed.
             reason = client.last_error or error
-            raise errors.Unavailable(f"Cannot connect to NATS at {url}: {reason!r}", retryable=True) from error
+            raise errors.Unavailable(
+                f"Cannot connect to NATS at {without_secrets(url)}: {reason!r}", retryable=True
+            ) from error
 
     async def request(
         self, operation: str, body: dict[str, Any], timeout: float, unanswered_since: float | None = None
@@ -112,7 +115,7 @@ class Connection:
         :raises RuntimeError: the connection belongs to another event loop
         """
         self.check_loop()
-        data = json.dumps(body, separators=(",", ":")).encode()
+        data = encoded(body)
         headers = {TIMEOUT_HEADER: str(round(timeout * 1000))}
         subject = f"rollout.v1.{self.pool}.{operation}"
         message = None
@@ -156,7 +159,10 @@ class Connection:
         """Sends a request, and sends it again while its error is retryable and `deadline` (seconds) allows.
 
         :raises BroomwagonError: the last error
+        :raises InvalidArgument: a number of the body is not finite, or the deadline is no number
         """
+        check_operation(operation)
+        check_number("deadline", deadline, may_be_infinite=True)
         loop = asyncio.get_running_loop()
         began = loop.time()
         wait = float(body.get("waitMs", 0)) / 1000

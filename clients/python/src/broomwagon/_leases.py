@@ -70,9 +70,9 @@ class Leases:
             held.asking(acquire_id)
             try:
                 grant = await self._ask(Ask(worker, {"acquireId": acquire_id, **request}, ends_at, timeout))
-            except EXPIRED_EPOCH:
+            except EXPIRED_EPOCH as error:
                 # All leases of an expired epoch are returned by the load-balancer.
-                self._session.fence(worker)
+                self._session.fence(worker, error)
                 if asyncio.get_running_loop().time() > ends_at:
                     raise
             except BaseException:

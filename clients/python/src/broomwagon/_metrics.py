@@ -6,28 +6,37 @@ from typing import Any
 
 from .results import Group
 
+#: Names of metrics, and where a `LedgerSummary` has them.
+_LEDGER = {
+    "response_length/mean": ("trained", "meanTokens"),
+    "response_length/p50": ("trained", "p50Tokens"),
+    "response_length/p99": ("trained", "p99Tokens"),
+    "response_length/clip_ratio": ("trained", "capShare"),
+    "rollout/samples": ("trained", "samples"),
+    "rollout/length_bias": ("lengthBias",),
+    "rollout/off_policy_share": ("offPolicyShare",),
+    "rollout/version_span/mean": ("versionSpan", "mean"),
+    "rollout/version_span/max": ("versionSpan", "max"),
+    "rollout/cuts_per_group/mean": ("cutsPerGroup", "mean"),
+    "rollout/cuts_per_group/max": ("cutsPerGroup", "max"),
+    "rollout/excluded_groups": ("excluded", "groups"),
+    "rollout/wasted_tokens": ("waste", "tokens"),
+}
+
 
 def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
-    """A `LedgerSummary`: lengths with the names of verl, and what the tail policy cost below `rollout/`."""
-    trained = summary["trained"]
-    metrics = {
-        "response_length/mean": trained["meanTokens"],
-        "response_length/p50": trained["p50Tokens"],
-        "response_length/p99": trained["p99Tokens"],
-        "response_length/clip_ratio": trained["capShare"],
-        "rollout/samples": trained["samples"],
-        "rollout/length_bias": summary["lengthBias"],
-        "rollout/off_policy_share": summary["offPolicyShare"],
-        "rollout/version_span/mean": summary["versionSpan"]["mean"],
-        "rollout/version_span/max": summary["versionSpan"]["max"],
-        "rollout/cuts_per_group/mean": summary["cutsPerGroup"]["mean"],
-        "rollout/cuts_per_group/max": summary["cutsPerGroup"]["max"],
-        "rollout/excluded_groups": summary["excluded"]["groups"],
-        "rollout/wasted_tokens": summary["waste"]["tokens"],
-    }
-    for reason, tokens in summary["waste"]["byReason"].items():
-        metrics[f"rollout/wasted_tokens/{reason}"] = tokens
-    return {name: float(value) for name, value in metrics.items()}
+    """A `LedgerSummary`: lengths with the names of verl, and what the tail policy cost below `rollout/`. What a service
+    of an earlier version does not send is left out."""
+    metrics: dict[str, float] = {}
+    for name, path in _LEDGER.items():
+        value: Any = summary
+        for field in path:
+            value = value.get(field) if value is not None else None
+        if value is not None:
+            metrics[name] = float(value)
+    for reason, tokens in summary.get("waste", {}).get("byReason", {}).items():
+        metrics[f"rollout/wasted_tokens/{reason}"] = float(tokens)
+    return metrics
 
 
 def round_metrics(step: int, groups: list[Group], seconds: float) -> dict[str, float]:

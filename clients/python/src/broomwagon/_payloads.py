@@ -7,6 +7,7 @@ import base64
 import json
 from typing import Any
 
+from ._arguments import encoded
 from ._connection import Connection
 
 CHUNK_BYTES = 262_144
@@ -43,7 +44,7 @@ class Payloads:
 
         :param owner: `job` with `groupId` (a prompt) or `requestId` (tokens)
         """
-        data = json.dumps(value, separators=(",", ":")).encode()
+        data = encoded(value)
         count = max(1, -(-len(data) // CHUNK_BYTES))
         ref = ""
         for index in range(count):

@@ -8,6 +8,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from . import errors
+from ._arguments import check_number
 from ._error import BroomwagonError
 from ._job import Job
 from ._prompts import PromptSource
@@ -63,8 +64,12 @@ async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
 
 
 def policy_of(policy: TailPolicy | str) -> TailPolicy:
-    """The policy of a name, with the usual settings."""
+    """The policy of a name, with the usual settings.
+
+    :raises InvalidArgument: how many prompts to read cannot be told
+    """
     if not isinstance(policy, str):
+        check_number("policy.overProvision", policy.get("overProvision", 1))
         return policy
     over = {} if policy == "auto" else {"overProvision": 1.0 if policy == "wait" else 1.5}
     # A step without a group that failed for good is accepted; `replace` would wait for another prompt.

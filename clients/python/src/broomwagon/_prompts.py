@@ -6,6 +6,8 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ._arguments import InvalidArgument
+
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
 #: `broomwagon.protocol.Prompt`; the mapping may have `id`, `domain`, and any fields of the caller.
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -27,7 +29,13 @@ class PromptSource:
         self._submitted_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
-        """Prompts of the next rounds. The same object again continues where the last round has ended."""
+        """Prompts of the next rounds. The same object again continues where the last round has ended.
+
+        :raises InvalidArgument: it is one prompt, or nothing that can be iterated over
+        """
+        if isinstance(prompts, (str, bytes, Mapping)) or not _is_iterable(prompts):
+            message = f"prompts must be a list or an iterator of prompts, not {_shown(prompts)}"
+            raise InvalidArgument(message, field="prompts")
         if prompts is not self._given:
             self._given = prompts
             self._iterators.append(iter(prompts))
@@ -127,8 +135,37 @@ class PromptSource:
         self._position += 1
         given = prompt.get("id") if isinstance(prompt, Mapping) else None
         group_id = str(self._position - 1 if given is None else given)
+        if group_id in self._items:
+            raise InvalidArgument(f"Two prompts have the id {group_id!r}", field="prompts")
+        _check(prompt, group_id)
         self._items[group_id] = prompt
         self._waiting.append(group_id)
+
+
+def _check(prompt: PromptLike, group_id: str) -> None:
+    """:raises InvalidArgument: it has no form of a prompt. The services see the rest"""
+    if isinstance(prompt, str):
+        return
+    if isinstance(prompt, Mapping):
+        is_prompt = any(name in prompt for name in _WIRE_FIELDS)
+    else:
+        is_prompt = isinstance(prompt, Sequence) and not isinstance(prompt, (bytes, bytearray))
+    if not is_prompt:
+        message = f"prompt {group_id} must be a text, messages, token ids, or a mapping with one of them"
+        raise InvalidArgument(f"{message}, not {_shown(prompt)}", field="prompts")
+
+
+def _is_iterable(value: object) -> bool:
+    # Also a data set that has only `__getitem__`.
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__} {repr(value)[:60]}"
 
 
 def domain_of(prompt: PromptLike) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from typing import Any
 from uuid import uuid4
 
@@ -19,8 +20,15 @@ logger = logging.getLogger("broomwagon")
 MISMATCHES_BEFORE_SYNC = 2
 REGISTER_DEADLINE = 60.0
 DEREGISTER_DEADLINE = 2.0
+#: Seconds within which a second registration of another process under the same id is no restart.
+DUPLICATE_WITHIN = 600.0
 #: The worker epoch has expired, or Redis does not have the worker: it must register again.
 EXPIRED_EPOCH = (errors.Fenced, errors.WorkerNotFound)
+
+
+class WorkerIdInUse(errors.Fenced):
+    """Another process registers under the id of this worker, again and again: each registration returns the leases and
+    attempts of the other process. Give each client a `worker_id` of its own, or none."""
 
 
 class Session:
@@ -41,6 +49,10 @@ class Session:
         self._mismatches = 0
         self._is_listening = False
         self._is_closed = False
+        #: When a call showed last that the epoch is alive, and when another process has replaced it, by the event loop.
+        self._alive_at = 0.0
+        self._replaced_at = -math.inf
+        self._is_duplicate = False
         self.leases = HeldLeases()
         self.attempts = HeldAttempts()
         #: Set when the current epoch ends.
@@ -50,10 +62,13 @@ class Session:
         """Waits for an epoch.
 
         :raises BroomwagonError: ShuttingDown if the session is closed; no service answers within a minute
+        :raises WorkerIdInUse: another process registers under the same id
         """
         while self._epoch is None:
             if self._is_closed:
                 raise errors.ShuttingDown("The client is closed")
+            if self._is_duplicate:
+                raise WorkerIdInUse(f"Another process uses the worker id {self._worker_id}", field="worker_id")
             if self._registering is None:
                 self._registering = asyncio.create_task(self._register())
             # The registration is shared: a caller that is cancelled must not cancel it.
@@ -63,12 +78,17 @@ class Session:
     def is_current(self, worker: WorkerEpoch) -> bool:
         return self._epoch == worker
 
-    def fence(self, worker: WorkerEpoch) -> None:
-        """A call was answered that this epoch has expired: everything of it is stopped and removed."""
+    def fence(self, worker: WorkerEpoch, error: BroomwagonError) -> None:
+        """A call was answered with the error, that this epoch has expired: everything of it is stopped and removed."""
         if not self.is_current(worker):
             return
         logger.warning("Epoch %s of worker %s has expired: all its calls are stopped", worker.epoch, worker.worker_id)
         self._epoch = None
+        now = asyncio.get_running_loop().time()
+        if isinstance(error, errors.Fenced) and now < self._alive_at + self._ttl:
+            # It was not silent. Once may be a restart of this worker, or a Redis that has lost the registration.
+            self._is_duplicate = now < self._replaced_at + DUPLICATE_WITHIN
+            self._replaced_at = now
         self.epoch_ended.set()
         self.epoch_ended = asyncio.Event()
         self.attempts.forget_all()
@@ -91,11 +111,13 @@ class Session:
 
     async def _register(self) -> None:
         body = {"workerId": self._worker_id, "registrationId": uuid4().hex, "ttlMs": round(self._ttl * 1000)}
+        loop = asyncio.get_running_loop()
         try:
             if not self._is_listening:
                 await self._connection.listen(f"worker.{self._worker_id}.abort", self._abort)
                 await self._connection.listen(f"worker.{self._worker_id}.move", self._move)
                 self._is_listening = True
+            self._alive_at = loop.time()
             reply = await self._connection.call("worker.register", body, deadline=REGISTER_DEADLINE)
             self._epoch = WorkerEpoch(self._worker_id, reply["workerEpoch"])
         finally:
@@ -137,16 +159,18 @@ class Session:
             "leaseDigest": self.leases.digest,
             "attemptCount": len(self.attempts),
         }
+        sent_at = asyncio.get_running_loop().time()
         try:
             reply = await self._connection.call("worker.heartbeat", {**worker.body, **held}, deadline=self._ttl / 3)
-        except EXPIRED_EPOCH:
-            self.fence(worker)
+        except EXPIRED_EPOCH as error:
+            self.fence(worker, error)
             return
         except BroomwagonError as error:
             logger.warning("The heartbeat failed: %s", error)
             return
         if not self.is_current(worker):
             return
+        self._alive_at = sent_at
         now_held = (len(self.leases), self.leases.digest, len(self.attempts))
         agrees = (reply["leaseCount"], reply["leaseDigest"], reply["attemptCount"]) == now_held
         self._mismatches = 0 if agrees else self._mismatches + 1
@@ -160,16 +184,18 @@ class Session:
     def _is_new_generation(self, reply: dict[str, Any]) -> bool:
         """A Redis that was set back may have lost one attempt and assigned another, so that the counts agree."""
         now_ms: float = reply["serverTimeMs"]
-        if self._generation is not None and self._generation != reply["generation"]:
+        # Services of earlier versions do not send it.
+        generation = reply.get("generation")
+        if self._generation is not None and self._generation != generation:
             self._sync_until_ms = now_ms + 1000 * (self._unclaimed_after + 2 * self._ttl / 3)
-        self._generation = reply["generation"]
+        self._generation = generation
         return now_ms < self._sync_until_ms
 
     async def _reconcile(self, worker: WorkerEpoch, server_time_ms: float) -> None:
         old_before_ms = server_time_ms - 1000 * self._unclaimed_after
         try:
             await reconcile(self._connection, worker, self.leases, self.attempts, old_before_ms)
-        except EXPIRED_EPOCH:
-            self.fence(worker)
+        except EXPIRED_EPOCH as error:
+            self.fence(worker, error)
         except BroomwagonError as error:
             logger.warning("The reconciliation failed: %s", error)

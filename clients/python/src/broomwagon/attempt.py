@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._attempt_calls import END_DEADLINE, GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
+from ._attempt_times import AttemptTimes
 from ._error import BroomwagonError
 from ._held import StopCause, WorkerEpoch
 from ._made import MadeTokens
@@ -37,7 +37,7 @@ class Attempt:
         self._calls = calls
         self._claim = claim
         self._identity = {"requestId": claim["requestId"], "attempt": claim["attempt"], **worker.body}
-        self._claimed_at = time.monotonic()
+        self._times = AttemptTimes(claim)
         self._loop_task: asyncio.Task[str | None] | None = None
         self._cause: StopCause | None = None
         #: Why it got no server.
@@ -45,7 +45,6 @@ class Attempt:
         self._timer: asyncio.TimerHandle | None = None
         self._first_server: Server | None = None
         self._server: Server | None = None
-        self._asked_at = 0.0
         self._saved_tokens = 0
         self._made = MadeTokens()
         #: The prompt, as in `broomwagon.protocol.Prompt`.
@@ -158,7 +157,7 @@ class Attempt:
     async def perform(self, loop: Callable[[Attempt], Awaitable[str | None]]) -> None:
         """Loads the sample, runs the loop, and reports how it ended."""
         try:
-            if self._claim.get("timeoutMs") is not None and self._time_left() <= 0:
+            if (left := self._times.left) is not None and left <= 0:
                 return await self._fail("timeout", retryable=False)
             await self._load()
         except MissingSegment as missing:
@@ -221,10 +220,10 @@ class Attempt:
 
     async def _begin(self, server: Server) -> None:
         """The sample runs on a server: from now on it can be moved, and its generation time counts."""
-        self._first_server, self._server, self._asked_at = server, server, time.monotonic()
-        if self._claim.get("timeoutMs") is not None:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._time_left(), self.stop, "timeout")
+        self._first_server, self._server = server, server
+        self._times.begin()
+        if (left := self._times.left) is not None:
+            self._timer = asyncio.get_running_loop().call_later(left, self.stop, "timeout")
         try:
             await self._save({})
         except BroomwagonError as error:
@@ -232,7 +231,7 @@ class Attempt:
 
     async def _save(self, fields: dict[str, Any]) -> None:
         assert self._server is not None
-        body = {**self._identity, "serverId": self._server.server_id, **self._times(), **fields}
+        body = {**self._identity, "serverId": self._server.server_id, **self._times.generated(), **fields}
         if not await self._calls.save(body):
             self.stop("cut")
 
@@ -274,7 +273,7 @@ class Attempt:
         await self._calls.finish_session(self.request_id)
 
     async def _fail(self, reason: str, *, retryable: bool = True, message: str | None = None, **fields: Any) -> None:
-        body = {**self._identity, **self._times(), **self._run_of(), **fields}
+        body = {**self._identity, **self._times.generated(), **self._run_of(), **fields}
         try:
             if segment := await self._segment(END_DEADLINE):
                 body["segment"] = segment
@@ -287,24 +286,12 @@ class Attempt:
         body = {**self._identity, "lostTokens": self._made.count}
         await self._calls.fail(body, reason, error.retryable, str(error))
 
-    def _times(self) -> dict[str, int]:
-        """Generation time so far; for a sample with a timeout."""
-        if self._claim.get("timeoutMs") is None or self._first_server is None:
-            return {}
-        return {"generatedMs": round(1000 * (time.monotonic() - self._asked_at))}
-
-    def _time_left(self) -> float:
-        """Seconds of generation time that earlier attempts have left."""
-        return float(self._claim["timeoutMs"] - self._claim.get("generatedMs", 0)) / 1000
-
     def _run_of(self) -> dict[str, Any]:
         """Server and times, for the timeline of the round."""
         if self._first_server is None:
             return {}
-        since = [round(1000 * (at - self._claimed_at)) for at in (self._asked_at, time.monotonic())]
-        server = self._first_server
-        run = {"serverId": server.server_id, "weightVersion": server.weight_version}
-        return {"run": {**run, "leasedMs": since[0], "endedMs": since[1]}}
+        server = {"serverId": self._first_server.server_id, "weightVersion": self._first_server.weight_version}
+        return {"run": {**server, **self._times.run()}}
 
 
 async def _run(loop: Callable[[Attempt], Awaitable[str | None]], attempt: Attempt) -> str | None:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
+from ._arguments import check_number, check_pool, check_token, check_url
 from ._connection import Connection
 from ._leases import Leases
 from ._session import Session
@@ -26,6 +27,8 @@ logger = logging.getLogger("broomwagon")
 
 #: Seconds that the end of a client waits for its releases.
 RELEASES_DEADLINE = 10.0
+#: Seconds.
+LEAST_WORKER_TTL = 0.5
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
@@ -51,6 +54,7 @@ class Client:
         :param worker_id: id under which this process holds leases; default: made from host and process
         :param worker_ttl: seconds of silence after which the leases of this process are returned
         :param unclaimed_after: age in seconds at which a lease whose grant this process never received is returned
+        :raises InvalidArgument: one of them is wrong, as with all methods
         """
         self._url = url or os.environ.get("NATS_URL", DEFAULT_URL)
         self._pool = pool or os.environ.get("POOL", "default")
@@ -58,6 +62,12 @@ class Client:
         self._worker_ttl = worker_ttl
         self._unclaimed_after = unclaimed_after
         self._connect_timeout = connect_timeout
+        check_url(self._url)
+        check_pool(self._pool)
+        check_token("worker_id", self._worker_id)
+        check_number("worker_ttl", worker_ttl, LEAST_WORKER_TTL)
+        check_number("unclaimed_after", unclaimed_after)
+        check_number("connect_timeout", connect_timeout)
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._leases: Leases | None = None
@@ -151,6 +161,7 @@ class Client:
 
         The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
         """
+        check_number("timeout", timeout, may_be_infinite=True)
         request = {
             "requestId": request_id,
             "sessionId": session_id,
@@ -194,6 +205,8 @@ class Client:
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param progress: show a progress bar; needs the package tqdm
         """
+        if timeout is not None:
+            check_number("timeout", timeout)
         return Rollout(
             self._connected,
             job,
@@ -213,6 +226,8 @@ class Client:
         :param job: claim samples of this job only; default: of all jobs
         :param drain: seconds that samples may continue when the worker stops
         """
+        check_number("concurrency", concurrency, 1)
+        check_number("drain", drain)
         assert self._connected and self._session
         return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
 

@@ -19,10 +19,11 @@ from ._plan import open_round, pause_between_tries, policy_of, prompts_ahead
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
 from ._round import Round
+from ._step import OpenStep, StepFailed
 from .results import Group
 
 if TYPE_CHECKING:
-    from .protocol import RequestFailure, SamplingParameters, TailPolicy
+    from .protocol import SamplingParameters, TailPolicy
 
 T = TypeVar("T")
 
@@ -30,18 +31,6 @@ MOST_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
 #: Seconds for a snapshot or its restore.
 SNAPSHOT_DEADLINE = 600.0
-
-
-class StepFailed(Exception):
-    """No group of a step can be trained: all have failed, or were aborted. The step has ended, and the next `round` is
-    the next step."""
-
-    def __init__(self, step: int, status: dict[str, Any]) -> None:
-        failed, dropped = status["failedGroups"], status["droppedGroups"]
-        super().__init__(f"Step {step} has no groups: {failed} have failed, {dropped} were aborted or timed out")
-        self.step = step
-        #: The last samples that failed, with their reasons.
-        self.failures: list[RequestFailure] = status.get("lastFailures", [])
 
 
 class Rollout:
@@ -73,13 +62,7 @@ class Rollout:
         self._prompts = PromptSource()
         self._progress = Progress(progress)
         self._round: dict[str, Any] | None = None
-        #: Of the step that is not ended, and which it is.
-        self._yielded: dict[str, Group] = {}
-        self._yielded_step = 0
-        #: Those of them that are not trained, as their rewards are equal.
-        self._excluded: set[str] = set()
-        #: As they were reported, in case Redis loses them.
-        self._rewards: dict[str, list[float]] = {}
+        self._open = OpenStep()
         self._reading: Round | None = None
         #: The loop that has begun last, and whether its body runs.
         self._loop = object()
@@ -99,7 +82,7 @@ class Rollout:
     def yielded(self) -> list[Group]:
         """The groups of the open step that were yielded. After an error of `round` they count as trained, and the next
         `round` yields the others."""
-        return list(self._yielded.values())
+        return list(self._open.groups.values())
 
     async def round(
         self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume"
@@ -130,7 +113,7 @@ class Rollout:
                     await self._take_over()
                 await self._prompts.find_submitted(self._job.unknown, prompts_ahead(chosen, self._groups))
                 failed = None
-                if self._yielded and (self._round is None or self._round["step"] != self._yielded_step):
+                if self._open.groups and (self._round is None or self._round["step"] != self._open.number):
                     await self._end_lost_step()
                 else:
                     self._round = self._round or await open_round(
@@ -138,26 +121,26 @@ class Rollout:
                     )
                     if self._round is None:
                         return
-                    self._yielded_step = step = self._round["step"]
+                    self._open.number = step = self._round["step"]
                     with self._progress.step(step, self._round["neededGroups"]) as bar:
-                        bar.update(len(self._yielded))
+                        bar.update(len(self._open.groups))
                         round_id = self._round["roundId"]
                         parts = (self._job, self._payloads, self._prompts, self._group_body)
                         self._reading = reading = Round(*parts, self._round)
                         async with aclosing(reading.groups()) as finished:
                             async for group in finished:
                                 if group.excluded:
-                                    self._excluded.add(group.id)
-                                if group.id in self._rewards:
-                                    await self.reward(group, self._rewards[group.id])
-                                if group.id not in self._yielded:
-                                    self._yielded[group.id] = group
+                                    self._open.excluded.add(group.id)
+                                if group.id in self._open.rewards:
+                                    await self.reward(group, self._open.rewards[group.id])
+                                if group.id not in self._open.groups:
+                                    self._open.groups[group.id] = group
                                     has_yielded, tries = True, 0
                                     bar.update(1)
                                     self._is_in_body = True
                                     yield group
                                     self._is_in_body = False
-                    if not self._yielded:
+                    if not self._open.groups:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
             except (*LOST, errors.PayloadNotFound) as error:
@@ -191,18 +174,18 @@ class Rollout:
             raise ValueError("Rewards are reported within the loop of a round")
         if not all(math.isfinite(reward) for reward in rewards):
             raise ValueError(f"Rewards must be finite numbers: {list(rewards)}")
-        self._rewards[group.id] = list(rewards)
+        self._open.rewards[group.id] = list(rewards)
         remaining = self._prompts.read_ahead(2 * self._groups)
         body = {"groups": [{"groupId": group.id, "rewards": list(rewards)}], "remainingGroups": remaining}
         try:
             reply = await self._job.call("round.reward", roundId=self._round["roundId"], **body)
         except (*LOST, errors.GroupNotFound, errors.RoundClosed, errors.RoundCancelled):
             # Redis has lost the group: its step ends with the groups that were yielded.
-            return group.id not in self._excluded
+            return group.id not in self._open.excluded
         outcome = reply["outcomes"][0]["outcome"]
         if outcome == "kept":
             return True
-        self._excluded.add(group.id)
+        self._open.excluded.add(group.id)
         if outcome == "replaced" and self._reading:
             self._reading.needs_more = True
         return False
@@ -231,14 +214,18 @@ class Rollout:
 
         reply = await self._recovering(cancel_and_restore)
         self._job.restored(reply["stepsTrained"])
-        self._yielded = {}
-        self._forget_rewards()
+        self._open.clear()
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"])
         return self.step
 
     async def _finish(self, operation: str, tag: str, unfinished: str) -> dict[str, Any]:
-        """Each call does a part of the work."""
+        """Each call does a part of the work.
+
+        :raises JobNotFound: the job has no round yet
+        """
+        if operation == "job.snapshot" and self._job.epoch is None:
+            raise errors.JobNotFound(f"Job {self._job.name} has no round yet")
         ends_at = time.monotonic() + SNAPSHOT_DEADLINE
         while (reply := await self._job.call(operation, tag=tag))["state"] == unfinished:
             if time.monotonic() > ends_at:
@@ -278,8 +265,8 @@ class Rollout:
     async def _close(self, step: int, reading: Round, policy: TailPolicy) -> None:
         """Marks the yielded groups as trained."""
         assert self._round is not None
-        trained = self._trained()
-        if {digest["groupId"] for digest in reading.digests} != set(self._yielded):
+        trained = self._open.samples_trained()
+        if {digest["groupId"] for digest in reading.digests} != set(self._open.groups):
             # Redis was set back and has other groups now than those that were yielded before.
             await self._job.reconcile_step(step, trained)
         else:
@@ -295,32 +282,22 @@ class Rollout:
 
     async def _end_lost_step(self) -> None:
         """The round is lost, or it was closed and the reply was lost."""
-        trained = self._trained()
-        if self.step < self._yielded_step:
-            await self._job.reconcile_step(self._yielded_step, trained)
-        self._job.has_trained(self._yielded_step, trained)
+        trained = self._open.samples_trained()
+        if self.step < self._open.number:
+            await self._job.reconcile_step(self._open.number, trained)
+        self._job.has_trained(self._open.number, trained)
         self.metrics = {}
-
-    def _trained(self) -> dict[str, int]:
-        """Samples of the groups that were yielded and count as trained."""
-        groups = self._yielded.items()
-        return {group_id: len(group.samples) for group_id, group in groups if group_id not in self._excluded}
-
-    def _forget_rewards(self) -> None:
-        self._excluded, self._rewards = set(), {}
 
     def _leave(self) -> None:
         """The next loop begins with the first group."""
         self._is_started = self._is_in_body = False
-        self._yielded = {}
-        self._forget_rewards()
+        self._open.clear()
 
     def _end_step(self, began: float) -> None:
-        trained = [group for group in self.yielded if group.id not in self._excluded]
-        groups, self._yielded = self.yielded, {}
-        self._forget_rewards()
-        if self._round and self._round["step"] == self._yielded_step:
+        groups, trained = self.yielded, self._open.trained
+        self._open.clear()
+        if self._round and self._round["step"] == self._open.number:
             self._round = None
         for group in groups:
             self._prompts.trained(group.id)
-        self.metrics.update(round_metrics(self._yielded_step, trained, time.monotonic() - began))
+        self.metrics.update(round_metrics(self._open.number, trained, time.monotonic() - began))

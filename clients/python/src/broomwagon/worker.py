@@ -14,7 +14,7 @@ from ._attempt_calls import AttemptCalls
 from ._connection import Connection, pause_before_repeat
 from ._error import BroomwagonError
 from ._held import WorkerEpoch
-from ._session import EXPIRED_EPOCH, Session
+from ._session import EXPIRED_EPOCH, Session, WorkerIdInUse
 from .attempt import Attempt
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ class Worker:
 
     async def serve(self) -> None:
         """Claims and runs samples until `stop`, SIGTERM, SIGINT or its cancellation. Samples then have `drain` seconds
-        to end; the others are returned with their tokens, and another worker continues them."""
+        to end; the others are returned with their tokens, and another worker continues them.
+
+        :raises WorkerIdInUse: another process registers under the same id
+        """
         if self._loop is None:
             raise RuntimeError("Decorate the function of the agent loop with @worker.run first")
         loop = asyncio.get_running_loop()
@@ -108,8 +111,10 @@ class Worker:
                 worker = await self._session.established()
                 try:
                     await self._claim(worker, min(free, CLAIMS_PER_CALL))
-                except EXPIRED_EPOCH:
-                    self._session.fence(worker)
+                except EXPIRED_EPOCH as error:
+                    self._session.fence(worker, error)
+            except WorkerIdInUse:
+                raise
             except Exception as error:
                 logger.warning("The claim failed: %s", error, exc_info=not isinstance(error, BroomwagonError))
                 await asyncio.sleep(ERROR_PAUSE)

@@ -1,0 +1,67 @@
+"""Services of an earlier version do not send fields that came later."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from conftest import delete_job
+
+from broomwagon import Client
+from broomwagon._metrics import ledger_metrics
+
+#: Of replies that a rollout, a lease or a worker reads: those that came after the first version, or may be left out.
+LATER = {
+    *("excluded", "lastFailures", "acceptance", "ledger", "domain", "newByDomain"),
+    *("syncAsked", "generation", "model", "dpRank", "decision", "priority"),
+}
+
+
+@pytest.fixture
+async def job(client: Client) -> AsyncIterator[str]:
+    await delete_job(client, "served")
+    yield "served"
+    await delete_job(client, "served")
+
+
+def without_later(value: Any) -> Any:
+    if isinstance(value, list):
+        return [without_later(each) for each in value]
+    if isinstance(value, dict):
+        return {name: without_later(each) for name, each in value.items() if name not in LATER}
+    return value
+
+
+@pytest.mark.short
+async def test_fields_that_an_earlier_service_does_not_send_are_not_needed(
+    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = client._connected.request
+    left_out: set[str] = set()
+
+    async def request_earlier(operation: str, *rest: Any) -> Any:
+        reply = await request(operation, *rest)
+        earlier = without_later(reply)
+        if earlier != reply:
+            left_out.add(operation)
+        return earlier
+
+    monkeypatch.setattr(client._connected, "request", request_earlier)
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=16)
+    groups = [group async for group in rollout.round(["a", "b"], "wait")]
+    assert len(groups) == 2
+    assert {(group.cuts, group.first_step, group.excluded) for group in groups} == {(0, 1, False)}
+    assert rollout.metrics["response_length/mean"] > 0
+    ledger = await rollout.ledger()
+    assert ledger["rollout/samples"] == 2
+    assert "rollout/excluded_groups" not in ledger
+    async with client.lease("request"):
+        assert client._session is not None
+        await client._session._beat(await client._session.established())
+    assert left_out >= {"round.results", "job.ledger", "worker.heartbeat"}
+
+
+def test_a_ledger_may_lack_any_field() -> None:
+    assert ledger_metrics({}) == {}
+    assert ledger_metrics({"waste": {"tokens": 3}, "trained": {}}) == {"rollout/wasted_tokens": 3.0}
