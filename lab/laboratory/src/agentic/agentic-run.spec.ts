@@ -1,17 +1,26 @@
 import { describe, expect, it } from 'vitest';
 import { AGENTIC } from '../parameters';
 import { ProductionRouter } from '../routing/production-router';
-import { AgenticRun } from './agentic-run';
+import { AgenticRun, type AgenticRequest } from './agentic-run';
 import { PrefixCache } from './prefix-cache';
 
 describe('trajectories of many turns', () => {
   const setup = { ...AGENTIC, servers: 4, trajectories: 96 };
   const run = (settings: ConstructorParameters<typeof ProductionRouter>[1], seed = 1) =>
-    new AgenticRun(setup, new ProductionRouter(setup.servers, settings), seed).run();
+    new AgenticRun(setup, seed).run(new ProductionRouter(setup.servers, settings));
 
   it('end the same under the same seed', () => {
     expect(run({})).toEqual(run({}));
     expect(run({}, 2)).not.toEqual(run({}));
+  });
+
+  it('are the same through a router that takes its time', async () => {
+    const router = new ProductionRouter(setup.servers);
+    const remote = {
+      choose: (request: AgenticRequest) => Promise.resolve(router.choose(request)!),
+      released: (server: number, request: AgenticRequest) => Promise.resolve(router.released(server, request)),
+    };
+    expect(await new AgenticRun(setup, 1).runRemotely(remote)).toEqual(run({}));
   });
 
   it('find their context again where they are sticky', () => {

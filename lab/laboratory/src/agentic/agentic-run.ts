@@ -36,7 +36,7 @@ export interface AgenticResult {
 }
 
 interface Trajectory {
-  routeRequest: RouteRequest & { sessionId: string };
+  routeRequest: AgenticRequest;
   random: RandomStream;
   turnsLeft: number;
   contextTokens: number;
@@ -45,6 +45,14 @@ interface Trajectory {
   firstAt: number;
   beganAt: number;
 }
+
+/** A router outside of this process, as the load-balancer is. */
+export interface RemoteRouter {
+  choose(routeRequest: AgenticRequest): Promise<number>;
+  released(server: number, routeRequest: AgenticRequest): Promise<void>;
+}
+
+export type AgenticRequest = RouteRequest & { sessionId: string };
 
 /** Runs a batch of trajectories to their ends: every turn asks the router, then waits for its tool. */
 export class AgenticRun {
@@ -57,10 +65,11 @@ export class AgenticRun {
   private turns = 0;
   private hitTokens = 0;
   private contextTokens = 0;
+  /** What the router has to be told or asked, in this order: a turn has left its server, or needs one. */
+  private calls: { one: Trajectory; left?: number; isOver?: boolean }[] = [];
 
   constructor(
     private readonly setup: AgenticSetup,
-    private readonly router: Router,
     private readonly seed: number,
   ) {
     const { servers, engine } = setup;
@@ -70,11 +79,36 @@ export class AgenticRun {
     this.caches = Array.from({ length: servers }, () => new PrefixCache(engine.kvCapacityTokens));
   }
 
-  run(): AgenticResult {
+  run(router: Router): AgenticResult {
+    for (const { one, left, isOver } of this.callsInTime()) {
+      if (left === undefined) this.placed(one, router.choose(one.routeRequest)!);
+      else router.released(left, one.routeRequest);
+      if (isOver) router.sessionOver?.(one.routeRequest.sessionId);
+    }
+    return this.result();
+  }
+
+  /** The same with a router that takes its time; virtual time stands still meanwhile. */
+  async runRemotely(router: RemoteRouter): Promise<AgenticResult> {
+    for (const { one, left } of this.callsInTime()) {
+      if (left === undefined) this.placed(one, await router.choose(one.routeRequest));
+      else await router.released(left, one.routeRequest);
+    }
+    return this.result();
+  }
+
+  /** All calls to the router until the last trajectory is over; time moves on when those of an instant have been made. */
+  private *callsInTime(): Generator<AgenticRun['calls'][number]> {
     const { trajectories, concurrency = trajectories } = this.setup;
     const first = Math.min(concurrency, trajectories);
     while (this.begun < first) this.trajectoryBegins();
-    this.clock.run();
+    while (this.calls.length > 0) {
+      for (const call of this.calls.splice(0)) yield call;
+      this.clock.run(() => this.calls.length > 0);
+    }
+  }
+
+  private result(): AgenticResult {
     const ended = this.endedSeconds.toSorted((a, b) => a - b);
     return {
       meanSeconds: ended.reduce((sum, seconds) => sum + seconds, 0) / ended.length,
@@ -112,7 +146,10 @@ export class AgenticRun {
     const { madeTokens } = this.setup;
     one.madeTokens = Math.max(1, Math.min(madeTokens.cap, Math.round(lognormal(one.random, madeTokens))));
     one.beganAt = this.clock.now;
-    const server = this.router.choose(one.routeRequest)!;
+    this.calls.push({ one });
+  }
+
+  private placed(one: Trajectory, server: number): void {
     const hit = this.caches[server]!.take(one.routeRequest.sessionId);
     this.hitTokens += hit;
     this.contextTokens += one.contextTokens;
@@ -126,7 +163,7 @@ export class AgenticRun {
   }
 
   private turnEnds(server: number, one: Trajectory): void {
-    this.router.released(server, one.routeRequest);
+    this.calls.push({ one, left: server, isOver: one.turnsLeft === 1 });
     this.turnSeconds += this.clock.now - one.beganAt;
     this.turns += 1;
     one.contextTokens += one.madeTokens;
@@ -134,7 +171,6 @@ export class AgenticRun {
     this.trim(server);
     one.turnsLeft -= 1;
     if (one.turnsLeft === 0) {
-      this.router.sessionOver?.(one.routeRequest.sessionId);
       this.endedSeconds.push(this.clock.now - one.firstAt);
       this.trajectoryBegins();
       return;

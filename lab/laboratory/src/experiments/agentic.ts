@@ -21,7 +21,7 @@ export const agentic: Experiment = {
     };
     const measures: Measures = {};
     for (const [name, router] of Object.entries(ways)) {
-      const { meanSeconds, p90Seconds, maxSeconds, cacheHitShare } = new AgenticRun(AGENTIC, router, seed).run();
+      const { meanSeconds, p90Seconds, maxSeconds, cacheHitShare } = new AgenticRun(AGENTIC, seed).run(router);
       measures[`agentic.${name}.mean`] = meanSeconds;
       measures[`agentic.${name}.p90`] = p90Seconds;
       measures[`agentic.${name}.max`] = maxSeconds;
@@ -48,7 +48,7 @@ export const guiAgent: Experiment = {
     };
     const measures: Measures = {};
     for (const [name, router] of Object.entries(ways)) {
-      const { meanTurnSeconds, maxSeconds, cacheHitShare } = new AgenticRun(GUI_AGENT, router, seed).run();
+      const { meanTurnSeconds, maxSeconds, cacheHitShare } = new AgenticRun(GUI_AGENT, seed).run(router);
       measures[`gui.${name}.turn`] = meanTurnSeconds;
       measures[`gui.${name}.max`] = maxSeconds;
       measures[`gui.${name}.hit`] = cacheHitShare;

@@ -1,0 +1,62 @@
+import type { Command } from 'commander';
+import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
+import { Stage } from '../../../bench/src/stage';
+import { AgenticRun, type AgenticResult } from '../agentic/agentic-run';
+import { RemoteBalancer } from '../agentic/remote-balancer';
+import { StaticHashRouter } from '../baselines/static-hash-router';
+import { screenTable } from '../output/write-output';
+import { GUI_AGENT } from '../parameters';
+import { ProductionRouter } from '../routing/production-router';
+import { wholeNumber } from './numbers';
+
+const WAYS = ['static hash', 'global balancer, simulated', 'global balancer, on the services'] as const;
+
+export function turnsCommand(program: Command): void {
+  program
+    .command('turns')
+    .description('a screenshot agent under a static hash, and under the real load-balancer; engines are simulated')
+    .option('--seeds <n>', 'runs, each with another seed', wholeNumber(1, 100), 5)
+    .action(async ({ seeds }: { seeds: number }) => {
+      const stage = new Stage();
+      try {
+        await stage.start((line) => console.error(line));
+        const rows: string[][] = [];
+        for (let seed = 1; seed <= seeds; seed++) {
+          const hash = new AgenticRun(GUI_AGENT, seed).run(new StaticHashRouter(GUI_AGENT.servers));
+          const simulated = new AgenticRun(GUI_AGENT, seed).run(new ProductionRouter(GUI_AGENT.servers));
+          const real = await onServices(stage, `turns-${seed}`, seed);
+          [hash, simulated, real].forEach((result, index) => rows.push(row(seed, WAYS[index]!, result, hash)));
+        }
+        const head = ['seed', 'routed by', 'a generation', 'slowest trajectory', 'hash / this, generation', 'slowest'];
+        console.log(screenTable({ head, rows }));
+      } finally {
+        await stage.stop();
+      }
+    });
+}
+
+/** Every turn acquires from a load-balancer of its own pool, with its state in Redis, and releases when it ends. */
+async function onServices(stage: Stage, pool: string, seed: number): Promise<AgenticResult> {
+  const { nats, redis } = stage.services;
+  await stage.startApp('load-balancer', pool, [pool], redis);
+  const [worker] = await stage.state(redis).fill(pool, GUI_AGENT.servers, 1);
+  const connection = await connectNats({ url: nats.url, name: pool });
+  try {
+    const client = new TypedClient(new MessagingClient(connection));
+    return await new AgenticRun(GUI_AGENT, seed).runRemotely(new RemoteBalancer(client, pool, worker!));
+  } finally {
+    await connection.drain();
+  }
+}
+
+function row(seed: number, way: string, result: AgenticResult, hash: AgenticResult): string[] {
+  const { meanTurnSeconds, maxSeconds } = result;
+  return [
+    `${seed}`,
+    way,
+    `${meanTurnSeconds.toFixed(2)} s`,
+    `${maxSeconds.toFixed(0)} s`,
+    `${(hash.meanTurnSeconds / meanTurnSeconds).toFixed(2)}x`,
+    `${(hash.maxSeconds / maxSeconds).toFixed(2)}x`,
+  ];
+}
