@@ -37,7 +37,7 @@ const IMAGE_PROMPT = 1_024;
 const KV_BYTES_PER_SECOND = 10e9;
 const KIB = 1_024;
 
-/** RollPacker, figure 11: 128 prompts of 8 samples. */
+/** RollPacker: 128 prompts of 8 samples. With short mathematics; {@link FIGURE_11} has the lengths of RollPacker itself. */
 const rollpacker = { groupsPerStep: 128, samples: 8, promptTokens: TEXT_PROMPT };
 export const SETUPS = {
   rollpacker8k: {
@@ -148,6 +148,22 @@ export const SETUPS = {
 } as const satisfies Record<string, Setup>;
 
 export type SetupName = keyof typeof SETUPS;
+
+/**
+ * Figure 11 of RollPacker: the machines of these setups with the lengths of its figure 2a. t0 is fitted to the figure's
+ * seconds without tail batching.
+ */
+export const FIGURE_11 = {
+  '8k': { ...SETUPS.rollpacker8k, lengths: LENGTH_PRESETS['deepmath-8k'], engine: engineWith('7b-8k', 6.5) },
+  '16k': { ...SETUPS.rollpacker16k, lengths: LENGTH_PRESETS['deepmath-16k'], engine: engineWith('14b-16k', 13.7) },
+  '32k': { ...SETUPS.rollpacker32k, lengths: LENGTH_PRESETS['deepmath-32k'], engine: engineWith('32b-32k', 16.9) },
+} as const satisfies Record<string, Setup>;
+
+export type RollpackerCap = keyof typeof FIGURE_11;
+
+function engineWith(name: keyof typeof ENGINE_PRESETS, stepBaseMs: number): EngineParameters {
+  return { ...ENGINE_PRESETS[name], stepBaseSeconds: stepBaseMs / 1e3 };
+}
 
 /** Standard deviation of a logarithm from two quantiles: the median and one at `z` standard deviations. */
 const sigmaOf = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;

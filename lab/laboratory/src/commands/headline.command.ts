@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { EXPERIMENTS } from '../experiments';
 import { svgRatios } from '../headlines/draw-ratios';
+import { keptInFile } from '../headlines/kept-measures';
 import { headlineJson, headlinePage, headlineText } from '../headlines/print-headlines';
 import { runHeadlines } from '../headlines/run-headlines';
 import { Progress } from '../output/progress';
@@ -13,6 +14,8 @@ interface Options {
   quick?: boolean;
   out: string;
   json?: string;
+  measures?: string;
+  only?: string[];
 }
 
 export function headlineCommand(program: Command): void {
@@ -23,12 +26,21 @@ export function headlineCommand(program: Command): void {
     .option('--quick', 'fewer steps, one seed unless --seeds is given; less exact numbers')
     .option('--out <folder>', 'folder of the plot and the page', 'laboratory-output')
     .option('--json <file>', 'write the results to a file')
+    .option('--measures <file>', 'keep what was measured in a file, and go on from there')
+    .addOption(
+      new Option('--only <experiment...>', 'run these now; print what is known').choices(
+        EXPERIMENTS.map(({ id }) => id),
+      ),
+    )
     .action(async (options: Options, command: Command) => {
       const isGiven = command.getOptionValueSource('seeds') === 'cli';
       const seeds = options.quick && !isGiven ? 1 : options.seeds;
-      const progress = new Progress(seeds * EXPERIMENTS.length, 'headlines');
+      const isQuick = options.quick ?? false;
+      const { only, measures } = options;
+      const progress = new Progress(seeds * (only ?? EXPERIMENTS).length, 'headlines');
       const all = Array.from({ length: seeds }, (_, index) => index + 1);
-      const run = runHeadlines(all, options.quick ?? false, progress);
+      const kept = measures === undefined ? undefined : keptInFile(measures, isQuick);
+      const run = runHeadlines(all, isQuick, progress, { kept, only });
       progress.stop();
       console.log(headlineText(run));
       const files = { 'headlines.svg': svgRatios(run.headlines), 'headlines.html': headlinePage(run) };

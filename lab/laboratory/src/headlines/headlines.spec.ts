@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { figureSeconds } from '../experiments/rollpacker';
+import { keptInFile } from './kept-measures';
 import { evaluate, type Headline } from './headline';
 import { BANDS } from './bands';
 import { HEADLINES } from './headlines';
@@ -45,9 +50,43 @@ describe('headlines', () => {
       run: ({ seed }: { seed: number }) => Object.fromEntries([...asked].map((name) => [name, seed])),
     };
     const watcher = { doing: () => undefined, done: () => undefined };
-    const { headlines, measures } = runHeadlines([1, 2, 6], true, watcher, [answersAll]);
+    const { headlines, measures } = runHeadlines([1, 2, 6], true, watcher, { experiments: [answersAll] });
     expect(headlines.every(({ mean, least, most }) => mean === 3 && least === 1 && most === 6)).toBe(true);
     expect(measures[HEADLINES[0]!.measure]).toEqual([1, 2, 6]);
-    expect(() => runHeadlines([1], true, watcher, [])).toThrow('No experiment measures');
+    expect(() => runHeadlines([1], true, watcher, { experiments: [] })).toThrow('No experiment measures');
+  });
+
+  it('are run in parts: what is kept is not run again, and what is missing is left out', () => {
+    const measure = HEADLINES[0]!.measure;
+    const ran: string[] = [];
+    const experiments = ['one', 'other'].map((id, index) => ({
+      id,
+      run: ({ seed }: { seed: number }) => (ran.push(`${id} ${seed}`), { [index === 0 ? measure : 'rest']: seed }),
+    }));
+    const watcher = { doing: () => undefined, done: () => undefined };
+    const folder = mkdtempSync(join(tmpdir(), 'headlines-'));
+    const file = join(folder, 'measures.json');
+    const run = (only: string[], seeds = [1, 3], isQuick = true) =>
+      runHeadlines(seeds, isQuick, watcher, { experiments, kept: keptInFile(file, isQuick), only });
+    try {
+      expect(run(['other']).headlines).toEqual([]);
+      expect(run(['one']).headlines.map(({ mean }) => mean)).toEqual([2]);
+      expect(run(['one']).measures).toEqual({ [measure]: [1, 3], rest: [1, 3] });
+      expect(ran).toEqual(['other 1', 'other 3', 'one 1', 'one 3']);
+      // Of another number of steps, and of a seed that the other experiment does not have.
+      expect(run(['one'], [1], false).measures).toEqual({ [measure]: [1] });
+      expect(run(['one'], [1, 5]).measures).toEqual({ [measure]: [1, 5] });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('of RollPacker weigh the longest rounds of whole periods', () => {
+    const rounds = (...seconds: number[]) =>
+      seconds.map((one) => ({ kind: one > 100 ? ('long' as const) : ('short' as const), seconds: one }));
+    expect(figureSeconds(rounds(9, 3, 8, 4, 5, 2, 1, 6, 7, 10, 99), 1)).toBe(10);
+    expect(figureSeconds(rounds(1, 2, 3, 4, 110, 4, 3, 2, 9, 120, 99), 1.25)).toBe((4 * 9 + 120) / 5);
+    // Three periods of three; the tenth iteration is of none.
+    expect(figureSeconds(rounds(1, 2, 110, 4, 5, 130, 7, 6, 120, 99), 1.5)).toBe((2 * 7 + 130) / 3);
   });
 });

@@ -1,5 +1,5 @@
 import { EXPERIMENTS } from '../experiments';
-import type { Experiment } from '../experiments/experiment';
+import type { Experiment, Measures } from '../experiments/experiment';
 import { mean } from '../experiments/run-setup';
 import { BANDS, type Band } from './bands';
 import { evaluate, type HeadlineResult } from './headline';
@@ -24,31 +24,65 @@ export interface Watcher {
   done(): void;
 }
 
+/** What was measured before, by experiment and seed, and is kept for the next run. */
+export interface KeptMeasures {
+  get(experiment: string, seed: number): Measures | undefined;
+  put(experiment: string, seed: number, measures: Measures): void;
+}
+
+export interface HeadlineRunOptions {
+  experiments?: readonly Experiment[];
+  kept?: KeptMeasures;
+  /** Of `experiments`, those that are run now; the others must be kept, or their headlines and bands are left out. */
+  only?: readonly string[];
+}
+
 /** Runs every experiment under every seed and evaluates the results. Same seeds, same answer. */
 export function runHeadlines(
   seeds: readonly number[],
   isQuick: boolean,
   watcher: Watcher,
-  experiments: readonly Experiment[] = EXPERIMENTS,
+  { experiments = EXPERIMENTS, kept, only }: HeadlineRunOptions = {},
 ): HeadlineRun {
   const measures: Record<string, number[]> = {};
-  for (const seed of seeds) {
-    for (const experiment of experiments) {
+  for (const experiment of experiments) {
+    const found = seeds.map((seed) => {
+      const before = kept?.get(experiment.id, seed);
+      if (before || (only && !only.includes(experiment.id))) return before;
       watcher.doing(`${experiment.id}, seed ${seed}`);
-      for (const [name, value] of Object.entries(experiment.run({ seed, isQuick })))
-        (measures[name] ??= []).push(value);
+      const now = experiment.run({ seed, isQuick });
+      kept?.put(experiment.id, seed, now);
       watcher.done();
-    }
+      return now;
+    });
+    // Measured under a part of the seeds, it would be compared with others under all of them.
+    if (found.some((one) => one === undefined)) continue;
+    for (const name of Object.keys(found[0]!)) measures[name] = found.map((one) => one![name]!);
   }
   const valuesOf = (measure: string): number[] => {
     const values = measures[measure];
-    if (!values) throw new Error(`No experiment measures ${measure}`);
+    if (!values) throw new UnknownMeasure(measure);
     return values;
   };
+  const evaluated = <Input, Result>(inputs: readonly Input[], evaluateOne: (input: Input) => Result): Result[] =>
+    inputs.flatMap((input) => {
+      try {
+        return [evaluateOne(input)];
+      } catch (error) {
+        if (only && error instanceof UnknownMeasure) return [];
+        throw error;
+      }
+    });
   return {
     seeds,
     measures,
-    headlines: HEADLINES.map((headline) => evaluate(headline, valuesOf(headline.measure))),
-    bands: BANDS.map((band) => ({ band, ...band.check((measure) => mean(valuesOf(measure))) })),
+    headlines: evaluated(HEADLINES, (headline) => evaluate(headline, valuesOf(headline.measure))),
+    bands: evaluated(BANDS, (band) => ({ band, ...band.check((measure) => mean(valuesOf(measure))) })),
   };
+}
+
+class UnknownMeasure extends Error {
+  constructor(measure: string) {
+    super(`No experiment measures ${measure}`);
+  }
 }

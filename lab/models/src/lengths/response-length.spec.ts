@@ -36,6 +36,26 @@ describe('response lengths', () => {
   });
 
   it.each([
+    ['deepmath-8k', 0.024],
+    ['deepmath-16k', 0.01],
+    ['deepmath-32k', 0.01],
+  ] as const)('%s has the quantiles of RollPacker, and %d at the cap', (preset, atCap) => {
+    const lengths = draw(preset);
+    for (const [share, tokens] of [
+      [0.25, 415],
+      [0.5, 661],
+      [0.75, 1_129],
+      [0.9, 2_566],
+      [0.95, 4_101],
+    ] as const) {
+      expectNear(lengths.quantile(share), tokens, 0.05);
+    }
+    const { capTokens } = LENGTH_PRESETS[preset];
+    expect(lengths.quantile(1 - 0.8 * atCap)).toBe(capTokens);
+    expect(lengths.quantile(1 - 1.2 * atCap)).toBeLessThan(capTokens);
+  });
+
+  it.each([
     ['think-32k', 8_000, undefined, undefined],
     ['vl-72b', 7_615, undefined, undefined],
     ['small-16k', undefined, 1_160, 4_115],

@@ -21,12 +21,21 @@ export function responseLength(distribution: LengthDistribution, identity: Respo
 
 /** As {@link responseLength} before the cap: above it, an engine ends the response with `length` at its budget. */
 export function uncappedResponseLength(distribution: LengthDistribution, identity: ResponseIdentity): number {
-  const { medianTokens, sigma, promptShare, endlessShare, capTokens } = distribution;
+  const { promptShare, endlessShare, capTokens } = distribution;
   const prompt = new RandomStream('prompt', identity.seed, identity.promptKey);
   const sample = new RandomStream('sample', identity.seed, identity.promptKey, identity.sampleIndex);
   const rank = Math.sqrt(promptShare) * prompt.normal() + Math.sqrt(1 - promptShare) * sample.normal();
   if (shareAbove(rank) < endlessShare) return ENDLESS_CAPS * capTokens;
-  return Math.max(MIN_RESPONSE_TOKENS, Math.round(medianTokens * Math.exp(sigma * rank)));
+  return Math.max(MIN_RESPONSE_TOKENS, Math.round(tokensAt(distribution, rank)));
+}
+
+/** Length of a response of this rank that ends, tokens. */
+function tokensAt({ medianTokens, sigma, quantiles }: LengthDistribution, rank: number): number {
+  if (!quantiles) return medianTokens * Math.exp(sigma * rank);
+  const above = quantiles.findIndex(([deviate]) => deviate > rank);
+  const index = above === -1 ? quantiles.length - 1 : Math.max(1, above);
+  const [[low, least], [high, most]] = [quantiles[index - 1]!, quantiles[index]!];
+  return least * (most / least) ** ((rank - low) / (high - low));
 }
 
 /** 1 - the standard normal distribution, within 1e-7 (Abramowitz and Stegun, 26.2.17). */
