@@ -4,6 +4,7 @@ import { frontierCommand } from './commands/frontier.command';
 import { headlineCommand } from './commands/headline.command';
 import { recordCommand } from './commands/record.command';
 import { scaleCommand } from './commands/scale.command';
+import { sensitivityCommand } from './commands/sensitivity.command';
 import { turnsCommand } from './commands/turns.command';
 import { validateCommand } from './commands/validate.command';
 import { whatifCommand } from './commands/whatif.command';
@@ -20,6 +21,7 @@ const COMMANDS = [
   recordCommand,
   validateCommand,
   scaleCommand,
+  sensitivityCommand,
   turnsCommand,
 ];
 for (const add of COMMANDS) add(program);

@@ -16,12 +16,14 @@ export function someNumber(least: number): (text: string) => number {
   return (text) => numberList(least)(text.includes(',') ? 'no' : text)[0]!;
 }
 
-/** Reads numbers separated by commas, each at least `least`. */
-export function numberList(least: number): (text: string) => number[] {
+/** Reads numbers separated by commas, each within `least` and `most`. */
+export function numberList(least: number, most = Infinity): (text: string) => number[] {
   return (text) => {
     const values = text.split(',').map(Number);
-    if (text.trim() === '' || values.some((value) => !Number.isFinite(value) || value < least)) {
-      throw new InvalidArgumentError(`Expected numbers of at least ${least}, separated by commas.`);
+    if (text.trim() === '' || values.some((value) => !Number.isFinite(value) || value < least || value > most)) {
+      throw new InvalidArgumentError(
+        `Expected numbers of at least ${least}${most === Infinity ? '' : ` and at most ${most}`}, separated by commas.`,
+      );
     }
     return values;
   };

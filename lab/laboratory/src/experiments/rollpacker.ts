@@ -1,4 +1,5 @@
 import type { RoundKind, TailPolicy } from '@broomwagon/contracts';
+import type { LengthDistribution } from '@broomwagon/models';
 import { FIGURE_11, SETUPS, type RollpackerCap } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup, WAIT } from './run-setup';
@@ -35,10 +36,10 @@ export function figureSeconds(rounds: readonly { kind: RoundKind; seconds: numbe
 }
 
 /** One run of figure 11: its seconds without training and new weights, as it is published, and what it costs. */
-function run(cap: RollpackerCap, name: string, seed: number, promptShare?: number): Measures {
+function run(cap: RollpackerCap, name: string, seed: number, other?: Partial<LengthDistribution>): Measures {
   const setup = FIGURE_11[cap];
   const policy = POLICIES[name]!;
-  const lengths = { ...setup.lengths, ...(promptShare !== undefined && { promptShare }) };
+  const lengths = { ...setup.lengths, ...other };
   const result = runSetup(setup, { policy, seed, steps: STEPS, lengths, overheadSeconds: 0 });
   return {
     seconds: figureSeconds(result.outcome.steps, policy.overProvision!),
@@ -50,11 +51,11 @@ function run(cap: RollpackerCap, name: string, seed: number, promptShare?: numbe
   };
 }
 
-/** Figure 11 at one cap. `promptShare` replaces how alike siblings are. */
-export function figureEleven(cap: RollpackerCap, seed: number, promptShare?: number): Measures {
+/** Figure 11 at one cap, with other lengths where given. */
+export function figureEleven(cap: RollpackerCap, seed: number, other?: Partial<LengthDistribution>): Measures {
   const measures: Measures = {};
   for (const name of Object.keys(POLICIES)) {
-    for (const [what, value] of Object.entries(run(cap, name, seed, promptShare))) {
+    for (const [what, value] of Object.entries(run(cap, name, seed, other))) {
       measures[`${cap}.${name}.${what}`] = value;
     }
     measures[`${cap}.${name}.speedup`] = measures[`${cap}.base.seconds`]! / measures[`${cap}.${name}.seconds`]!;
