@@ -128,7 +128,7 @@ describe('a call for all engines of SGLang', () => {
 
 describe('a pause', () => {
   it.each(['in_place', 'retract'])('%s: responses stand still for longer than a stall, and continue', async (mode) => {
-    await startPool('sglang', 1, { engineStallTimeoutMs: 400 });
+    await startPool('sglang', 1, { engineStallTimeoutMs: 1_500 });
     const reply = gateway.post('/generate', generate(LONG));
     await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
     const paused = await gateway.post('/pause_generation', { mode });
@@ -140,8 +140,8 @@ describe('a pause', () => {
     let before = -1;
     const isSettled = async () => before === (before = await made());
     await expect.poll(isSettled, { interval: 500 }).toBe(true);
-    // Three deadlines of silence.
-    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    // Two deadlines of silence.
+    await new Promise((resolve) => setTimeout(resolve, 3_000));
     expect([await made(), await gateway.metric('gateway_generations_running')]).toEqual([before, 2]);
     expect((await gateway.post('/continue_generation', {})).status).toBe(200);
     const { status, body, headers } = await reply;
