@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+import types
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from broomwagon import Client, Group, Worker, errors
+from broomwagon import Client, Group, Rollout, Worker, errors
 
 
 @pytest.fixture
@@ -25,6 +26,18 @@ async def job(client: Client) -> AsyncIterator[str]:
     job = f"job-{uuid4().hex[:8]}"
     yield job
     await delete_job(client, job)
+
+
+#: The worker of the test system claims requests of this job only.
+SERVED = "served"
+
+
+@pytest.fixture
+async def served(client: Client) -> AsyncIterator[str]:
+    """A new job whose samples are run."""
+    await delete_job(client, SERVED)
+    yield SERVED
+    await delete_job(client, SERVED)
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float = 60) -> object:
@@ -71,6 +84,49 @@ async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **op
     return [group async for group in rollout.round(prompts, "wait")]
 
 
+async def step_of(rollout: Rollout, prompts: Iterable[str]) -> list[str]:
+    """One step; returns its prompts."""
+    return [str(group.prompt) async for group in rollout.round(prompts, "wait")]
+
+
+def lose_changes(rollout: Rollout) -> None:
+    """From the next call on, Redis lacks changes that this trainer has seen."""
+    generation, _, count = str(rollout._job._stamp).rpartition(".")
+    rollout._job._stamp = f"{generation}.{int(count) + 1_000_000}"
+
+
 async def is_empty(client: Client) -> bool:
     assert client._session is not None
     return await leases_of(client) == 0 and len(client._session.attempts) == 0
+
+
+@types.coroutine
+def cancelled_at(
+    work: Coroutine[Any, Any, Any], step: int, cancel: Callable[[], object] | None = None
+) -> Generator[Any, Any, bool]:
+    """Runs a coroutine and cancels its task where it awaits for the given time. False if it ends before.
+
+    :param cancel: cancels the task; default: its `cancel`
+    """
+    is_cancelled = False
+    interrupt: BaseException | None = None
+    result: Any = None
+    for count in range(1, 1_000_000):
+        try:
+            yielded = work.throw(interrupt) if interrupt else work.send(result)
+        except StopIteration:
+            assert not is_cancelled, "the coroutine has ended as if it were not cancelled"
+            return False
+        except asyncio.CancelledError:
+            assert is_cancelled
+            return True
+        if count == step:
+            task = asyncio.current_task()
+            assert task is not None
+            asyncio.get_running_loop().call_soon(cancel or task.cancel)
+        interrupt = None
+        try:
+            result = yield yielded
+        except asyncio.CancelledError as cancelled:
+            is_cancelled, interrupt = True, cancelled
+    raise AssertionError("the coroutine does not end")

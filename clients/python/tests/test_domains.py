@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from conftest import delete_job
 
 from broomwagon import Client
 from broomwagon._prompts import PromptSource
 from broomwagon.protocol import TailPolicy
 
-#: The worker of the test system claims requests of this job only.
-JOB = "served"
 POLICY: TailPolicy = {"name": "wait", "overProvision": 1, "domainQuotas": {"math": 2, "code": 1}}
-
-
-@pytest.fixture
-async def job(client: Client) -> AsyncIterator[str]:
-    await delete_job(client, JOB)
-    yield JOB
-    await delete_job(client, JOB)
 
 
 def prompts_of(*domains: str) -> list[dict[str, str]]:
@@ -29,9 +18,9 @@ def prompts_of(*domains: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.short
-async def test_each_step_has_its_share_of_each_domain(client: Client, job: str) -> None:
+async def test_each_step_has_its_share_of_each_domain(client: Client, served: str) -> None:
     prompts = prompts_of(*["math"] * 5, *["code"] * 3)
-    rollout = client.rollout(job, groups=3, samples=1, max_tokens=64, priority=7)
+    rollout = client.rollout(served, groups=3, samples=1, max_tokens=64, priority=7)
     steps = []
     while step := [group async for group in rollout.round(prompts, POLICY)]:
         steps.append(sorted(str(group.domain) for group in step))
@@ -39,10 +28,10 @@ async def test_each_step_has_its_share_of_each_domain(client: Client, job: str) 
 
 
 @pytest.mark.parametrize("how", ["another process", "a snapshot"])
-async def test_prompts_that_were_passed_over_are_trained_after_a_restart(client: Client, job: str, how: str) -> None:
+async def test_prompts_that_were_passed_over_are_trained_after_a_restart(client: Client, served: str, how: str) -> None:
     prompts = prompts_of(*["math"] * 7, *["code"] * 3, "math")
     options: Any = {"groups": 3, "samples": 1, "max_tokens": 32}
-    rollout = client.rollout(job, **options)
+    rollout = client.rollout(served, **options)
     trained = [group.id async for group in rollout.round(prompts, POLICY)]
     assert sorted(trained) == ["0", "1", "7"]
     if how == "a snapshot":
@@ -52,7 +41,7 @@ async def test_prompts_that_were_passed_over_are_trained_after_a_restart(client:
     else:
         async for _ in rollout.round(prompts, POLICY):
             break
-        rollout = client.rollout(job, **options)
+        rollout = client.rollout(served, **options)
     while step := [group.id async for group in rollout.round(prompts, POLICY)]:
         trained.extend(step)
     assert sorted(trained, key=int) == [str(index) for index in range(len(prompts))]

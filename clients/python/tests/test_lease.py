@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-import types
-from collections.abc import Coroutine, Generator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import leases_of, until
+from conftest import cancelled_at, leases_of, until
 
 from broomwagon import Client, LeaseStopped, errors
 from broomwagon._batch import Batch
@@ -93,31 +91,6 @@ async def test_many_acquires_are_explained(client: Client) -> None:
             return server.decision is not None
 
     assert all(await asyncio.gather(*(use(index) for index in range(20))))
-
-
-@types.coroutine
-def cancelled_at(work: Coroutine[Any, Any, Any], step: int) -> Generator[Any, Any, bool]:
-    """Runs a coroutine and cancels its task where it awaits for the given time. False if it ends before."""
-    yielded = None
-    result: Any = None
-    for count in range(1, 1_000_000):
-        try:
-            yielded = work.send(result)
-        except StopIteration:
-            return False
-        if count == step:
-            task = asyncio.current_task()
-            assert task is not None
-            asyncio.get_running_loop().call_soon(task.cancel)
-        try:
-            result = yield yielded
-        except asyncio.CancelledError as cancelled:
-            try:
-                work.throw(cancelled)
-            except asyncio.CancelledError:
-                return True
-            raise AssertionError("the coroutine continues after its cancellation") from None
-    raise AssertionError("the coroutine does not end")
 
 
 @pytest.mark.short

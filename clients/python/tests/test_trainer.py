@@ -6,34 +6,18 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from conftest import delete_job
+from conftest import lose_changes, step_of
 
-from broomwagon import BroomwagonError, Client, Group, Rollout, _plan, errors
+from broomwagon import Client, Group, Rollout, errors
 from broomwagon._progress import Progress
 from broomwagon._prompts import PromptLike, wire_prompt
 
 if TYPE_CHECKING:
     from broomwagon.protocol import TailPolicy
-
-#: The worker of the test system claims requests of this job only.
-JOB = "served"
-
-
-@pytest.fixture
-async def job(client: Client) -> AsyncIterator[str]:
-    await delete_job(client, JOB)
-    yield JOB
-    await delete_job(client, JOB)
-
-
-async def step_of(rollout: Rollout, prompts: Iterable[str]) -> list[str]:
-    """One step; returns its prompts."""
-    return [str(group.prompt) async for group in rollout.round(prompts, "wait")]
 
 
 async def train(rollout: Rollout, prompts: list[str]) -> list[Group]:
@@ -45,9 +29,9 @@ async def train(rollout: Rollout, prompts: list[str]) -> list[Group]:
 
 
 @pytest.mark.short
-async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
+async def test_each_prompt_is_trained_once(client: Client, served: str) -> None:
     prompts = [f"What is {index} times {index}?" for index in range(7)]
-    rollout = client.rollout(job, groups=3, samples=2, max_tokens=64)
+    rollout = client.rollout(served, groups=3, samples=2, max_tokens=64)
     trained = await train(rollout, prompts)
     assert sorted(str(group.prompt) for group in trained) == sorted(prompts)
     assert rollout.step == 3
@@ -64,8 +48,8 @@ async def test_each_prompt_is_trained_once(client: Client, job: str) -> None:
 
 
 @pytest.mark.short
-async def test_groups_with_equal_rewards_are_replaced(client: Client, job: str) -> None:
-    rollout = client.rollout(job, groups=2, samples=2, max_tokens=32)
+async def test_groups_with_equal_rewards_are_replaced(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=2, samples=2, max_tokens=32)
     prompts = [f"prompt {index}" for index in range(7)]
     policy: TailPolicy = {"name": "wait", "overProvision": 1, "equalRewards": "replace", "shortfall": "accept-fewer"}
     steps: list[list[str]] = []
@@ -95,24 +79,24 @@ async def test_groups_with_equal_rewards_are_replaced(client: Client, job: str) 
             await rollout.reward(group, [1])
 
 
-async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, job: str) -> None:
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     prompts = (f"prompt {index}" for index in range(5))
     steps = [await step_of(rollout, prompts) for _ in range(4)]
     assert [len(step) for step in steps] == [2, 2, 1, 0]
     assert sorted(prompt for step in steps for prompt in step) == [f"prompt {index}" for index in range(5)]
 
 
-async def test_batches_may_be_given_one_by_one(client: Client, job: str) -> None:
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+async def test_batches_may_be_given_one_by_one(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     batches = [["a", "b"], ["c", "d"]]
     assert [sorted(await step_of(rollout, batch)) for batch in batches] == batches
 
 
 @pytest.mark.short
-async def test_a_loop_that_is_left_begins_again(client: Client, job: str) -> None:
+async def test_a_loop_that_is_left_begins_again(client: Client, served: str) -> None:
     prompts = ["a", "b", "c", "d"]
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     async for _ in rollout.round(prompts):
         break
     assert rollout.step == 0
@@ -120,9 +104,9 @@ async def test_a_loop_that_is_left_begins_again(client: Client, job: str) -> Non
     assert sorted(str(group.prompt) for group in trained) == prompts
 
 
-async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, job: str) -> None:
+async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, served: str) -> None:
     prompts = ["a", "b", "c", "d"]
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     left = rollout.round(prompts, "wait")
     await anext(left)
     second = rollout.round(prompts, "wait")
@@ -134,13 +118,13 @@ async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, j
     assert sorted(await step_of(rollout, prompts)) == ["c", "d"]
 
 
-async def test_another_process_continues_and_fences_the_first(client: Client, job: str) -> None:
+async def test_another_process_continues_and_fences_the_first(client: Client, served: str) -> None:
     prompts = [f"prompt {index}" for index in range(6)]
-    first = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    first = client.rollout(served, groups=2, samples=1, max_tokens=32)
     trained = [group async for group in first.round(prompts)]
     async for _ in first.round(prompts):
         break
-    second = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    second = client.rollout(served, groups=2, samples=1, max_tokens=32)
     trained += await train(second, prompts)
     assert sorted(group.id for group in trained) == [str(index) for index in range(6)]
     # A group of the first trainer has its prompt from the payload store.
@@ -149,8 +133,8 @@ async def test_another_process_continues_and_fences_the_first(client: Client, jo
         await first._job.call("round.status")
 
 
-async def test_a_prompt_may_have_any_form_and_size(client: Client, job: str) -> None:
-    rollout = client.rollout(job, groups=4, samples=1, max_tokens=16, sampling={"logprobs": True})
+async def test_a_prompt_may_have_any_form_and_size(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=4, samples=1, max_tokens=16, sampling={"logprobs": True})
     long = "word " * 20_000
     prompts: list[PromptLike] = [
         {"id": "chat", "messages": [{"role": "user", "content": "Hello"}], "answer": 42, "domain": "small-talk"},
@@ -169,9 +153,9 @@ async def test_a_prompt_may_have_any_form_and_size(client: Client, job: str) -> 
 
 
 async def test_the_samples_of_a_group_are_read_at_the_same_time(
-    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+    client: Client, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rollout = client.rollout(job, groups=1, samples=4, max_tokens=16)
+    rollout = client.rollout(served, groups=1, samples=4, max_tokens=16)
     all_asked = asyncio.Event()
     asked: list[str] = []
     get = rollout._payloads.get
@@ -192,9 +176,9 @@ async def _groups_of(rollout: Rollout, prompts: list[str]) -> list[Group]:
     return [group async for group in rollout.round(prompts, "wait")]
 
 
-async def test_a_snapshot_restores_the_step_and_the_position(client: Client, job: str) -> None:
+async def test_a_snapshot_restores_the_step_and_the_position(client: Client, served: str) -> None:
     prompts = [f"prompt {index}" for index in range(6)]
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     async for _ in rollout.round(prompts, "wait"):
         pass
     await rollout.save("step-1")
@@ -207,131 +191,6 @@ async def test_a_snapshot_restores_the_step_and_the_position(client: Client, job
     assert again == [["prompt 2", "prompt 3"], ["prompt 4", "prompt 5"], []]
     with pytest.raises(errors.SnapshotNotFound):
         await rollout.restore(uuid4().hex)
-
-
-def lose_changes(rollout: Rollout) -> None:
-    """From the next call on, Redis lacks changes that this trainer has seen."""
-    generation, _, count = str(rollout._job._stamp).rpartition(".")
-    rollout._job._stamp = f"{generation}.{int(count) + 1_000_000}"
-
-
-async def test_a_round_continues_after_redis_was_set_back(client: Client, job: str) -> None:
-    prompts = [f"prompt {index}" for index in range(4)]
-    rollout = client.rollout(job, groups=4, samples=1, max_tokens=32)
-    trained = []
-    async for group in rollout.round(prompts, "wait"):
-        trained.append(str(group.prompt))
-        lose_changes(rollout)
-    assert sorted(trained) == prompts
-    assert (await client.call("job.status", {"job": job}))["requests"]["trained"] == 4
-
-
-async def test_steps_of_a_job_that_redis_has_lost_are_counted_once(client: Client, job: str) -> None:
-    prompts = [f"prompt {index}" for index in range(6)]
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
-    trained = await step_of(rollout, prompts)
-    step = rollout.round(prompts, "wait")
-    trained.append(str((await anext(step)).prompt))
-    await delete_job(client, job)
-    lose_changes(rollout)
-    trained += [str(group.prompt) async for group in step]
-    assert rollout.step == 2
-    while more := await step_of(rollout, prompts):
-        trained += more
-    assert sorted(trained) == prompts
-    summary = (await client.call("job.ledger", {"job": job}))["summary"]
-    assert summary["reconciled"]["samples"] + summary["trained"]["samples"] == 6
-
-
-async def test_a_job_that_redis_has_lost_changes_of_is_saved_and_restored(client: Client, job: str) -> None:
-    prompts = [f"prompt {index}" for index in range(4)]
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
-    first = await step_of(rollout, prompts)
-    lose_changes(rollout)
-    await rollout.save("step-1")
-    await step_of(rollout, prompts)
-    lose_changes(rollout)
-    assert await rollout.restore("step-1") == 1
-    assert sorted(first + await step_of(rollout, prompts)) == prompts
-
-
-class Faults:
-    """Calls of a trainer, of which some fail."""
-
-    def __init__(self, rollout: Rollout, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.calls: list[str] = []
-        self.failing: dict[str, list[Exception]] = {}
-        call = rollout._job.call
-
-        async def call_with_faults(operation: str, **body: Any) -> Any:
-            self.calls.append(operation)
-            if failing := self.failing.get(operation):
-                raise failing.pop()
-            return await call(operation, **body)
-
-        monkeypatch.setattr(rollout._job, "call", call_with_faults)
-
-
-async def test_a_stale_plan_is_made_again(client: Client, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
-    faults = Faults(rollout, monkeypatch)
-    faults.failing["round.open"] = [errors.PlanStale("The state has changed") for _ in range(2)]
-    assert sorted(await step_of(rollout, ["a", "b"])) == ["a", "b"]
-    assert faults.calls.count("round.next") == 3
-
-
-@pytest.mark.parametrize("error", [errors.GenerationChanged, errors.RoundMismatch, errors.PlanStale])
-async def test_takeovers_and_plans_without_a_group_end(
-    client: Client, job: str, monkeypatch: pytest.MonkeyPatch, error: type[BroomwagonError]
-) -> None:
-    monkeypatch.setattr(_plan, "FIRST_PAUSE", 0.001)
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=32)
-    faults = Faults(rollout, monkeypatch)
-    faults.failing["round.open"] = [error("always") for _ in range(100)]
-    with pytest.raises(error):
-        await step_of(rollout, ["a", "b"])
-    assert faults.calls.count("round.open") == _plan.MOST_TRIES + 1
-    faults.failing.clear()
-    assert sorted(await step_of(rollout, ["a", "b"])) == ["a", "b"]
-
-
-async def test_a_round_that_raised_does_not_yield_its_groups_again(
-    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompts = [f"prompt {index}" for index in range(6)]
-    rollout = client.rollout(job, groups=3, samples=1, max_tokens=32)
-    faults = Faults(rollout, monkeypatch)
-    trained: list[str] = []
-    get_all = rollout._payloads.get_all
-    failing = [errors.Timeout("of the payload store")]
-
-    async def get_with_fault(refs: list[str]) -> list[Any]:
-        if len(trained) == 1 and failing:
-            raise failing.pop()
-        return await get_all(refs)
-
-    monkeypatch.setattr(rollout._payloads, "get_all", get_with_fault)
-
-    async def train_step() -> bool:
-        before = len(trained)
-        async for group in rollout.round(prompts, "wait"):
-            trained.append(str(group.prompt))
-        return len(trained) > before
-
-    # After the first group, and then after the last one.
-    with pytest.raises(errors.Timeout):
-        await train_step()
-    assert [str(group.prompt) for group in rollout.yielded] == trained
-    assert len(trained) == 1
-    faults.failing["round.close"] = [errors.Timeout("of a service")]
-    with pytest.raises(errors.Timeout):
-        await train_step()
-    assert (len(trained), rollout.step) == (3, 0)
-    while await train_step():
-        pass
-    assert sorted(trained) == prompts
-    assert (rollout.step, rollout.yielded) == (2, [])
-    assert (await rollout.ledger())["rollout/samples"] == 6
 
 
 def test_a_progress_bar_counts_the_groups_of_a_step(capsys: pytest.CaptureFixture[str]) -> None:

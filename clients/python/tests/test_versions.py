@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from conftest import delete_job
 
 from broomwagon import Client
 from broomwagon._metrics import ledger_metrics
@@ -16,13 +14,6 @@ LATER = {
     *("excluded", "lastFailures", "acceptance", "ledger", "domain", "newByDomain"),
     *("syncAsked", "generation", "model", "dpRank", "decision", "priority"),
 }
-
-
-@pytest.fixture
-async def job(client: Client) -> AsyncIterator[str]:
-    await delete_job(client, "served")
-    yield "served"
-    await delete_job(client, "served")
 
 
 def without_later(value: Any) -> Any:
@@ -35,7 +26,7 @@ def without_later(value: Any) -> Any:
 
 @pytest.mark.short
 async def test_fields_that_an_earlier_service_does_not_send_are_not_needed(
-    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+    client: Client, served: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request = client._connected.request
     left_out: set[str] = set()
@@ -48,7 +39,7 @@ async def test_fields_that_an_earlier_service_does_not_send_are_not_needed(
         return earlier
 
     monkeypatch.setattr(client._connected, "request", request_earlier)
-    rollout = client.rollout(job, groups=2, samples=1, max_tokens=16)
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=16)
     groups = [group async for group in rollout.round(["a", "b"], "wait")]
     assert len(groups) == 2
     assert {(group.cuts, group.first_step, group.excluded) for group in groups} == {(0, 1, False)}

@@ -216,6 +216,10 @@ class Connection:
     async def close(self) -> None:
         await _close(self._nats)
 
+    @property
+    def has_closed_loop(self) -> bool:
+        return self._loop.is_closed()
+
     def check_loop(self) -> None:
         """No reply would arrive in another event loop, for example in a second `asyncio.run` or after a fork.
 

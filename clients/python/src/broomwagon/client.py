@@ -27,6 +27,7 @@ logger = logging.getLogger("broomwagon")
 
 #: Seconds that the end of a client waits for its releases.
 RELEASES_DEADLINE = 10.0
+NOT_CONNECTED = "The client is not connected: use `async with Client() as client`"
 #: Seconds.
 LEAST_WORKER_TTL = 0.5
 DEFAULT_URL = "nats://127.0.0.1:4222"
@@ -58,13 +59,15 @@ class Client:
         """
         self._url = url or os.environ.get("NATS_URL", DEFAULT_URL)
         self._pool = pool or os.environ.get("POOL", "default")
-        self._worker_id = worker_id or _default_worker_id()
+        self._given_worker_id = worker_id or None
+        self._worker_id = self._given_worker_id
         self._worker_ttl = worker_ttl
         self._unclaimed_after = unclaimed_after
         self._connect_timeout = connect_timeout
         check_url(self._url)
         check_pool(self._pool)
-        check_token("worker_id", self._worker_id)
+        if worker_id:
+            check_token("worker_id", worker_id)
         check_number("worker_ttl", worker_ttl, LEAST_WORKER_TTL)
         check_number("unclaimed_after", unclaimed_after)
         check_number("connect_timeout", connect_timeout)
@@ -89,6 +92,8 @@ class Client:
         """
         if self._connection is not None:
             raise RuntimeError("The client is connected")
+        # Not earlier: a client may be made before a fork, or be sent to other processes.
+        worker_id = self._worker_id = self._given_worker_id or _default_worker_id()
         self._connection = connection = await Connection.open(
             self._url,
             self._pool,
@@ -98,15 +103,24 @@ class Client:
             inbox_prefix=os.environ.get("NATS_INBOX_PREFIX"),
             timeout=self._connect_timeout,
         )
-        self._session = Session(connection, self._worker_id, self._worker_ttl, self._unclaimed_after)
+        self._session = Session(connection, worker_id, self._worker_ttl, self._unclaimed_after)
         self._leases = Leases(connection, self._session)
 
     async def close(self) -> None:
         """Waits up to 10 seconds for the releases, deregisters the worker, and closes the connection. A cancellation
-        ends the wait only."""
-        connection, self._connection = self._connection, None
+        ends the wait only. If the event loop of the client is closed, its leases are returned after `worker_ttl`.
+
+        :raises RuntimeError: the client belongs to another event loop, which is not closed
+        """
+        connection = self._connection
         if connection is None:
             return
+        if connection.has_closed_loop:
+            logger.warning("The event loop was closed before the client; its leases are returned after worker_ttl")
+            self._connection = None
+            return
+        connection.check_loop()
+        self._connection = None
         try:
             if self._leases and self._session:
                 try:
@@ -124,6 +138,12 @@ class Client:
 
     @property
     def worker_id(self) -> str:
+        """Each connection has its own, unless one was given.
+
+        :raises RuntimeError: the client was never connected
+        """
+        if self._worker_id is None:
+            raise RuntimeError(NOT_CONNECTED)
         return self._worker_id
 
     @property
@@ -243,7 +263,7 @@ class Client:
     @property
     def _connected(self) -> Connection:
         if self._connection is None:
-            raise RuntimeError("The client is not connected: use `async with Client() as client`")
+            raise RuntimeError(NOT_CONNECTED)
         return self._connection
 
 

@@ -143,7 +143,7 @@ class Rollout:
                     if not self._open.groups:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
-            except (*LOST, errors.PayloadNotFound) as error:
+            except (*LOST, errors.RoundConflict, errors.PayloadNotFound) as error:
                 self._is_started = self._is_started and not await self._has_lost(error)
                 if self._is_started:
                     raise
@@ -246,8 +246,9 @@ class Rollout:
         raise AssertionError("unreachable")
 
     async def _has_lost(self, error: BroomwagonError) -> bool:
-        """Whether Redis has lost changes. It may have lost a payload with them: then a call of the trainer shows it."""
-        if isinstance(error, LOST):
+        """Whether the job must be taken over: Redis has lost changes, or has a round that was opened by a call whose
+        reply nobody awaited. If it has lost a payload with other changes, a call of the trainer shows it."""
+        if isinstance(error, (*LOST, errors.RoundConflict)):
             return True
         try:
             await self._job.call("round.status", roundId=self._round["roundId"] if self._round else None)
