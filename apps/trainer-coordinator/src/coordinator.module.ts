@@ -29,6 +29,7 @@ import { RequestService } from './requests/request.service';
 import { ResultsService } from './rounds/results.service';
 import { RewardService } from './rounds/reward.service';
 import { RoundController } from './rounds/round.controller';
+import { PolicyResolver } from './rounds/policy-resolver';
 import { RoundService } from './rounds/round.service';
 import { SubmissionService } from './rounds/submission.service';
 import { ServerFences } from './upkeep/server-fences';
@@ -100,6 +101,7 @@ import { WeightsController } from './weights/weights.controller';
     RequeueService,
     ResultsService,
     RewardService,
+    PolicyResolver,
     RoundService,
     ServerFences,
     SubmissionService,

@@ -14,11 +14,12 @@ export type TailPolicyName = (typeof TAIL_POLICIES)[number];
 export const AUTO_BOUNDS = ['maxOffPolicyShare', 'maxVersionSpan', 'maxLengthBias', 'maxWaste'] as const;
 /** A bound of the policy `auto`. */
 export type AutoBound = (typeof AUTO_BOUNDS)[number];
-export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured'] as const;
+export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured', 'late'] as const;
 /**
  * Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits. `best`: it is the
  * best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the last choice would break a bound.
- * `measured`: the ledger of the job breaks a bound, so it goes back.
+ * `measured`: the ledger of the job breaks a bound, so it goes back. `late`: the replays took too long, so it chose
+ * among `wait`, its last choice and what is nearest to that.
  */
 export type AutoReason = (typeof AUTO_REASONS)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
@@ -236,7 +237,7 @@ export interface AutoChoice {
   best?: { policy: TailPolicyName; overProvision: number };
   /** Groups of closed rounds that the predictions are made from. */
   groups: Integer;
-  /** All policies that it looked at; empty while nothing is known. */
+  /** All policies that it looked at; empty while nothing is known, not all if it was late. */
   frontier: AutoRow[];
 }
 /** The choice of the policy for a round, and its reasons. */

@@ -15,9 +15,10 @@ export {
   NO_VERSION_SPAN,
   pinStep,
   roundRules,
+  type ControlInput,
   type FixedPolicy,
   type FixedPolicyName,
   type StepRecord,
   type TailControl,
 } from './tail';
-export * from './what-if/what-if';
+export { whatIf, type RecordedSamples, type WhatIfOutcome } from './what-if/what-if';

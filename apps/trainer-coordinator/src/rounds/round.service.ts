@@ -17,7 +17,6 @@ import {
   hasPins,
   looksBack,
   planRound,
-  resolvePolicy,
   roundRules,
   roundTerms,
   summariseLedger,
@@ -27,6 +26,7 @@ import {
 import { LedgerStore, PoolDirectory, RoundStore, ServerStore, type JobProgress } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
+import { PolicyResolver } from './policy-resolver';
 
 /** What a trainer does with rounds. */
 @Injectable()
@@ -37,6 +37,7 @@ export class RoundService {
     private readonly pools: PoolDirectory,
     private readonly servers: ServerStore,
     private readonly sweeper: SweepService,
+    private readonly resolver: PolicyResolver,
     private readonly config: CoordinatorConfig,
   ) {}
 
@@ -54,12 +55,13 @@ export class RoundService {
         details: { roundId: openRoundId },
       });
     }
-    if (progress.settlingGroups > 0 && hasPins(roundRules(resolvePolicy(body.policy, progress).policy, 'short'))) {
+    const resolved = await this.resolver.resolve(body.policy, progress);
+    if (progress.settlingGroups > 0 && hasPins(roundRules(resolved.policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
       });
     }
-    return { ...planRound(progress, body), stamp };
+    return { ...planRound(progress, body, resolved), stamp };
   }
 
   /** @throws BroomwagonError as the transition `rounds/open`, and VALIDATION_FAILED */
@@ -86,7 +88,8 @@ export class RoundService {
 
   /** Computed again, so that the round does not depend on the replica that planned it. */
   private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
-    return roundTerms(policy, plan, looksBack(policy) ? await this.progress(pool, { job, policy }) : {});
+    const past = looksBack(policy) ? await this.progress(pool, { job, policy }) : {};
+    return roundTerms(policy, plan, past, await this.resolver.resolve(policy, past));
   }
 
   private async progress(

@@ -469,6 +469,8 @@ class AutoChoice(TypedDict):
     """Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits.
     `best`: it is the best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the
     last choice would break a bound. `measured`: the ledger of the job breaks a bound, so it goes back.
+    `late`: the replays took too long, so it chose among `wait`, its last choice and what is nearest to
+    that.
     """
 
     best: NotRequired[AutoChoiceBest]
@@ -478,7 +480,7 @@ class AutoChoice(TypedDict):
     """Groups of closed rounds that the predictions are made from."""
 
     frontier: list[AutoRow]
-    """All policies that it looked at; empty while nothing is known."""
+    """All policies that it looked at; empty while nothing is known, not all if it was late."""
 
 
 class AutoRow(TypedDict):
@@ -5722,7 +5724,7 @@ class WorkerStatus(TypedDict):
 
 AbortScope = Literal["sample", "group"]
 AutoBound = Literal["maxOffPolicyShare", "maxVersionSpan", "maxLengthBias", "maxWaste"]
-AutoReason = Literal["unknown", "best", "step", "predicted", "measured"]
+AutoReason = Literal["unknown", "best", "step", "predicted", "measured", "late"]
 CancelMode = Literal["requeue", "drop"]
 ChatMessage = dict[str, Any]
 ChoiceMode = Literal["fixed", "adaptive"]

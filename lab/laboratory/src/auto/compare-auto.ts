@@ -1,5 +1,5 @@
 import type { TailPolicy } from '@broomwagon/contracts';
-import { mean, runSetup, WAIT, type RunResult } from '../experiments/run-setup';
+import { mean, runSetup, WAIT } from '../experiments/run-setup';
 import type { Setup } from '../parameters';
 import { generatedWorkload, type Workload } from '../workload/workload';
 
@@ -49,29 +49,48 @@ export function fixedPolicies(setup: Setup, overProvisions: readonly number[]): 
   ];
 }
 
+/** What is compared of a run. */
+export interface MeasuredRun {
+  /** Mean of the steps from {@link FIRST_STEP} on, while there is new data. */
+  lateSeconds: number;
+  versionSpan: number;
+  offPolicyShare: number;
+  wasteShare: number;
+  lengthBias: number;
+}
+
+export type RunToMeasure = { policy: TailPolicy; seed: number } & Pick<ComparisonChoices, 'steps' | 'drifts'>;
+
+export function measureRun(setup: Setup, { policy, seed, steps, drifts }: RunToMeasure): MeasuredRun {
+  const workload = drifts ? driftingWorkload(setup, seed) : undefined;
+  const { outcome, ledger, lengthBias } = runSetup(setup, { policy, steps, seed, workload });
+  const late = outcome.steps.filter(({ step, isWithinData }) => isWithinData && step >= FIRST_STEP);
+  return {
+    lateSeconds: mean(late.map(({ seconds }) => seconds)),
+    versionSpan: ledger.versionSpan.max,
+    offPolicyShare: ledger.offPolicyShare,
+    wasteShare: ledger.waste.share,
+    lengthBias,
+  };
+}
+
 /** Rolls the same data sets out under `auto` and under every fixed policy. */
 export function compareAuto(
   setup: Setup,
   { steps, seeds, overProvisions, drifts }: ComparisonChoices,
-  watcher?: { doing(what: string): void; done(): void },
+  measure: typeof measureRun = measureRun,
 ): AutoComparison {
-  const run = (policy: TailPolicy): RunResult[] =>
-    seeds.map((seed) => {
-      watcher?.doing(nameOf(policy));
-      const workload = drifts ? driftingWorkload(setup, seed) : undefined;
-      const result = runSetup(setup, { policy, steps, seed, workload });
-      watcher?.done();
-      return result;
-    });
+  const run = (policy: TailPolicy): MeasuredRun[] =>
+    seeds.map((seed) => measure(setup, { policy, seed, steps, drifts }));
   const auto = run({ name: 'auto' });
   const fixed = fixedPolicies(setup, overProvisions).map((policy) => ({ name: nameOf(policy), runs: run(policy) }));
-  const kept = fixed.filter(({ runs }) => runs.every(({ ledger }) => ledger.versionSpan.max <= MAX_VERSION_SPAN));
-  const seconds = (runs: readonly RunResult[]): number => mean(runs.map(lateSeconds));
+  const kept = fixed.filter(({ runs }) => runs.every(({ versionSpan }) => versionSpan <= MAX_VERSION_SPAN));
+  const seconds = (runs: readonly MeasuredRun[]): number => mean(runs.map(({ lateSeconds }) => lateSeconds));
   const [best] = kept
     .map(({ name, runs }) => ({ name, runs, seconds: seconds(runs) }))
     .sort((one, other) => one.seconds - other.seconds);
   const worst = auto.map(
-    (one, index) => Math.min(...kept.map(({ runs }) => lateSeconds(runs[index]!))) / lateSeconds(one),
+    ({ lateSeconds }, index) => Math.min(...kept.map(({ runs }) => runs[index]!.lateSeconds)) / lateSeconds,
   );
   return {
     waitSeconds: seconds(fixed[0]!.runs),
@@ -79,19 +98,14 @@ export function compareAuto(
     best: { name: best!.name, seconds: best!.seconds },
     ratio: best!.seconds / seconds(auto),
     worstRatio: Math.min(...worst),
-    versionSpan: Math.max(...auto.map(({ ledger }) => ledger.versionSpan.max)),
-    offPolicyShare: mean(auto.map(({ ledger }) => ledger.offPolicyShare)),
-    wasteShare: mean(auto.map(({ ledger }) => ledger.waste.share)),
+    versionSpan: Math.max(...auto.map(({ versionSpan }) => versionSpan)),
+    offPolicyShare: mean(auto.map(({ offPolicyShare }) => offPolicyShare)),
+    wasteShare: mean(auto.map(({ wasteShare }) => wasteShare)),
     lengthBias: mean(auto.map(({ lengthBias }) => lengthBias)),
   };
 }
 
-function lateSeconds({ outcome }: RunResult): number {
-  const late = outcome.steps.filter(({ step, isWithinData }) => isWithinData && step >= FIRST_STEP);
-  return mean(late.map((step) => step.seconds));
-}
-
-function nameOf({ name, overProvision }: TailPolicy): string {
+export function nameOf({ name, overProvision }: TailPolicy): string {
   return name === 'wait' || name === 'auto' ? name : `${name} ${overProvision}`;
 }
 

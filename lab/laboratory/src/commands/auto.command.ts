@@ -1,18 +1,19 @@
-import { writeFile } from 'node:fs/promises';
-import { Option, type Command } from 'commander';
-import { type AutoComparison, compareAuto, fixedPolicies } from '../auto/compare-auto';
+import { InvalidArgumentError, Option, type Command } from 'commander';
+import { type AutoComparison, compareAuto, fixedPolicies, measureRun, nameOf } from '../auto/compare-auto';
+import { KeptRuns } from '../auto/kept-runs';
 import { Progress } from '../output/progress';
 import { screenTable } from '../output/write-output';
-import { SETUPS, type SetupName } from '../parameters';
-import { numberList, wholeNumber } from './numbers';
+import { type Setup, SETUPS, type SetupName } from '../parameters';
+import { numberList, someNumber, wholeNumber } from './numbers';
 
 interface Options {
   setup: SetupName[];
   overProvisions: number[];
   steps: number;
   seeds: number;
+  scale: number;
   drift?: boolean;
-  json?: string;
+  runs?: string;
 }
 
 const percent = (share: number): string => `${Math.round(100 * share)} %`;
@@ -34,19 +35,48 @@ export function autoCommand(program: Command): void {
     )
     .option('--steps <n>', 'training steps of a run', wholeNumber(12, 100_000), 60)
     .option('--seeds <n>', 'runs of each policy, each with another seed', wholeNumber(1, 100), 5)
+    .option('--scale <x>', 'share of the servers of each setup, and of its groups per step', scale, 1)
     .option('--drift', 'lengths grow: their mean doubles over 50 steps')
-    .option('--json <file>', 'write the numbers to a file')
-    .action(async ({ setup: names, overProvisions, steps, seeds, drift: drifts = false, json }: Options) => {
-      const runs = (1 + fixedPolicies(SETUPS[names[0]!], overProvisions).length) * seeds;
-      const progress = new Progress(names.length * runs, 'auto');
-      const choices = { steps, seeds: Array.from({ length: seeds }, (_, index) => index + 1), overProvisions, drifts };
-      const found = names.map((name) => ({ name, ...compareAuto(SETUPS[name], choices, progress) }));
-      progress.stop();
-      const lengths = drifts ? ', lengths that double over 50 steps' : '';
-      console.log(`${steps} steps, ${seeds} seeds${lengths}; steps from the tenth on:`);
-      console.log(screenTable({ head: HEAD, rows: found.map((one) => rowOf(one, drifts)) }));
-      if (json !== undefined) await writeFile(json, `${JSON.stringify(found, null, 2)}\n`);
-    });
+    .option('--runs <file>', 'add each run to this file, and do not repeat those that are in it')
+    .action(
+      ({ setup: names, overProvisions, steps, seeds, scale: share, drift: drifts = false, runs: file }: Options) => {
+        const runs = (1 + fixedPolicies(SETUPS[names[0]!], overProvisions).length) * seeds;
+        const progress = new Progress(names.length * runs, 'auto');
+        const choices = {
+          steps,
+          seeds: Array.from({ length: seeds }, (_, index) => index + 1),
+          overProvisions,
+          drifts,
+        };
+        const kept = new KeptRuns(file);
+        const found = names.map((name) => {
+          const comparison = compareAuto(scaled(SETUPS[name], share), choices, (setup, run) => {
+            progress.doing(`${name}, ${nameOf(run.policy)}`);
+            const measured = kept.once({ name, scale: share, ...run }, () => measureRun(setup, run));
+            progress.done();
+            return measured;
+          });
+          return { name, ...comparison };
+        });
+        progress.stop();
+        const scaling = share === 1 ? '' : `, ${share} of the servers and of the groups per step`;
+        const lengths = drifts ? ', lengths that double over 50 steps' : '';
+        console.log(`${steps} steps, ${seeds} seeds${scaling}${lengths}; steps from the tenth on:`);
+        console.log(screenTable({ head: HEAD, rows: found.map((one) => rowOf(one, drifts)) }));
+      },
+    );
+}
+
+/** Reads the option: above 0, at most 1. */
+function scale(text: string): number {
+  const value = someNumber(0)(text);
+  if (value === 0 || value > 1) throw new InvalidArgumentError('Expected a number above 0 and up to 1.');
+  return value;
+}
+
+function scaled(setup: Setup, share: number): Setup {
+  const of = (count: number): number => Math.max(1, Math.round(share * count));
+  return { ...setup, servers: of(setup.servers), groupsPerStep: of(setup.groupsPerStep) };
 }
 
 const HEAD = ['setup', 'wait', 'auto', 'best fixed', '', 'auto / best', 'worst seed', 'off-policy', 'span', 'bias', ''];

@@ -1,4 +1,4 @@
-import { planRound, summariseLedger } from '@broomwagon/policies';
+import { planRound, resolvePolicy, summariseLedger } from '@broomwagon/policies';
 import {
   RoundModel,
   type ModelAbort,
@@ -64,14 +64,15 @@ export class Rollout {
     // As in production, only `auto` looks at the ledger of the job.
     const measured = policy.name === 'auto' ? summariseLedger(this.counts.outcome.ledger) : undefined;
     const progress = { ...this.model.progress(), measured };
-    const plan = planRound(progress, { groupsPerStep, remainingGroups, policy });
+    const resolved = resolvePolicy(policy, progress);
+    const plan = planRound(progress, { groupsPerStep, remainingGroups, policy }, resolved);
     if (plan.kind === 'done') {
       this.isOver = true;
       return;
     }
     this.counts.roundOpened(this.clock.now);
     this.placement.forgetCaches();
-    this.model.open({ ...plan, kind: plan.kind, policy, weightVersion: plan.step, measured }, this.nowMs);
+    this.model.open({ ...plan, kind: plan.kind, policy, weightVersion: plan.step, resolved }, this.nowMs);
     const submissions = Array.from({ length: plan.newGroups }, () => this.newGroup(samples));
     this.model.submit(submissions, this.nowMs);
     this.mover?.roundBegins();

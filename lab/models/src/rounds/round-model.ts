@@ -85,8 +85,9 @@ export class RoundModel extends AttemptTransitions {
    */
   open(opening: ModelOpening, nowMs: number): 'open' | 'completed' | 'ROUND_SETTLING' | 'PLAN_STALE' {
     const { longtail, groups, history } = this.state;
-    const { policy, neededGroups, takeGroups, measured } = opening;
-    const terms = roundTerms(policy, opening, { control: this.control, history: history.read(), measured });
+    const { policy, neededGroups, takeGroups, measured, resolved } = opening;
+    const past = { control: this.control, history: history.read(), measured };
+    const terms = roundTerms(policy, opening, past, resolved);
     if (hasPins(terms.rules) && groups.settling > 0) return 'ROUND_SETTLING';
     if (longtail.size < takeGroups) {
       return longtail.size + groups.settling < takeGroups ? 'PLAN_STALE' : 'ROUND_SETTLING';

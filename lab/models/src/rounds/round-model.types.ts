@@ -8,7 +8,7 @@ import type {
   TailPolicy,
   WasteReason,
 } from '@broomwagon/contracts';
-import type { PlanProgress } from '@broomwagon/policies';
+import type { PlanProgress, ResolvedPolicy } from '@broomwagon/policies';
 import type { PromptLengths } from '../prompt-lengths';
 
 export type RequestState =
@@ -97,6 +97,8 @@ export interface ModelOpening {
   weightVersion: number;
   /** The ledger of the job, for `auto`; as in the plan. */
   measured?: PlanProgress['measured'];
+  /** The policy that `auto` has chosen, if it is known already. */
+  resolved?: ResolvedPolicy;
   /** What a timeout drops. Default: `group`. */
   abortScope?: AbortScope;
 }

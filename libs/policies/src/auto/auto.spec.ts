@@ -2,10 +2,12 @@ import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { TailPolicy } from '@broomwagon/contracts';
 import type { ControlInput, StepRecord } from '../tail';
-import { chooseAuto } from './choose-auto';
+import { toEnd } from '../what-if/what-if';
+import { chooseAuto as choiceSteps } from './choose-auto';
 import { AUTO_STEP } from './predict-rows';
 import { readGroups, recordGroup } from './recorded-groups';
 
+const chooseAuto = (...input: Parameters<typeof choiceSteps>) => toEnd(choiceSteps(...input));
 const AUTO: TailPolicy = { name: 'auto' };
 
 /** A closed round of groups whose longest samples finish one token each millisecond. */
@@ -131,6 +133,31 @@ describe('auto', () => {
       control = { auto: state };
     }
     expect(control!.auto!.name).toBe('wait');
+  });
+
+  it('goes on by steps when it is late, from what is nearest to the last choice', () => {
+    const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.5 } };
+    let replays = 0;
+    const { choice, state } = chooseAuto(AUTO, { history: [tailed], control: last }, () => (replays += 1) > 2);
+    const seen = choice.frontier.map(({ policy, overProvision }) => [policy, overProvision]);
+    expect(seen).toHaveLength(4);
+    expect(seen.slice(0, 1)).toEqual([['wait', 1]]);
+    expect(seen).toContainEqual(['resume', 1.5]);
+    expect(seen).toContainEqual(['drip', 1.5]);
+    expect(choice.reason).toBe('late');
+    expect(Math.abs(state.overProvision - 1.5)).toBeLessThanOrEqual(AUTO_STEP);
+
+    const atOnce = chooseAuto(AUTO, { history: [tailed], control: last }, () => true);
+    expect(atOnce.choice.frontier).toHaveLength(2);
+    expect(atOnce.state).toEqual(last!.auto);
+  });
+
+  it('goes back to `wait` when it is late and the last choice breaks a bound', () => {
+    const last: ControlInput['control'] = { auto: { name: 'drip', overProvision: 2 } };
+    const bounded = { ...AUTO, maxOffPolicyShare: 0.01 };
+    const { choice, state } = chooseAuto(bounded, { history: [tailed], control: last }, () => true);
+    expect(state).toEqual({ name: 'wait', overProvision: 1 });
+    expect(choice.reason).toBe('late');
   });
 
   it('takes `regenerate` only within a bound of the bias', () => {

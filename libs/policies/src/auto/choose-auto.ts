@@ -16,9 +16,14 @@ const ROUNDING = 1e-9;
 /**
  * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
  * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, it goes back by a step instead, down to `wait`, which breaks none.
+ * bound, it goes back by a step instead, down to `wait`, which breaks none. When it is late, it chooses among `wait`,
+ * the last choice and what is nearest to it. Stops after each replayed step, for one that may not block.
  */
-export function chooseAuto(policy: AutoPolicy, past: ControlInput): { choice: AutoChoice; state: AutoState } {
+export function* chooseAuto(
+  policy: AutoPolicy,
+  past: ControlInput,
+  isLate: () => boolean = () => false,
+): Generator<void, { choice: AutoChoice; state: AutoState }> {
   const { history = [], control = {}, measured } = past;
   const recording = recordingOf(history);
   const groups = recording.groups.length;
@@ -26,13 +31,14 @@ export function chooseAuto(policy: AutoPolicy, past: ControlInput): { choice: Au
   if (!isKnown) return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state: WAIT };
 
   const last = control.auto ?? WAIT;
-  const frontier = predictRows(policy, replayOf(recording), last, measured);
+  const samples = replayOf(recording);
+  const { rows: frontier, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
   const kept = frontier.filter(({ breaks }) => breaks.length === 0);
   const best = fastest(kept);
   const { row, reason } = isOver(policy, measured) ? stepBack(kept, last) : stepTowards(best, kept, last);
   const named = { policy: best.policy, overProvision: best.overProvision };
   return {
-    choice: { policy: row.policy, reason, best: named, groups, frontier },
+    choice: { policy: row.policy, reason: isPartial ? 'late' : reason, best: named, groups, frontier },
     state: { name: row.policy as FixedPolicyName, overProvision: row.overProvision },
   };
 }
@@ -48,10 +54,12 @@ function stepBack(kept: readonly AutoRow[], last: AutoState): Chosen {
   return { row: nearestBelow(kept, most), reason: 'measured' };
 }
 
+function currentOf(kept: readonly AutoRow[], last: AutoState): AutoRow | undefined {
+  return kept.find(({ policy, overProvision }) => policy === last.name && overProvision === last.overProvision);
+}
+
 function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): Chosen {
-  const current = kept.find(
-    ({ policy, overProvision }) => policy === last.name && overProvision === last.overProvision,
-  );
+  const current = currentOf(kept, last);
   if (current !== undefined && best.speed < current.speed * (1 + LEAST_GAIN)) return { row: current, reason: 'best' };
   const away = best.overProvision - last.overProvision;
   if (Math.abs(away) <= AUTO_STEP + ROUNDING) return { row: best, reason: 'best' };

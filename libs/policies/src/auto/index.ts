@@ -1,2 +1,2 @@
 export { isRecorded, recordGroup } from './recorded-groups';
-export { resolvePolicy } from './resolve-policy';
+export { type ResolvedPolicy, resolvePolicy, resolveSteps } from './resolve-policy';

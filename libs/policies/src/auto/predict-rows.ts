@@ -1,6 +1,6 @@
 import type { AutoBound, AutoRow, TailPolicy } from '@broomwagon/contracts';
 import type { ControlInput, FixedPolicy, FixedPolicyName, TailControl } from '../tail';
-import { type RecordedSamples, whatIf, type WhatIfOutcome } from '../what-if/what-if';
+import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
 /** The bounds of `auto`, and those that each policy keeps by itself. */
 export type AutoPolicy = Pick<TailPolicy, AutoBound | 'maxCuts' | 'maxAgeSteps' | 'maxLongtailShare'>;
@@ -27,42 +27,65 @@ export function brokenBounds(policy: AutoPolicy, costs: Costs): AutoBound[] {
   return (Object.keys(broken) as AutoBound[]).filter((bound) => broken[bound]);
 }
 
+/** What was found before it was late. */
+export interface Prediction {
+  rows: AutoRow[];
+  /** Not all policies were replayed; `wait` and the last choice always are. */
+  isPartial: boolean;
+}
+
 /**
- * What each policy would do to the samples: `wait`, then the others at each over-provision.
- * @param last where the ledger has measured more than is predicted, all predictions are raised by the same factor
+ * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
+ * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
+ * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
+ *   raised by the same factor
  */
-export function predictRows(
+export function* predictRows(
   policy: AutoPolicy,
   samples: RecordedSamples,
-  last: NonNullable<TailControl['auto']>,
-  measured: ControlInput['measured'],
-): AutoRow[] {
+  { last, measured }: { last: NonNullable<TailControl['auto']>; measured: ControlInput['measured'] },
+  isLate: () => boolean,
+): Generator<void, Prediction> {
   const { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan = DEFAULT_VERSION_SPAN } = policy;
   const bounds = { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan };
-  const replay = (name: FixedPolicyName, overProvision: number): Outcome => {
-    const tried: FixedPolicy = { ...bounds, name, overProvision };
-    return { name, overProvision, ...whatIf(samples, tried) };
+  const candidates = candidatesOf(policy);
+  const distance = ({ name, overProvision }: Candidate): number => {
+    if (name === 'wait') return -2;
+    return isSame({ name, overProvision }, last) ? -1 : Math.abs(overProvision - last.overProvision);
   };
-  const names: FixedPolicyName[] = policy.maxLengthBias === undefined ? [...UNBIASED] : [...UNBIASED, 'regenerate'];
-  const wait = replay('wait', 1);
-  const others = OVER_PROVISIONS.flatMap((overProvision) => names.map((name) => replay(name, overProvision)));
-  const own = others.find(({ name, overProvision }) => name === last.name && overProvision === last.overProvision);
-  const more = (predicted = 0, found = 0): number => (predicted > 0 ? Math.max(1, found / predicted) : 1);
+  const found = new Map<Candidate, WhatIfOutcome>();
+  for (const candidate of candidates.toSorted((one, other) => distance(one) - distance(other))) {
+    if (distance(candidate) >= 0 && isLate()) break;
+    const tried: FixedPolicy = { ...bounds, ...candidate };
+    found.set(candidate, yield* whatIfSteps(samples, tried));
+  }
+  const replayed = candidates.filter((one) => found.has(one)).map((one) => ({ ...one, ...found.get(one)! }));
+  const [wait] = replayed;
+  const own = replayed.find((one) => one.name !== 'wait' && isSame(one, last));
+  const more = (predicted = 0, seen = 0): number => (predicted > 0 ? Math.max(1, seen / predicted) : 1);
   const oldFactor = more(own?.offPolicyShare, measured?.offPolicyShare);
   const wasteFactor = more(own?.wasteShare, measured?.waste.share);
-  return [wait, ...others].map(({ name, overProvision, tokensPerTime, ...outcome }) => {
+  const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
     const costs: Costs = {
       offPolicyShare: Math.min(1, outcome.offPolicyShare * oldFactor),
       versionSpan: outcome.versionSpan,
       lengthBias: name === 'regenerate' ? outcome.lengthBias : 1,
       wasteShare: Math.min(1, outcome.wasteShare * wasteFactor),
     };
-    const speed = wait.tokensPerTime === 0 ? 1 : tokensPerTime / wait.tokensPerTime;
+    const speed = wait!.tokensPerTime === 0 ? 1 : tokensPerTime / wait!.tokensPerTime;
     return { policy: name, overProvision, speed, ...costs, breaks: brokenBounds(policy, costs) };
   });
+  return { rows, isPartial: replayed.length < candidates.length };
 }
 
-interface Outcome extends WhatIfOutcome {
-  name: FixedPolicyName;
-  overProvision: number;
+type Candidate = Pick<FixedPolicy, 'name' | 'overProvision'>;
+
+function candidatesOf({ maxLengthBias }: AutoPolicy): Candidate[] {
+  const names: FixedPolicyName[] = maxLengthBias === undefined ? [...UNBIASED] : [...UNBIASED, 'regenerate'];
+  const others = OVER_PROVISIONS.flatMap((overProvision) => names.map((name) => ({ name, overProvision })));
+  return [{ name: 'wait', overProvision: 1 }, ...others];
+}
+
+function isSame(one: Candidate, other: Candidate): boolean {
+  return one.name === other.name && one.overProvision === other.overProvision;
 }

@@ -17,6 +17,10 @@ export interface Recording {
 const MOST_STEPS = 60;
 const FEWEST_STEPS = 20;
 const SAMPLES_OF_REPLAY = 65_536;
+/** Groups of a replayed step; larger steps are replayed at a smaller scale. */
+const GROUPS_OF_STEP = 1_024;
+/** That a time is fitted to. */
+const MOMENTS = 1_024;
 /** Until the long-tail queue is as long as it is afterwards. */
 const WARM_UP_STEPS = 6;
 
@@ -33,15 +37,17 @@ export function recordingOf(history: readonly StepRecord[]): Recording {
 
 /** A data set like the recorded groups: groups drawn from them, the same in each call. */
 export function replayOf({ groups, groupsPerStep, samples }: Recording): RecordedSamples {
-  const steps = Math.round(SAMPLES_OF_REPLAY / (groupsPerStep * samples));
+  const replayedGroups = Math.min(GROUPS_OF_STEP, groupsPerStep);
+  const steps = Math.round(SAMPLES_OF_REPLAY / (replayedGroups * samples));
   const counted = Math.max(FEWEST_STEPS, Math.min(MOST_STEPS, steps));
+  const time = loadedRoundTime(momentsOf(groups));
   return {
     groups: Array.from(
-      { length: groupsPerStep * (counted + WARM_UP_STEPS) },
+      { length: replayedGroups * (counted + WARM_UP_STEPS) },
       (_, index) => groups[spread(index) % groups.length]!.lengths,
     ),
-    groupsPerStep,
-    time: loadedRoundTime(momentsOf(groups)),
+    groupsPerStep: replayedGroups,
+    time: (tokens, madeTokens) => time(tokens, (madeTokens * groupsPerStep) / replayedGroups),
     warmUpSteps: WARM_UP_STEPS,
   };
 }
@@ -52,8 +58,9 @@ export function replayOf({ groups, groupsPerStep, samples }: Recording): Recorde
  */
 function momentsOf(groups: Recording['groups']): RoundMoment[] {
   const meanUpTo = meanOfShorter(groups.flatMap(({ lengths }) => lengths));
-  return groups.flatMap(({ lengths, finishedMs, newGroups }) => {
-    if (finishedMs === undefined) return [];
+  const everyNth = Math.ceil(groups.length / MOMENTS);
+  return groups.flatMap(({ lengths, finishedMs, newGroups }, index) => {
+    if (finishedMs === undefined || index % everyNth !== 0) return [];
     const tokens = Math.max(...lengths);
     return [{ tokens, madeTokens: newGroups * lengths.length * meanUpTo(tokens), ms: finishedMs }];
   });

@@ -1,5 +1,6 @@
 import type { TailChoice, TailPolicy } from '@broomwagon/contracts';
 import type { ControlInput, FixedPolicy, TailControl } from '../tail';
+import { toEnd } from '../what-if/what-if';
 import { chooseAuto } from './choose-auto';
 import { DEFAULT_VERSION_SPAN } from './predict-rows';
 
@@ -16,10 +17,19 @@ export interface ResolvedPolicy {
  * same policy, so a plan and the opening of its round agree.
  */
 export function resolvePolicy(given: TailPolicy, past: ControlInput): ResolvedPolicy {
+  return toEnd(resolveSteps(given, past));
+}
+
+/** {@link resolvePolicy} for one that may not block: it stops after each replayed step, and ends when it is late. */
+export function* resolveSteps(
+  given: TailPolicy,
+  past: ControlInput,
+  isLate?: () => boolean,
+): Generator<void, ResolvedPolicy> {
   if (given.name !== 'auto') {
     return { policy: { ...given, name: given.name, overProvision: given.overProvision ?? 1 } };
   }
-  const auto = chooseAuto(given, past);
+  const auto = yield* chooseAuto(given, past, isLate);
   const { name, overProvision } = auto.state;
   // The other bounds are kept by the choice: nothing is thrown away for them.
   const policy = { ...given, maxOffPolicyShare: undefined, maxLengthBias: undefined, maxWaste: undefined };

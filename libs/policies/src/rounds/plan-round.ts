@@ -1,5 +1,5 @@
 import type { RoundPlan, TailPolicy } from '@broomwagon/contracts';
-import { resolvePolicy } from '../auto';
+import { type ResolvedPolicy, resolvePolicy } from '../auto';
 import { type FormInput, formRound, type PlanProgress } from './form-round';
 
 /** What the trainer brings. */
@@ -7,9 +7,16 @@ export interface PlanInput extends Omit<FormInput, 'policy'> {
   policy: TailPolicy;
 }
 
-/** Plans the next round, see {@link formRound}; under `auto`, with the policy that it chooses for this round. */
-export function planRound(progress: PlanProgress, input: PlanInput): RoundPlan {
-  const { policy, choice } = resolvePolicy(input.policy, progress);
+/**
+ * Plans the next round, see {@link formRound}; under `auto`, with the policy that it chooses for this round.
+ * @param resolved if it is known already
+ */
+export function planRound(
+  progress: PlanProgress,
+  input: PlanInput,
+  resolved: ResolvedPolicy = resolvePolicy(input.policy, progress),
+): RoundPlan {
+  const { policy, choice } = resolved;
   const plan = formRound(progress, { ...input, policy });
   return choice === undefined || plan.kind === 'done' ? plan : { ...plan, choice };
 }

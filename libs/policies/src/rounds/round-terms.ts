@@ -1,5 +1,5 @@
 import { LIMITS, type RoundKind, type RoundRules, type TailChoice, type TailPolicy } from '@broomwagon/contracts';
-import { resolvePolicy } from '../auto';
+import { type ResolvedPolicy, resolvePolicy } from '../auto';
 import { chooseTail, meanGroupTokens, roundRules, sharePlaces, type ControlInput, type TailControl } from '../tail';
 
 /** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
@@ -25,13 +25,17 @@ export function looksBack({ name, overProvisionMode, dripMode, maxOffPolicyShare
   return isAdaptive || maxOffPolicyShare !== undefined;
 }
 
-/** @param past may be empty when the policy does not look back */
+/**
+ * @param past may be empty when the policy does not look back
+ * @param resolved if it is known already
+ */
 export function roundTerms(
   given: TailPolicy,
   { kind, neededGroups, takeGroups }: { kind: RoundKind; neededGroups: number; takeGroups: number },
   past: ControlInput,
+  resolved: ResolvedPolicy = resolvePolicy(given, past),
 ): RoundTerms {
-  const { policy, ...chosen } = resolvePolicy(given, past);
+  const { policy, ...chosen } = resolved;
   const { domainQuotas, maxOffPolicyShare } = policy;
   const terms: RoundTerms = { rules: roundRules(policy, kind), ...chosen, ...chooseTail(policy, neededGroups, past) };
   if (terms.rules.equalRewards === 'replace') {

@@ -14,6 +14,8 @@ export class ReplayedGroup {
   firstStep = 0;
   cuts = 0;
   pinStep = NEVER;
+  /** Step that trains it; 0 before. */
+  trainedIn = 0;
   private clock = 0;
   private draws = 0;
 
@@ -22,7 +24,7 @@ export class ReplayedGroup {
     private readonly recorded: readonly number[],
     public lengths: readonly number[] = recorded,
   ) {
-    this.begin();
+    this.begin(recordedShape(recorded));
   }
 
   /** Runs for so many tokens in a round of this step that does not accept it. Returns the tokens that it makes. */
@@ -32,7 +34,8 @@ export class ReplayedGroup {
     this.clock += Math.min(tokens, this.left);
     this.left = Math.max(0, this.left - tokens);
     const before = this.made;
-    this.made = this.lengths.reduce((made, length) => made + Math.min(length, this.clock), 0);
+    this.made = 0;
+    for (const length of this.lengths) this.made += Math.min(length, this.clock);
     return this.made - before;
   }
 
@@ -41,14 +44,34 @@ export class ReplayedGroup {
     const { id, recorded } = this;
     this.draws += 1;
     this.lengths = recorded.map((_, index) => recorded[spread(id, this.draws, index) % recorded.length]!);
-    this.begin();
+    this.begin(shapeOf(this.lengths));
   }
 
-  private begin(): void {
+  private begin({ total, longest }: Shape): void {
     this.clock = this.made = 0;
-    this.total = this.lengths.reduce((total, length) => total + length, 0);
-    this.left = Math.max(0, ...this.lengths);
+    this.total = total;
+    this.left = longest;
   }
+}
+
+interface Shape {
+  total: number;
+  longest: number;
+}
+
+/** The same recorded groups are replayed many times. */
+const shapes = new WeakMap<readonly number[], Shape>();
+
+function recordedShape(lengths: readonly number[]): Shape {
+  const known = shapes.get(lengths);
+  if (known !== undefined) return known;
+  const shape = shapeOf(lengths);
+  shapes.set(lengths, shape);
+  return shape;
+}
+
+function shapeOf(lengths: readonly number[]): Shape {
+  return { total: lengths.reduce((total, length) => total + length, 0), longest: Math.max(0, ...lengths) };
 }
 
 /** The long-tail queue of a replay. */

@@ -50,6 +50,19 @@ interface Sums {
  * sample whose tokens are thrown away gets the length of any of its siblings.
  */
 export function whatIf(recorded: RecordedSamples, policy: FixedPolicy): WhatIfOutcome {
+  return toEnd(whatIfSteps(recorded, policy));
+}
+
+/** Runs without a stop. */
+export function toEnd<Result>(steps: Generator<void, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
+
+/** {@link whatIf} for one that may not block: it stops after each step. */
+export function* whatIfSteps(recorded: RecordedSamples, policy: FixedPolicy): Generator<void, WhatIfOutcome> {
   const { groups, groupsPerStep, time, warmUpSteps = 0 } = recorded;
   const sums: Sums = {
     steps: 0,
@@ -88,17 +101,18 @@ export function whatIf(recorded: RecordedSamples, policy: FixedPolicy): WhatIfOu
       ? [...taken, ...shortestFirst([...fresh])]
       : [...urgent, ...shortestFirst([...others, ...fresh])];
     const accepted = order.slice(0, plan.neededGroups);
-    const isAccepted = new Set(accepted);
-    const roundTokens = Math.max(0, ...accepted.map(({ left }) => left));
+    let roundTokens = 0;
     let made = 0;
     for (const group of accepted) {
+      group.trainedIn = step;
+      roundTokens = Math.max(roundTokens, group.left);
       sums.samples += group.lengths.length;
       sums.tokens += group.total;
       sums.offPolicy += group.made;
       made += group.total - group.made;
       if (group.made > 0) versionSpan = Math.max(versionSpan, step - group.firstStep);
     }
-    const isCut = (group: ReplayedGroup): boolean => !isAccepted.has(group);
+    const isCut = ({ trainedIn }: ReplayedGroup): boolean => trainedIn === 0;
     for (const group of [...taken, ...fresh].filter(isCut)) {
       made += group.run(roundTokens, step);
       if (rules.onCut === 'discard') {
@@ -110,6 +124,7 @@ export function whatIf(recorded: RecordedSamples, policy: FixedPolicy): WhatIfOu
     sums.steps += 1;
     sums.time += time(roundTokens, made);
     if (next < groups.length) within = { ...sums };
+    yield;
   }
   return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), versionSpan };
 }
