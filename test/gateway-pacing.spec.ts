@@ -2,12 +2,12 @@ import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { inject } from '../lab/engine-simulator/src/test-engine';
-import { Gateway, open } from './system/gateway';
+import { eventsOf, Gateway, open, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const RESPONSES = 10;
 const LIMIT = 3;
-const system = useGateway(3);
+const system = useGateway(4);
 /** Requests that wait before the second engine. */
 const held: (() => void)[] = [];
 let gate: Server | undefined;
@@ -85,5 +85,16 @@ it('passes on the abort of an engine that aborts again and again, and counts how
   expect([reply.status, reply.body.meta_info.finish_reason.type, reply.body.output_ids]).toEqual([200, 'abort', []]);
   expect(reply.headers['x-broomwagon-attempts']).toBe('2');
   expect(await other.metric('gateway_begun_again_total')).toBe(2);
+  await other.close();
+});
+
+it('sends the tokens of a stream together once it is old enough, and the first one at once', async () => {
+  const other = await Gateway.start(system.bench.prefix, system.bench.pool, { streamBurstsAfterMs: 1 });
+  const tokens = LONG / 2;
+  const { body } = await other.post('/generate', generate(tokens, { stream: true }));
+  const events = eventsOf(body).filter((event) => event !== null) as Reply['body'][];
+  expect(events[0].meta_info.completion_tokens).toBe(1);
+  expect(events.length).toBeLessThan(tokens / 2);
+  expect(events.at(-1).output_ids).toEqual((await system.uncut(tokens)).body.output_ids);
   await other.close();
 });

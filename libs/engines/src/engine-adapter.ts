@@ -101,7 +101,7 @@ export interface GenerateOptions {
   onTokens?: (increment: TokenIncrement) => void;
   /**
    * True: each chunk is read when it arrives. Default: chunks after the first token wait up to 100 ms for others, and
-   * up to 200 ms once the response has run for 10 s.
+   * up to 200 ms once the call has run for 10 s.
    */
   readsAtOnce?: () => boolean;
   /** False: the result has the number of tokens and not the tokens, which `onTokens` has given. Default true. */

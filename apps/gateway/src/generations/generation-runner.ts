@@ -199,7 +199,7 @@ export class GenerationRunner {
             if (tokens.take(increment)) call.stop('cut');
             generation.changed();
           },
-          readsAtOnce: () => generation.isWatched,
+          readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
           opaqueField: generation.experts && EXPERTS_FIELD,
           stopDeadlineMs: this.config.transitionDeadlineMs,
         }),

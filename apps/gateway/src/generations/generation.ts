@@ -203,9 +203,13 @@ export class Generation {
     return () => this.listeners.delete(listener);
   }
 
-  /** A response is written while the tokens arrive. */
-  get isWatched(): boolean {
-    return this.listeners.size > 0;
+  /**
+   * A response is written while the tokens arrive, and has got them for less than this time.
+   * @param ageMs 0: however long
+   */
+  isWatchedForLess(ageMs: number): boolean {
+    if (this.listeners.size === 0) return false;
+    return ageMs === 0 || this.firstTokenAt === undefined || performance.now() - this.firstTokenAt < ageMs;
   }
 
   /** Weights of tokens [from, to), added to the spans before. */

@@ -9,7 +9,7 @@ import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import type { ClientJob, ClientResult } from './client.main';
 import type { EngineCounts } from './engine.main';
-import { startWays, urlOf, type Way, type WayResults } from './ways';
+import { SINGLE_TOKENS, startWays, urlOf, type Way, type WayResults } from './ways';
 
 const RATE = 200;
 const IN_FLIGHT = 32;
@@ -18,8 +18,10 @@ const STREAMING = 100;
 const ROUNDS = 5;
 const QUICK_ROUNDS = 3;
 const MEASURE_MS = 5_000;
-/** Age of collected responses whose CPU is measured: the connection of a long response is read less often. */
-const COLLECTED_AFTER_MS = 11_000;
+/** Age of responses whose CPU is measured. */
+const YOUNG_MS = 1_000;
+/** The connection of a response of this age is read less often. */
+const LONG_MS = 11_000;
 const OPEN_STREAMS = 4_000;
 /** Responses of which the memory for each token is measured. */
 const LONG_RESPONSES = 200;
@@ -51,9 +53,9 @@ class GatewayLoad {
   }
 
   /** CPU microseconds of the way for each token. */
-  async cpuPerToken({ port, processIds: [processId] }: Way, isStreamed: boolean): Promise<number> {
+  async cpuPerToken({ port, processIds: [processId] }: Way, isStreamed: boolean, ageMs: number): Promise<number> {
     await this.open(port, STREAMING, { stream: isStreamed, chunksPerSecond: 50, tokensPerChunk: 1 });
-    await delay(isStreamed ? 1_000 : COLLECTED_AFTER_MS);
+    await delay(ageMs);
     const before = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
     await delay(MEASURE_MS);
     const after = { cpu: cpuSecondsOf(processId!), ...(await this.engine.ask()) };
@@ -105,7 +107,13 @@ export async function benchGateway(
     progress.step(`round ${round + 1}`);
     for (const way of ways) await measure(load, way);
   }
-  const [gateway, passThrough, direct, two] = ways as [WayResults, WayResults, WayResults, WayResults];
+  const [gateway, passThrough, direct, two, single] = ways as [
+    WayResults,
+    WayResults,
+    WayResults,
+    WayResults,
+    WayResults,
+  ];
   progress.step('memory of tokens');
   const bytesPerToken = await memoryPerToken(load, gateway);
   progress.step('open streams');
@@ -124,6 +132,10 @@ export async function benchGateway(
     twoOverOnePerCoreSecond: significant(medianRatio(two.perCoreSecond, gateway.perCoreSecond), 3),
     longPromptCpuOverPassThrough: over(({ longPromptMs }) => longPromptMs),
     tokenCpuOverPassThrough: over(({ streamedMicroseconds }) => streamedMicroseconds),
+    singleTokenCpuOverPassThrough: significant(
+      medianRatio(single.streamedMicroseconds, passThrough.streamedMicroseconds),
+      3,
+    ),
     // The pass-through cannot collect: its streamed token is the comparison.
     collectedCpuOverPassThrough: significant(
       medianRatio(gateway.collectedMicroseconds, passThrough.streamedMicroseconds),
@@ -143,11 +155,15 @@ async function warmUp(load: GatewayLoad, way: WayResults): Promise<void> {
   if (way.name === 'engine itself') return;
   await load.requests(way, SHORT, IN_FLIGHT);
   if (way.processIds.length > 1) return;
-  await load.cpuPerToken(way, true);
-  if (way.name === 'gateway') await load.cpuPerToken(way, false);
+  await load.cpuPerToken(way, true, YOUNG_MS);
+  if (way.name === 'gateway') await load.cpuPerToken(way, false, LONG_MS);
 }
 
 async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
+  if (way.name === SINGLE_TOKENS) {
+    way.streamedMicroseconds.push(await load.cpuPerToken(way, true, YOUNG_MS));
+    return;
+  }
   const { p50Ms, p99Ms } = await load.latency(way);
   way.p50Ms.push(p50Ms!);
   way.p99Ms.push(p99Ms!);
@@ -158,8 +174,9 @@ async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
   way.perCoreSecond.push(1 / cpuSeconds);
   if (way.processIds.length > 1) return;
   way.longPromptMs.push(1_000 * (await load.requests(way, LONG_PROMPT, 2)).cpuSeconds);
-  way.streamedMicroseconds.push(await load.cpuPerToken(way, true));
-  if (way.name === 'gateway') way.collectedMicroseconds.push(await load.cpuPerToken(way, false));
+  const isGateway = way.name === 'gateway';
+  way.streamedMicroseconds.push(await load.cpuPerToken(way, true, isGateway ? LONG_MS : YOUNG_MS));
+  if (isGateway) way.collectedMicroseconds.push(await load.cpuPerToken(way, false, LONG_MS));
 }
 
 /** Memory that grows with each token of responses that are collected: id, log probability and five characters. */
@@ -246,6 +263,7 @@ function summaryOf(report: Record<string, unknown>): string {
     ['the same per core-second', 'twoOverOnePerCoreSecond', ''],
     ['CPU of a prompt of 120,000 ids over it', 'longPromptCpuOverPassThrough', ''],
     ['CPU per streamed token over it', 'tokenCpuOverPassThrough', 'at most 1.3'],
+    ['the same, each token at once', 'singleTokenCpuOverPassThrough', 'at most 1.3'],
     ['CPU per collected token over its streamed one', 'collectedCpuOverPassThrough', 'at most 0.65'],
     ['open streams', 'streams', '4,000'],
     ['bytes per stream', 'bytesPerStream', 'at most 40,000'],

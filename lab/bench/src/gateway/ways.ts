@@ -24,11 +24,15 @@ export interface WayResults extends Way {
   collectedMicroseconds: number[];
 }
 
+/** A gateway that sends each token of a stream at once, however old the stream is. */
+export const SINGLE_TOKENS = 'each token at once';
+
 export const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 
 /**
  * @param peer see `PEERS`
- * @returns a gateway, the pass-through, the engine itself, two gateways behind one port, and the peer
+ * @returns a gateway, the pass-through, the engine itself, two gateways behind one port, the second of them, which sends
+ *   each token at once, and the peer
  */
 export async function startWays(
   stage: Stage,
@@ -38,7 +42,7 @@ export async function startWays(
   const { port: enginePort } = await engine.ask();
   await stage.startApp('load-balancer', 'balancer', [POOL], stage.services.redis);
   const gateway = await startGateway(stage, 'gateway');
-  const second = await startGateway(stage, 'gateway-2');
+  const second = await startGateway(stage, 'gateway-2', { STREAM_BURSTS_AFTER_MS: '0' });
   const added = await fetch(`${urlOf(gateway.port)}/add_worker?url=${urlOf(enginePort)}`, { method: 'POST' });
   if (added.status !== 200) throw new Error(`The engine was not added: ${await added.text()}`);
   const passThrough = stage.child<{ engine: string }, { port: number }>('gateway/pass-through.main.js');
@@ -50,6 +54,7 @@ export async function startWays(
     { name: 'pass-through', port: passThroughPort, processIds: [passThrough.processId] },
     { name: 'engine itself', port: enginePort, processIds: [engine.processId] },
     { name: 'two gateways', port, processIds: [...gateway.processIds, ...second.processIds] },
+    { ...second, name: SINGLE_TOKENS },
   ];
   if (peer !== undefined) ways.push(await startPeer(stage, peer, urlOf(enginePort)));
   return ways.map((way) => ({
@@ -64,7 +69,7 @@ export async function startWays(
   }));
 }
 
-async function startGateway(stage: Stage, name: string): Promise<Way> {
+async function startGateway(stage: Stage, name: string, settings: Record<string, string> = {}): Promise<Way> {
   const processId = await stage.startApp('gateway', name, [POOL], stage.services.redis, {
     POOL,
     API_KEYS: 'off',
@@ -74,6 +79,7 @@ async function startGateway(stage: Stage, name: string): Promise<Way> {
     ENGINE_MAX_STREAMS: '8192',
     // Without a limit of the young generation above the default: it would be counted as memory of streams.
     NODE_OPTIONS: `--require ${join(__dirname, 'collect-garbage.js')}`,
+    ...settings,
   });
   return { name, port: stage.port(name), processIds: [processId] };
 }

@@ -24,15 +24,14 @@ const CALL_CONNECTIONS = 64;
 /** Pools of connections, one per engine in each agent, shared by all adapters of the process. */
 const agents = new Map<string, Agent>();
 
-type Purpose = 'streams' | 'collected' | 'calls' | 'repeats';
+type Purpose = 'streams' | 'calls' | 'repeats';
 
 /** Engines behind uvicorn close what is idle for 5 s, and the timers of undici may be a second late. */
 const IDLE_MS = 2_000;
 
 /**
  * Streams have no deadline, since generations may last hours; calls have one by their signal. Idle connections are
- * closed before engines would close them, whatever an engine offers; those of `repeats` are used once. Connections of
- * `collected` receive nothing while what came is not read, which costs two system calls for each chunk.
+ * closed before engines would close them, whatever an engine offers; those of `repeats` are used once.
  */
 function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: number): Agent {
   const name = `${purpose} ${connectTimeoutMs} ${connections}`;
@@ -45,7 +44,7 @@ function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: numbe
       keepAliveMaxTimeout: IDLE_MS,
       headersTimeout: 0,
       bodyTimeout: 0,
-      connect: connectorOf(connectTimeoutMs, purpose === 'collected'),
+      connect: connectorOf(connectTimeoutMs),
     });
     agents.set(name, agent);
   }
@@ -62,7 +61,6 @@ export class EngineHttp {
   private address?: { origin: string; prefix: string };
   private readonly callTimeoutMs: number;
   private readonly streams: () => Agent;
-  private readonly collected: () => Agent;
   /** Apart from the streams, so that an abort never waits for one of those to end. */
   private readonly calls: () => Agent;
   private readonly repeats: () => Agent;
@@ -77,7 +75,6 @@ export class EngineHttp {
     const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;
     const { maxStreams = DEFAULT_MAX_STREAMS } = options;
     this.streams = () => agentFor('streams', connectTimeoutMs, maxStreams);
-    this.collected = () => agentFor('collected', connectTimeoutMs, maxStreams);
     this.calls = () => agentFor('calls', connectTimeoutMs, CALL_CONNECTIONS);
     this.repeats = () => agentFor('repeats', connectTimeoutMs, maxStreams);
   }
@@ -121,21 +118,11 @@ export class EngineHttp {
     return new EngineStream(take, this.callTimeoutMs);
   }
 
-  /**
-   * Receives a stream to its end. Throws the error of ours that any other answer means.
-   * @param isCollected its chunks may wait to be read
-   */
-  async receive(
-    stream: EngineStream,
-    path: string,
-    body: unknown,
-    headers: Record<string, string>,
-    isCollected = true,
-  ): Promise<void> {
+  /** Receives a stream to its end. Throws the error of ours that any other answer means. */
+  async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
     const options = this.optionsOf('POST', path, body, headers);
-    const agent = isCollected ? this.collected() : this.streams();
     const isAnswered = (): boolean => stream.status !== 0 || stream.isAborted;
-    await this.repeatedIfStale(isAnswered, agent, (dispatcher) => stream.run(dispatcher, options));
+    await this.repeatedIfStale(isAnswered, this.streams(), (dispatcher) => stream.run(dispatcher, options));
     if (!stream.isOpen) throw refusalOf(this.baseUrl + path, stream);
   }
 

@@ -81,7 +81,7 @@ export async function streamGeneration(
   );
   try {
     try {
-      await http.receive(stream, call.path, call.body, call.headers, !readsAtOnce?.());
+      await http.receive(stream, call.path, call.body, call.headers);
     } finally {
       // What has arrived is read first: an error that the engine sends is the cause of a connection that it closes.
       batch.flush();
