@@ -67,8 +67,9 @@ class Problem:
         return float(response.endswith(f"={self.a + self.b}$"))
 
 
-def draw_problem(random: np.random.Generator) -> Problem:
-    digits = 1 + int(random.choice(MOST_DIGITS, p=DIGIT_SHARES))
+def draw_problem(random: np.random.Generator, most_digits: int = MOST_DIGITS) -> Problem:
+    shares = np.array(DIGIT_SHARES[:most_digits])
+    digits = 1 + int(random.choice(most_digits, p=shares / shares.sum()))
     a, b = random.integers(0, 10**digits, 2)
     return Problem(int(a), int(b), digits)
 

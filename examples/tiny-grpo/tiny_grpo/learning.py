@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .addition import PAD, STYLES, VOCABULARY, draw_problem, encode
+from .addition import MOST_DIGITS, PAD, STYLES, VOCABULARY, draw_problem, encode
 from .model import Floats, Weights, backward, forward, initial_weights
 
 #: Padded tokens of one forward pass, to bound memory.
@@ -70,13 +70,15 @@ def padded(texts: Sequence[list[int]]) -> NDArray[np.int64]:
     return tokens
 
 
-def supervised_start(seed: int, steps: int, batch: int = 64, rate: float = 2e-3) -> Weights:
+def supervised_start(
+    seed: int, steps: int, batch: int = 64, rate: float = 2e-3, most_digits: int = MOST_DIGITS
+) -> Weights:
     """Weights that know both styles, and add with errors."""
     random = np.random.default_rng(seed)
     weights = initial_weights(random)
     adam = Adam(weights, rate)
     for step in range(steps):
-        problems = [draw_problem(random) for _ in range(batch)]
+        problems = [draw_problem(random, most_digits) for _ in range(batch)]
         styles = random.choice(STYLES, batch)
         texts = [
             (encode(problem.prompt), encode(problem.response(str(style))))

@@ -34,7 +34,7 @@ POLICIES = {
     "drip": Policy({"name": "drip", "overProvision": OVER_PROVISION}),
     "regenerate": Policy(_REGENERATE),
     "regenerate-weighted": Policy(_REGENERATE, is_weighted=True),
-    # The coordinator chooses; refused by versions that have no such policy.
+    # The coordinator chooses for each round, within the default bounds.
     "auto": Policy({"name": "auto"}),
 }
 

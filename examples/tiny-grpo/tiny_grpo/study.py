@@ -20,7 +20,6 @@ from .report import draw, read_study, table
 from .run_state import save_arrays, write_atomically
 from .system import System
 
-STUDIED = ("wait", "resume", "drip", "regenerate", "regenerate-weighted")
 FOLDER = Path("tiny-grpo-study")
 #: Long enough to add with errors, and to use both styles about equally often.
 START_STEPS = 750
@@ -103,7 +102,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for results; a later call continues there")
     parser.add_argument("--images", type=Path, help="for plots; default: beside the results")
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=STUDIED)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
     parser.add_argument("--steps", type=int, default=24, help="training steps of a run")
     parser.add_argument("--groups", type=int, default=16, help="prompts of a step")

@@ -156,6 +156,7 @@ class Trainer:
                 "clipped_share": numbers.clipped,
                 "mean_ratio": numbers.ratio,
                 "gradient_norm": numbers.norm,
+                **await self._choice(),
                 "simulated_seconds": max(self._seconds_until(sample) for group in groups for sample in group.samples),
                 "rollout_seconds": seconds,
                 "samples": {group.id: [sample.request_id for sample in group.samples] for group in groups},
@@ -163,6 +164,14 @@ class Trainer:
         )
         run.save(self._folder / "checkpoint.npz")
         print(f"step {run.step}: reward {run.records[-1]['reward']:.3f}, length {np.mean(lengths):.1f}", flush=True)
+
+    async def _choice(self) -> dict[str, Any]:
+        """What `auto` has chosen for the open round; nothing with the other policies."""
+        choice = (await self._client.call("round.status", {"job": self._options.job})).get("choice", {})
+        if "auto" not in choice:
+            return {}
+        names = {"policy": choice["auto"]["policy"], "reason": choice["auto"]["reason"]}
+        return {"choice": {**names, "over_provision": choice["overProvision"]}}
 
     def _seconds_until(self, sample: Sample) -> float:
         """Simulated seconds from the begin of the round to the end of a sample; 0 if an earlier round has ended it."""
