@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tiny_grpo.report import beside_wait, deviation, draw, read_study, table
+from tiny_grpo.report import _interval, beside_wait, deviation, draw, read_study, table
 from tiny_grpo.study import parse, result_file, start_file, study
 
 ARGUMENTS = ["--policies", "wait", "regenerate", "--seeds", "0", "--steps", "5", "--groups", "4", "--samples", "4"]
@@ -22,6 +22,12 @@ def test_runs_are_compared_with_those_of_the_same_seed() -> None:
     assert found == [(0.75, 0.5), (0.5, 0.25)]
     assert deviation([1, 2, 3]) == 1
     assert deviation([5]) == 0
+
+
+def test_intervals_are_those_of_student() -> None:
+    # 2.776 x sqrt(2.5 / 5)
+    assert _interval([1, 2, 3, 4, 5], 2) == "3.00 ± 1.96"
+    assert _interval([1, 2], 2) == "1.50"
 
 
 def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -52,6 +58,7 @@ def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixt
     pytest.importorskip("matplotlib")
     draw(studied, tmp_path / "images")
     assert len(list((tmp_path / "images").glob("*.svg"))) == 5
+    assert len((tmp_path / "images" / "tiny-grpo-runs.csv").read_text().splitlines()) == 3
 
 
 def test_training_raises_the_reward_with_wait_and_with_auto(tmp_path: Path) -> None:

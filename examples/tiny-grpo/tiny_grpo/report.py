@@ -15,6 +15,8 @@ from .policies import POLICIES
 
 #: Told apart by people who do not see all colours (Okabe and Ito).
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+#: 97.5 % quantiles of Student's t, by degrees of freedom.
+STUDENT = {2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365}
 Result = dict[str, Any]
 
 
@@ -113,8 +115,9 @@ def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line]
 
 
 def draw(studied: dict[str, list[Result]], output: Path) -> None:
-    """Writes the plots of the page."""
+    """Writes the plots of the page, and the numbers of each run."""
     output.mkdir(parents=True, exist_ok=True)
+    (output / "tiny-grpo-runs.csv").write_text(runs(studied))
 
     def each(line: Callable[[list[Result]], Line]) -> dict[str, Line]:
         return {policy: line(results) for policy, results in studied.items()}
@@ -152,7 +155,7 @@ def beside_wait(
 
 def table(studied: dict[str, list[Result]]) -> str:
     """Two tables of each policy, as Markdown: what is learned, and what it costs. Mean and standard deviation over
-    seeds."""
+    seeds; beside `wait`, mean and 95 % interval of the mean."""
     learned, costs = [], []
     waiting = studied.get("wait", [])
     for policy, results in studied.items():
@@ -160,36 +163,69 @@ def table(studied: dict[str, list[Result]]) -> str:
         def each(number: Callable[[Result], float], results: list[Result] = results) -> list[float]:
             return [number(result) for result in results]
 
-        rewards = beside_wait(results, waiting, lambda result: result["evaluations"][-1]["reward"])
-        lengths = beside_wait(results, waiting, lambda result: _trained_length(result, len(result["steps"])))
-        early = beside_wait(results, waiting, lambda result: _trained_length(result, len(result["steps"]) // 3))
+        def less(number: Callable[[Result], float], results: list[Result] = results) -> list[float]:
+            return [own - other for own, other in beside_wait(results, waiting, number)]
+
+        def over(number: Callable[[Result], float], results: list[Result] = results) -> list[float]:
+            return [own / other for own, other in beside_wait(results, waiting, number)]
+
         learned.append(
             [
                 f"`{policy}`",
                 str(len(results)),
                 _cell(each(lambda result: result["evaluations"][0]["reward"]), 3),
-                _cell(each(lambda result: result["evaluations"][-1]["reward"]), 3),
-                _cell([own - other for own, other in rewards], 3),
+                _cell(each(_reward), 3),
+                _interval(less(_reward), 3),
                 _cell(each(lambda result: result["evaluations"][-1]["length"]), 1),
-                _cell([own / other for own, other in lengths], 2),
-                _cell([own / other for own, other in early], 2),
+                _interval(less(_learned_length), 2),
+                _interval(over(lambda result: _trained_length(result, len(result["steps"]))), 2),
+                _interval(over(lambda result: _trained_length(result, len(result["steps"]) // 3)), 2),
             ]
         )
         costs.append(
             [
                 f"`{policy}`",
-                _cell(each(lambda result: sum(step["simulated_seconds"] for step in result["steps"])), 1),
+                _cell(each(_simulated_seconds), 1),
+                _interval(over(_simulated_seconds), 2),
                 _cell(each(lambda result: result["ledger"]["offPolicyShare"]), 2),
+                str(max(each(lambda result: result["ledger"]["versionSpan"]["max"]))),
                 _cell(each(lambda result: float(np.mean([step["clipped_share"] for step in result["steps"]]))), 4),
                 _cell(each(lambda result: result["ledger"]["lengthBias"]), 2),
                 _cell(each(lambda result: result["ledger"]["waste"]["share"]), 2),
                 _cell(each(lambda result: result["seconds"]), 0),
             ]
         )
-    heads = ["policy", "seeds", "reward before", "reward after", "less `wait`", "learned length"]
+    heads = ["policy", "seeds", "reward before", "reward after", "reward - `wait`", "learned length", "length - `wait`"]
     heads += ["trained length / `wait`", "the same, first third"]
-    costs_heads = ["policy", "simulated s", "off-policy", "clipped", "length bias", "waste", "real s a run"]
-    return _markdown(heads, learned) + "\n\n" + _markdown(costs_heads, costs)
+    costs_heads = ["policy", "simulated s", "/ `wait`", "off-policy", "span", "clipped", "length bias", "waste"]
+    return _markdown(heads, learned) + "\n\n" + _markdown([*costs_heads, "real s a run"], costs)
+
+
+def runs(studied: dict[str, list[Result]]) -> str:
+    """One line of each run, as CSV."""
+    lines = [
+        "policy,seed,reward_before,reward_after,learned_length,simulated_s,off_policy_share,length_bias,waste_share"
+    ]
+    for policy, results in studied.items():
+        for result in results:
+            ledger, evaluations = result["ledger"], result["evaluations"]
+            numbers = [evaluations[0]["reward"], _reward(result), evaluations[-1]["length"], _simulated_seconds(result)]
+            numbers += [ledger["offPolicyShare"], ledger["lengthBias"], ledger["waste"]["share"]]
+            lines.append(",".join([policy, str(result["options"]["seed"]), *(f"{number:.6g}" for number in numbers)]))
+    return "\n".join([*lines, ""])
+
+
+def _reward(result: Result) -> float:
+    return float(result["evaluations"][-1]["reward"])
+
+
+def _learned_length(result: Result) -> float:
+    """Mean of all evaluations after the start: at the end the lengths are near their highest value."""
+    return float(np.mean([evaluation["length"] for evaluation in result["evaluations"][1:]]))
+
+
+def _simulated_seconds(result: Result) -> float:
+    return float(sum(step["simulated_seconds"] for step in result["steps"]))
 
 
 def _trained_length(result: Result, steps: int) -> float:
@@ -199,6 +235,14 @@ def _trained_length(result: Result, steps: int) -> float:
 
 def _cell(values: Sequence[float], digits: int) -> str:
     return f"{np.mean(values):.{digits}f} ± {deviation(values):.{digits}f}" if values else "-"
+
+
+def _interval(values: Sequence[float], digits: int) -> str:
+    """Mean, and half of its 95 % interval (Student's t); without one for fewer than three or more than eight values."""
+    if len(values) - 1 not in STUDENT:
+        return f"{np.mean(values):.{digits}f}" if values else "-"
+    half = STUDENT[len(values) - 1] * float(deviation(values)) / len(values) ** 0.5
+    return f"{np.mean(values):.{digits}f} ± {half:.{digits}f}"
 
 
 def _markdown(heads: list[str], rows: list[list[str]]) -> str:
