@@ -68,22 +68,7 @@ const statusOf = (planId: string) => bench.client.call(bench.pool, 'rebalance.st
 async function stateOfMove(planId: string): Promise<MoveStatus['state']> {
   return (await statusOf(planId)).results[0]!.state;
 }
-/** Waits until the round has its group, and reads the tokens of its samples. */
-async function tokensOfSamples(): Promise<number[][]> {
-  const page = { job: JOB, roundId: 'r1' };
-  await expect.poll(async () => (await bench.client.call(bench.pool, 'round.results', page)).groups.length).toBe(1);
-  const { groups } = await bench.client.call(bench.pool, 'round.results', page);
-  const samples = groups[0]!.samples.toSorted((one, another) => one.sampleIndex - another.sampleIndex);
-  return Promise.all(
-    samples.map(async ({ segments }) => {
-      const parts = segments.map(async ({ ref }) => {
-        const { data } = await bench.client.call(bench.pool, 'payload.get', { ref });
-        return (JSON.parse(Buffer.from(data, 'base64').toString('utf8')) as { tokenIds: number[] }).tokenIds;
-      });
-      return (await Promise.all(parts)).flat();
-    }),
-  );
-}
+const tokensOfSamples = () => bench.tokensOfGroup();
 const expected = (samples: number) =>
   Array.from({ length: samples }, (_, index) =>
     trueTokens(JOB, { id: 'g', line: 1, prompt: PROMPT, samples, lengths: [TOKENS] }, index),

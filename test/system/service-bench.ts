@@ -159,6 +159,24 @@ export class ServiceBench {
     await this.client.call(this.pool, 'round.submit', { job: JOB, roundId: 'r1', trainerEpoch, groups });
   }
 
+  /** Waits until the round has a group, and reads the tokens of its samples. */
+  async tokensOfGroup(): Promise<number[][]> {
+    const page = { job: JOB, roundId: 'r1' };
+    const results = async () => (await this.client.call(this.pool, 'round.results', page)).groups;
+    await expect.poll(async () => (await results()).length).toBe(1);
+    const [group] = await results();
+    const samples = group!.samples.toSorted((one, another) => one.sampleIndex - another.sampleIndex);
+    return Promise.all(
+      samples.map(async ({ segments }) => {
+        const parts = segments.map(async ({ ref }) => {
+          const { data } = await this.client.call(this.pool, 'payload.get', { ref });
+          return (JSON.parse(Buffer.from(data, 'base64').toString('utf8')) as { tokenIds: number[] }).tokenIds;
+        });
+        return (await Promise.all(parts)).flat();
+      }),
+    );
+  }
+
   /** What is wrong with leases, waiters, sessions and counts of the pool. */
   async findings(): Promise<object[]> {
     const redis = connectRedis({ url: testRedisUrl() });

@@ -32,6 +32,7 @@ export interface SimulatorState {
   resumeMismatches: number;
   clockLagShare: number;
   tokensMade: number;
+  prefillTokens: number;
   busySeconds: number;
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];

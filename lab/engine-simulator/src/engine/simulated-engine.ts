@@ -215,6 +215,7 @@ export class SimulatedEngine implements LockstepMember {
       kvTokens: this.model.parameters.kvCapacityTokens,
       preemptions: totals.preemptions,
       tokensMade: Math.round(totals.tokensMade),
+      prefillTokens: Math.round(totals.prefillTokens),
       simulatedSeconds: totals.simulatedSeconds,
       busySeconds: totals.busySeconds,
       idleSeconds: totals.simulatedSeconds - totals.busySeconds,

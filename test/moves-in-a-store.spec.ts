@@ -1,0 +1,89 @@
+import { requestIdOf } from '@broomwagon/contracts';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { SEED, trueTokens } from './system/data-set';
+import { ServiceBench } from './system/service-bench';
+
+const TOKENS = 300;
+const SAMPLES = 6;
+const PROMPT = { text: 'What is moved?' };
+const LABELS = { 'kv-store': 'one' };
+/** Of the engines and of the plans: nearly nothing to read a cache. */
+const STORE = { bytesPerToken: 1_000, bytesPerSecond: 1e12, setupSeconds: 0 };
+let bench: ServiceBench;
+/** Server s3, with no store. */
+let apart: Awaited<ReturnType<typeof startEngine>>;
+
+beforeAll(async () => {
+  bench = await ServiceBench.open({ rebalanceCheckMs: 100 });
+});
+afterAll(() => bench.close());
+beforeEach(async () => {
+  await bench.begin(() => TOKENS, 1, 'vllm', { engines: 2, kvStore: STORE });
+  apart = await startEngine('vllm', { speed: 1, lengths: { name: 'long', lengthOf: () => TOKENS } });
+});
+afterEach(async () => {
+  await bench.end();
+  await apart.close();
+});
+
+const register = (serverId: string, endpoint: string, labels: Record<string, string> = {}) =>
+  bench.client.call(bench.pool, 'server.register', {
+    serverId,
+    endpoint,
+    dialect: 'vllm',
+    instanceId: serverId,
+    maxInflight: 64,
+    labels,
+  });
+
+it('moves requests within a store of servers, pays no prefill again, and makes the tokens it would have made', async () => {
+  const { client, pool } = bench;
+  const inStore = bench.engine.servers.map(({ url }) => url) as [string, string];
+  await bench.register({ labels: LABELS });
+  const trainerEpoch = await bench.openRound(1);
+  const groups = [{ groupId: 'g', samples: SAMPLES, maxTokens: 8_000, prompt: PROMPT, sampling: { seed: SEED } }];
+  await client.call(pool, 'round.submit', { job: bench.job, roundId: 'r1', trainerEpoch, groups });
+  await bench.startWorker();
+  await bench.running(SAMPLES);
+  // Some tokens, which would have to be computed again.
+  await bench.made(20);
+  await register('s2', inStore[1], LABELS);
+  await register('s3', apart.url);
+
+  await client.call(pool, 'rebalance.configure', {
+    tiers: [8, 4],
+    minRemainingTokens: 1,
+    minGainRatio: 0,
+    minMoveIntervalMs: 0,
+    kvBytesPerToken: STORE.bytesPerToken,
+    kvBytesPerSecond: STORE.bytesPerSecond,
+    kvSetupSeconds: STORE.setupSeconds,
+  });
+  const plan = await client.call(pool, 'rebalance.plan', { planId: 'within' });
+  const planned = plan.results.map(({ means, fromServerId, toServerId }) => ({ means, fromServerId, toServerId }));
+  expect(planned.length).toBeGreaterThan(0);
+  expect(planned).toEqual(planned.map(() => ({ means: 'transfer', fromServerId: 's1', toServerId: 's2' })));
+  await client.call(pool, 'rebalance.execute', { planId: 'within' });
+  const states = async (planId: string) => (await client.call(pool, 'rebalance.status', { planId })).states;
+  await expect.poll(() => states('within')).toEqual({ moved: planned.length });
+  await expect.poll(async () => (await stateOf(inStore[1])).requests.received).toBe(planned.length);
+  expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
+
+  // Outside of the store all that it has is computed again.
+  const stay = plan.results.map(({ requestId }) => requestId);
+  const requestId = Array.from({ length: SAMPLES }, (_, index) => requestIdOf(bench.job, 'g', index)).find(
+    (id) => !stay.includes(id),
+  )!;
+  await client.call(pool, 'rebalance.execute', { planId: 'apart', moves: [{ requestId, targetServerId: 's3' }] });
+  await expect.poll(() => states('apart')).toEqual({ moved: 1 });
+  await expect.poll(async () => (await stateOf(apart.url)).prefillTokens).toBeGreaterThan(20);
+
+  const identity = { id: 'g', line: 1, prompt: PROMPT, samples: SAMPLES, lengths: [TOKENS] };
+  const expected = Array.from({ length: SAMPLES }, (_, index) => trueTokens(bench.job, identity, index));
+  expect(await bench.tokensOfGroup()).toEqual(expected);
+  for (const url of [...inStore, apart.url]) expect(await stateOf(url)).toMatchObject({ resumeMismatches: 0 });
+  expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
+  const { requests } = await bench.counts();
+  expect(requests).toMatchObject({ submitted: SAMPLES, finished: SAMPLES, running: 0, pending: 0, cutting: 0 });
+});
