@@ -34,14 +34,11 @@ function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGrou
     wasteTokens(request, round, reason);
     if (request.state === 'finished') state.moves.move(request, 'unfinished');
   };
+  const usable = usableOf(group);
   if (onCut === 'discard') {
-    for (const request of group.requests) {
-      if (request.segments.length > 0) waste(request, request.state === 'finished' ? 'unaccepted' : 'cut');
-    }
+    for (const request of usable) waste(request, request.state === 'finished' ? 'unaccepted' : 'cut');
   } else if (group.oldestVersion !== undefined && group.oldestVersion < oldest) {
-    for (const request of group.requests) {
-      if (request.segments.length > 0 && request.segments[0]!.weightVersion < oldest) waste(request, 'version-span');
-    }
+    for (const request of usable) if (request.segments[0]!.weightVersion < oldest) waste(request, 'version-span');
   }
   group.oldestVersion = oldestVersionOf(group);
   if (group.oldestVersion === undefined || group.oldestVersion >= round.weightVersion) return;
@@ -49,7 +46,7 @@ function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGrou
     round.keepTokens -= group.tokens;
     return;
   }
-  for (const request of group.requests) if (request.segments.length > 0) waste(request, 'off-policy');
+  for (const request of usable) waste(request, 'off-policy');
   group.oldestVersion = undefined;
 }
 
@@ -64,9 +61,14 @@ function trim(state: GroupTransitions, round: ModelRound, group: ModelGroup): vo
   }
 }
 
+/** Requests with tokens; those of a sample that was stopped for good are counted as waste already. */
+function usableOf({ requests }: ModelGroup): ModelRequest[] {
+  return requests.filter(({ state, segments }) => state !== 'dropped' && segments.length > 0);
+}
+
 function oldestVersionOf(group: ModelGroup): number | undefined {
   let oldest: number | undefined;
-  for (const { segments } of group.requests) {
+  for (const { segments } of usableOf(group)) {
     const version = segments[0]?.weightVersion;
     if (version !== undefined && (oldest === undefined || version < oldest)) oldest = version;
   }

@@ -30,8 +30,11 @@ return function(tx, args)
     return pinned or head[1], pinned ~= nil or reserves_taken
   end
 
+  -- Of what the round may use. The tokens of a sample that was stopped for good are counted as waste already, and stay
+  -- for the answer of its abort.
   local function oldest_version(request)
-    return request.segments ~= '[]' and cjson.decode(request.segments)[1].weightVersion or nil
+    if request.state == 'dropped' or request.segments == '[]' then return nil end
+    return cjson.decode(request.segments)[1].weightVersion
   end
 
   -- Discards what the round may not use.
