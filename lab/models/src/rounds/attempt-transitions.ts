@@ -1,5 +1,6 @@
 import { followProbe } from './dispatch-order';
-import { GroupTransitions, isDiscarding, takesResults } from './group-transitions';
+import { GroupTransitions } from './group-transitions';
+import { isCut, isDiscarding, takesResults } from './where-groups-go';
 import { isWhole } from './longtail-queue';
 import { HELD, keepTokens } from './request-moves';
 import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
@@ -76,7 +77,7 @@ export class AttemptTransitions {
     round.requestsDone += 1;
     followProbe(this.state.moves, group);
     if (isWhole(group)) this.state.placeWhole(round, group, nowMs, aborts);
-    else if (!takesResults(round) && group.live === 0) this.state.settle(round, group);
+    else if (isCut(group) && group.live === 0) this.state.settle(round, group);
     return answer('finished');
   }
 
@@ -98,12 +99,42 @@ export class AttemptTransitions {
     const { round } = group;
     if (!HELD.has(request.state)) return { state: request.state, aborts };
     if (isEnding(request)) this.endForgotten(round, request, segment);
-    else if (!takesResults(round)) this.state.cut(round, request, segment);
+    else if (isCut(group)) this.state.cut(round, request, segment);
     else if (timedOut) this.state.timeOut(round, request, nowMs, aborts, segment);
     else if (countsAsFailure && !retryable && request.state !== 'cutting') {
       request.failures += 1;
       this.state.fail(round, request, nowMs, aborts, segment);
     } else this.putBack(request, countsAsFailure ? 'failures' : 'returns', nowMs, aborts, segment);
+    return { state: request.state, aborts };
+  }
+
+  /**
+   * The group of a sample that is not finished leaves its round, as if it was cut: by the holder, who hands the sample
+   * in, or by an operator.
+   */
+  requeue(
+    request: ModelRequest,
+    attempt: number,
+    nowMs: number,
+    handedIn?: { last: ModelSegment },
+  ): { state: ModelRequest['state'] | 'FENCED'; aborts: ModelAbort[] } {
+    const aborts: ModelAbort[] = [];
+    const { group } = request;
+    const { round } = group;
+    const hasEnded = request.state === 'finished' || request.state === 'pending';
+    if (isFenced(request, attempt) || hasEnded) return { state: 'FENCED', aborts };
+    if (!HELD.has(request.state)) return { state: request.state, aborts };
+    if (isEnding(request)) {
+      if (handedIn) this.endForgotten(round, request, handedIn.last);
+      return { state: request.state, aborts };
+    }
+    const leaves = group.state === 'live' && takesResults(round);
+    if (leaves) this.state.enter(round, group);
+    if (handedIn) this.state.cut(round, request, handedIn.last);
+    if (leaves) {
+      this.state.cutGroup(round, group, aborts);
+      this.state.review(round, nowMs);
+    }
     return { state: request.state, aborts };
   }
 
@@ -113,7 +144,7 @@ export class AttemptTransitions {
       const { group } = request;
       const { round } = group;
       if (isEnding(request)) this.endForgotten(round, request);
-      else if (!takesResults(round)) this.state.cut(round, request);
+      else if (isCut(group)) this.state.cut(round, request);
       else this.putBack(request, 'returns', nowMs, []);
     }
   }

@@ -2,14 +2,9 @@ import { pinStep } from '@broomwagon/policies';
 import { LengthHistory } from './length-history';
 import { isWhole, LongtailQueue } from './longtail-queue';
 import { countLiveOfDomain, hasPlace, openPlaces, releaseDomains, releaseReserved, takePlace } from './places';
+import { isCut, isDiscarding, isSettling, takesResults } from './where-groups-go';
 import { countWaste, HELD, keepTokens, madeByAttempt, RequestMoves, wasteTokens } from './request-moves';
 import type { ModelAbort, ModelGroup, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
-
-export const takesResults = (round: ModelRound): boolean => round.state === 'open' || round.state === 'opening';
-
-/** What it cuts is thrown away. What a cancelled round gives back continues under the policy of a later one. */
-export const isDiscarding = (round: ModelRound): boolean =>
-  round.rules.onCut === 'discard' && round.state !== 'cancelled';
 
 /** New groups that are still to be submitted. */
 const toCome = (round: ModelRound): number => Math.max(0, round.newGroups - round.submittedGroups);
@@ -19,6 +14,8 @@ export class GroupTransitions {
   readonly moves = new RequestMoves();
   readonly longtail = new LongtailQueue();
   readonly history = new LengthHistory();
+  /** Groups of which a sample was handed in, as long as a worker has another one. */
+  readonly leaving = new Set<ModelGroup>();
   readonly groups = { submitted: 0, trained: 0, excluded: 0, failed: 0, dropped: 0, settling: 0 };
   private places = 0;
 
@@ -30,7 +27,7 @@ export class GroupTransitions {
   /** All samples of the group are there: it takes its place in the round, or is held until there is one. */
   placeWhole(round: ModelRound, group: ModelGroup, nowMs: number, aborts: ModelAbort[]): void {
     this.dropSurplus(round, group, aborts);
-    if (!takesResults(round)) {
+    if (isCut(group)) {
       if (group.live === 0) this.settle(round, group);
     } else if (hasPlace(round, group)) {
       this.accept(round, group, nowMs);
@@ -109,11 +106,25 @@ export class GroupTransitions {
     if (group.place === 0) group.place = ++this.places;
     group.pinStep = pinStep(group, round, round.rules);
     this.longtail.add(group);
+    round.groupsRequeued += 1;
+    if (this.leaving.has(group)) return this.forgetLeaving(group);
     round.live.delete(group);
     round.held.delete(group);
-    round.groupsRequeued += 1;
     this.groups.settling -= 1;
     round.settled = round.live.size === 0;
+  }
+
+  /** A group of which a sample was handed in leaves its round at once. */
+  enter(round: ModelRound, group: ModelGroup): void {
+    this.leave(round, group);
+    group.state = 'leaving';
+    this.leaving.add(group);
+    this.groups.settling += 1;
+  }
+
+  forgetLeaving(group: ModelGroup): void {
+    this.leaving.delete(group);
+    this.groups.settling -= 1;
   }
 
   private discard(round: ModelRound, group: ModelGroup): void {
@@ -152,14 +163,14 @@ export class GroupTransitions {
         aborts.push({ request, attempt: request.attempt });
       }
     }
-    if (group.live === 0 && group.state === 'live') this.settle(round, group);
+    if (group.live === 0 && isSettling(group)) this.settle(round, group);
   }
 
   /** A surplus sibling, or one that was stopped, has ended, however it ended. */
   endSurplus(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     this.drop(request, round, request.stopped ?? 'surplus', last);
     const { group } = request;
-    if (group.live === 0 && group.state === 'live' && !takesResults(round)) this.settle(round, group);
+    if (group.live === 0 && isSettling(group)) this.settle(round, group);
   }
 
   drop(
@@ -233,7 +244,7 @@ export class GroupTransitions {
       if (request.state !== 'cutting') this.moves.move(request, 'cutting');
       aborts.push({ request, attempt: request.attempt });
     }
-    if (completes && group.state === 'live') this.placeWhole(round, group, nowMs, aborts);
+    if (completes && group.state !== 'unfinished') this.placeWhole(round, group, nowMs, aborts);
     return true;
   }
 
@@ -252,6 +263,7 @@ export class GroupTransitions {
     const { round } = group;
     if (group.state === 'unfinished') longtail.remove(group);
     else if (group.state === 'live') this.leaveDropped(round, group);
+    else if (group.state === 'leaving') this.forgetLeaving(group);
     else return aborts;
     group.state = 'dropped';
     groups.dropped += 1;

@@ -1,4 +1,5 @@
-import { takesResults, type GroupTransitions } from './group-transitions';
+import type { GroupTransitions } from './group-transitions';
+import { takesResults } from './where-groups-go';
 import { countWaste, HELD, keepTokens } from './request-moves';
 import type { ModelAbort, ModelGroup, ModelRound } from './round-model.types';
 
@@ -45,7 +46,8 @@ function leaveWhereItIs(state: GroupTransitions, group: ModelGroup): void {
     if (takesResults(round)) throw new Error('A group of an open round cannot be trained already');
     groups.settling -= 1;
     round.settled = round.live.size === 0;
-  } else if (group.state === 'accepted') groups.settling -= 1;
+  } else if (group.state === 'leaving') state.forgetLeaving(group);
+  else if (group.state === 'accepted') groups.settling -= 1;
   else if (group.state === 'unfinished') longtail.remove(group);
   else if (group.state === 'failed') groups.failed -= 1;
   else groups.dropped -= 1;

@@ -1,5 +1,6 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
-import { type GroupTransitions, takesResults } from './group-transitions';
+import type { GroupTransitions } from './group-transitions';
+import { takesResults } from './where-groups-go';
 import { placeDomain } from './places';
 import { countWaste } from './request-moves';
 import type { ModelGroup, ModelRound } from './round-model.types';

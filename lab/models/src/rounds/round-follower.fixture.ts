@@ -52,15 +52,22 @@ export interface RoundFollower {
   expireMoves(): Promise<number>;
   /** A change of weights that stops these attempts, all that are held. Returns the attempts that were told. */
   changeWeights(held: readonly GivenAttempt[]): Promise<string[]>;
+  /** With a segment the holder hands the sample in, else an operator takes it. */
+  requeue(attempt: GivenAttempt, last: ModelSegment | undefined): Promise<Ended>;
   /** Whether the deadline of the round had come. */
   expireRound(): Promise<boolean>;
-  cut(): Promise<string[]>;
+  /** What these rounds, all there were, and groups that have left one have live. */
+  cut(rounds: readonly ModelRound[]): Promise<string[]>;
   reward(group: ModelGroup, isEqual: boolean, remainingGroups: number): Promise<RewardOutcome>;
   close(round: ModelRound): Promise<void>;
-  fold(): Promise<void>;
+  fold(rounds: readonly ModelRound[]): Promise<void>;
   reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }>;
+  /** `complete`, or why it was refused. */
+  snapshot(tag: string): Promise<string>;
+  /** `restored`, or why it was refused. */
+  restore(tag: string): Promise<string>;
   /** Everything that both sides hold is the same. */
-  compare(model: RoundModel, groups: readonly ModelGroup[]): Promise<void>;
+  compare(model: RoundModel, groups: readonly ModelGroup[], rounds: readonly ModelRound[]): Promise<void>;
 }
 
 export const nameOf = ({ group, index }: ModelRequest, attempt: number): string =>

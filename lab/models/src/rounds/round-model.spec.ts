@@ -48,7 +48,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
         expect(model.longtail.size).toBe(0);
         expect(model.groups.settling).toBe(0);
       },
-      ['fail', 'dropGroup', 'stopSample', 'expireRound', 'reconcile'],
+      ['fail', 'dropGroup', 'stopSample', 'expireRound', 'reconcile', 'requeue', 'restore'],
     );
   });
 

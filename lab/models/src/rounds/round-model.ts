@@ -2,7 +2,8 @@ import type { RewardOutcome } from '@broomwagon/contracts';
 import { hasPins, launchedSamples, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
 import { addRequests } from './dispatch-order';
 import { AttemptTransitions } from './attempt-transitions';
-import { type GroupTransitions, takesResults } from './group-transitions';
+import type { GroupTransitions } from './group-transitions';
+import { takesResults } from './where-groups-go';
 import { newGroup, newRound } from './new-round';
 import { countLiveOfDomain } from './places';
 import type {
@@ -146,6 +147,7 @@ export class RoundModel extends AttemptTransitions {
       if (takesResults(round)) continue;
       for (const group of round.live) this.state.cutGroup(round, group, aborts);
     }
+    for (const group of this.state.leaving) this.state.cutGroup(group.round, group, aborts);
     return aborts;
   }
 
@@ -158,7 +160,7 @@ export class RoundModel extends AttemptTransitions {
   stopSample(request: ModelRequest, nowMs: number): ModelAbort[] {
     const aborts: ModelAbort[] = [];
     if (request.state === 'finished' || request.state === 'failed' || request.state === 'dropped') return aborts;
-    if (request.group.state !== 'live' && request.group.state !== 'unfinished') return aborts;
+    if (!MAY_BE_DROPPED.has(request.group.state)) return aborts;
     return this.state.stopSample(request, 'aborted', nowMs, aborts) ? aborts : this.dropGroup(request.group, nowMs);
   }
 
@@ -227,5 +229,6 @@ export class RoundModel extends AttemptTransitions {
   }
 }
 
+const MAY_BE_DROPPED: ReadonlySet<ModelGroup['state']> = new Set(['live', 'leaving', 'unfinished']);
 const isDone = ({ state }: ModelGroup): boolean => state === 'trained' || state === 'excluded';
 const isOver = ({ state }: ModelRound): boolean => state === 'closed' || state === 'cancelled';

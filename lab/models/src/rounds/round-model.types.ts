@@ -13,7 +13,7 @@ import type { PromptLengths } from '../prompt-lengths';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
-export type GroupState = 'live' | 'accepted' | 'unfinished' | 'failed' | 'dropped' | 'trained' | 'excluded';
+export type GroupState = 'live' | 'leaving' | 'accepted' | 'unfinished' | 'failed' | 'dropped' | 'trained' | 'excluded';
 
 /** Tokens of one attempt under one weight version. */
 export interface ModelSegment {

@@ -1,4 +1,4 @@
-import { type Epoch, isBroomwagonError } from '@broomwagon/contracts';
+import type { Epoch } from '@broomwagon/contracts';
 import { type PlanProgress, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
@@ -8,7 +8,7 @@ import {
   type ModelSubmission,
   type RoundModel,
 } from '@broomwagon/models';
-import { attemptNumber, flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
+import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import {
   type Ended,
@@ -23,13 +23,17 @@ import {
 import { type AbortSelector, AbortStore } from '../aborts/abort.store';
 import { LedgerStore } from '../ledger/ledger.store';
 import { FunctionRunner } from '../library/function-runner';
+import { LongtailStore } from '../longtail/longtail.store';
 import { connectRedis } from '../redis';
 import { type AttemptFence, RequestStore } from '../requests/request.store';
+import { SnapshotStore } from '../snapshots/snapshot.store';
 import { WorkerStore } from '../workers/worker.store';
 import { inOrder, normalized, totalsOf, viewOf, viewOfRound } from './model-views.fixture';
 import { readJob } from './read-job.fixture';
 import { RoundStore } from './round.store';
+import { idOf, attemptName, codeOf, ended, resultOf, wire } from './script-answers.fixture';
 import { ScriptMoves } from './script-moves.fixture';
+import { JOB } from './world-aborts.fixture';
 
 const redis = connectRedis({ url: testRedisUrl() });
 const { pool: prefix } = testPool();
@@ -39,7 +43,8 @@ const workers = new WorkerStore(runner);
 const rounds = new RoundStore(runner);
 const aborts = new AbortStore(runner);
 const ledgers = new LedgerStore(runner);
-const JOB = 'job';
+const longtail = new LongtailStore(runner);
+const snapshots = new SnapshotStore(runner);
 let opened = 0;
 
 /** Ends the connection and removes all keys. */
@@ -55,7 +60,6 @@ export class ScriptRounds implements RoundFollower {
   private readonly moves = new ScriptMoves(runner, this.pool);
   private readonly epochs = new Map<string, Epoch>();
   private readonly fences = new Map<string, AttemptFence>();
-  private readonly rounds: ModelRound[] = [];
   private trainerEpoch?: Epoch;
   /** Makes each registration, claim, abort and takeover another one. */
   private calls = 0;
@@ -161,19 +165,39 @@ export class ScriptRounds implements RoundFollower {
     return (await this.moves.stopForWeights(held.map((attempt) => this.fence(attempt)))).map(attemptName).sort();
   }
 
+  async requeue(attempt: GivenAttempt, last: ModelSegment | undefined): Promise<Ended> {
+    const { workerId: _, workerEpoch: __, ...named } = this.fence(attempt);
+    const args = last === undefined ? { ...named, tokens: 0 } : { ...this.fence(attempt), ...wire(last) };
+    return ended(await longtail.requeue(this.pool, args).catch(codeOf));
+  }
+
+  async snapshot(tag: string): Promise<string> {
+    const args = { job: JOB, trainerEpoch: this.trainerEpoch!, tag };
+    return this.toTheEnd('saving', () => snapshots.save(this.pool, args));
+  }
+
+  async restore(tag: string): Promise<string> {
+    return this.toTheEnd('restoring', async () => {
+      const page = await snapshots.restore(this.pool, { job: JOB, trainerEpoch: this.trainerEpoch!, tag });
+      this.trainerEpoch = page.trainerEpoch;
+      return page;
+    });
+  }
+
   async expireRound(): Promise<boolean> {
     return (await rounds.expire(this.pool)).rounds.length > 0;
   }
 
-  async cut(): Promise<string[]> {
+  async cut(all: readonly ModelRound[]): Promise<string[]> {
     const told: AttemptFence[] = [];
-    for (const { step } of this.rounds) {
+    for (const { step } of all) {
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
         const page = await rounds.cut(this.pool, { job: JOB, roundId: `r${step}`, cursor });
         told.push(...page.aborts);
         ({ cursor } = page);
       }
     }
+    for await (const page of longtail.pages('repeat', this.pool, {})) told.push(...page.aborts);
     return told.map(attemptName).sort();
   }
 
@@ -202,8 +226,8 @@ export class ScriptRounds implements RoundFollower {
     await ledgers.count(this.pool, args);
   }
 
-  async fold(): Promise<void> {
-    for (const round of this.rounds.filter(isOver)) {
+  async fold(all: readonly ModelRound[]): Promise<void> {
+    for (const round of all.filter(isOver)) {
       for (let done = false; !done;) {
         const page = await rounds.fold(this.pool, { job: JOB, roundId: `r${round.step}` });
         done = !page.more;
@@ -230,16 +254,15 @@ export class ScriptRounds implements RoundFollower {
     return { counted: countedGroups, aborts: answer.aborts.map(attemptName).sort() };
   }
 
-  async compare(model: RoundModel, groups: readonly ModelGroup[]): Promise<void> {
+  async compare(model: RoundModel, groups: readonly ModelGroup[], all: readonly ModelRound[]): Promise<void> {
     const { round } = model;
-    if (round !== undefined && this.rounds.at(-1) !== round) this.rounds.push(round);
     const real = await readJob(redis, this.root, round && `r${round.step}`);
     const { trained, excluded, failed, dropped, settling } = model.groups;
     expect({ ...real, groups: undefined, round: undefined }).toEqual({
       requestCounts: model.requestCounts,
       counts: { trained, excluded, failed, dropped, settling },
       longtail: inOrder([...model.longtail.groups()]),
-      wasted: totalsOf(this.rounds.map(({ wasted }) => wasted)),
+      wasted: totalsOf(all.map(({ wasted }) => wasted)),
       groups: undefined,
       round: undefined,
     });
@@ -262,6 +285,14 @@ export class ScriptRounds implements RoundFollower {
     return told.map(attemptName).sort();
   }
 
+  private async toTheEnd(unfinished: string, page: () => Promise<{ state: string }>): Promise<string> {
+    for (;;) {
+      const answer = await page().catch(codeOf);
+      if (typeof answer === 'string') return answer;
+      if (answer.state !== unfinished) return answer.state;
+    }
+  }
+
   private async register(workerId: string): Promise<void> {
     const registrationId = `reg${this.calls++}`;
     const { workerEpoch } = await workers.register(this.pool, { workerId, registrationId, ttlMs: 600_000 });
@@ -271,38 +302,4 @@ export class ScriptRounds implements RoundFollower {
   private fence({ request, number }: GivenAttempt): AttemptFence {
     return this.fences.get(nameOf(request, number))!;
   }
-}
-
-const idOf = ({ group, index }: ModelRequest): string => `${JOB}/${group.groupId}/${index}`;
-
-const attemptName = ({ requestId, attempt }: Pick<AttemptFence, 'requestId' | 'attempt'>): string =>
-  `${requestId.slice(JOB.length + 1)} ${attemptNumber(attempt)}`;
-
-const codeOf = (error: unknown): string => {
-  if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
-  return error.code;
-};
-
-const ended = (answer: string | { state: string; aborts: AttemptFence[] }): Ended =>
-  typeof answer === 'string'
-    ? { state: answer, aborts: [] }
-    : { state: answer.state, aborts: answer.aborts.map(attemptName).sort() };
-
-/** An accepted group as its results have it. */
-const resultOf = (group: ModelGroup) => ({
-  groupId: group.groupId,
-  cuts: group.cuts,
-  excluded: (group.round.outcomes.get(group) ?? 'kept') !== 'kept',
-  samples: group.requests
-    .filter(({ state }) => state === 'finished')
-    .map(({ index, tokens, segments }) => ({
-      index,
-      tokens,
-      segments: segments.map((segment) => [segment.attempt, segment.weightVersion, segment.tokens]),
-    })),
-});
-
-function wire({ attempt, weightVersion, tokens }: ModelSegment): { segment: string; tokens: number } {
-  const segment = { attempt, serverId: 's', serverEpoch: 'e1', weightVersion, tokenCount: tokens, ref: 'ref' };
-  return { segment: JSON.stringify(segment), tokens };
 }

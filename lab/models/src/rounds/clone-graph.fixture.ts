@@ -1,0 +1,26 @@
+/** A copy of objects that refer to each other, with their classes. Functions are shared. */
+export function cloneGraph<T>(root: T): T {
+  const copies = new Map<object, object>();
+  const known = <Copy extends object>(value: object, copy: Copy): Copy => {
+    copies.set(value, copy);
+    return copy;
+  };
+  const copyOf = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value;
+    if (copies.has(value)) return copies.get(value);
+    if (value instanceof Map) {
+      const copy = known(value, new Map());
+      for (const [key, one] of value) copy.set(copyOf(key), copyOf(one));
+      return copy;
+    }
+    if (value instanceof Set) {
+      const copy = known(value, new Set());
+      for (const one of value) copy.add(copyOf(one));
+      return copy;
+    }
+    const copy = known(value, Array.isArray(value) ? [] : (Object.create(Object.getPrototypeOf(value)) as object));
+    for (const [key, one] of Object.entries(value)) Reflect.set(copy, key, copyOf(one));
+    return copy;
+  };
+  return copyOf(root) as T;
+}
