@@ -85,26 +85,16 @@ def generated_length(step: Result) -> float:
     return float(step["round"]["response_length/mean"] / step["round"]["rollout/length_bias"])
 
 
-def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line], dashed: dict[str, Line]) -> None:
+def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line]) -> None:
     """One line with its spread for each policy, as SVG.
 
     :param labels: of the axes
-    :param dashed: a second line in the colour of the policy
     :raises ImportError: matplotlib is not installed
     """
-    import matplotlib
-
-    matplotlib.use("svg")
-    # The same numbers give the same file.
-    matplotlib.rcParams["svg.hashsalt"] = "tiny-grpo"
-    from matplotlib import pyplot
-
+    pyplot = _pyplot()
     figure, axes = pyplot.subplots(figsize=(8, 4.4), layout="constrained")
     for (policy, line), colour in zip(lines.items(), COLOURS, strict=False):
-        axes.plot(line.x, line.mean, color=colour, label=policy)
-        axes.fill_between(line.x, line.mean - line.spread, line.mean + line.spread, color=colour, alpha=0.12)
-        if policy in dashed:
-            axes.plot(dashed[policy].x, dashed[policy].mean, color=colour, linestyle="--")
+        _draw_line(axes, line, colour, policy)
     axes.set_title(title, loc="left")
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
@@ -112,6 +102,47 @@ def plot(file: Path, title: str, labels: tuple[str, str], lines: dict[str, Line]
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(file, metadata={"Date": None})
     pyplot.close(figure)
+
+
+def plot_panels(
+    file: Path, title: str, labels: tuple[str, str], solid: dict[str, Line], dashed: dict[str, Line]
+) -> None:
+    """As `plot`, with a panel for each policy, and a dashed line without a spread."""
+    pyplot = _pyplot()
+    rows = -(-len(solid) // 3)
+    figure, panels = pyplot.subplots(
+        rows, 3, figsize=(8, 0.6 + 2.2 * rows), layout="constrained", sharex=True, sharey=True, squeeze=False
+    )
+    for axes in panels.flat[len(solid) :]:
+        axes.set_visible(False)
+    for axes, (policy, line), colour in zip(panels.flat, solid.items(), COLOURS, strict=False):
+        _draw_line(axes, line, colour, policy)
+        axes.plot(dashed[policy].x, dashed[policy].mean, color="black", linestyle="--", linewidth=1)
+        axes.set_title(policy, fontsize="medium")
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, x=0, ha="left")
+    figure.supxlabel(labels[0], fontsize="medium")
+    figure.supylabel(labels[1], fontsize="medium")
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def _pyplot() -> Any:
+    import matplotlib
+
+    matplotlib.use("svg")
+    # The same numbers give the same file.
+    matplotlib.rcParams["svg.hashsalt"] = "tiny-grpo"
+    from matplotlib import pyplot
+
+    return pyplot
+
+
+def _draw_line(axes: Any, line: Line, colour: str, label: str) -> None:
+    axes.plot(line.x, line.mean, color=colour, label=label)
+    # No number of the study is below 0.
+    low = np.maximum(line.mean - line.spread, 0)
+    axes.fill_between(line.x, low, line.mean + line.spread, color=colour, alpha=0.12)
 
 
 def draw(studied: dict[str, list[Result]], output: Path) -> None:
@@ -130,18 +161,18 @@ def draw(studied: dict[str, list[Result]], output: Path) -> None:
 
     step = "training step"
     reward = ("share of exact answers", each(lambda results: evaluated(results, "reward")))
-    plot(output / "tiny-grpo-reward.svg", "Reward of the model", (step, reward[0]), reward[1], {})
+    plot(output / "tiny-grpo-reward.svg", "Reward of the model", (step, reward[0]), reward[1])
     seconds = "simulated seconds of rollout"
-    plot(output / "tiny-grpo-reward-by-time.svg", "Reward by time", (seconds, reward[0]), each(by_time), {})
+    plot(output / "tiny-grpo-reward-by-time.svg", "Reward by time", (seconds, reward[0]), each(by_time))
     title = "Length of trained samples (solid) and of all started samples (dashed)"
     generated = each(lambda results: by_step(results, generated_length))
     lengths = each(lambda results: by_step(results, trained))
-    plot(output / "tiny-grpo-lengths.svg", title, (step, "tokens"), lengths, generated)
+    plot_panels(output / "tiny-grpo-lengths.svg", title, (step, "tokens"), lengths, generated)
     learned = each(lambda results: evaluated(results, "length"))
     title = "Length of the model's own responses"
-    plot(output / "tiny-grpo-learned-lengths.svg", title, (step, "tokens"), learned, {})
+    plot(output / "tiny-grpo-learned-lengths.svg", title, (step, "tokens"), learned)
     title, share = "Tokens of older weights", "share of the trained tokens"
-    plot(output / "tiny-grpo-off-policy.svg", title, (step, share), each(lambda r: by_step(r, off_policy)), {})
+    plot(output / "tiny-grpo-off-policy.svg", title, (step, share), each(lambda r: by_step(r, off_policy)))
 
 
 def beside_wait(
