@@ -15,6 +15,7 @@ import { renderMissing, renderReconciled, renderStep } from './progress/progress
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from '../../../apps/trainer/src/prompts/prompt-record';
 import { engineSecondsOf, invalidities, speedupOf } from './report/arithmetic';
+import { AutoChoices } from './report/auto-report';
 import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../../apps/trainer/src/results/results-file';
 import { LeaseIdleMeter, SimulatorIdleMeter } from './system/idle-meters';
@@ -106,6 +107,7 @@ export class ReferenceRun {
     const steps = Math.ceil(dataSet.length / options.groups);
     const sink = await (options.continue ? ResultsFile.resume(resultsFile) : ResultsFile.create(resultsFile));
     await system.fleet.countOn();
+    const choices = new AutoChoices();
     const loop = new TrainerLoop(
       system.operations,
       {
@@ -123,7 +125,10 @@ export class ReferenceRun {
         sink,
         meter: this.meter(),
         setWeightVersion: (version, trainer) => system.fleet.setWeightVersion(version, trainer),
-        onStatus: (status) => this.show(policy.name, steps, status),
+        onStatus: (status) => {
+          choices.add(status);
+          this.show(policy.name, steps, status);
+        },
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
         onMissing: (ids) =>
           display.say(`The payload store has lost payloads of ${ids.join(', ')}: these groups are submitted again`),
@@ -154,6 +159,7 @@ export class ReferenceRun {
       wallSeconds,
       engineSeconds: engineSecondsOf(reports),
       cost: { lengthBias, offPolicyShare, batchVariation, waste },
+      auto: choices.report(),
       steps: reports,
       totals,
     };

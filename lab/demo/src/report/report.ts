@@ -1,5 +1,6 @@
 import type { LedgerSummary, RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
+import type { AutoReport } from './auto-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
 export interface Totals {
@@ -39,6 +40,8 @@ export interface RunReport {
   /** Sum of the steps: time that the busiest engine worked, simulated seconds; null for real engines. */
   engineSeconds: number | null;
   cost: PolicyCost;
+  /** Null under other policies. */
+  auto: AutoReport | null;
   steps: StepReport[];
   totals: Totals;
 }

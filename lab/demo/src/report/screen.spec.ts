@@ -45,6 +45,7 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
       batchVariation: 0.2,
       waste: { tokens: 70, share: 0.01, byReason: {} },
     },
+    auto: null,
     totals,
     steps,
   };
@@ -78,6 +79,7 @@ describe('the report on the screen', () => {
     expect(text).toMatch(/Policy wait: 2 training steps in 25.0 s/);
     expect(text).toMatch(/Speed-up over wait: 2\.50 \(25\.0 s against 10\.0 s, whole runs compared\)/);
     expect(text).toMatch(/0 lost and 0 duplicated/);
+    expect(text).not.toContain('auto chose');
     expect(text).toMatch(/Clock lag of the simulated engines: 1\.2 %; a report made with more than 5 % is invalid/);
   });
 

@@ -1,5 +1,6 @@
 import Table from 'cli-table3';
 import { percent, summarize, type KindSummary } from './arithmetic';
+import { autoText } from './auto-report';
 import type { Report, RunReport } from './report';
 
 const HEAD = 'steps,count,mean wall,mean gen,slowest,idle,tail,share,groups,done,cut,requeued'.split(',');
@@ -58,6 +59,7 @@ function runText(run: RunReport, speed: number | null): string[] {
     `Policy ${run.policy}${over}${rebalanceText(run)}: ${run.steps.length} training steps in ${seconds}`,
     kindTable(summarize(run.steps)),
     costText(run),
+    ...(run.auto === null ? [] : autoText(run.auto)),
   ];
 }
 

@@ -1,0 +1,44 @@
+import { expect, it } from 'vitest';
+import type { AutoChoice, AutoRow } from '@broomwagon/contracts';
+import { AutoChoices, autoText } from './auto-report';
+
+const row = (policy: AutoRow['policy'], overProvision: number, speed: number, offPolicyShare: number): AutoRow => ({
+  policy,
+  overProvision,
+  speed,
+  offPolicyShare,
+  versionSpan: 1,
+  lengthBias: 1,
+  wasteShare: 0,
+  breaks: offPolicyShare > 0.3 ? ['maxOffPolicyShare'] : [],
+});
+const FRONTIER = [
+  row('wait', 1, 1, 0),
+  row('resume', 1.125, 0.9, 0.1),
+  row('resume', 1.25, 2, 0.2),
+  row('drip', 2, 3, 0.5),
+];
+
+it('says what auto chose, why, and what no other policy beats', () => {
+  const choices = new AutoChoices();
+  const round = (step: number, overProvision: number, auto?: AutoChoice): void =>
+    choices.add({ step, choice: { overProvision, auto } });
+  expect(choices.report()).toBeNull();
+  round(3, 1.25, { policy: 'resume', reason: 'best', groups: 64, frontier: FRONTIER });
+  round(1, 1, { policy: 'wait', reason: 'unknown', groups: 0, frontier: [] });
+  // A status is asked for many times.
+  round(2, 1, { policy: 'wait', reason: 'unknown', groups: 16, frontier: [] });
+  round(2, 1, { policy: 'wait', reason: 'unknown', groups: 16, frontier: [] });
+  round(4, 1.5);
+  const report = choices.report()!;
+  expect(report.choices.map(({ step }) => step)).toEqual([1, 2, 3]);
+  expect(report.frontier).toEqual(FRONTIER);
+  const [chosen, , ...predicted] = autoText(report);
+  expect(chosen).toBe('auto chose: steps 1 to 2 wait (unknown), step 3 resume 1.25 (best)');
+  expect(predicted.map((line) => line.trim().replaceAll(/ +/g, ' '))).toEqual([
+    'wait 1.00x, off-policy 0.0 %, span 1',
+    'resume 1.25 2.00x, off-policy 20.0 %, span 1',
+    'drip 2 3.00x, off-policy 50.0 %, span 1 * maxOffPolicyShare',
+  ]);
+  expect(autoText({ ...report, frontier: [] })).toHaveLength(1);
+});
