@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { responseLength, type LengthDistribution } from '@broomwagon/models';
 import { figureEleven } from '../experiments/rollpacker';
 import { mean } from '../experiments/run-setup';
 import { evaluate } from '../headlines/headline';
@@ -7,6 +8,9 @@ import { amount, publishedText } from '../headlines/print-headlines';
 import { screenTable } from '../output/write-output';
 import { FIGURE_11, type RollpackerCap } from '../parameters';
 import { numberList, wholeNumber } from './numbers';
+
+/** Figure 4a of RollPacker (code): 709 tokens in the long round, 599 in the five rounds of veRL. */
+const LONG_ROUND_MEDIAN = 1.18;
 
 interface Options {
   promptShares: number[];
@@ -34,8 +38,42 @@ export function sensitivityCommand(program: Command): void {
         ({ promptShare, endlessShare }) => `${promptShare} alike, ${100 * endlessShare} % endless`,
       );
       const rows = (Object.keys(FIGURE_11) as RollpackerCap[]).flatMap((cap) => rowsOf(cap, columns, seeds));
+      rows.push([
+        '16k: median of a long round / of all, both over-provisioned 1.25',
+        `${LONG_ROUND_MEDIAN}x`,
+        ...columns.map((lengths) => `${longRoundMedian({ ...FIGURE_11['16k'].lengths, ...lengths }).toFixed(2)}x`),
+      ]);
       console.log(screenTable({ head: ['', 'published', ...head], rows }));
     });
+}
+
+/**
+ * How much longer the responses of prompts are that were cut in short rounds, each response drawn again: the more, the
+ * more alike siblings are. By lengths alone, as if all ran at one speed.
+ */
+function longRoundMedian(lengths: LengthDistribution): number {
+  const { groupsPerStep, samples } = FIGURE_11['16k'];
+  const launched = { groups: groupsPerStep * 1.25, samples: samples * 1.25 };
+  const rounds = 40;
+  const drawn = (prompt: string, first: number, count: number): number[] =>
+    Array.from({ length: count }, (_, index) =>
+      responseLength(lengths, { seed: 1, promptKey: prompt, sampleIndex: first + index }),
+    );
+  const [all, long]: [number[], number[]] = [[], []];
+  for (let round = 0; round < rounds; round++) {
+    const groups = Array.from({ length: launched.groups }, (_, index) => {
+      const prompt = `${round}-${index}`;
+      const tokens = drawn(prompt, 0, launched.samples).toSorted((one, other) => one - other);
+      return { prompt, tokens, ends: tokens[samples - 1]! };
+    }).toSorted((one, other) => one.ends - other.ends);
+    for (const { tokens } of groups) all.push(...tokens);
+    for (const { prompt } of groups.slice(groupsPerStep)) long.push(...drawn(prompt, launched.samples, samples));
+  }
+  return median(long) / median(all);
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((one, other) => one - other)[values.length >> 1]!;
 }
 
 /** A row of the table for each headline of a cap: what it is under each column, and its ratio. */

@@ -131,7 +131,7 @@ export const BANDS: readonly Band[] = [
       const value = [base, both, fixed].map(Math.round).join(' -> ');
       return { holds: both > 5_000 && base < both && fixed < both, value: `${value} a step` };
     },
-    why: 'The signs hold, and so do 13,686 preemptions of Seer; this number does not. RollPacker does not give its lengths of Qwen3-8B nor the version of vLLM.',
+    why: 'The signs hold, and so do 13,686 preemptions of Seer; this number does not, with lengths of any median (`docs/laboratory.md`). The KV cache that RollPacker leaves to Qwen3-8B beside the trainer is not published.',
   },
   {
     id: 'A11',
