@@ -1,4 +1,4 @@
-"""Puts what is asked within one turn of the event loop into one call."""
+"""Puts what is asked while another call is on its way, or within one turn of the event loop, into one call."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ Item = TypeVar("Item")
 Reply = TypeVar("Reply")
 
 
+#: Seconds after which the next call does not wait any more for the one before, whose replica may hang.
+GATHER_TIME = 0.005
+
+
 class Batch(Generic[Item, Reply]):
-    """A call for one item costs about as much Python as a call for a hundred."""
+    """A call for one item costs about as much Python as a call for a hundred. So while one call is not answered, the
+    next one gathers items: those of an actor of Ray come one by one."""
 
     def __init__(self, send: Callable[[list[Item]], Awaitable[list[Reply | Exception]]], most: int) -> None:
         """:param send: returns a reply or an error for each item, in their order. If it raises an error that one wrong
@@ -23,36 +28,46 @@ class Batch(Generic[Item, Reply]):
         self._most = most
         self._waiting: list[tuple[Item, asyncio.Future[Reply]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._flushing: asyncio.Handle | None = None
+        #: The calls of the last flush that are not answered.
+        self._last: set[asyncio.Task[None]] = set()
 
     def add(self, item: Item) -> asyncio.Future[Reply]:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Reply] = loop.create_future()
-        if not self._waiting:
-            loop.call_soon(self._flush)
+        if self._flushing is None:
+            self._flushing = loop.call_later(GATHER_TIME, self._flush) if self._last else loop.call_soon(self._flush)
         self._waiting.append((item, future))
         return future
 
     async def settled(self) -> None:
         """Settles when the items of before are answered. Under load `idle` may wait for ever."""
-        # What waits is put into tasks at the end of this turn of the event loop.
-        await asyncio.sleep(0)
+        self._flush()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def idle(self) -> None:
         """Settles when all items are answered."""
         while self._waiting or self._tasks:
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            else:
-                await asyncio.sleep(0)
+            await self.settled()
 
     def _flush(self) -> None:
+        if self._flushing:
+            self._flushing.cancel()
+            self._flushing = None
         waiting, self._waiting = self._waiting, []
+        self._last = set()
         for start in range(0, len(waiting), self._most):
             task = asyncio.create_task(self._run(waiting[start : start + self._most]))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._last.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._last.discard(task)
+        if self._waiting and not self._last:
+            self._flush()
 
     async def _run(self, batch: list[tuple[Item, asyncio.Future[Reply]]]) -> None:
         try:
