@@ -30,6 +30,13 @@ def test_intervals_are_those_of_student() -> None:
     assert _interval([1, 2], 2) == "1.50"
 
 
+def test_results_of_other_options_are_refused(tmp_path: Path) -> None:
+    options = {"steps": 5, "groups": 4, "samples": 4, "start_steps": 60}
+    result_file(tmp_path, "drip", 3).write_text(json.dumps({"options": options}))
+    with pytest.raises(SystemExit, match="has steps 5, not 24"):
+        study(parse(["--folder", str(tmp_path)]))
+
+
 def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     options = parse(["--folder", str(tmp_path), "--start-steps", "60", *ARGUMENTS])
     assert study(options)

@@ -23,6 +23,8 @@ from .system import System
 FOLDER = Path("tiny-grpo-study")
 #: Long enough to add with errors, and to use both styles about equally often.
 START_STEPS = 750
+#: Runs that differ in one of them are not compared.
+COMPARED_OPTIONS = ("steps", "groups", "samples", "start_steps")
 #: A run that takes longer has failed.
 RUN_DEADLINE = 1_800.0
 
@@ -72,15 +74,31 @@ def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> 
     for step in result["steps"]:
         # The ids are for tests.
         del step["samples"]
+    result["options"]["start_steps"] = options.start_steps
     result["seconds"] = time.monotonic() - began
     write_atomically(result_file(options.folder, policy, seed), json.dumps(result).encode())
     for left in [*work.iterdir(), work]:
         left.rmdir() if left.is_dir() else left.unlink()
 
 
+def check_folder(options: argparse.Namespace) -> None:
+    """:raises SystemExit: the folder has results of runs with other options, which cannot be compared"""
+    for file in sorted(options.folder.glob("*-[0-9]*.json")):
+        done = json.loads(file.read_text())["options"]
+        for name in COMPARED_OPTIONS:
+            if done.get(name) != getattr(options, name):
+                raise SystemExit(
+                    f"{file} has {name} {done.get(name)}, not {getattr(options, name)}: use another --folder"
+                )
+
+
 def study(options: argparse.Namespace) -> bool:
-    """Runs what is missing. Returns whether all runs have succeeded."""
+    """Runs what is missing. Returns whether all runs have succeeded.
+
+    :raises SystemExit: as `check_folder`
+    """
     options.folder.mkdir(parents=True, exist_ok=True)
+    check_folder(options)
     wanted = [(policy, seed) for seed in options.seeds for policy in options.policies]
     missing = [one for one in wanted if not result_file(options.folder, *one).exists()]
     print(f"{len(wanted)} runs, {len(wanted) - len(missing)} are there", flush=True)
