@@ -71,9 +71,9 @@ it('moves requests within a store of servers, pays no prefill again, and makes t
   expect((await stateOf(inStore[1])).prefillTokens).toBe(0);
 
   // Outside of the store all that it has is computed again.
-  const stay = plan.results.map(({ requestId }) => requestId);
+  const moved = new Set(plan.results.map(({ requestId }) => requestId));
   const requestId = Array.from({ length: SAMPLES }, (_, index) => requestIdOf(bench.job, 'g', index)).find(
-    (id) => !stay.includes(id),
+    (id) => !moved.has(id),
   )!;
   await client.call(pool, 'rebalance.execute', { planId: 'apart', moves: [{ requestId, targetServerId: 's3' }] });
   await expect.poll(() => states('apart')).toEqual({ moved: 1 });
