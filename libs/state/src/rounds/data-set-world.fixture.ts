@@ -1,68 +1,31 @@
 import { planRound, resolvePolicy, roundRules, roundTerms, type PlanProgress } from '@broomwagon/policies';
 import {
   type AttemptId,
-  type BroomwagonError,
-  type Claim,
   type Epoch,
   type GroupResult,
   isBroomwagonError,
   type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { attemptNumber, flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
-import { expect, inject } from 'vitest';
-import { AbortStore } from '../aborts/abort.store';
-import { LedgerStore } from '../ledger';
-import { LongtailStore } from '../longtail/longtail.store';
-import { connectRedis } from '../redis';
-import { RequestStore } from '../requests/request.store';
-import type { AttemptFence } from '../requests/request.store';
-import { WorkerStore } from '../workers/worker.store';
-import { FunctionRunner } from '../library/function-runner';
-import { pagesOfGroups, RoundStore } from './round.store';
+import { attemptNumber, flushPrefix, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
 import { RECOUNT } from './recount.fixture';
+import { pagesOfGroups } from './round.store';
 import type { NewGroup, ResultsPage } from './round.types';
+import { aborts, longtail, redis, requests, rounds, runner, workers, WorkerWorld } from './worker-world.fixture';
 import { JOB, WorldAborts } from './world-aborts.fixture';
-import { segmentOf, type Attempt } from './world-attempt.fixture';
 
-export { JOB };
-
-export const redis = connectRedis({ url: testRedisUrl() });
-const { pool: prefix } = testPool();
-export const runner = new FunctionRunner(redis, prefix);
-/** The stores of all worlds of this process. */
-export const rounds = new RoundStore(runner);
-export const aborts = new AbortStore(runner);
-export const longtail = new LongtailStore(runner);
-export const ledgers = new LedgerStore(runner);
-const requests = new RequestStore(runner);
-const workers = new WorkerStore(runner);
-/** Data sets of each property. */
-export const RUNS = 10 * inject('runsFactor');
-let pools = 0;
-
-/** To be called after all worlds. */
-export async function endWorlds(): Promise<void> {
-  await redis.quit();
-  await flushPrefix(testRedisUrl(), `${prefix}:`);
-}
+export { endWorlds, ledgers, RUNS } from './worker-world.fixture';
+export { aborts, JOB, longtail, redis, rounds, runner };
 
 /** A trainer, two workers and the sweeper, each doing one step at a time in an order that `decide` chooses. */
-export class World {
-  readonly pool = `lifecycle-${pools++}`;
+export class World extends WorkerWorld {
   readonly trained = new Map<string, GroupResult>();
   failedGroups = 0;
   readonly aborts = new WorldAborts(runner, redis, this);
   steps = 0;
-  protected readonly workers = new Map<string, Epoch>();
-  protected readonly held: Attempt[] = [];
-  /** Tokens that were acknowledged, by attempt of a request; what `resume` must never lose. */
-  protected readonly acknowledged = new Map<string, Map<AttemptId, number>>();
-  protected readonly sent: (() => Promise<unknown>)[] = [];
   protected epoch: Epoch | undefined;
-  private registrations = 0;
   protected takeovers = 0;
-  private claimIds = 0;
   protected plan: RoundPlan | undefined;
   protected refused: RoundPlan | undefined;
   protected roundId = '';
@@ -74,13 +37,15 @@ export class World {
     readonly groups: number,
     readonly samples: number,
     readonly groupsPerStep: number,
-    readonly policy: TailPolicy,
-    readonly decide: (choices: number) => number,
+    policy: TailPolicy,
+    decide: (choices: number) => number,
     /**
      * A group that loses samples for good needs no more than these; with fewer than all, samples are aborted alone too.
      */
     readonly minSamples = samples,
-  ) {}
+  ) {
+    super(policy, decide);
+  }
 
   async start(): Promise<void> {
     await this.register('w1');
@@ -202,80 +167,6 @@ export class World {
     }
   }
 
-  async claim(): Promise<void> {
-    const workerId = this.pick([...this.workers.keys()]);
-    const holder = { workerId, workerEpoch: this.workers.get(workerId)! };
-    const parking = this.decide(2) === 0 ? { waitMs: 60_000, replyTo: JSON.stringify(holder) } : {};
-    const args = { claimId: `c${this.claimIds++}`, ...holder, max: 1 + this.decide(4), ...parking };
-    const answer = await this.send(() => requests.claim(this.pool, args));
-    if (isBroomwagonError(answer)) throw answer;
-    this.hold(holder, answer.claims);
-  }
-
-  /** Parked claims are answered; an answer to an expired epoch is a refusal. */
-  async grant(): Promise<void> {
-    const { grants } = await requests.grantClaims(this.pool);
-    for (const { replyTo, claims, fenced } of grants) {
-      const holder = JSON.parse(replyTo) as { workerId: string; workerEpoch: Epoch };
-      expect(fenced ?? false).toBe(this.workers.get(holder.workerId) !== holder.workerEpoch);
-      expect(claims.length > 0).toBe(!fenced);
-      this.hold(holder, claims);
-    }
-  }
-
-  private hold(holder: { workerId: string; workerEpoch: Epoch }, claims: readonly Claim[]): void {
-    for (const claim of claims) {
-      const fence = { requestId: claim.requestId, attempt: claim.attempt, ...holder };
-      this.held.push({ claim, fence, tokens: 0 });
-    }
-  }
-
-  async savePartial(): Promise<void> {
-    const attempt = this.pick(this.held);
-    if (attempt === undefined) return;
-    attempt.tokens += this.decide(5);
-    const args = { ...attempt.fence, ...segmentOf(attempt) };
-    const answer = await this.send(() => requests.save(this.pool, args));
-    if (isBroomwagonError(answer)) this.forget(attempt);
-    else this.acknowledge(attempt);
-  }
-
-  async complete(): Promise<void> {
-    const attempt = this.pick(this.held);
-    if (attempt === undefined) return;
-    attempt.tokens += 1;
-    this.forget(attempt);
-    const answer = await this.send(() =>
-      requests.complete(this.pool, { ...attempt.fence, ...segmentOf(attempt), finishReason: 'stop' }),
-    );
-    if (!isBroomwagonError(answer)) this.acknowledge(attempt);
-  }
-
-  async fail(): Promise<void> {
-    const attempt = this.pick(this.held);
-    if (attempt === undefined) return;
-    this.forget(attempt);
-    const without = this.decide(2) === 0;
-    if (!without) attempt.tokens += this.decide(3);
-    const answer = await this.send(() =>
-      requests.fail(this.pool, {
-        ...attempt.fence,
-        ...(without ? { tokens: 0 } : segmentOf(attempt)),
-        reason: 'engine-error',
-        countsAsFailure: this.policy.maxFailures === 0 && attemptNumber(attempt.fence.attempt) % 7 === 0,
-        retryable: true,
-      }),
-    );
-    if (!isBroomwagonError(answer) && !without) this.acknowledge(attempt);
-  }
-
-  /** The worker is gone and comes again; what it still sends is refused. */
-  async expiredWorker(): Promise<void> {
-    const workerId = this.pick([...this.workers.keys()]);
-    await workers.deregister(this.pool, { workerId, workerEpoch: this.workers.get(workerId)! });
-    await this.register(workerId);
-  }
-
   async sweep(): Promise<void> {
     const due = await rounds.due(this.pool);
     if (due.expiredEpochs > 0 && this.decide(2) === 0) await this.send(() => requests.expiredAttempts(this.pool));
@@ -294,38 +185,9 @@ export class World {
     await this.confirm(await this.aborts.sweep(due));
   }
 
-  protected async confirm(commands: readonly AttemptFence[]): Promise<void> {
-    for (const abort of commands) {
-      const attempt = this.held.find(
-        ({ fence }) => fence.requestId === abort.requestId && fence.attempt === abort.attempt,
-      );
-      // An abort may be lost, and some workers are slow.
-      if (attempt === undefined || this.decide(3) === 0) continue;
-      this.forget(attempt);
-      await this.send(() =>
-        requests.fail(this.pool, {
-          ...attempt.fence,
-          ...segmentOf(attempt),
-          reason: 'aborted',
-          countsAsFailure: false,
-          retryable: true,
-        }),
-      ).then((answer) => isBroomwagonError(answer) || this.acknowledge(attempt));
-    }
-  }
-
   abort(): Promise<void> {
     const scene = { roundId: this.roundId, submitted: this.submitted, workerIds: [...this.workers.keys()] };
     return this.aborts.begin(scene, (message) => this.send(message));
-  }
-
-  /** Any message may come again at any time. */
-  async repeat(): Promise<void> {
-    // Mostly one of the last: those still meet the attempt they were about, or the one after it.
-    const message = this.pick(this.decide(4) === 0 ? this.sent : this.sent.slice(-6));
-    await message?.().catch((error: unknown) => {
-      if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
-    });
   }
 
   async takeover(): Promise<void> {
@@ -366,39 +228,6 @@ export class World {
   /** The audits of the next data set look at no keys of this one. */
   async end(): Promise<void> {
     await flushPrefix(testRedisUrl(), `${runner.rootKey(this.pool)}:`);
-  }
-
-  private async register(workerId: string): Promise<void> {
-    const { workerEpoch } = await workers.register(this.pool, {
-      workerId,
-      registrationId: `reg${this.registrations++}`,
-      ttlMs: 600_000,
-    });
-    this.workers.set(workerId, workerEpoch);
-  }
-
-  protected async send<T>(message: () => Promise<T>): Promise<T | BroomwagonError> {
-    this.sent.push(message);
-    try {
-      return await message();
-    } catch (error) {
-      if (!isBroomwagonError(error) || error.code === 'INTERNAL') throw error;
-      return error;
-    }
-  }
-
-  protected acknowledge({ fence, tokens }: Attempt): void {
-    const ofRequest = this.acknowledged.get(fence.requestId) ?? new Map<AttemptId, number>();
-    ofRequest.set(fence.attempt, Math.max(tokens, ofRequest.get(fence.attempt) ?? 0));
-    this.acknowledged.set(fence.requestId, ofRequest);
-  }
-
-  protected forget(attempt: Attempt): void {
-    this.held.splice(this.held.indexOf(attempt), 1);
-  }
-
-  protected pick<T>(list: readonly T[]): T {
-    return list[this.decide(Math.max(1, list.length))]!;
   }
 
   private group(position: number): NewGroup {
