@@ -1,13 +1,6 @@
 import type { AutoRow, RoundStatus } from '@broomwagon/contracts';
 import { percent } from './arithmetic';
-
-/** What `auto` chose in a run. */
-export interface AutoReport {
-  /** By step. */
-  choices: { step: number; policy: AutoRow['policy']; overProvision: number; reason: string }[];
-  /** What it predicted before the last round; empty if it never knew enough. */
-  frontier: AutoRow[];
-}
+import type { AutoReport } from './report';
 
 /** Collects the choices of the rounds of one job from their statuses. */
 export class AutoChoices {

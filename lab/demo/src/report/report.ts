@@ -1,6 +1,5 @@
-import type { LedgerSummary, RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type { AutoRow, LedgerSummary, RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
-import type { AutoReport } from './auto-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
 export interface Totals {
@@ -27,6 +26,14 @@ export interface RebalanceReport {
 
 /** What the policy cost over all steps, from the ledger of the job. */
 export type PolicyCost = Pick<LedgerSummary, 'lengthBias' | 'offPolicyShare' | 'batchVariation' | 'waste'>;
+
+/** What `auto` chose in a run. */
+export interface AutoReport {
+  /** By step. */
+  choices: { step: number; policy: AutoRow['policy']; overProvision: number; reason: string }[];
+  /** What it predicted before the last round; empty if it never knew enough. */
+  frontier: AutoRow[];
+}
 
 /** One way through the data set. */
 export interface RunReport {
