@@ -36,7 +36,8 @@ async def test_wrong_arguments_are_refused_before_a_call(client: Client) -> None
     wrong: list[tuple[str, Callable[[], Any]]] = [
         *(("timeout", lambda value=value: client.lease("r", timeout=value)) for value in (-1, math.nan, "5")),
         *(("timeout", lambda value=value: client.rollout("j", timeout=value)) for value in (-1, math.nan, math.inf)),
-        *(("concurrency", lambda value=value: client.worker(concurrency=value)) for value in (0, -1, math.nan)),
+        *(("concurrency", lambda value=value: client.worker(concurrency=value)) for value in (0, 1.5, math.nan)),
+        *(("groups", lambda value=value: client.rollout("j", groups=value)) for value in (0, 1.5, "2", math.nan)),
         *(("drain", lambda value=value: client.worker(drain=value)) for value in (-1, math.nan)),
     ]
     for field, act in wrong:

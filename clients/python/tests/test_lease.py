@@ -10,8 +10,7 @@ from uuid import uuid4
 import pytest
 from conftest import cancelled_at, leases_of, until
 
-from broomwagon import Client, LeaseStopped, _batch, errors
-from broomwagon._batch import Batch
+from broomwagon import Client, LeaseStopped, errors
 
 #: Cancellations of one run.
 CANCELLATIONS = int(os.environ.get("CANCELLATIONS", "1000"))
@@ -150,55 +149,6 @@ async def test_an_abort_during_a_move_ends_the_request(client: Client) -> None:
             lease.stop("abort")
             await asyncio.sleep(3600)
     assert stopped.value.cause == "abort"
-
-
-async def test_later_items_do_not_prolong_the_wait_for_those_of_before() -> None:
-    gate = asyncio.Event()
-
-    async def send(items: list[str]) -> list[str | Exception]:
-        if "later" in items:
-            await gate.wait()
-        return list(items)
-
-    batch: Batch[str, str] = Batch(send, 10)
-    first = batch.add("first")
-    settled = asyncio.create_task(batch.settled())
-    await first
-    later = batch.add("later")
-    await settled
-    assert not later.done()
-    gate.set()
-    await batch.idle()
-
-
-@pytest.mark.parametrize("is_hung", [False, True])
-async def test_items_gather_while_a_call_is_on_its_way(monkeypatch: pytest.MonkeyPatch, is_hung: bool) -> None:
-    monkeypatch.setattr(_batch, "GATHER_TIME", 0.001 if is_hung else 3600)
-    gate, is_sent = asyncio.Event(), asyncio.Event()
-    sent: list[list[str]] = []
-
-    async def send(items: list[str]) -> list[str | Exception]:
-        sent.append(items)
-        is_sent.set()
-        if "first" in items:
-            await gate.wait()
-        return list(items)
-
-    batch: Batch[str, str] = Batch(send, 10)
-    first = batch.add("first")
-    await is_sent.wait()
-    is_sent.clear()
-    later = [batch.add("second")]
-    if not is_hung:
-        await asyncio.sleep(0)
-        later.append(batch.add("third"))
-        gate.set()
-        assert await first == "first"
-    await asyncio.wait_for(is_sent.wait(), 30)
-    assert sent[1:] == [["second"] if is_hung else ["second", "third"]]
-    assert [await item for item in later] == sent[1]
-    gate.set()
-    await batch.idle()
 
 
 async def test_a_lease_that_is_moved_continues_on_the_other_server(client: Client) -> None:

@@ -29,6 +29,12 @@ def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinit
     raise InvalidArgument(f"{field} must be a {kind} of at least {least:g}: {value!r}", field=field)
 
 
+def check_count(field: str, value: int) -> None:
+    """:raises InvalidArgument: it is no whole number of at least 1"""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidArgument(f"{field} must be a whole number of at least 1: {value!r}", field=field)
+
+
 def check_pool(pool: str) -> None:
     """:raises InvalidArgument: it is no name of a pool"""
     if not _POOL.fullmatch(pool):

@@ -55,7 +55,8 @@ class Batch(Generic[Item, Reply]):
         if self._flushing:
             self._flushing.cancel()
             self._flushing = None
-        waiting, self._waiting = self._waiting, []
+        # Nobody awaits an item that was cancelled while it waited: it is not sent.
+        waiting, self._waiting = [one for one in self._waiting if not one[1].cancelled()], []
         self._last = set()
         for start in range(0, len(waiting), self._most):
             task = asyncio.create_task(self._run(waiting[start : start + self._most]))

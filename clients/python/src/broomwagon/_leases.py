@@ -35,12 +35,14 @@ ITEMS_PER_CALL = 512
 
 @dataclass
 class Ask:
-    """One acquire. `item` is an AcquireItem without `waitMs`; `ends_at` is on the clock of the event loop."""
+    """One acquire. `item` is an AcquireItem without `waitMs`; times are on the clock of the event loop."""
 
     worker: WorkerEpoch
     item: dict[str, Any]
     ends_at: float
     timeout: float
+    #: When the last call with it was sent, after it was gathered.
+    sent_at: float = 0.0
 
 
 class Leases:
@@ -130,13 +132,12 @@ class Leases:
         may_batch = not ask.item.get("explain")
         unanswered_since: float | None = None
         for tries in count():
-            sent_at = loop.time()
             try:
                 if tries == 0 and may_batch:
                     return await self._acquires.add(ask)
                 return await self._ask_alone(ask, tries, unanswered_since)
             except BroomwagonError as error:
-                unanswered_since = sent_at if isinstance(error, errors.Timeout) else None
+                unanswered_since = ask.sent_at if isinstance(error, errors.Timeout) else None
                 # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (
                     tries == 0 and isinstance(error, (errors.ServersFull, errors.ReplyFull))
@@ -152,7 +153,8 @@ class Leases:
         raise AssertionError("unreachable")
 
     async def _ask_alone(self, ask: Ask, tries: int, unanswered_since: float | None = None) -> dict[str, Any]:
-        left = ask.ends_at - asyncio.get_running_loop().time()
+        ask.sent_at = asyncio.get_running_loop().time()
+        left = ask.ends_at - ask.sent_at
         wait = max(0.0, min(ACQUIRE_WAIT, left))
         body = {**ask.item, **ask.worker.body, "waitMs": round(wait * 1000)}
         timeout = min(wait, REPEAT_AFTER * 2.0 ** min(tries, 8)) + REPLY_MARGIN
@@ -164,6 +166,9 @@ class Leases:
         if len(asks) == 1:
             return [await self._ask_alone(asks[0], 0)]
         worker = asks[-1].worker
+        now = asyncio.get_running_loop().time()
+        for ask in asks:
+            ask.sent_at = now
         body = {**worker.body, "acquires": [ask.item for ask in asks if ask.worker == worker]}
         reply = await self._connection.request("lb.acquire-many", body, REPLY_MARGIN)
         answers = iter(reply["leases"])

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ._arguments import check_number, check_pool, check_token, check_url
+from ._arguments import check_count, check_number, check_pool, check_token, check_url
 from ._connection import Connection
 from ._leases import Leases
 from ._session import Session
@@ -225,6 +225,7 @@ class Client:
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param progress: show a progress bar; needs the package tqdm
         """
+        check_count("groups", groups)
         if timeout is not None:
             check_number("timeout", timeout)
         return Rollout(
@@ -246,7 +247,7 @@ class Client:
         :param job: claim samples of this job only; default: of all jobs
         :param drain: seconds that samples may continue when the worker stops
         """
-        check_number("concurrency", concurrency, 1)
+        check_count("concurrency", concurrency)
         check_number("drain", drain)
         assert self._connected and self._session
         return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
