@@ -66,7 +66,7 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
 
   @Env(
     'STREAM_BURSTS_AFTER_MS',
-    'age from which a stream gets its tokens in bursts, 100 to 200 ms apart, which costs a third; 0: never',
+    'age from which a stream gets its tokens in bursts, 100 to 200 ms apart, for half of the CPU; 0: never',
     { min: 0 },
   )
   streamBurstsAfterMs: number = 2_000;
