@@ -1,16 +1,17 @@
-import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { MeasuredRun } from './compare-auto';
 
-/** Runs in a file, one a line, so that a long comparison can be stopped and continued. */
+/** Runs in a file, one a line, so that a long comparison can be stopped and continued. They are of one state of the code. */
 export class KeptRuns {
   private readonly found = new Map<string, MeasuredRun>();
 
   /** @param file absent: nothing is kept */
   constructor(private readonly file?: string) {
     if (file === undefined || !existsSync(file)) return;
-    for (const line of readFileSync(file, 'utf8')
-      .split('\n')
-      .filter((text) => text !== '')) {
+    const lines = readFileSync(file, 'utf8').split('\n');
+    // A run that was stopped while it wrote has left a part of a line.
+    if (lines.pop() !== '') writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
+    for (const line of lines) {
       const { run, measured } = JSON.parse(line) as { run: unknown; measured: MeasuredRun };
       this.found.set(JSON.stringify(run), measured);
     }
