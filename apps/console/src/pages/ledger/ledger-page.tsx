@@ -8,6 +8,7 @@ import { Section, Stat, Stats } from '../../components/stat';
 import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useJob, useScope } from '../../shell/scope';
+import { PoolLedger } from './pool-ledger';
 import { boundText, StepLedgers, type Step } from './step-ledgers';
 
 export default function LedgerPage() {
@@ -21,18 +22,17 @@ export default function LedgerPage() {
     `${pool}/${job}/ledger`,
     async (signal) => {
       const params = { path: { pool, job } };
-      const [total, ofPool, steps, ofWait] = await Promise.all([
+      const [total, steps, ofWait] = await Promise.all([
         dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/ledger', { params, signal })),
-        dataOf(client.GET('/api/v1/pools/{pool}/ledger', { params: { path: { pool } }, signal })),
         ledgers.current!.read(job, signal),
         baseline === undefined ? undefined : ledgers.current!.read(baseline, signal),
       ]);
-      return { ...total, ofPool, steps, ofWait };
+      return { ...total, steps, ofWait };
     },
     { everyMs: 15_000, after: ['round.completed', 'round.closed'] },
   );
   if (value === undefined) return <Problem error={error} />;
-  const { summary, ofPool, alarms, steps, ofWait } = value;
+  const { summary, alarms, steps, ofWait } = value;
   const x = steps.map(({ step }) => step);
   const share = (label: string, color: 'bar' | 'warn' | 'bad', read: (step: Step) => number) => (
     <Chart
@@ -101,16 +101,7 @@ export default function LedgerPage() {
           </Section>
         </SimpleGrid>
       )}
-      {ofPool.jobs > 1 && (
-        <Section title={`All ${ofPool.jobs} jobs of the pool`}>
-          <Stats>
-            <Stat label="Samples trained" value={compact(ofPool.summary.trained.samples)} />
-            <Stat label="Length of trained / of all" value={percent(ofPool.summary.lengthBias, 1)} />
-            <Stat label="Off-policy tokens" value={percent(ofPool.summary.offPolicyShare, 1)} />
-            <Stat label="Tokens thrown away" value={percent(ofPool.summary.waste.share, 1)} />
-          </Stats>
-        </Section>
-      )}
+      {jobs.length > 1 && <PoolLedger />}
       <Text size="xs" c="dimmed">
         The charts show the steps that the API still has: the last 16 rounds. The numbers are of all steps of the job.
       </Text>

@@ -1,0 +1,30 @@
+import { dataOf } from '@broomwagon/admin-client';
+import { compact, percent } from '../../components/format';
+import { Problem } from '../../components/problem';
+import { Section, Stat, Stats } from '../../components/stat';
+import { useLive } from '../../live/use-live';
+import { useSession } from '../../session/session';
+import { useScope } from '../../shell/scope';
+
+/** What all jobs of the pool cost together; read seldom and alone, since it is read from each of them. */
+export function PoolLedger() {
+  const { client } = useSession();
+  const { pool } = useScope();
+  const { value, error } = useLive(
+    `${pool}/ledger`,
+    (signal) => dataOf(client.GET('/api/v1/pools/{pool}/ledger', { params: { path: { pool } }, signal })),
+    { everyMs: 60_000 },
+  );
+  if (value === undefined) return <Problem error={error} />;
+  const { jobs, summary } = value;
+  return (
+    <Section title={`All ${jobs} jobs of the pool`}>
+      <Stats>
+        <Stat label="Samples trained" value={compact(summary.trained.samples)} />
+        <Stat label="Length of trained / of all" value={percent(summary.lengthBias, 1)} />
+        <Stat label="Off-policy tokens" value={percent(summary.offPolicyShare, 1)} />
+        <Stat label="Tokens thrown away" value={percent(summary.waste.share, 1)} />
+      </Stats>
+    </Section>
+  );
+}
