@@ -17,7 +17,10 @@ import {
   type LedgerCounters,
   summariseLedger,
 } from '@broomwagon/policies';
-import { InspectionStore, LedgerStore, RoundStore, type StoredLedger } from '@broomwagon/state';
+import { InspectionStore, LedgerStore, pagesOf, RoundStore, type StoredLedger } from '@broomwagon/state';
+
+/** Ledgers that are read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
+const READS_AT_ONCE = 32;
 
 /** What the tail policy costs: read from counters that the transitions keep. */
 @Injectable()
@@ -41,14 +44,24 @@ export class LedgerService {
 
   /** Of all jobs that the pool has. */
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
-    const stored: StoredLedger[] = [];
-    for (const job of await this.rounds.allJobs(pool, false)) {
-      const ledger = await this.stored(pool, job).catch((error: unknown) => {
-        if (!isBroomwagonError(error, 'JOB_NOT_FOUND')) throw error;
-      });
-      if (ledger !== undefined) stored.push(ledger);
+    const sum: Sum = { counters: {}, open: {} };
+    let jobs = 0;
+    for (const page of pagesOf(await this.rounds.allJobs(pool, false), READS_AT_ONCE)) {
+      for (const ledger of await Promise.all(page.map((job) => this.storedIfThere(pool, job)))) {
+        if (ledger === undefined) continue;
+        add(sum, ledger);
+        jobs += 1;
+      }
     }
-    return { summary: summaryOfAll(stored), jobs: stored.length };
+    return { summary: summariseLedger(sum.counters, sum.open), jobs };
+  }
+
+  /** Undefined if the job was deleted meanwhile. */
+  private storedIfThere(pool: PoolName, job: JobId): Promise<StoredLedger | undefined> {
+    return this.stored(pool, job).catch((error: unknown) => {
+      if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
+      throw error;
+    });
   }
 
   /** Of a round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
@@ -94,9 +107,17 @@ export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerRep
 }
 
 /** Of all samples of these ledgers together. */
-export function summaryOfAll(ledgers: readonly StoredLedger[]): LedgerSummary {
-  const sum = (part: 'counters' | 'open') => addCounters({}, ...ledgers.map((ledger) => ledger[part]));
-  return summariseLedger(sum('counters'), sum('open'));
+export function summaryOfAll(ledgers: Iterable<StoredLedger>): LedgerSummary {
+  const sum: Sum = { counters: {}, open: {} };
+  for (const ledger of ledgers) add(sum, ledger);
+  return summariseLedger(sum.counters, sum.open);
+}
+
+type Sum = Pick<StoredLedger, 'counters' | 'open'>;
+
+function add(sum: Sum, { counters, open }: Sum): void {
+  addCounters(sum.counters, counters);
+  addCounters(sum.open, open);
 }
 
 function negative(counters: LedgerCounters): LedgerCounters {
