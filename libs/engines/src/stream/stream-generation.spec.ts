@@ -13,14 +13,21 @@ const RUNS = 100 * inject('runsFactor');
 const TEXTS = ['é', '漢字', '🙂', ' \\"quoted\\" ', '\\n', 'plain'];
 
 /** Reads a stream that comes in these pieces; the connection breaks at the end if `broken`. */
-function read(pieces: Uint8Array[], reader: ChunkReader, { broken = false, readsAtOnce = false } = {}) {
+function read(
+  pieces: Uint8Array[],
+  reader: ChunkReader,
+  { broken = false, readsAtOnce = false, seenAfter = [] as string[] } = {},
+) {
   const http = {
     baseUrl: 'http://engine',
     stream: (take: (chunk: Buffer) => boolean) => new EngineStream(take, 1_000),
     receive: async (stream: EngineStream) => {
       const ended = stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' });
       stream.onHeaders(200, [Buffer.from('content-type'), Buffer.from('text/event-stream')], () => undefined);
-      for (const piece of pieces) stream.onData(Buffer.from(piece));
+      for (const piece of pieces) {
+        stream.onData(Buffer.from(piece));
+        seenAfter.push(seen);
+      }
       if (broken) stream.onError(Object.assign(new Error('reset'), { code: 'ECONNRESET' }));
       else stream.onComplete();
       await ended;
@@ -85,6 +92,18 @@ describe.each(Object.entries(dialects))('a stream of %s', (_, { event, reader })
       }),
       { numRuns: RUNS },
     );
+  });
+
+  it('is read at once until its first token, and then together unless it is read at once', async () => {
+    const pieces = ['first', 'second', 'third'].map((__, index, texts) =>
+      Buffer.from(`data: ${event(texts, index)}\n\n`),
+    );
+    const together: string[] = [];
+    const atOnce: string[] = [];
+    await read(pieces, reader(), { seenAfter: together });
+    expect(together).toEqual(['first', 'first', 'first']);
+    await read(pieces, reader(), { readsAtOnce: true, seenAfter: atOnce });
+    expect(atOnce).toEqual(['first', 'firstsecond', 'firstsecondthird']);
   });
 
   it('keeps the tokens of whole events when it breaks off anywhere, by an end or by a reset', async () => {
