@@ -125,7 +125,8 @@ describe('npm start', () => {
     expect(report.baseline!.cost).toMatchObject({ offPolicyShare: 0, waste: { tokens: 0 } });
     for (const step of [...report.steps, ...report.baseline!.steps]) {
       expect(step.meanGenerationSeconds).toBeGreaterThan(0);
-      expect(step.slowestGenerationSeconds).toBeGreaterThanOrEqual(step.meanGenerationSeconds);
+      // Times that are all equal have a mean that may be rounded up.
+      expect(step.slowestGenerationSeconds).toBeGreaterThan(step.meanGenerationSeconds - 1e-9);
       expect(step.engineSeconds).toBeGreaterThan(0);
     }
     expect(output()).toMatch(/By the clocks of the engines/);
