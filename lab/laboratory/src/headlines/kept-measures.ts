@@ -3,8 +3,8 @@ import type { Measures } from '../experiments/experiment';
 import type { KeptMeasures } from './run-headlines';
 
 /**
- * Keeps measures in a JSON file, written after each one, so that a run that was stopped goes on where it was. Measures
- * of few steps and of many are kept apart. The file is of one state of the code: remove it when the code has changed.
+ * Stores measures in a JSON file after each experiment, so that a stopped run can continue. Measures of quick and of
+ * full runs have different keys. The file is valid for one version of the code: delete it when the code changes.
  */
 export function keptInFile(file: string, isQuick: boolean): KeptMeasures {
   const kept = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Record<string, Measures>) : {};
