@@ -50,6 +50,12 @@ async def until(condition: Callable[[], Awaitable[object]], seconds: float = 60)
         await asyncio.sleep(0.02)
 
 
+async def until_stopped() -> None:
+    """Waits, as a call to an engine, until its task is cancelled."""
+    await asyncio.sleep(60)
+    raise AssertionError("nothing has stopped this request within a minute")
+
+
 async def leases_of(client: Client) -> int:
     """The leases of this client in Redis."""
     reply = await client.call("lb.leases", {"workerId": client.worker_id})

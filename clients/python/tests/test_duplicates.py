@@ -6,7 +6,7 @@ import asyncio
 from uuid import uuid4
 
 import pytest
-from conftest import leases_of, until
+from conftest import leases_of, until, until_stopped
 
 from broomwagon import Attempt, Client, LeaseStopped, WorkerIdInUse
 
@@ -19,7 +19,7 @@ async def replaced_by(other: Client, replaced: Client) -> None:
                 assert replaced._session
                 # The next heartbeat, earlier.
                 await replaced._session._beat(await replaced._session.established())
-                await asyncio.sleep(3600)
+                await until_stopped()
     assert stopped.value.cause == "fenced"
 
 

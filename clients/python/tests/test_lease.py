@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import cancelled_at, leases_of, until
+from conftest import cancelled_at, leases_of, until, until_stopped
 
 from broomwagon import Client, LeaseStopped, errors
 
@@ -129,7 +129,7 @@ async def test_an_abort_cancels_the_task_of_its_lease(client: Client) -> None:
             async with client.lease(request_id):
                 if request_id == aborted:
                     holding.set()
-                    await asyncio.sleep(3600)
+                    await until_stopped()
                 await holding.wait()
                 await client.call("request.abort", {"abortId": uuid4().hex, "requestIds": [aborted], "waitMs": 5000})
         except LeaseStopped as stopped:
@@ -147,7 +147,7 @@ async def test_an_abort_during_a_move_ends_the_request(client: Client) -> None:
         async with lease:
             lease.move({"targetServerId": "another"})
             lease.stop("abort")
-            await asyncio.sleep(3600)
+            await until_stopped()
     assert stopped.value.cause == "abort"
 
 
@@ -159,7 +159,7 @@ async def test_a_lease_that_is_moved_continues_on_the_other_server(client: Clien
             [other] = servers - {server.server_id}
             moves: Any = [{"leaseId": server.lease_id, "targetServerId": other}]
             await client.call("rebalance.execute", {"planId": uuid4().hex, "moves": moves})
-            await asyncio.sleep(3600)
+            await until_stopped()
     assert stopped.value.cause == "move"
     async with client.lease("request", session_id=session) as server:
         assert server.server_id == other
@@ -174,7 +174,7 @@ async def test_an_abort_and_a_cancellation_are_told_apart(client: Client) -> Non
     async def use() -> None:
         async with client.lease("request"):
             holding.set()
-            await asyncio.sleep(3600)
+            await until_stopped()
 
     task = asyncio.create_task(use())
     await holding.wait()
@@ -199,7 +199,7 @@ async def test_a_fenced_worker_registers_again(client: Client) -> None:
     async def use() -> None:
         async with used:
             holding.set()
-            await asyncio.sleep(3600)
+            await until_stopped()
 
     used = client.lease("request")
     task = asyncio.create_task(use())

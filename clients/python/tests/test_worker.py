@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import is_empty, leases_of, roll_out, serving, until
+from conftest import is_empty, leases_of, roll_out, serving, until, until_stopped
 
 from broomwagon import Attempt, Client
 
@@ -95,7 +95,7 @@ async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str
             attempt.add([7, 8], "ab")
             attempt.state["turn"] = 1
             is_generating.set()
-            await asyncio.sleep(3600)
+            await until_stopped()
         return "stop"
 
     second = client.worker(job=job)
@@ -136,7 +136,7 @@ async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client
             attempt.add([len(attempts)], "x")
             if len(attempts) == 1:
                 is_generating.set()
-                await asyncio.sleep(3600)
+                await until_stopped()
         return "stop"
 
     async def change() -> None:
@@ -167,7 +167,7 @@ async def test_a_sample_that_is_moved_continues_on_its_new_server(client: Client
             if len(servers) == 1:
                 running.append(attempt.request_id)
                 is_generating.set()
-                await asyncio.sleep(3600)
+                await until_stopped()
         return "stop"
 
     async def move() -> None:
@@ -196,7 +196,7 @@ async def test_an_aborted_sample_is_cancelled_and_its_group_dropped(client: Clie
             if attempt.group_id == "0":
                 is_generating.set()
                 try:
-                    await asyncio.sleep(3600)
+                    await until_stopped()
                 except BaseException as error:
                     causes.append(type(error))
                     raise
@@ -228,7 +228,7 @@ async def test_a_fenced_worker_returns_nothing_and_claims_again(client: Client, 
             attempt.add([len(began)], "x")
             if len(began) == 1:
                 await client.call("worker.register", {"workerId": client.worker_id, "registrationId": uuid4().hex})
-                await asyncio.sleep(3600)
+                await until_stopped()
         return "stop"
 
     async with serving(worker):

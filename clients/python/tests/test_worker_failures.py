@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 
 import pytest
-from conftest import roll_out, serving
+from conftest import roll_out, serving, until_stopped
 
 from broomwagon import Attempt, Client, StepFailed, errors
 
@@ -19,7 +18,7 @@ async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: 
         async with attempt.server():
             attempt.add([1], "x")
             if attempt.group_id == "0":
-                await asyncio.sleep(3600)
+                await until_stopped()
         return "stop"
 
     async with serving(worker):
