@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import pytest
 
 from broomwagon import BroomwagonError, Client, InvalidArgument, Rollout, errors
-from broomwagon._arguments import check_url, without_secrets
+from broomwagon._arguments import check_count, check_number, check_url, encoded, without_secrets
+from broomwagon._prompts import PromptSource
 
 
 @pytest.mark.parametrize(
@@ -64,18 +66,114 @@ async def test_wrong_prompts_are_refused(client: Client, job: str) -> None:
     def rollout() -> Rollout:
         return client.rollout(job, groups=2, samples=1, max_tokens=8)
 
-    for prompts in (None, "a text", {"text": "one prompt"}, 7, [None], [1, 2], [b"bytes"], [{"prompt": "?"}]):
-        with pytest.raises(InvalidArgument) as refused:
-            [group async for group in rollout().round(prompts)]  # type: ignore[arg-type]
-        assert refused.value.field == "prompts"
-    with pytest.raises(InvalidArgument, match="id 'x'"):
-        [group async for group in rollout().round([{"id": "x", "text": "1"}, {"id": "x", "text": "2"}])]
+    wrong: list[tuple[Any, str]] = [
+        *((prompts, "prompts") for prompts in (None, "a text", {"text": "one prompt"}, 7)),
+        *((prompts, "prompts.0") for prompts in ([None], [1, 2], [b"bytes"], [{"id": "a", "prompt": "?"}])),
+        ([{"id": "x", "text": "1"}, {"id": "x", "text": "2"}], "prompts.1"),
+    ]
+    for prompts, field in wrong:
+        with pytest.raises(InvalidArgument, match=field) as refused:
+            [group async for group in rollout().round(prompts)]
+        assert refused.value.field == field
     for provision in (math.nan, "2", -1):
         policy: Any = {"name": "resume", "overProvision": provision}
         with pytest.raises(InvalidArgument, match="overProvision"):
             [group async for group in rollout().round(["a"], policy)]
     with pytest.raises(errors.JobNotFound, match="no round yet"):
         await rollout().save("step-0")
+
+
+@pytest.mark.short
+def test_a_wrong_prompt_of_an_iterator_is_the_only_one_left_out() -> None:
+    source = PromptSource()
+    prompts: Any = iter(["a", 7, "b", None, "c"])
+    source.give(prompts)
+    for field in ("prompts.1", "prompts.3"):
+        with pytest.raises(InvalidArgument) as refused:
+            source.read_ahead(5)
+        assert refused.value.field == field
+    assert source.take(5) == [("0", "a"), ("2", "b"), ("4", "c")]
+
+
+class Index:
+    """A number as integers of NumPy and PyTorch are."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        return self.value
+
+
+def scalars() -> list[tuple[Any, int | float]]:
+    """Numbers that are no `int` or `float`, with their values."""
+    try:
+        import numpy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        return [(Index(7), 7), (Fraction(3, 2), 1.5)]
+    return [(Index(7), 7), (numpy.int64(7), 7), (numpy.uint8(7), 7), (numpy.float32(1.5), 1.5), (Fraction(3, 2), 1.5)]
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("scalar, value", scalars())
+def test_scalars_of_other_libraries_are_numbers(scalar: Any, value: int | float) -> None:
+    number = check_number("x", scalar)
+    assert number == value
+    assert type(number) is type(value)
+    assert encoded({"x": [scalar]}) == f'{{"x":[{value}]}}'.encode()
+    if isinstance(value, int):
+        assert type(check_count("x", scalar)) is int
+    else:
+        with pytest.raises(InvalidArgument):
+            check_count("x", scalar)
+    with pytest.raises(InvalidArgument):
+        check_number("x", scalar, 8)
+
+
+@pytest.mark.short
+def test_what_is_no_number_is_refused() -> None:
+    wrong: tuple[Any, ...] = (True, "1", None, 1j, Index, object())
+    for value in wrong:
+        with pytest.raises(InvalidArgument):
+            check_number("x", value)
+        with pytest.raises(InvalidArgument):
+            check_count("x", value)
+    with pytest.raises(TypeError, match="object"):
+        encoded({"x": object()})
+
+
+@pytest.mark.parametrize(
+    "url, shown",
+    [
+        ("nats://user:se,cret@host:1", "nats://host:1"),
+        ("nats://user:se@cret,se/@cret@host:1", "nats://host:1"),
+        ("nats://a:1,nats://user:se,cret@host:1,b:2", "nats://host:1,b:2"),
+        ("nats://user:se//cret@host:1", "nats://host:1"),
+        ("user:se//cret@host:1", "host:1"),
+        ("user://secret@host", "host"),
+        ("nats://user:secret,nats://secret@host", "...,nats://host"),
+        ("nats://user:secret", "..."),
+        ("ws://host:80/path?token=secret", "ws://host:80"),
+        ("http://user:secret@host", "host"),
+    ],
+)
+@pytest.mark.short
+def test_parts_of_odd_passwords_are_in_no_message(url: str, shown: str) -> None:
+    assert without_secrets(url) == shown
+    if url.startswith("ws:"):
+        return
+    with pytest.raises(InvalidArgument, match="NATS_PASSWORD") as refused:
+        Client(url)
+    assert refused.value.field == "url"
+    assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["host", "host:1", "nats://[::1]:4222", "tls://user:p@ss@host", "token@host", "a:1, nats://b_c.d:2/"]
+)
+@pytest.mark.short
+def test_addresses_of_nats_are_accepted(url: str) -> None:
+    check_url(url)
 
 
 async def test_secrets_are_in_no_message() -> None:

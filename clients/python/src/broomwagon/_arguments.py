@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 import re
 from functools import lru_cache
+from numbers import Integral, Real
 from typing import Any
 
 from .errors import ValidationFailed
@@ -14,25 +16,49 @@ _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 #: One token of a NATS subject.
 _TOKEN = re.compile(r"[^\s.*>]+")
 _SCHEMES = ("nats", "tls", "ws", "wss")
+#: An address without a user: what it has after the port is not shown.
+_ADDRESS = re.compile(r"((?:[a-z]+://)?(?:[\w.-]+|\[[\w.:%]*\])(?::\d{1,5})?)(?:[/?#].*)?")
+#: The begin of an address of NATS up to the name of its user.
+_SCHEME = re.compile(rf"(?:{'|'.join(_SCHEMES)})://")
 
 
 class InvalidArgument(ValidationFailed, ValueError):
     """An argument is wrong; `field` is its name. What a service refuses is only a ValidationFailed."""
 
 
-def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinite: bool = False) -> None:
-    """:raises InvalidArgument: it is no number, not finite, or less than `least`"""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if is_number and value >= least and (may_be_infinite or math.isfinite(value)):
-        return
+def plain_number(value: object) -> int | float | None:
+    """The number as an `int` or `float` of Python, also from a scalar of NumPy; None if it is no number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, Real) and not isinstance(value, Integral):
+        return float(value)
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinite: bool = False) -> float:
+    """Returns it as a number of Python.
+
+    :raises InvalidArgument: it is no number, not finite, or less than `least`
+    """
+    number = plain_number(value)
+    if number is not None and number >= least and (may_be_infinite or math.isfinite(number)):
+        return number
     kind = "number" if may_be_infinite else "finite number"
     raise InvalidArgument(f"{field} must be a {kind} of at least {least:g}: {value!r}", field=field)
 
 
-def check_count(field: str, value: int) -> None:
-    """:raises InvalidArgument: it is no whole number of at least 1"""
-    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+def check_count(field: str, value: int) -> int:
+    """Returns it as an `int` of Python.
+
+    :raises InvalidArgument: it is no whole number of at least 1
+    """
+    number = plain_number(value)
+    if not isinstance(number, int) or number < 1:
         raise InvalidArgument(f"{field} must be a whole number of at least 1: {value!r}", field=field)
+    return number
 
 
 def check_pool(pool: str) -> None:
@@ -58,16 +84,30 @@ def check_operation(operation: str) -> None:
 def check_url(url: str) -> None:
     """:raises InvalidArgument: one of the addresses is not of NATS"""
     for one in url.split(","):
-        scheme, separator, _ = one.strip().partition("://")
-        if not one.strip() or (separator and scheme not in _SCHEMES):
-            raise InvalidArgument(
-                f"url must name NATS, for example nats://host:4222: {without_secrets(one)!r}", field="url"
+        scheme, separator, rest = one.strip().rpartition("://")
+        user, _, host = rest.rpartition("@")
+        if (separator and scheme not in _SCHEMES) or re.search(r"[/?#\[\]]", user) or not _ADDRESS.fullmatch(host):
+            message = (
+                f"url must name NATS, for example nats://host:4222: {without_secrets(url)!r}. "
+                "A password with one of , / ? # [ ] belongs in NATS_PASSWORD, and its user in NATS_USER"
             )
+            raise InvalidArgument(message, field="url")
 
 
 def without_secrets(url: str) -> str:
-    """Addresses without names and passwords of users, for messages."""
-    return ",".join(re.sub(r"^([^/@]*//)?.*@", r"\1", one) for one in url.split(","))
+    """Addresses without names and passwords of users, for messages. What may be a part of a password with commas is
+    left out too."""
+    shown: list[str] = []
+    for one in url.split(","):
+        before, separator, host = one.strip().rpartition("@")
+        scheme = _SCHEME.match(before)
+        if separator and not scheme:
+            # Either its user has no scheme, or this is the end of a password that has begun earlier.
+            scheme = _SCHEME.match(url.strip())
+            shown.clear()
+        address = _ADDRESS.fullmatch(host)
+        shown.append((scheme.group() if scheme else "") + (address.group(1) if address else "..."))
+    return ",".join(shown)
 
 
 def encoded(value: Any) -> bytes:
@@ -77,6 +117,17 @@ def encoded(value: Any) -> bytes:
     :raises TypeError: JSON cannot have it
     """
     try:
-        return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
+        return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
     except ValueError as error:
         raise InvalidArgument(f"JSON cannot have the body: {error}") from error
+
+
+def _plain(value: object) -> int | float:
+    """For scalars of NumPy within a body.
+
+    :raises TypeError: it is no number
+    """
+    number = plain_number(value)
+    if number is None:
+        raise TypeError(f"JSON cannot have {type(value).__name__}: {repr(value)[:60]}")
+    return number

@@ -162,7 +162,7 @@ class Connection:
         :raises InvalidArgument: a number of the body is not finite, or the deadline is no number
         """
         check_operation(operation)
-        check_number("deadline", deadline, may_be_infinite=True)
+        deadline = check_number("deadline", deadline, may_be_infinite=True)
         loop = asyncio.get_running_loop()
         began = loop.time()
         wait = float(body.get("waitMs", 0)) / 1000

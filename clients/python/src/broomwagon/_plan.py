@@ -69,7 +69,8 @@ def policy_of(policy: TailPolicy | str) -> TailPolicy:
     :raises InvalidArgument: how many prompts to read cannot be told
     """
     if not isinstance(policy, str):
-        check_number("policy.overProvision", policy.get("overProvision", 1))
+        if "overProvision" in policy:
+            return {**policy, "overProvision": check_number("policy.overProvision", policy["overProvision"])}
         return policy
     over = {} if policy == "auto" else {"overProvision": 1.0 if policy == "wait" else 1.5}
     # A step without a group that failed for good is accepted; `replace` would wait for another prompt.

@@ -132,17 +132,19 @@ class PromptSource:
             self._waiting.remove(group_id)
 
     def _add(self, prompt: PromptLike) -> None:
+        """:raises InvalidArgument: the prompt is wrong, and left out; the next call continues after it"""
+        field = f"prompts.{self._position}"
         self._position += 1
         given = prompt.get("id") if isinstance(prompt, Mapping) else None
-        group_id = str(self._position - 1 if given is None else given)
+        group_id = field.removeprefix("prompts.") if given is None else str(given)
         if group_id in self._items:
-            raise InvalidArgument(f"Two prompts have the id {group_id!r}", field="prompts")
-        _check(prompt, group_id)
+            raise InvalidArgument(f"Two prompts have the id {group_id!r}: {field} is the second", field=field)
+        _check(prompt, field)
         self._items[group_id] = prompt
         self._waiting.append(group_id)
 
 
-def _check(prompt: PromptLike, group_id: str) -> None:
+def _check(prompt: PromptLike, field: str) -> None:
     """:raises InvalidArgument: it has no form of a prompt. The services see the rest"""
     if isinstance(prompt, str):
         return
@@ -151,8 +153,8 @@ def _check(prompt: PromptLike, group_id: str) -> None:
     else:
         is_prompt = isinstance(prompt, Sequence) and not isinstance(prompt, (bytes, bytearray))
     if not is_prompt:
-        message = f"prompt {group_id} must be a text, messages, token ids, or a mapping with one of them"
-        raise InvalidArgument(f"{message}, not {_shown(prompt)}", field="prompts")
+        message = f"{field} must be a text, messages, token ids, or a mapping with one of them"
+        raise InvalidArgument(f"{message}, not {_shown(prompt)}", field=field)
 
 
 def _is_iterable(value: object) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from ._arguments import encoded
 from ._job import Job
 from ._payloads import Payloads
 from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
@@ -106,7 +106,7 @@ class Round:
         if domain := domain_of(prompt):
             body["domain"] = domain
         wire = wire_prompt(prompt)
-        if len(json.dumps(wire)) < INLINE_PROMPT_BYTES:
+        if len(encoded(wire)) < INLINE_PROMPT_BYTES:
             return {**body, "prompt": wire}
         owner = {"job": self._job.name, "groupId": group_id}
         return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}

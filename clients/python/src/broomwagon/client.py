@@ -61,16 +61,13 @@ class Client:
         self._pool = pool or os.environ.get("POOL", "default")
         self._given_worker_id = worker_id or None
         self._worker_id = self._given_worker_id
-        self._worker_ttl = worker_ttl
-        self._unclaimed_after = unclaimed_after
-        self._connect_timeout = connect_timeout
         check_url(self._url)
         check_pool(self._pool)
         if worker_id:
             check_token("worker_id", worker_id)
-        check_number("worker_ttl", worker_ttl, LEAST_WORKER_TTL)
-        check_number("unclaimed_after", unclaimed_after)
-        check_number("connect_timeout", connect_timeout)
+        self._worker_ttl = check_number("worker_ttl", worker_ttl, LEAST_WORKER_TTL)
+        self._unclaimed_after = check_number("unclaimed_after", unclaimed_after)
+        self._connect_timeout = check_number("connect_timeout", connect_timeout)
         self._connection: Connection | None = None
         self._session: Session | None = None
         self._leases: Leases | None = None
@@ -181,7 +178,7 @@ class Client:
 
         The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
         """
-        check_number("timeout", timeout, may_be_infinite=True)
+        timeout = check_number("timeout", timeout, may_be_infinite=True)
         request = {
             "requestId": request_id,
             "sessionId": session_id,
@@ -225,9 +222,9 @@ class Client:
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param progress: show a progress bar; needs the package tqdm
         """
-        check_count("groups", groups)
+        groups = check_count("groups", groups)
         if timeout is not None:
-            check_number("timeout", timeout)
+            timeout = check_number("timeout", timeout)
         return Rollout(
             self._connected,
             job,
@@ -247,8 +244,8 @@ class Client:
         :param job: claim samples of this job only; default: of all jobs
         :param drain: seconds that samples may continue when the worker stops
         """
-        check_count("concurrency", concurrency)
-        check_number("drain", drain)
+        concurrency = check_count("concurrency", concurrency)
+        drain = check_number("drain", drain)
         assert self._connected and self._session
         return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
 

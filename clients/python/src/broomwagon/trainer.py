@@ -95,6 +95,8 @@ class Rollout:
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
             A round takes what it needs; the next one continues there
         :param policy: a `TailPolicy`, or the name of one (see libs/policies/src/tail)
+        :raises InvalidArgument: a prompt is wrong. The `field` of the error is `prompts.` with the number of the prompt
+            over all that were given, from 0. It is left out, and the next round continues after it
         :raises StepFailed: all groups of the step have failed
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
         """
@@ -172,11 +174,12 @@ class Rollout:
         """
         if self._round is None:
             raise ValueError("Rewards are reported within the loop of a round")
-        if not all(math.isfinite(reward) for reward in rewards):
-            raise ValueError(f"Rewards must be finite numbers: {list(rewards)}")
-        self._open.rewards[group.id] = list(rewards)
+        numbers = [float(reward) for reward in rewards]
+        if not all(math.isfinite(number) for number in numbers):
+            raise ValueError(f"Rewards must be finite numbers: {numbers}")
+        self._open.rewards[group.id] = numbers
         remaining = self._prompts.read_ahead(2 * self._groups)
-        body = {"groups": [{"groupId": group.id, "rewards": list(rewards)}], "remainingGroups": remaining}
+        body = {"groups": [{"groupId": group.id, "rewards": numbers}], "remainingGroups": remaining}
         try:
             reply = await self._job.call("round.reward", roundId=self._round["roundId"], **body)
         except (*LOST, errors.GroupNotFound, errors.RoundClosed, errors.RoundCancelled):
