@@ -4,7 +4,6 @@ import {
   type JobId,
   type JobLedgerReply,
   type LedgerBounds,
-  type LedgerSummary,
   type PoolLedgerReply,
   type PoolName,
   type RoundId,
@@ -18,6 +17,7 @@ import {
   summariseLedger,
 } from '@broomwagon/policies';
 import { InspectionStore, LedgerStore, pagesOf, RoundStore, type StoredLedger } from '@broomwagon/state';
+import { LedgerSum } from './ledger-sum';
 
 /** Ledgers that are read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
 const READS_AT_ONCE = 32;
@@ -44,16 +44,16 @@ export class LedgerService {
 
   /** Of all jobs that the pool has. */
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
-    const sum: Sum = { counters: {}, open: {} };
+    const sum = new LedgerSum();
     let jobs = 0;
     for (const page of pagesOf(await this.rounds.allJobs(pool, false), READS_AT_ONCE)) {
       for (const ledger of await Promise.all(page.map((job) => this.storedIfThere(pool, job)))) {
         if (ledger === undefined) continue;
-        add(sum, ledger);
+        sum.add(ledger);
         jobs += 1;
       }
     }
-    return { summary: summariseLedger(sum.counters, sum.open), jobs };
+    return { summary: sum.summary(), jobs };
   }
 
   /** Undefined if the job was deleted meanwhile. */
@@ -104,20 +104,6 @@ export class LedgerService {
 export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerReply {
   const summary = summariseLedger(counters, open);
   return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
-}
-
-/** Of all samples of these ledgers together. */
-export function summaryOfAll(ledgers: Iterable<StoredLedger>): LedgerSummary {
-  const sum: Sum = { counters: {}, open: {} };
-  for (const ledger of ledgers) add(sum, ledger);
-  return summariseLedger(sum.counters, sum.open);
-}
-
-type Sum = Pick<StoredLedger, 'counters' | 'open'>;
-
-function add(sum: Sum, { counters, open }: Sum): void {
-  addCounters(sum.counters, counters);
-  addCounters(sum.open, open);
 }
 
 function negative(counters: LedgerCounters): LedgerCounters {

@@ -1,6 +1,7 @@
-import { WASTE_REASONS, type JobStatus } from '@broomwagon/contracts';
+import { BroomwagonError, WASTE_REASONS, type JobStatus } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { RoundStore, StoredLedger } from '@broomwagon/state';
+import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
@@ -22,7 +23,7 @@ const LEDGER: StoredLedger = {
   policy: { name: 'resume', overProvision: 1, maxOffPolicyShare: 0.5 },
 };
 
-function openTotals(metricsJobs = 20) {
+function openTotals(metricsJobs = 20, ledgerOf = (_job: string): StoredLedger => LEDGER) {
   const metrics = new Metrics('test');
   const jobs = new Map<string, number>();
   const open = new Set<string>();
@@ -31,12 +32,13 @@ function openTotals(metricsJobs = 20) {
     allJobs: async (_: string, openOnly: boolean) => (openOnly ? [...open] : [...jobs.keys()]),
     jobStatus: async (_: string, { job }: { job: string }) => {
       reads.push(job);
+      if (!jobs.has(job)) throw new BroomwagonError('JOB_NOT_FOUND', `There is no job ${job}`);
       const longtail = { groups: 0, settlingGroups: 0 };
       const groups = { submittedGroups: 0, trainedGroups: 0, failedGroups: 0, droppedGroups: 0 };
       return { job, requests: { trained: jobs.get(job)! }, longtail, ...groups } as unknown as JobStatus;
     },
   };
-  const ledgers = { stored: async () => LEDGER };
+  const ledgers = { stored: async (_: string, job: string) => ledgerOf(job) };
   const totals = new JobTotals(
     rounds as unknown as RoundStore,
     ledgers as unknown as LedgerService,
@@ -101,4 +103,28 @@ it('gives labels of their own to the jobs that changed last, and sums the others
   expect(page).toMatch(/ledger_alarms\{pool="p",training_job="other",bound="offPolicyShare",app="test"\} 2/);
   expect(page).toMatch(/ledger_alarms\{pool="p",training_job="other",bound="versionSpan",app="test"\} 0/);
   expect(page).not.toMatch(/ledger_waste_ratio\{pool="p",training_job="other"/);
+});
+
+it('shows the ratios of all ledgers together, however they changed, were deleted and came again', async () => {
+  const job = fc.constantFrom('a', 'b', 'c');
+  const step = fc.record({ job, cut: fc.option(fc.nat(1_000)), isLater: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
+      const counters = (name: string) => ({ 'waste.cut': jobs.get(name)!, 'trained.tokens': 500 });
+      const { jobs, read, text } = openTotals(20, (name) => ({ counters: counters(name), open: {}, closed: {} }));
+      let nowMs = 1_000_000_000;
+      for (const { job: name, cut, isLater } of steps) {
+        if (cut === null) jobs.delete(name);
+        else jobs.set(name, cut);
+        // Only then jobs that are new, or have not changed of late, are read.
+        await read((nowMs += isLater ? 300_000 : 5_000));
+      }
+      await read((nowMs += 300_000));
+      const wasted = [...jobs.values()].reduce((sum, cut) => sum + cut, 0);
+      const share = wasted === 0 ? 0 : wasted / (wasted + 500 * jobs.size);
+      const shown = /pool_ledger_waste_ratio\{pool="p",app="test"\} (\S+)/.exec(await text());
+      expect(Number(shown?.[1])).toBe(share);
+    }),
+    { numRuns: 50 },
+  );
 });

@@ -1,11 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import type { JobId, JobLedgerReply, JobStatus, LedgerSummary, PoolName } from '@broomwagon/contracts';
+import type { JobId, JobLedgerReply, JobStatus, PoolName } from '@broomwagon/contracts';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
 import { RoundStore, type StoredLedger } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { LedgerMetrics } from '../ledger/ledger.metrics';
-import { ledgerOf, LedgerService, summaryOfAll } from '../ledger/ledger.service';
+import { LedgerSum } from '../ledger/ledger-sum';
+import { ledgerOf, LedgerService } from '../ledger/ledger.service';
 
 const READ_INTERVAL_MS = 5_000;
 /** All jobs are read again this often; in between only those that have changed of late. */
@@ -25,8 +26,8 @@ interface KnownJob {
 interface KnownPool {
   jobs: Map<JobId, KnownJob>;
   readAllAtMs: number;
-  /** Of all its jobs; absent after one has changed. */
-  ledger?: LedgerSummary;
+  /** Of all its jobs. */
+  sum: LedgerSum;
 }
 
 /** Reads the counts of jobs for the gauges. A job at rest costs nothing. */
@@ -44,13 +45,13 @@ export class JobTotals {
   /** @throws BroomwagonError UNAVAILABLE */
   @InEachPool('totals', READ_INTERVAL_MS)
   async read(pool: PoolName, nowMs = Date.now()): Promise<void> {
-    const known = this.pools.get(pool) ?? { jobs: new Map<JobId, KnownJob>(), readAllAtMs: 0 };
+    const known = this.pools.get(pool) ?? { jobs: new Map<JobId, KnownJob>(), readAllAtMs: 0, sum: new LedgerSum() };
     this.pools.set(pool, known);
     const open = new Set(await this.rounds.allJobs(pool, true));
     if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
       known.readAllAtMs = nowMs;
-      const all = await this.rounds.allJobs(pool, false);
-      for (const job of known.jobs.keys()) if (!all.includes(job)) forget(known, job);
+      const all = new Set(await this.rounds.allJobs(pool, false));
+      for (const job of known.jobs.keys()) if (!all.has(job)) replace(known, job);
       for (const job of all) await this.readJob(pool, known, job, nowMs);
     } else {
       const late = [...known.jobs].filter(([, { changedAtMs }]) => nowMs - changedAtMs < CHANGED_OF_LATE_MS);
@@ -60,10 +61,9 @@ export class JobTotals {
       ([job, { changedAtMs }]) => open.has(job) || nowMs - changedAtMs < LEDGER_SHOWN_MS,
     );
     shown.sort(([, one], [, other]) => other.changedAtMs - one.changedAtMs);
-    known.ledger ??= summaryOfAll([...known.jobs.values()].map(({ stored }) => stored));
     this.ledgerMetrics.show(
       pool,
-      known.ledger,
+      known.sum.summary(),
       shown.map(([job, { ledger }]) => ({ job, ...ledger })),
     );
     this.counts.totals(
@@ -86,17 +86,22 @@ export class JobTotals {
       if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
       throw error;
     });
-    if (status === undefined) return forget(known, job);
+    if (status === undefined) return replace(known, job);
     const text = JSON.stringify(status);
-    const before = known.jobs.get(job);
-    if (before?.text === text) return;
+    if (known.jobs.get(job)?.text === text) return;
     const stored = await this.ledgers.stored(pool, job);
-    known.jobs.set(job, { status, text, changedAtMs: nowMs, stored, ledger: ledgerOf(stored) });
-    known.ledger = undefined;
+    replace(known, job, { status, text, changedAtMs: nowMs, stored, ledger: ledgerOf(stored) });
   }
 }
 
-function forget(known: KnownPool, job: JobId): void {
-  known.jobs.delete(job);
-  known.ledger = undefined;
+/** Absent: the job is gone. */
+function replace(known: KnownPool, job: JobId, next?: KnownJob): void {
+  const before = known.jobs.get(job);
+  if (before !== undefined) known.sum.remove(before.stored);
+  if (next === undefined) {
+    known.jobs.delete(job);
+    return;
+  }
+  known.sum.add(next.stored);
+  known.jobs.set(job, next);
 }
