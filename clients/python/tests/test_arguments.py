@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broomwagon import BroomwagonError, Client, InvalidArgument, Rollout, errors
-from broomwagon._arguments import check_count, check_number, check_url, encoded, without_secrets
+from broomwagon._arguments import check_count, check_number, check_reward, check_url, encoded, without_secrets
 from broomwagon._prompts import PromptSource
 
 
@@ -61,6 +61,9 @@ async def test_wrong_arguments_are_refused_before_a_call(client: Client) -> None
     assert (await client.call("lb.status", {}))["pool"] == client.pool
 
 
+WRONG_IDS = ("", "é" * 65, "a" * 129, "two\nlines", "\x9f", "\ud800")
+
+
 @pytest.mark.short
 async def test_wrong_prompts_are_refused(client: Client, job: str) -> None:
     def rollout() -> Rollout:
@@ -70,6 +73,7 @@ async def test_wrong_prompts_are_refused(client: Client, job: str) -> None:
         *((prompts, "prompts") for prompts in (None, "a text", {"text": "one prompt"}, 7)),
         *((prompts, "prompts.0") for prompts in ([None], [1, 2], [b"bytes"], [{"id": "a", "prompt": "?"}])),
         ([{"id": "x", "text": "1"}, {"id": "x", "text": "2"}], "prompts.1"),
+        *(([{"id": "é" * 64, "text": "1"}, {"id": value, "text": "2"}], "prompts.1") for value in WRONG_IDS),
     ]
     for prompts, field in wrong:
         with pytest.raises(InvalidArgument, match=field) as refused:
@@ -131,6 +135,28 @@ def test_scalars_of_other_libraries_are_numbers(scalar: Any, value: int | float)
 
 
 @pytest.mark.short
+@pytest.mark.parametrize("scalar, value", [*scalars(), (True, 1), (-2, -2), (0.5, 0.5)])
+def test_a_reward_is_any_number(scalar: Any, value: float) -> None:
+    number = check_reward("rewards.0", scalar)
+    assert (number, type(number)) == (value, float)
+
+
+@pytest.mark.short
+async def test_a_text_is_no_reward(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=1, samples=2, max_tokens=8)
+    async for group in rollout.round(["a"], "wait"):
+        wrong: list[Any] = ["1", b"1", bytearray(b"1"), None, math.nan, -math.inf, 10**400, [1], 1j]
+        for value in wrong:
+            with pytest.raises(InvalidArgument, match="finite number") as refused:
+                await rollout.reward(group, [1, value])
+            assert refused.value.field == "rewards.1"
+        texts: Any = "01"
+        with pytest.raises(InvalidArgument, match=r"rewards\.0 .* not str '0'"):
+            await rollout.reward(group, texts)
+        assert await rollout.reward(group, [0, 1])
+
+
+@pytest.mark.short
 def test_what_is_no_number_is_refused() -> None:
     wrong: tuple[Any, ...] = (True, "1", None, 1j, Index, object())
     for value in wrong:
@@ -155,6 +181,9 @@ def test_what_is_no_number_is_refused() -> None:
         ("nats://user:secret", "..."),
         ("ws://host:80/path?token=secret", "ws://host:80"),
         ("http://user:secret@host", "host"),
+        # Two addresses, or one with a password.
+        ("nats://user:secret@x,cret@host", "nats://host"),
+        ("nats://user:1234,cret@host:1", "nats://host:1"),
     ],
 )
 @pytest.mark.short
@@ -169,7 +198,11 @@ def test_parts_of_odd_passwords_are_in_no_message(url: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["host", "host:1", "nats://[::1]:4222", "tls://user:p@ss@host", "token@host", "a:1, nats://b_c.d:2/"]
+    "url",
+    [
+        *("host", "host:1", "nats://[::1]:4222", "tls://user:p@ss@host", "token@host", "a:1, nats://b_c.d:2/"),
+        *("nats://user:p@x,nats://y@host", "token@a:1,b:2,tls://user:p@c"),
+    ],
 )
 @pytest.mark.short
 def test_addresses_of_nats_are_accepted(url: str) -> None:

@@ -13,6 +13,9 @@ from typing import Any
 from .errors import ValidationFailed
 
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+#: An id without control characters and halves of characters.
+_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
+MOST_ID_BYTES = 128
 #: One token of a NATS subject.
 _TOKEN = re.compile(r"[^\s.*>]+")
 _SCHEMES = ("nats", "tls", "ws", "wss")
@@ -23,7 +26,8 @@ _SCHEME = re.compile(rf"(?:{'|'.join(_SCHEMES)})://")
 
 
 class InvalidArgument(ValidationFailed, ValueError):
-    """An argument is wrong; `field` is its name. What a service refuses is only a ValidationFailed."""
+    """An argument is wrong; `field` is its name. What a service refuses is only a ValidationFailed, except for a prompt
+    of a round."""
 
 
 def plain_number(value: object) -> int | float | None:
@@ -50,6 +54,22 @@ def check_number(field: str, value: float, least: float = 0.0, *, may_be_infinit
     raise InvalidArgument(f"{field} must be a {kind} of at least {least:g}: {value!r}", field=field)
 
 
+def check_reward(field: str, value: object) -> float:
+    """Returns it as a number of Python: also from a truth value, or a scalar of NumPy or PyTorch.
+
+    :raises InvalidArgument: it is a text, no number, or not finite
+    """
+    try:
+        number = math.nan if isinstance(value, (str, bytes, bytearray)) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if math.isfinite(number):
+        return number
+    raise InvalidArgument(
+        f"{field} must be a finite number, not {type(value).__name__} {repr(value)[:60]}", field=field
+    )
+
+
 def check_count(field: str, value: int) -> int:
     """Returns it as an `int` of Python.
 
@@ -68,6 +88,11 @@ def check_pool(pool: str) -> None:
         raise InvalidArgument(f"pool must be {rule}: {pool!r}", field="pool")
 
 
+def is_id(text: str) -> bool:
+    """Whether services accept it as the id of a group, for example. A call with a wrong one fails as a whole."""
+    return bool(_ID.fullmatch(text)) and len(text.encode()) <= MOST_ID_BYTES
+
+
 def check_token(field: str, value: str) -> None:
     """:raises InvalidArgument: a NATS subject cannot have it as one token"""
     if not _TOKEN.fullmatch(value):
@@ -82,14 +107,17 @@ def check_operation(operation: str) -> None:
 
 
 def check_url(url: str) -> None:
-    """:raises InvalidArgument: one of the addresses is not of NATS"""
-    for one in url.split(","):
+    """:raises InvalidArgument: one of the addresses is not of NATS, or may be the end of a password"""
+    for position, one in enumerate(url.split(",")):
         scheme, separator, rest = one.strip().rpartition("://")
-        user, _, host = rest.rpartition("@")
-        if (separator and scheme not in _SCHEMES) or re.search(r"[/?#\[\]]", user) or not _ADDRESS.fullmatch(host):
+        user, at, host = rest.rpartition("@")
+        may_be_password = position > 0 and at and not separator
+        is_wrong = (separator and scheme not in _SCHEMES) or re.search(r"[/?#\[\]]", user)
+        if may_be_password or is_wrong or not _ADDRESS.fullmatch(host):
             message = (
                 f"url must name NATS, for example nats://host:4222: {without_secrets(url)!r}. "
-                "A password with one of , / ? # [ ] belongs in NATS_PASSWORD, and its user in NATS_USER"
+                "A password with one of , / ? # [ ] belongs in NATS_PASSWORD, and its user in NATS_USER. "
+                "Of several addresses, each with a user begins with nats:// or tls://"
             )
             raise InvalidArgument(message, field="url")
 

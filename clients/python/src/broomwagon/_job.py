@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
@@ -14,6 +15,8 @@ from ._connection import Connection
 logger = logging.getLogger("broomwagon")
 
 CALL_DEADLINE = 120.0
+#: Seconds for a snapshot or its restore.
+SNAPSHOT_DEADLINE = 600.0
 GROUPS_PER_RECONCILE = 1024
 #: Steps that Redis may lose when it is set back.
 STEPS_KEPT = 64
@@ -89,6 +92,21 @@ class Job:
         reply = await self._connection.call("job.ledger", body)
         summary: dict[str, Any] = reply["summary"]
         return summary
+
+    async def finish(self, operation: str, tag: str, unfinished: str) -> dict[str, Any]:
+        """Saves or restores a snapshot: repeats a call, of which each does a part, until its state is another one.
+
+        :raises JobNotFound: the job to be saved has no round yet
+        :raises Timeout: it has not ended after 10 minutes
+        """
+        if operation == "job.snapshot" and self.epoch is None:
+            raise errors.JobNotFound(f"Job {self.name} has no round yet")
+        ends_at = time.monotonic() + SNAPSHOT_DEADLINE
+        while (reply := await self.call(operation, tag=tag))["state"] == unfinished:
+            if time.monotonic() > ends_at:
+                raise errors.Timeout(f"{operation} of {tag} has not ended", retryable=True)
+        result: dict[str, Any] = reply
+        return result
 
     def has_trained(self, step: int, groups: dict[str, int]) -> None:
         self.steps_trained = max(self.steps_trained, step)

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ._arguments import InvalidArgument
+from ._arguments import InvalidArgument, is_id
 
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
 #: `broomwagon.protocol.Prompt`; the mapping may have `id`, `domain`, and any fields of the caller.
@@ -24,6 +24,8 @@ class PromptSource:
         self._iterators: deque[Iterator[PromptLike]] = deque()
         self._waiting: deque[str] = deque()
         self._items: dict[str, PromptLike] = {}
+        #: The number of each of them over all that were given.
+        self._numbers: dict[str, int] = {}
         self._position = 0
         #: Prompts to find that an earlier trainer has submitted.
         self._submitted_before = 0
@@ -47,8 +49,8 @@ class PromptSource:
     async def find_submitted(self, unknown: Callable[[list[str]], Awaitable[list[str]]], ahead: int) -> None:
         """Leaves out the prompts that an earlier trainer has submitted; to be called before others are read.
 
-        Without domains they are the first ones. Domain quotas pass prompts over, but take those of each domain in
-        order: they end with the last one that Redis knows.
+        Domain quotas pass prompts over, but take those of each domain in order: they end with the last one that Redis
+        knows. Those that a service has refused are between them.
 
         :param unknown: returns those of the ids that Redis does not know. It forgets groups trained long ago
         :param ahead: most prompts that the earlier trainer has read and not submitted
@@ -57,20 +59,17 @@ class PromptSource:
             return
         self.read_ahead(self._submitted_before + ahead)
         ids = list(self._waiting)
-        submitted = set(ids[: self._submitted_before])
-        if any(domain_of(self._items[group_id]) for group_id in ids):
-            lost, ended = set(await unknown(ids)), set[str]()
-            submitted = set()
-            for group_id in reversed(ids):
-                domain = domain_of(self._items[group_id])
-                if group_id not in lost or domain in ended:
-                    ended.add(domain)
-                    submitted.add(group_id)
-            # Of domains whose last one was trained so long ago that Redis has forgotten it.
-            rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
-            submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
+        lost, ended, submitted = set(await unknown(ids)), set[str](), set[str]()
+        for group_id in reversed(ids):
+            domain = domain_of(self._items[group_id])
+            if group_id not in lost or domain in ended:
+                ended.add(domain)
+                submitted.add(group_id)
+        # Of domains whose last one was trained so long ago that Redis has forgotten it.
+        rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
+        submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
         for group_id in submitted:
-            del self._items[group_id]
+            self._forget(group_id)
         self._waiting = deque(group_id for group_id in ids if group_id not in submitted)
         # More of them come with the next batch, if prompts are given in batches.
         self._submitted_before = max(0, self._submitted_before - len(submitted))
@@ -115,7 +114,7 @@ class PromptSource:
         return ids
 
     def put_back(self, group_ids: Iterable[str]) -> None:
-        """These were submitted, and Redis has lost them."""
+        """These were taken, and Redis does not have them."""
         self._waiting.extendleft(reversed([group_id for group_id in group_ids if group_id in self._items]))
 
     def submitted(self) -> list[str]:
@@ -127,20 +126,38 @@ class PromptSource:
         return self._items.get(group_id)
 
     def trained(self, group_id: str) -> None:
-        self._items.pop(group_id, None)
+        self._forget(group_id)
         if group_id in self._waiting:
             self._waiting.remove(group_id)
 
+    def refuse(self, group_id: str, error: Exception) -> InvalidArgument:
+        """Leaves out a prompt that was taken and cannot be submitted.
+
+        :returns: the error for the caller, with the number of the prompt
+        """
+        field = f"prompts.{self._numbers[group_id]}"
+        self._forget(group_id)
+        return InvalidArgument(f"{field} is refused: {error}", field=field)
+
+    def _forget(self, group_id: str) -> None:
+        self._items.pop(group_id, None)
+        self._numbers.pop(group_id, None)
+
     def _add(self, prompt: PromptLike) -> None:
         """:raises InvalidArgument: the prompt is wrong, and left out; the next call continues after it"""
-        field = f"prompts.{self._position}"
+        number = self._position
+        field = f"prompts.{number}"
         self._position += 1
         given = prompt.get("id") if isinstance(prompt, Mapping) else None
-        group_id = field.removeprefix("prompts.") if given is None else str(given)
+        group_id = str(number if given is None else given)
         if group_id in self._items:
             raise InvalidArgument(f"Two prompts have the id {group_id!r}: {field} is the second", field=field)
+        if not is_id(group_id):
+            rule = "1 to 128 bytes without control characters"
+            raise InvalidArgument(f"The id of {field} must be {rule}, not {_shown(given)}", field=field)
         _check(prompt, field)
         self._items[group_id] = prompt
+        self._numbers[group_id] = number
         self._waiting.append(group_id)
 
 

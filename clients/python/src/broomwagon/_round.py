@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from ._arguments import encoded
+from . import errors
+from ._arguments import InvalidArgument, encoded
 from ._job import Job
 from ._payloads import Payloads
 from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
@@ -17,6 +19,8 @@ GROUPS_PER_SUBMIT = 32
 INLINE_PROMPT_BYTES = 24_000
 #: Milliseconds that a call waits for the next group.
 RESULTS_WAIT_MS = 4_000
+#: How services, or JSON, refuse a prompt; a repeat is refused again.
+REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.DuplicateGroup)
 
 
 class Round:
@@ -96,17 +100,58 @@ class Round:
             if not taken:
                 if status["shortfallGroups"] > 0:
                     raise ValueError("The round waits for more groups, but there are no more prompts")
+                await self._plan_again()
                 return
-            groups = [await self._submission(group_id, prompt) for group_id, prompt in taken]
-            await self._job.call("round.submit", roundId=self._round_id, groups=groups)
+            try:
+                groups = [await self._submission(group_id, prompt) for group_id, prompt in taken]
+            except InvalidArgument:
+                self._prompts.put_back(group_id for group_id, _ in taken)
+                raise
+            await self._add(groups)
             missing -= len(taken)
 
+    async def _plan_again(self) -> None:
+        """A round that was planned with prompts that were refused since can never have its groups.
+
+        :raises RoundConflict: it was cancelled; the next plan knows how many prompts are left
+        """
+        status = await self._job.call("round.status", roundId=self._round_id)
+        left = ("failedGroups", "droppedGroups", "groupsRequeued")
+        if status["roundGroups"] - sum(status[name] for name in left) < status["neededGroups"]:
+            await self._job.call("round.cancel", roundId=self._round_id, mode="requeue")
+            raise errors.RoundConflict("The round needs more prompts than are left; it is planned again")
+
+    async def _add(self, groups: list[dict[str, Any]]) -> None:
+        """Adds a page of groups. If one of them is refused, each is sent alone to find it.
+
+        :raises InvalidArgument: a prompt was refused, and is left out
+        """
+        try:
+            await self._job.call("round.submit", roundId=self._round_id, groups=groups)
+        except REFUSALS as error:
+            if len(groups) == 1:
+                # The other fields are those of all groups.
+                name = (error.field or "").removeprefix("groups.0.").partition(".")[0]
+                if name not in ("groupId", "prompt", "promptRef", "domain"):
+                    raise
+                raise self._prompts.refuse(groups[0]["groupId"], error) from error
+            left = deque(groups)
+            try:
+                while left:
+                    await self._add([left.popleft()])
+            finally:
+                self._prompts.put_back(group["groupId"] for group in left)
+
     async def _submission(self, group_id: str, prompt: PromptLike) -> dict[str, Any]:
+        """:raises InvalidArgument: JSON or the payload store cannot have the prompt, and it is left out"""
         body: dict[str, Any] = {"groupId": group_id, **self._group_body}
         if domain := domain_of(prompt):
             body["domain"] = domain
-        wire = wire_prompt(prompt)
-        if len(encoded(wire)) < INLINE_PROMPT_BYTES:
-            return {**body, "prompt": wire}
-        owner = {"job": self._job.name, "groupId": group_id}
-        return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}
+        try:
+            wire = wire_prompt(prompt)
+            if len(encoded(wire)) < INLINE_PROMPT_BYTES:
+                return {**body, "prompt": wire}
+            owner = {"job": self._job.name, "groupId": group_id}
+            return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}
+        except (*REFUSALS, TypeError) as error:
+            raise self._prompts.refuse(group_id, error) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
@@ -10,6 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import errors
+from ._arguments import check_reward
 from ._connection import Connection
 from ._error import BroomwagonError
 from ._job import Job
@@ -29,8 +29,6 @@ T = TypeVar("T")
 
 MOST_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
-#: Seconds for a snapshot or its restore.
-SNAPSHOT_DEADLINE = 600.0
 
 
 class Rollout:
@@ -95,8 +93,9 @@ class Rollout:
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
             A round takes what it needs; the next one continues there
         :param policy: a `TailPolicy`, or the name of one (see libs/policies/src/tail)
-        :raises InvalidArgument: a prompt is wrong. The `field` of the error is `prompts.` with the number of the prompt
-            over all that were given, from 0. It is left out, and the next round continues after it
+        :raises InvalidArgument: a prompt is wrong, or a service refuses it (then `__cause__` is its error). The `field`
+            of the error is `prompts.` with the number of the prompt over all that were given, from 0. It is left out,
+            and the next round continues with the others
         :raises StepFailed: all groups of the step have failed
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
         """
@@ -146,8 +145,10 @@ class Rollout:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
             except (*LOST, errors.RoundConflict, errors.PayloadNotFound) as error:
-                self._is_started = self._is_started and not await self._has_lost(error)
-                if self._is_started:
+                must_repeat = not self._is_started or await self._has_lost(error)
+                # Also for the next round: what was submitted may not be known.
+                self._is_started = False
+                if not must_repeat:
                     raise
                 await pause_between_tries(tries, error)
                 tries += 1
@@ -171,12 +172,11 @@ class Rollout:
         happens if all are equal; with `replace` the round waits for the rewards of all its groups.
 
         :returns: whether the group is to be trained
+        :raises InvalidArgument: a reward is no finite number; `field` is `rewards.` with its index
         """
         if self._round is None:
             raise ValueError("Rewards are reported within the loop of a round")
-        numbers = [float(reward) for reward in rewards]
-        if not all(math.isfinite(number) for number in numbers):
-            raise ValueError(f"Rewards must be finite numbers: {numbers}")
+        numbers = [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
         self._open.rewards[group.id] = numbers
         remaining = self._prompts.read_ahead(2 * self._groups)
         body = {"groups": [{"groupId": group.id, "rewards": numbers}], "remainingGroups": remaining}
@@ -200,7 +200,7 @@ class Rollout:
     async def save(self, tag: str) -> None:
         """Saves a job snapshot between two rounds: the long-tail queue with its tokens, step and counters. Call it
         when the model is saved, with a tag of that model. The last two snapshots are kept."""
-        await self._recovering(lambda: self._finish("job.snapshot", tag, "saving"))
+        await self._recovering(lambda: self._job.finish("job.snapshot", tag, "saving"))
 
     async def restore(self, tag: str) -> int:
         """Returns the job to a snapshot and fences every other trainer. Afterwards give the prompts from the first one
@@ -213,7 +213,7 @@ class Rollout:
             if self._round:
                 await self._job.call("round.cancel", roundId=self._round["roundId"], mode="drop")
                 self._round = None
-            return await self._finish("job.restore", tag, "restoring")
+            return await self._job.finish("job.restore", tag, "restoring")
 
         reply = await self._recovering(cancel_and_restore)
         self._job.restored(reply["stepsTrained"])
@@ -221,20 +221,6 @@ class Rollout:
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"])
         return self.step
-
-    async def _finish(self, operation: str, tag: str, unfinished: str) -> dict[str, Any]:
-        """Each call does a part of the work.
-
-        :raises JobNotFound: the job has no round yet
-        """
-        if operation == "job.snapshot" and self._job.epoch is None:
-            raise errors.JobNotFound(f"Job {self._job.name} has no round yet")
-        ends_at = time.monotonic() + SNAPSHOT_DEADLINE
-        while (reply := await self._job.call(operation, tag=tag))["state"] == unfinished:
-            if time.monotonic() > ends_at:
-                raise errors.Timeout(f"{operation} of {tag} has not ended", retryable=True)
-        result: dict[str, Any] = reply
-        return result
 
     async def _recovering(self, work: Callable[[], Awaitable[T]]) -> T:
         """Takes the job over if Redis has lost changes, and does the work again."""
