@@ -2,6 +2,7 @@ import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
 import { killAtRandom } from './system/chaos';
 import { dataSet, faultsOf } from './system/data-set';
+import { hasAllQueued, placeFaults, watchQueue } from './system/step-places';
 import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 8;
@@ -13,10 +14,11 @@ interface TestedPolicy {
 
 const QUOTAS = { math: 3, code: 3 };
 
-/** What `npm run test:faults` adds: adaptive choices, dispatch orders, quotas and reserved places with each other. */
+/** What `npm run test:faults` adds: other adaptive choices, dispatch orders, quotas and places with each other. */
 const LONG_FORM: TestedPolicy[] = [
   { name: 'wait', tail: { name: 'wait' } },
   { name: 'drip-adaptive', tail: { name: 'drip', dripMode: 'adaptive', overProvisionMode: 'adaptive' } },
+  { name: 'drip-fixed', tail: { name: 'drip', domainQuotas: QUOTAS } },
   { name: 'drip-competing', tail: { name: 'drip', dripReserved: false, domainQuotas: QUOTAS } },
   { name: 'drip-longest', tail: { name: 'drip', dripReserved: true, dispatchOrder: 'longest-first', maxCuts: 1 } },
   { name: 'resume-quotas', tail: { name: 'resume', domainQuotas: QUOTAS, maxAgeSteps: 2 } },
@@ -29,16 +31,24 @@ const LONG_FORM: TestedPolicy[] = [
 const POLICIES: TestedPolicy[] = [
   { name: 'regenerate', tail: { name: 'regenerate', dispatchOrder: 'longest-first' } },
   { name: 'resume', tail: { name: 'resume', overProvisionMode: 'adaptive', dispatchOrder: 'probe-first' } },
-  { name: 'drip', tail: { name: 'drip', domainQuotas: QUOTAS } },
+  { name: 'drip', tail: { name: 'drip', dripMode: 'adaptive', domainQuotas: QUOTAS } },
   { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
   { name: 'auto', tail: { name: 'auto', maxOffPolicyShare: 0.9 } },
   ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
 ];
 
+/** Whether groups of the queue have places of their own, as the README of the tail policies says it. */
+function isReserved({ name, dripMode, dripReserved, domainQuotas }: TestedPolicy['tail']): boolean {
+  if (name === 'fixed-concurrency') return false;
+  return dripReserved ?? (dripMode === 'adaptive' || domainQuotas !== undefined);
+}
+
 describe('a whole data set while processes are killed at random', () => {
   let system: TestSystem;
+  let queued: ReturnType<typeof watchQueue>;
   beforeAll(async () => {
     system = await TestSystem.start({ balancers: 2, coordinators: 2, workers: 2, prompts: PROMPTS, speed: 80 });
+    queued = watchQueue(system);
   });
   afterEach(() => system.expectAtRest());
   afterAll(() => system?.stop());
@@ -61,6 +71,9 @@ describe('a whole data set while processes are killed at random', () => {
     }
     expect(faultsOf(job, PROMPTS, trained.lines), `seed ${seed}`).toEqual([]);
     expect(trained.steps).toHaveLength(Math.ceil(PROMPTS.length / GROUPS_PER_STEP));
+    await expect.poll(() => hasAllQueued(queued, trained.steps), { timeout: 20_000 }).toBe(true);
+    const rules = { quotas: tail.domainQuotas, reserved: isReserved(tail) };
+    expect(placeFaults(rules, PROMPTS, trained.steps, trained.lines, queued), `seed ${seed}`).toEqual([]);
     // How many there are in that time depends on how fast the processes start again.
     expect(kills).toBeGreaterThan(0);
     // More groups are launched than a step needs; whether one of the others has begun depends on speed.
