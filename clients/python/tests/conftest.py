@@ -50,6 +50,11 @@ async def until(condition: Callable[[], Awaitable[object]], seconds: float = 60)
         await asyncio.sleep(0.02)
 
 
+async def until_set(event: asyncio.Event) -> None:
+    """Waits for an event of another task, up to a minute."""
+    await asyncio.wait_for(event.wait(), 60)
+
+
 async def until_stopped() -> None:
     """Waits, as a call to an engine, until its task is cancelled."""
     await asyncio.sleep(60)

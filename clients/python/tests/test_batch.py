@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from conftest import until_set
 
 from broomwagon import Client, _batch, errors
 from broomwagon._batch import Batch
@@ -16,7 +17,7 @@ async def test_later_items_do_not_prolong_the_wait_for_those_of_before() -> None
 
     async def send(items: list[str]) -> list[str | Exception]:
         if "later" in items:
-            await gate.wait()
+            await until_set(gate)
         return list(items)
 
     batch: Batch[str, str] = Batch(send, 10)
@@ -40,12 +41,12 @@ async def test_items_gather_while_a_call_is_on_its_way(monkeypatch: pytest.Monke
         sent.append(items)
         is_sent.set()
         if "first" in items:
-            await gate.wait()
+            await until_set(gate)
         return list(items)
 
     batch: Batch[str, str] = Batch(send, 10)
     first = batch.add("first")
-    await is_sent.wait()
+    await until_set(is_sent)
     is_sent.clear()
     later = [batch.add("second")]
     if not is_hung:
@@ -53,7 +54,7 @@ async def test_items_gather_while_a_call_is_on_its_way(monkeypatch: pytest.Monke
         later.append(batch.add("third"))
         gate.set()
         assert await first == "first"
-    await asyncio.wait_for(is_sent.wait(), 30)
+    await until_set(is_sent)
     assert sent[1:] == [["second"] if is_hung else ["second", "third"]]
     assert [await item for item in later] == sent[1]
     gate.set()
@@ -98,7 +99,7 @@ async def test_an_acquire_without_an_answer_counts_from_when_it_was_sent(
             return await request(operation, body, timeout, since)
         if not is_sent.is_set():
             is_sent.set()
-            await gate.wait()
+            await until_set(gate)
             answered_at = loop.time()
         elif since is None:
             raise errors.Timeout("of a replica that hangs", retryable=True)
@@ -113,7 +114,7 @@ async def test_an_acquire_without_an_answer_counts_from_when_it_was_sent(
             pass
 
     first = asyncio.create_task(use())
-    await is_sent.wait()
+    await until_set(is_sent)
     second = asyncio.create_task(use())
     await asyncio.sleep(0)
     await asyncio.sleep(0)

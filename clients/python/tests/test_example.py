@@ -74,7 +74,7 @@ async def test_the_example_runs_a_loop_with_tools(client: Client) -> None:
             roles = [message["role"] for message in sample.engine_fields[-1]["agent_state"]["messages"]]
             assert roles == ["user", "assistant", "tool", "assistant"]
         worker.terminate()
-        assert await worker.wait() == 0
+        assert await asyncio.wait_for(worker.wait(), 60) == 0
     finally:
         if worker.returncode is None:
             worker.kill()

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import cancelled_at, leases_of, until, until_stopped
+from conftest import cancelled_at, leases_of, until, until_set, until_stopped
 
 from broomwagon import Client, LeaseStopped, errors
 
@@ -57,7 +57,7 @@ async def test_acquires_of_one_turn_are_one_call(client: Client, monkeypatch: py
             leases.add(server.lease_id)
             if len(leases) == 64:
                 all_hold.set()
-            await all_hold.wait()
+            await until_set(all_hold)
 
     await asyncio.gather(*(use(index) for index in range(64)))
     await client.settled()
@@ -130,7 +130,7 @@ async def test_an_abort_cancels_the_task_of_its_lease(client: Client) -> None:
                 if request_id == aborted:
                     holding.set()
                     await until_stopped()
-                await holding.wait()
+                await until_set(holding)
                 await client.call("request.abort", {"abortId": uuid4().hex, "requestIds": [aborted], "waitMs": 5000})
         except LeaseStopped as stopped:
             return stopped.cause
@@ -177,7 +177,7 @@ async def test_an_abort_and_a_cancellation_are_told_apart(client: Client) -> Non
             await until_stopped()
 
     task = asyncio.create_task(use())
-    await holding.wait()
+    await until_set(holding)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -203,7 +203,7 @@ async def test_a_fenced_worker_registers_again(client: Client) -> None:
 
     used = client.lease("request")
     task = asyncio.create_task(use())
-    await holding.wait()
+    await until_set(holding)
     # Another process with the same id.
     await client.call("worker.register", {"workerId": client.worker_id, "registrationId": uuid4().hex})
     with pytest.raises(LeaseStopped) as stopped:

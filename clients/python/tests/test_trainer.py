@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from conftest import lose_changes, step_of
+from conftest import lose_changes, step_of, until_set
 
 from broomwagon import Client, Group, Rollout, errors
 from broomwagon._progress import Progress
@@ -164,7 +164,7 @@ async def test_the_samples_of_a_group_are_read_at_the_same_time(
         asked.append(ref)
         if len(asked) == 4:
             all_asked.set()
-        await all_asked.wait()
+        await until_set(all_asked)
         return await get(ref)
 
     monkeypatch.setattr(rollout._payloads, "get", get_when_all_ask)

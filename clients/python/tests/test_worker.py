@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import is_empty, leases_of, roll_out, serving, until, until_stopped
+from conftest import is_empty, leases_of, roll_out, serving, until, until_set, until_stopped
 
 from broomwagon import Attempt, Client
 
@@ -111,7 +111,7 @@ async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str
 
     async def hand_over() -> None:
         async with serving(first):
-            await is_generating.wait()
+            await until_set(is_generating)
         worker.append(asyncio.create_task(second.serve()))
 
     worker: list[asyncio.Task[None]] = []
@@ -140,7 +140,7 @@ async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client
         return "stop"
 
     async def change() -> None:
-        await is_generating.wait()
+        await until_set(is_generating)
         sync_id = uuid4().hex
         # It answers when no request runs.
         await client.call("weights.begin", {"syncId": sync_id, "mode": "abort", "version": 1, "waitMs": 10_000})
@@ -171,7 +171,7 @@ async def test_a_sample_that_is_moved_continues_on_its_new_server(client: Client
         return "stop"
 
     async def move() -> None:
-        await is_generating.wait()
+        await until_set(is_generating)
         found = await client.call("server.list", {})
         [other] = {server["serverId"] for server in found["servers"]} - set(servers)
         moves: Any = [{"requestId": running[0], "targetServerId": other}]
@@ -203,7 +203,7 @@ async def test_an_aborted_sample_is_cancelled_and_its_group_dropped(client: Clie
         return "stop"
 
     async def abort() -> None:
-        await is_generating.wait()
+        await until_set(is_generating)
         reply = await client.call(
             "request.abort", {"abortId": uuid4().hex, "job": job, "groupId": "0", "waitMs": 10_000}
         )

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import ray
 
+#: Seconds until a request that no test lets go on fails.
+MOST_WAIT = 300
+
 
 class Engine:
     def __init__(self) -> None:
@@ -38,15 +41,16 @@ class FakeServerActor:
 
         self.ids.append(request_id)
         # An abort before its begin does not find it.
-        await self._may_run.wait()
+        await asyncio.wait_for(self._may_run.wait(), MOST_WAIT)
         aborted = self.engine.aborted[request_id] = asyncio.Event()
         tokens: list[int] = []
         while len(tokens) < sampling_params["max_tokens"] and not aborted.is_set():
             if len(prompt_ids) + len(tokens) >= self._limit:
                 waits = [asyncio.ensure_future(event.wait()) for event in (aborted, self._raised)]
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                ended = (await asyncio.wait(waits, timeout=MOST_WAIT, return_when=asyncio.FIRST_COMPLETED))[0]
                 for wait in waits:
                     wait.cancel()
+                assert ended, "no test has let this request go on"
                 continue
             tokens.append(len(prompt_ids) + len(tokens))
         del self.engine.aborted[request_id]
