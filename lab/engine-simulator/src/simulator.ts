@@ -47,6 +47,8 @@ export interface SimulatorOptions {
 
 export interface RunningSimulator {
   servers: { serverId: string; url: string }[];
+  /** From now on: simulated seconds per wall second. Not for engines in lockstep. */
+  setSpeed(speed: number): void;
   close(): Promise<void>;
 }
 
@@ -68,6 +70,9 @@ export async function startSimulator(options: SimulatorOptions): Promise<Running
     clearInterval(ticker);
     await Promise.all(servers.map((server) => server.close()));
   };
+  const setSpeed = (speed: number): void => {
+    for (const engine of engines) engine.setSpeed(speed);
+  };
   try {
     const urls = [];
     for (const [index, server] of servers.entries()) {
@@ -76,7 +81,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Running
       const name = options.host === '0.0.0.0' ? '127.0.0.1' : options.host;
       urls.push({ serverId: engines[index]!.options.serverId, url: `http://${name}:${port}` });
     }
-    return { servers: urls, close };
+    return { servers: urls, setSpeed, close };
   } catch (error) {
     await close();
     throw error;

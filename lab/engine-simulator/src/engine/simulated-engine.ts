@@ -184,6 +184,11 @@ export class SimulatedEngine implements LockstepMember {
     return true;
   }
 
+  /** Its own clock from now on: simulated seconds per wall second. */
+  setSpeed(speed: number): void {
+    this.clock.speed = speed;
+  }
+
   /** Moves simulated time to the wall clock and sends what was made. */
   tick(): void {
     this.catchUp();

@@ -9,7 +9,7 @@ export class WallClock {
   private lostMs = 0;
 
   constructor(
-    private readonly speed: number,
+    public speed: number,
     private readonly maxStepMs: number,
     nowMs: number,
   ) {
