@@ -94,13 +94,15 @@ export class CoordinatorFixture {
     return this.runner.rootKey(this.pool);
   }
 
-  /** The value of a metric for this pool, added up over the replicas. */
-  async metric(name: string): Promise<number> {
+  /** The value of a metric for this pool, added up over the replicas; of the lines with `label` if given. */
+  async metric(name: string, label = ''): Promise<number> {
     const pages = this.services.map(async ({ httpPort }) =>
       (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(),
     );
     const lines = (await Promise.all(pages)).join('\n').split('\n');
-    const own = lines.filter((line) => line.startsWith(`${name}{`) && line.includes(`pool="${this.pool}"`));
+    const own = lines.filter(
+      (line) => line.startsWith(`${name}{`) && line.includes(`pool="${this.pool}"`) && line.includes(label),
+    );
     return own.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0);
   }
 
@@ -271,14 +273,14 @@ export class FixtureWorker {
   }
 
   /** Stores its tokens before, unless there are some. */
-  async complete(claim: Claim, tokenCount = 3): Promise<CompleteReply> {
+  async complete(claim: Claim, tokenCount = 3, finishReason: 'stop' | 'length' = 'stop'): Promise<CompleteReply> {
     const { client, pool } = this.fixture;
     await this.fixture.put(claim, 'tokens').catch((error: unknown) => {
       if (!isBroomwagonError(error, 'PAYLOAD_EXISTS')) throw error;
     });
     const body = {
       ...this.fence(claim),
-      finishReason: 'stop' as const,
+      finishReason,
       segment: this.fixture.segmentOf(claim, tokenCount),
     };
     return client.call(pool, 'request.complete', body);

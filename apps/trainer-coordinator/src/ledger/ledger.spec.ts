@@ -94,20 +94,30 @@ describe('the ledger and the prompt memory', () => {
     ]);
   });
 
-  it('counts what is thrown away by its reason, and as lengths that were not seen to their end', async () => {
-    const round = await open({ name: 'regenerate', overProvision: 2 }, 1, 2);
+  it('counts what is thrown away by its reason, as lengths that were not seen to their end, and raises alarms', async () => {
+    const alarms = { wasteShare: 0.5, truncatedShare: 0.6 };
+    const round = await open({ name: 'regenerate', overProvision: 2, alarms }, 1, 2);
     await fixture.call('round.submit', { ...round, groups: groups(2) });
     const worker = await fixture.worker('waste');
     const [a, b, done, running] = (await worker.claim(4)) as [Claim, Claim, Claim, Claim];
     await worker.complete(done, 7);
     await worker.complete(a, 3);
-    await worker.complete(b, 3);
+    await worker.complete(b, 3, 'length');
     await worker.complete(running, 4);
     await expect.poll(async () => (await fixture.call('round.status', { job })).settled).toBe(true);
     const { summary } = await fixture.call('job.ledger', { job, roundId: round.roundId });
     expect(summary.waste).toEqual({ tokens: 11, share: 11 / 17, byReason: { cut: 4, unaccepted: 7 } });
     expect(summary.admitted.meanTokens).toBe((3 + 3 + 7 * 2) / 4);
     expect(summary.lengthBias).toBeCloseTo(3 / 5, 6);
+    expect((await fixture.call('job.ledger', { job })).alarms).toEqual([
+      // Without a bound of the trainer.
+      { bound: 'lengthBias', value: 1 - summary.lengthBias, limit: 0.05, state: 'over' },
+      { bound: 'truncatedShare', value: 0.5, limit: 0.6, state: 'near' },
+      { bound: 'wasteShare', value: 11 / 17, limit: 0.5, state: 'over' },
+    ]);
+    const shown = (bound: string) => fixture.metric('broomwagon_ledger_alarms', `bound="${bound}"`);
+    await expect.poll(() => shown('wasteShare'), { timeout: 20_000 }).toBe(2);
+    expect(await Promise.all(['lengthBias', 'truncatedShare', 'versionSpan'].map(shown))).toEqual([2, 1, 0]);
   });
 
   it('counts nothing as trained of a round that is cancelled after its results were read, nor of steps that are undone', async () => {
