@@ -93,3 +93,23 @@ async def test_a_refused_option_is_of_no_prompt(client: Client, served: str) -> 
         assert not isinstance(refused.value, InvalidArgument)
     trained, _ = await train(client.rollout(served, groups=2, samples=1, max_tokens=8), ["a", "b"])
     assert sorted(trained) == ["0", "1"]
+
+
+async def test_a_page_whose_payload_is_lost_is_submitted_again(
+    client: Client, served: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=8)
+    call = rollout._job.call
+    failing = [errors.PayloadNotFound("The prompt is being removed; store it again")]
+
+    async def call_with_fault(operation: str, **body: Any) -> Any:
+        if operation == "round.submit" and failing:
+            raise failing.pop()
+        return await call(operation, **body)
+
+    monkeypatch.setattr(rollout._job, "call", call_with_fault)
+    with pytest.raises(errors.PayloadNotFound):
+        await anext(rollout.round(["a", "b"], "wait"))
+    prompts = ["c", "d"]
+    trained, refused = await train(rollout, prompts)
+    assert (sorted(trained), refused) == (["0", "1", "2", "3"], [])
