@@ -1,5 +1,6 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
 import type { PlanProgress } from '@broomwagon/policies';
+import type { PromptLengths } from '../prompt-lengths';
 import type { RoundModel } from './round-model';
 import type {
   ModelAbort,
@@ -38,6 +39,8 @@ export interface RoundFollower {
   /** Both sides would plan the same. */
   compareProgress(expected: PlanProgress): Promise<void>;
   open(opening: PlannedOpening, progress: PlanProgress): Promise<string>;
+  /** What the prompt memory knows of a group that is to be submitted. */
+  lengthsOf(groupId: string): Promise<PromptLengths | undefined>;
   submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
   claim(max: number, workerId: string): Promise<string[]>;
   save(attempt: GivenAttempt, made: ModelSegment): Promise<string>;

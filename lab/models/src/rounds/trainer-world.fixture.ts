@@ -31,6 +31,7 @@ const VERSIONS_PER_STEP = 2;
 const MAX_TOKENS = [100, 6_400, 700, 130];
 /** Reconciles of one run: Redis forgets what it has trained when it has had 16 rounds since. */
 const MOST_RECONCILES = 3;
+const STEPS_PER_RECONCILE = 2;
 const MOST_RESTORES = 3;
 const SNAPSHOTS_KEPT = 2;
 
@@ -116,17 +117,21 @@ export class TrainerWorld {
 
   /** Versions never go back, so a step that is trained again has other ones. */
   private versionOf(step: number): number {
-    return VERSIONS_PER_STEP * (step + this.restores * this.setting.groups);
+    const mostSteps = this.setting.groups + MOST_RECONCILES * STEPS_PER_RECONCILE;
+    return VERSIONS_PER_STEP * (step + this.restores * mostSteps);
   }
 
   /** New groups of the plan, or in the place of others. */
   private async submit(count: number): Promise<void> {
     if (count <= 0) return;
     const { samples, minSamples } = this.setting;
-    const fresh = Array.from({ length: count }, (_, offset) => this.submitted + offset).map((position) => {
+    const fresh: ModelSubmission[] = [];
+    for (let position = this.submitted; position < this.submitted + count; position++) {
+      const groupId = `g${position}`;
       const maxTokens = MAX_TOKENS[position % MAX_TOKENS.length];
-      return { groupId: `g${position}`, samples, minSamples, maxTokens, domain: domainOf(position) };
-    });
+      const lengths = await this.follower?.lengthsOf(groupId);
+      fresh.push({ groupId, samples, minSamples, maxTokens, domain: domainOf(position), lengths });
+    }
     this.submitted += count;
     expect(this.submitted, 'more groups were asked for than there are').toBeLessThanOrEqual(this.setting.groups);
     await this.follower?.submit(this.model.round!, fresh);
@@ -181,7 +186,7 @@ export class TrainerWorld {
     if (this.model.round === undefined || this.reconciles === MOST_RECONCILES) return;
     this.reconciles += 1;
     this.brokenOff += 1;
-    const step = this.steps + 1 + this.decide(2);
+    const step = this.steps + 1 + this.decide(STEPS_PER_RECONCILE);
     // The requests of a failed group are forgotten with its round.
     const known = [...this.groups.values()].filter((group) => !(group.state === 'failed' && isOver(group.round)));
     const named: (ModelGroup | ModelSubmission)[] = known.filter(() => this.decide(3) === 0);

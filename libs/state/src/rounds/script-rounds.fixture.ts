@@ -6,6 +6,7 @@ import {
   type ModelRound,
   type ModelSegment,
   type ModelSubmission,
+  type PromptLengths,
   type RoundModel,
 } from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
@@ -22,6 +23,7 @@ import {
 } from '../../../../lab/models/src/rounds/round-follower.fixture';
 import { type AbortSelector, AbortStore } from '../aborts/abort.store';
 import { LedgerStore } from '../ledger/ledger.store';
+import { promptHash, PromptMemoryStore } from '../ledger/prompt-memory.store';
 import { FunctionRunner } from '../library/function-runner';
 import { LongtailStore } from '../longtail/longtail.store';
 import { connectRedis } from '../redis';
@@ -45,6 +47,11 @@ const aborts = new AbortStore(runner);
 const ledgers = new LedgerStore(runner);
 const longtail = new LongtailStore(runner);
 const snapshots = new SnapshotStore(runner);
+const memory = new PromptMemoryStore(runner);
+/** What the memory knows of the first groups. */
+const REMEMBERED = [[], [90, 250], [2_000, 5_000], [], [70], [900, 900, 40], [], [300], [80, 90], [6_000]];
+/** A group whose lengths were cut at the budget. */
+const AT_CAP = 8;
 let opened = 0;
 
 /** Ends the connection and removes all keys. */
@@ -67,6 +74,13 @@ export class ScriptRounds implements RoundFollower {
   async start(): Promise<void> {
     for (const workerId of WORKERS) await this.register(workerId);
     await this.moves.registerServer();
+    const prompts = REMEMBERED.map((lengths, position) => {
+      return { hash: promptHash(`g${position}`), lengths, atCap: position === AT_CAP };
+    });
+    await memory.remember(
+      this.pool,
+      prompts.filter(({ lengths }) => lengths.length > 0),
+    );
   }
 
   async end(): Promise<void> {
@@ -100,10 +114,15 @@ export class ScriptRounds implements RoundFollower {
     return state;
   }
 
+  async lengthsOf(groupId: string): Promise<PromptLengths | undefined> {
+    return (await memory.lengths(this.pool, [promptHash(groupId)]))[0];
+  }
+
   async submit({ step }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
     const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
-    const stored = groups.map((group) => ({
+    const stored = groups.map(({ lengths: _, ...group }) => ({
       ...group,
+      promptHash: promptHash(group.groupId),
       digest: 'd',
       maxTokens: group.maxTokens!,
       promptRef: 'p',
