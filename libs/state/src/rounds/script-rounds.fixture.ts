@@ -120,8 +120,9 @@ export class ScriptRounds implements RoundFollower {
 
   async submit({ step }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
     const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
-    const stored = groups.map(({ lengths: _, ...group }) => ({
+    const stored = groups.map((group) => ({
       ...group,
+      lengths: undefined,
       promptHash: promptHash(group.groupId),
       digest: 'd',
       maxTokens: group.maxTokens!,
