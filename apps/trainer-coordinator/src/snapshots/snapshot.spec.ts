@@ -189,4 +189,21 @@ describe('snapshots of a job', () => {
     await fixture.close({ job, roundId, trainerEpoch: epoch });
     expect(await fixture.call('job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
   });
+
+  it('takes groups of undone steps again, also those that were aborted when they were gone', async () => {
+    const epoch = await step(groups(1), 1);
+    await save(epoch, 'a');
+    await step(groups(3, 10), 3, epoch);
+    await fixture.call('request.abort', { abortId: 'late', job, groupId: 'g10' });
+    for (const scope of ['sample', 'group'] as const) {
+      await fixture.call('request.abort', { abortId: `late-${scope}`, requestIds: ['job/g11/0'], scope });
+    }
+    await fixture.call('request.abort', { abortId: 'late-default', requestIds: ['job/g12/1', 'other/g1/0'] });
+    const { trainerEpoch } = await restore('a', epoch);
+    await step(groups(3, 10), 3, trainerEpoch);
+    expect(await counts()).toMatchObject({ submitted: 8, trained: 8, dropped: 0 });
+    // Of another job.
+    const left = await fixture.redis.zrange(`${fixture.rootKey}:aborts:tombstones`, '0', '-1');
+    expect(left).toEqual(['other/g1/0']);
+  });
 });

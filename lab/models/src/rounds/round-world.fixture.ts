@@ -115,8 +115,7 @@ export class RoundWorld extends TrainerWorld {
 
   private async dropGroup(): Promise<void> {
     const group = this.pick([...this.groups.values()]);
-    // An abort of a group that is gone waits for one of that id, also for one that comes after a restore.
-    if (group === undefined || isForgotten(group)) return;
+    if (group === undefined) return;
     const said = await this.follower?.dropGroup(group);
     this.same(said, namesOf(this.model.dropGroup(group, await this.nowMs())));
   }

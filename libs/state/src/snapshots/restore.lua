@@ -1,6 +1,7 @@
 --[[ Does one page of a restore: the job goes back to a snapshot. The first page fences the trainer before; then the
-long-tail queue is emptied, what was dropped since is forgotten, the saved groups are put back, and the last page sets
-counters and counts. Groups submitted after the snapshot are forgotten: they are to be submitted again.
+long-tail queue is emptied, what was dropped since is forgotten, and aborts that wait for groups of the job, the saved
+groups are put back, and the last page sets counters and counts. Groups submitted after the snapshot are forgotten: they
+are to be submitted again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page begins the epoch newEpoch;
   without a trainerEpoch each call does, and the trainer before is fenced as by a takeover
@@ -9,7 +10,7 @@ Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups are those o
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.
 Events: job.restored. ]]
 return function(tx, args)
-  local PAGE = 32
+  local PAGE, TOMBSTONES_READ = 32, 256
   local job, hash, longtail = args.job, tx.key:job(args.job), tx.key:longtail(args.job)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
@@ -107,6 +108,18 @@ return function(tx, args)
       local _, group_id = Rounds.of_name(page[2][position])
       local arrival = redis.call('HGET', tx.key:group(job, group_id), 'arrival')
       if tonumber(arrival or 0) > tonumber(header.arrival) then forget_dropped(group_id) end
+    end
+    touched, cursor = PAGE, page[1]
+    return cursor == '0' and 'unbury' or nil
+  end
+
+  -- Aborts of groups and requests that were gone wait for ones of these ids, which may be submitted again now.
+  function phases.unbury()
+    local page = redis.call('ZSCAN', tx.key.abortTombstones, cursor, 'COUNT', TOMBSTONES_READ)
+    for position = 1, #page[2], 2 do
+      local name = page[2][position]
+      local id = string.match(name, '^%a+|(.*)$') or name
+      if string.sub(id, 1, #job + 1) == job .. '/' then redis.call('ZREM', tx.key.abortTombstones, name) end
     end
     touched, cursor = PAGE, page[1]
     return cursor == '0' and 'fill' or nil
