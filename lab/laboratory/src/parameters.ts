@@ -37,7 +37,7 @@ const IMAGE_PROMPT = 1_024;
 const KV_BYTES_PER_SECOND = 10e9;
 const KIB = 1_024;
 
-/** RollPacker: 128 prompts of 8 samples. With short mathematics; {@link FIGURE_11} has the lengths of RollPacker itself. */
+/** RollPacker: 128 prompts of 8 samples, with the lengths of its figure 2a. */
 const rollpacker = { groupsPerStep: 128, samples: 8, promptTokens: TEXT_PROMPT };
 export const SETUPS = {
   rollpacker8k: {
@@ -47,7 +47,7 @@ export const SETUPS = {
     capTokens: 8_192,
     servers: 16,
     engine: ENGINE_PRESETS['7b-8k'],
-    lengths: LENGTH_PRESETS['math-short-8k'],
+    lengths: LENGTH_PRESETS['deepmath-8k'],
   },
   rollpacker16k: {
     ...rollpacker,
@@ -56,7 +56,7 @@ export const SETUPS = {
     capTokens: 16_384,
     servers: 16,
     engine: ENGINE_PRESETS['14b-16k'],
-    lengths: LENGTH_PRESETS['math-short-16k'],
+    lengths: LENGTH_PRESETS['deepmath-16k'],
   },
   rollpacker32k: {
     ...rollpacker,
@@ -65,7 +65,7 @@ export const SETUPS = {
     capTokens: 32_768,
     servers: 32,
     engine: ENGINE_PRESETS['32b-32k'],
-    lengths: LENGTH_PRESETS['math-short-32k'],
+    lengths: LENGTH_PRESETS['deepmath-32k'],
   },
   /** Long thinking on few GPUs. */
   rollpacker8b: {
@@ -149,21 +149,14 @@ export const SETUPS = {
 
 export type SetupName = keyof typeof SETUPS;
 
-/**
- * Figure 11 of RollPacker: the machines of these setups with the lengths of its figure 2a. t0 is fitted to the figure's
- * seconds without tail batching.
- */
+/** The setups of RollPacker's figure 11, by their caps. */
 export const FIGURE_11 = {
-  '8k': { ...SETUPS.rollpacker8k, lengths: LENGTH_PRESETS['deepmath-8k'], engine: engineWith('7b-8k', 6.5) },
-  '16k': { ...SETUPS.rollpacker16k, lengths: LENGTH_PRESETS['deepmath-16k'], engine: engineWith('14b-16k', 13.7) },
-  '32k': { ...SETUPS.rollpacker32k, lengths: LENGTH_PRESETS['deepmath-32k'], engine: engineWith('32b-32k', 16.9) },
+  '8k': SETUPS.rollpacker8k,
+  '16k': SETUPS.rollpacker16k,
+  '32k': SETUPS.rollpacker32k,
 } as const satisfies Record<string, Setup>;
 
 export type RollpackerCap = keyof typeof FIGURE_11;
-
-function engineWith(name: keyof typeof ENGINE_PRESETS, stepBaseMs: number): EngineParameters {
-  return { ...ENGINE_PRESETS[name], stepBaseSeconds: stepBaseMs / 1e3 };
-}
 
 /** Standard deviation of a logarithm from two quantiles: the median and one at `z` standard deviations. */
 const sigmaOf = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;
@@ -172,8 +165,9 @@ const Z99 = 2.3263;
 
 /**
  * The agentic overlay: turns and tool times by published quantiles (NeMo-Gym). As in asynchronous training, the next
- * trajectory begins when one ends (SkyRL #1791); how many there are at once is fitted to the baseline of SkyRL, whose p90
- * is 2.1 times its mean. Everything else is assumed.
+ * trajectory begins when one ends (SkyRL #1791). How many there are at once and how alike the turns of a group are is
+ * fitted to the baseline of SkyRL: groups take 1,448 s, and 3,013 s at p90, more unequal than with any share. Everything
+ * else is assumed.
  */
 export const AGENTIC: AgenticSetup = {
   servers: 16,
@@ -183,6 +177,7 @@ export const AGENTIC: AgenticSetup = {
   samplesPerGroup: 8,
   promptTokens: 4_000,
   turns: { median: 29, sigma: sigmaOf(29, 56, Z90), cap: 99 },
+  turnsPromptShare: 1,
   madeTokens: { median: 300, sigma: 0.6, cap: 4_096 },
   toolTokens: { median: 300, sigma: 1 },
   toolSeconds: { median: 2, sigma: sigmaOf(2, 60, Z99), timeoutShare: 0.01, timeoutSeconds: 300 },

@@ -23,6 +23,16 @@ describe('trajectories of many turns', () => {
     expect(await new AgenticRun(setup, 1).runRemotely(remote)).toEqual(run({}));
   });
 
+  it('end with their groups, which differ more when siblings have as many turns', () => {
+    const groupsOf = (turnsPromptShare: number) => {
+      const result = new AgenticRun({ ...setup, turnsPromptShare }, 1).run(new ProductionRouter(setup.servers));
+      expect(result.groups.meanSeconds).toBeGreaterThan(result.meanSeconds);
+      expect(result.groups.p90Seconds).toBeGreaterThanOrEqual(result.p90Seconds);
+      return result.groups.p90Seconds / result.groups.meanSeconds;
+    };
+    expect(groupsOf(1)).toBeGreaterThan(1.15 * groupsOf(0));
+  });
+
   it('find their context again where they are sticky', () => {
     expect(run({}).cacheHitShare).toBeGreaterThan(0.8);
   });

@@ -18,6 +18,8 @@ export interface AgenticSetup {
   contextCapTokens?: number;
   /** Lognormals: median, and standard deviation of the logarithm. */
   turns: { median: number; sigma: number; cap: number };
+  /** Share of the variance of ln(turns) that the trajectories of a group have in common, 0 to 1; default 0. */
+  turnsPromptShare?: number;
   madeTokens: { median: number; sigma: number; cap: number };
   toolTokens: { median: number; sigma: number };
   toolSeconds: { median: number; sigma: number; timeoutShare: number; timeoutSeconds: number };
@@ -28,6 +30,8 @@ export interface AgenticResult {
   meanSeconds: number;
   p90Seconds: number;
   maxSeconds: number;
+  /** Of the groups, from the first turn of a trajectory to the last one of all, seconds. */
+  groups: { meanSeconds: number; p90Seconds: number };
   /** Of one turn, from its request to its last token, seconds. */
   meanTurnSeconds: number;
   /** Context tokens found in a prefix cache / all context tokens. */
@@ -52,7 +56,7 @@ export interface RemoteRouter {
   released(server: number, routeRequest: AgenticRequest): Promise<void>;
 }
 
-export type AgenticRequest = RouteRequest & { sessionId: string };
+export type AgenticRequest = RouteRequest & { sessionId: string; groupId: string };
 
 /** Runs a batch of trajectories to their ends: every turn asks the router, then waits for its tool. */
 export class AgenticRun {
@@ -60,6 +64,7 @@ export class AgenticRun {
   private readonly fleet: SimulatedFleet<Trajectory>;
   private readonly caches: PrefixCache[];
   private readonly endedSeconds: number[] = [];
+  private readonly groups = new Map<string, { firstAt: number; endedAt: number }>();
   private begun = 0;
   private turnSeconds = 0;
   private turns = 0;
@@ -109,11 +114,11 @@ export class AgenticRun {
   }
 
   private result(): AgenticResult {
-    const ended = this.endedSeconds.toSorted((a, b) => a - b);
+    const groupSeconds = [...this.groups.values()].map(({ firstAt, endedAt }) => endedAt - firstAt);
     return {
-      meanSeconds: ended.reduce((sum, seconds) => sum + seconds, 0) / ended.length,
-      p90Seconds: ended[Math.ceil(0.9 * ended.length) - 1]!,
-      maxSeconds: ended.at(-1)!,
+      ...meanAndP90(this.endedSeconds),
+      maxSeconds: Math.max(...this.endedSeconds),
+      groups: meanAndP90(groupSeconds),
       meanTurnSeconds: this.turnSeconds / this.turns,
       cacheHitShare: this.hitTokens / this.contextTokens,
       preemptions: this.fleet.engines.reduce((sum, { totals }) => sum + totals.preemptions, 0),
@@ -125,11 +130,13 @@ export class AgenticRun {
   }
 
   private trajectory(index: number): Trajectory {
-    const { turns, samplesPerGroup, promptTokens } = this.setup;
+    const { turns, samplesPerGroup, turnsPromptShare = 0, promptTokens } = this.setup;
     const random = new RandomStream('trajectory', this.seed, index);
     const sessionId = `t${index}`;
     const groupId = `g${Math.floor(index / samplesPerGroup)}`;
-    const drawn = Math.round(lognormal(random, turns));
+    const group = new RandomStream('turns', this.seed, groupId).normal();
+    const rank = Math.sqrt(turnsPromptShare) * group + Math.sqrt(1 - turnsPromptShare) * random.normal();
+    const drawn = Math.round(turns.median * Math.exp(turns.sigma * rank));
     return {
       routeRequest: { sessionId, groupId, requestId: sessionId, contextTokens: promptTokens },
       random,
@@ -172,6 +179,9 @@ export class AgenticRun {
     one.turnsLeft -= 1;
     if (one.turnsLeft === 0) {
       this.endedSeconds.push(this.clock.now - one.firstAt);
+      const { groupId } = one.routeRequest;
+      const firstAt = Math.min(one.firstAt, this.groups.get(groupId)?.firstAt ?? Infinity);
+      this.groups.set(groupId, { firstAt, endedAt: this.clock.now });
       this.trajectoryBegins();
       return;
     }
@@ -190,6 +200,13 @@ export class AgenticRun {
   private trim(server: number): void {
     this.caches[server]!.trim(this.fleet.engine(server).kvTokensInUse);
   }
+}
+
+function meanAndP90(seconds: readonly number[]): { meanSeconds: number; p90Seconds: number } {
+  return {
+    meanSeconds: seconds.reduce((sum, one) => sum + one, 0) / seconds.length,
+    p90Seconds: seconds.toSorted((a, b) => a - b)[Math.ceil(0.9 * seconds.length) - 1]!,
+  };
 }
 
 function lognormal(random: RandomStream, { median, sigma }: { median: number; sigma: number }): number {

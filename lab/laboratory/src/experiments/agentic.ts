@@ -7,7 +7,7 @@ import { ProductionRouter } from '../routing/production-router';
 import type { Router } from '../routing/router';
 import type { Experiment, Measures } from './experiment';
 
-/** Trajectories of many turns under four ways to route them. */
+/** Trajectories of many turns under five ways to route them. */
 export const agentic: Experiment = {
   id: 'agentic',
   run({ seed }) {
@@ -21,14 +21,15 @@ export const agentic: Experiment = {
     };
     const measures: Measures = {};
     for (const [name, router] of Object.entries(ways)) {
-      const { meanSeconds, p90Seconds, maxSeconds, cacheHitShare } = new AgenticRun(AGENTIC, seed).run(router);
-      measures[`agentic.${name}.mean`] = meanSeconds;
+      const { p90Seconds, groups, cacheHitShare } = new AgenticRun(AGENTIC, seed).run(router);
       measures[`agentic.${name}.p90`] = p90Seconds;
-      measures[`agentic.${name}.max`] = maxSeconds;
+      measures[`agentic.${name}.groupMean`] = groups.meanSeconds;
+      measures[`agentic.${name}.groupP90`] = groups.p90Seconds;
       measures[`agentic.${name}.hit`] = cacheHitShare;
     }
-    const sticky = measures['agentic.sticky-least-inflight.p90']!;
-    measures['agentic.hash.slowdown'] = measures['agentic.consistent-hash.p90']! / sticky;
+    // SkyRL publishes seconds of groups, and its sticky policy counts the active sessions of a server.
+    const sticky = measures['agentic.sticky-least-sessions.groupP90']!;
+    measures['agentic.hash.slowdown'] = measures['agentic.consistent-hash.groupP90']! / sticky;
     return measures;
   },
 };

@@ -98,7 +98,6 @@ export const BANDS: readonly Band[] = [
       const holds = roomy.every((value) => within(value, 0.99, 1.12)) && short.every((value) => value > 1.25);
       return { holds, value: `${list(roomy)}; ${list(short)}` };
     },
-    why: 'At 32k, the KV of two GPUs is short beside a 32B model: short enough for more than 1.12.',
   },
   {
     id: 'A9',

@@ -68,13 +68,13 @@ function engineOf({
 /** Engines of the published measurements. */
 export const ENGINE_PRESETS = {
   /** Qwen2.5-7B on one GPU. */
-  '7b-8k': engineOf({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 7.2 }),
+  '7b-8k': engineOf({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 6.5 }),
   /** Qwen3-8B on one GPU: KV is short. */
   '8b-32k': engineOf({ parameters: 8.2e9, kvBytesPerToken: 144 * KIB, gpus: 1, stepBaseMs: 7.7 }),
   /** Qwen2.5-14B on two. */
   '14b-16k': engineOf({ parameters: 14.8e9, kvBytesPerToken: 192 * KIB, gpus: 2, stepBaseMs: 13.7 }),
   /** Qwen2.5-32B on two. */
-  '32b-32k': engineOf({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.7 }),
+  '32b-32k': engineOf({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.9 }),
   /** Qwen2.5-VL-32B on four. */
   'vl-32b': engineOf({ parameters: 33.5e9, kvBytesPerToken: 256 * KIB, gpus: 4, stepBaseMs: 14 }),
   /** Qwen2-VL-72B on eight. */
