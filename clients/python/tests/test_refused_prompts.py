@@ -70,18 +70,20 @@ async def test_a_step_with_too_few_prompts_after_a_refusal_is_smaller(
     assert rollout.step == (0 if wrong == 3 else 1)
 
 
-async def test_a_process_that_starts_again_does_not_train_the_prompt_before_a_refused_one_twice(
-    client: Client, served: str
+@pytest.mark.parametrize("wrong", [1, 5, 40])
+async def test_a_process_that_starts_again_does_not_train_prompts_beside_refused_ones_twice(
+    client: Client, served: str, wrong: int
 ) -> None:
     options: Any = {"groups": 2, "samples": 1, "max_tokens": 8}
-    prompts = ["a", "", "b", "c", "d"]
+    prompts = ["a", *[""] * wrong, "b", "c", "d"]
     first = client.rollout(served, **options)
-    with pytest.raises(InvalidArgument):
-        await anext(first.round(prompts, "wait"))
+    for _ in range(wrong):
+        with pytest.raises(InvalidArgument):
+            await anext(first.round(prompts, "wait"))
     trained = [group.id async for group in first.round(prompts, "wait")]
-    assert sorted(trained) == ["0", "2"]
+    assert sorted(trained, key=int) == ["0", str(wrong + 1)]
     rest, refused = await train(client.rollout(served, **options), prompts)
-    assert (sorted(rest), refused) == (["3", "4"], [])
+    assert (sorted(rest, key=int), refused) == ([str(wrong + 2), str(wrong + 3)], [])
 
 
 async def test_a_refused_option_is_of_no_prompt(client: Client, served: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ from ._arguments import InvalidArgument, is_id
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
 #: `broomwagon.protocol.Prompt`; the mapping may have `id`, `domain`, and any fields of the caller.
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+#: Refused prompts in a row after which a process that starts again still finds one that was submitted.
+MOST_REFUSED = 1_000
 
 _WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
 
@@ -57,9 +61,8 @@ class PromptSource:
         """
         if self._submitted_before == 0:
             return
-        self.read_ahead(self._submitted_before + ahead)
-        ids = list(self._waiting)
-        lost, ended, submitted = set(await unknown(ids)), set[str](), set[str]()
+        ids, lost = await self._read_submitted(unknown, self._submitted_before + ahead)
+        ended, submitted = set[str](), set[str]()
         for group_id in reversed(ids):
             domain = domain_of(self._items[group_id])
             if group_id not in lost or domain in ended:
@@ -73,6 +76,27 @@ class PromptSource:
         self._waiting = deque(group_id for group_id in ids if group_id not in submitted)
         # More of them come with the next batch, if prompts are given in batches.
         self._submitted_before = max(0, self._submitted_before - len(submitted))
+
+    async def _read_submitted(
+        self, unknown: Callable[[list[str]], Awaitable[list[str]]], first: int
+    ) -> tuple[list[str], set[str]]:
+        """Reads prompts until all that were submitted are among them, or no more of them come.
+
+        :param first: prompts to read if none was refused
+        :returns: ids of all prompts read, and those of them that Redis does not know
+        """
+        ids: list[str] = []
+        lost: set[str] = set()
+        for count in itertools.count(first, MOST_REFUSED):
+            self.read_ahead(count)
+            read = list(self._waiting)[len(ids) :]
+            missing = await unknown(read)
+            ids += read
+            lost.update(missing)
+            is_found = len(ids) - len(lost) >= self._submitted_before
+            if is_found or len(ids) < count or (count > first and len(missing) == len(read)):
+                break
+        return ids, lost
 
     def read_ahead(self, count: int) -> int:
         """How many prompts wait to be submitted, after at least `count` are read, if there are so many."""
