@@ -2,13 +2,12 @@ import { Injectable } from '@nestjs/common';
 import {
   LIMITS,
   type GroupResult,
-  type LedgerSummary,
   type PoolName,
   type RoundResultsReply,
   type RoundResultsRequest,
 } from '@broomwagon/contracts';
 import { PARKED } from '@broomwagon/messaging';
-import { RoundStore, type RoundName } from '@broomwagon/state';
+import { RoundStore } from '@broomwagon/state';
 import { LedgerService } from '../ledger/ledger.service';
 import { WaitingReaders } from './waiting-readers';
 
@@ -56,27 +55,27 @@ export class ResultsService {
       append(groups, page.groups);
       ({ cursor } = page);
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
-      const { groups: _, ...reply } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
-      if (page.complete) {
-        const ledger = await this.ledgerOf(pool, args);
-        return { ...reply, groups: await this.withAcceptance(pool, args, groups), ledger };
-      }
-      if (page.groups.length === 0 || isFull)
-        return { ...reply, groups: await this.withAcceptance(pool, args, groups) };
+      if (page.complete || page.groups.length === 0 || isFull) return this.withLedger(pool, args, { ...page, groups });
     }
   }
 
-  private async withAcceptance(pool: PoolName, { job, roundId }: RoundName, groups: GroupResult[]) {
-    if (groups.length === 0) return groups;
-    const acceptanceOf = await this.ledgers.acceptanceBefore(pool, job, roundId);
-    for (const sample of groups.flatMap(({ samples }) => samples)) sample.acceptance = acceptanceOf(sample.tokenCount);
-    return groups;
-  }
-
-  private async ledgerOf(pool: PoolName, args: Parameters<RoundStore['results']>[1]): Promise<LedgerSummary> {
+  /** Adds the acceptance of each sample, and the ledger of a complete round. */
+  private async withLedger(
+    pool: PoolName,
+    args: Parameters<RoundStore['results']>[1],
+    page: RoundResultsReply,
+  ): Promise<RoundResultsReply> {
+    const { job, roundId } = args;
     try {
-      return (await this.ledgers.read(pool, args.job, args.roundId)).summary;
+      if (page.groups.length > 0) {
+        const acceptanceOf = await this.ledgers.acceptanceBefore(pool, job, roundId);
+        for (const sample of page.groups.flatMap(({ samples }) => samples))
+          sample.acceptance = acceptanceOf(sample.tokenCount);
+      }
+      if (!page.complete) return page;
+      const { summary } = await this.ledgers.read(pool, job, roundId);
+      return { ...page, ledger: summary };
     } catch (error) {
       // Redis has lost the round since the page was read: reading it again answers GENERATION_CHANGED.
       await this.rounds.results(pool, args);
