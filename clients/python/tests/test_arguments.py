@@ -153,7 +153,14 @@ async def test_a_text_is_no_reward(client: Client, served: str) -> None:
         texts: Any = "01"
         with pytest.raises(InvalidArgument, match=r"rewards\.0 .* not str '0'"):
             await rollout.reward(group, texts)
+        number: Any = 1
+        with pytest.raises(InvalidArgument, match="sequence") as refused:
+            await rollout.reward(group, number)
+        assert refused.value.field == "rewards"
         assert await rollout.reward(group, [0, 1])
+    with pytest.raises(InvalidArgument, match="none of this step") as refused:
+        await rollout.reward(group, [0, 1])
+    assert refused.value.field == "group"
 
 
 @pytest.mark.short

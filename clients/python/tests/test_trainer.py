@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 from conftest import lose_changes, step_of, until_set
 
-from broomwagon import Client, Group, Rollout, errors
+from broomwagon import Client, Group, InvalidArgument, Rollout, errors
 from broomwagon._progress import Progress
 from broomwagon._prompts import PromptLike, wire_prompt
 
@@ -77,6 +77,22 @@ async def test_groups_with_equal_rewards_are_replaced(client: Client, served: st
     with pytest.raises(errors.ValidationFailed):
         async for group in rollout.round([], policy):
             await rollout.reward(group, [1])
+
+
+@pytest.mark.short
+async def test_a_round_that_lacks_prompts_goes_on_with_more(client: Client, served: str) -> None:
+    await client.call("request.abort", {"abortId": "early", "job": served, "groupId": "early"})
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
+    policy: TailPolicy = {"name": "wait", "overProvision": 1, "shortfall": "replace"}
+    seen: list[str] = []
+    with pytest.raises(InvalidArgument, match="prompts have ended") as refused:
+        async for group in rollout.round([{"id": "early", "text": "a"}, "b"], policy):
+            seen.append(group.id)
+    assert refused.value.field == "prompts"
+    async for group in rollout.round(["c"], policy):
+        seen.append(group.id)
+    assert sorted(seen) == ["1", "2"]
+    assert rollout.step == 1
 
 
 async def test_a_round_takes_what_it_needs_of_an_iterator(client: Client, served: str) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import operator
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -61,13 +62,24 @@ def check_reward(field: str, value: object) -> float:
     """
     try:
         number = math.nan if isinstance(value, (str, bytes, bytearray)) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        # The last one is PyTorch's, of a tensor with several elements.
         number = math.nan
     if math.isfinite(number):
         return number
     raise InvalidArgument(
         f"{field} must be a finite number, not {type(value).__name__} {repr(value)[:60]}", field=field
     )
+
+
+def check_rewards(rewards: object) -> list[float]:
+    """Returns those of a group as numbers of Python.
+
+    :raises InvalidArgument: they are no sequence, or one of them is no finite number
+    """
+    if not isinstance(rewards, Iterable):
+        raise InvalidArgument(f"rewards must be a sequence, not {type(rewards).__name__}", field="rewards")
+    return [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
 
 
 def check_count(field: str, value: int) -> int:

@@ -99,7 +99,10 @@ class Round:
             taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT), self._new_by_domain)
             if not taken:
                 if status["shortfallGroups"] > 0:
-                    raise ValueError("The round waits for more groups, but there are no more prompts")
+                    advice = "give the next round() more of them, or set shortfall to accept-fewer"
+                    raise InvalidArgument(
+                        f"The round waits for groups, but prompts have ended: {advice}", field="prompts"
+                    )
                 await self._plan_again()
                 return
             try:

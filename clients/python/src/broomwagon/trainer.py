@@ -9,7 +9,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import errors
-from ._arguments import check_reward
+from ._arguments import InvalidArgument, check_rewards
 from ._connection import Connection
 from ._error import BroomwagonError
 from ._job import Job
@@ -172,20 +172,25 @@ class Rollout:
         happens if all are equal; with `replace` the round waits for the rewards of all its groups.
 
         :returns: whether the group is to be trained
-        :raises InvalidArgument: a reward is no finite number; `field` is `rewards.` with its index
+        :raises InvalidArgument: a reward is no finite number (`field` is `rewards.` with its index); the loop has not
+            yielded the group in this step
         """
-        if self._round is None:
-            raise ValueError("Rewards are reported within the loop of a round")
-        numbers = [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
-        self._open.rewards[group.id] = numbers
+        if group.id not in self._open.groups:
+            raise InvalidArgument(f"group {group.id} is none of this step: reward it within its loop", field="group")
+        numbers = check_rewards(rewards)
         remaining = self._prompts.read_ahead(2 * self._groups)
         body = {"groups": [{"groupId": group.id, "rewards": numbers}], "remainingGroups": remaining}
-        try:
-            reply = await self._job.call("round.reward", roundId=self._round["roundId"], **body)
-        except (*LOST, errors.GroupNotFound, errors.RoundClosed, errors.RoundCancelled):
-            # Redis has lost the group: its step ends with the groups that were yielded.
+        outcome = "lost"
+        if self._round:
+            try:
+                reply = await self._job.call("round.reward", roundId=self._round["roundId"], **body)
+                outcome = reply["outcomes"][0]["outcome"]
+            except (*LOST, errors.GroupNotFound, errors.RoundClosed, errors.RoundCancelled):
+                # Redis has lost the group: its step ends with the groups that were yielded.
+                pass
+        self._open.rewards[group.id] = numbers
+        if outcome == "lost":
             return group.id not in self._open.excluded
-        outcome = reply["outcomes"][0]["outcome"]
         if outcome == "kept":
             return True
         self._open.excluded.add(group.id)
