@@ -1,4 +1,4 @@
-import { moveCost, moveCosts, type MoveCostModel } from './move-cost';
+import { moveCost, type MoveCostModel } from './move-cost';
 import { USABLE_KV_SHARE } from './planned-server';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 import { tierOf } from './tiers';
@@ -52,8 +52,7 @@ class Search {
     this.placeables = servers
       .flatMap(({ requests }, home) =>
         requests.map((one) => {
-          const costs = moveCosts(one, model);
-          const seconds = moveCost(one, costs, false).costSeconds;
+          const seconds = moveCost(one, model, false).costSeconds;
           return {
             one,
             home,

@@ -1,24 +1,17 @@
-import { moveCost, type MoveCosts } from './move-cost';
+import { endTokensOf, moveCost, type MoveCostModel } from './move-cost';
 import type { PlannedServer } from './planned-server';
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
-/** A request that may be moved, and what that costs. */
-export interface Victim extends MoveCosts {
-  request: RebalanceRequest;
-  from: PlannedServer;
-  /** What it costs where that is cheapest. */
-  leastSeconds: number;
-  /** KV tokens when it ends. */
-  endTokens: number;
-}
 /** So many requests of one server, whichever are cheapest. */
 export interface Donation {
+  from: PlannedServer;
   count: number;
   /** The cheapest first, at least `count`. */
-  candidates: readonly Victim[];
+  candidates: readonly RebalanceRequest[];
 }
 export interface Placement {
-  victim: Victim;
+  request: RebalanceRequest;
+  from: PlannedServer;
   to: PlannedServer;
   means: MoveMeans;
   costSeconds: number;
@@ -48,30 +41,29 @@ export function placeAll(
   donations: readonly Donation[],
   receivers: readonly PlannedServer[],
   limit: number,
+  model: MoveCostModel,
 ): Placed | undefined {
-  let [count, leastSeconds] = [0, 0];
-  for (const donation of donations) {
-    count += donation.count;
-    for (let index = 0; index < donation.count; index += 1)
-      leastSeconds += donation.candidates[index]?.leastSeconds ?? 0;
-  }
-  const greedy = placeGreedily(donations, receivers, limit) ?? placeGreedily(donations, receivers, limit, true);
-  const isBest = greedy !== undefined && greedy.costSeconds <= leastSeconds * (1 + ROUNDING);
-  if (isBest || count > SEARCHED_VICTIMS) return greedy;
+  const greedy =
+    placeGreedily(donations, receivers, limit, model) ?? placeGreedily(donations, receivers, limit, model, true);
+  if (donations.reduce((sum, { count }) => sum + count, 0) > SEARCHED_VICTIMS) return greedy;
+  const leastOfAll = donations
+    .flatMap(({ from, count, candidates }) => candidates.slice(0, count).map((one) => leastSeconds(one, from, model)))
+    .reduce((sum, seconds) => sum + seconds, 0);
+  if (greedy !== undefined && greedy.costSeconds <= leastOfAll * (1 + ROUNDING)) return greedy;
   undoAll(greedy?.placements ?? []);
-  const best = search(donations, receivers, limit, greedy);
+  const best = search(donations, receivers, limit, model, greedy);
   applyAll(best?.placements ?? []);
   return best;
 }
 
 /** Gives placements to their receivers. */
 export function applyAll(placements: readonly Placement[]): void {
-  for (const { victim, to, costSeconds } of placements) to.take(victim.request, costSeconds);
+  for (const { request, to, costSeconds } of placements) to.take(request, costSeconds);
 }
 
 /** Takes placements back from their receivers. */
 export function undoAll(placements: readonly Placement[]): void {
-  for (const { victim, to, costSeconds } of placements) to.untake(victim.request, costSeconds);
+  for (const { request, to, costSeconds } of placements) to.untake(request, costSeconds);
 }
 
 /**
@@ -82,25 +74,23 @@ function placeGreedily(
   donations: readonly Donation[],
   receivers: readonly PlannedServer[],
   limit: number,
+  model: MoveCostModel,
   isLargestFirst = false,
 ): Placed | undefined {
-  const line = new ReceiverLine(receivers);
+  const line = new ReceiverLine(receivers, model);
   const placements: Placement[] = [];
-  const chosen: Victim[] = [];
-  const replacements = new Map<PlannedServer, { next: number; candidates: readonly Victim[] }>();
-  for (const { count, candidates } of donations) {
-    for (let index = 0; index < count; index += 1) chosen.push(candidates[index] as Victim);
-    if (count > 0) replacements.set((candidates[0] as Victim).from, { next: count, candidates });
-  }
-  if (isLargestFirst) chosen.sort((one, other) => other.endTokens - one.endTokens);
+  const chosen = donations.flatMap((donation) => {
+    const donor = { ...donation, next: donation.count };
+    return donation.candidates.slice(0, donation.count).map((request) => ({ request, donor }));
+  });
+  if (isLargestFirst) chosen.sort((one, other) => endTokensOf(other.request) - endTokensOf(one.request));
   let costSeconds = 0;
-  for (const first of chosen) {
-    let victim: Victim | undefined = first;
-    let placement = line.place(victim, limit);
-    const rest = replacements.get(first.from);
-    while (placement === undefined && victim !== undefined) {
-      victim = rest?.candidates[rest.next++];
-      placement = victim && line.place(victim, limit);
+  for (const { request: first, donor } of chosen) {
+    let request: RebalanceRequest | undefined = first;
+    let placement = line.place(request, donor.from, limit);
+    while (placement === undefined && request !== undefined) {
+      request = donor.candidates[donor.next++];
+      placement = request && line.place(request, donor.from, limit);
     }
     if (placement === undefined) {
       undoAll(placements);
@@ -116,25 +106,28 @@ function placeGreedily(
 export class ReceiverLine {
   private readonly lines = new Map<string | undefined, LineOfStore>();
 
-  constructor(receivers: Iterable<PlannedServer>) {
+  constructor(
+    receivers: Iterable<PlannedServer>,
+    private readonly model: MoveCostModel,
+  ) {
     for (const receiver of receivers) {
       const { kvStore } = receiver.server;
       let line = this.lines.get(kvStore);
-      if (line === undefined) this.lines.set(kvStore, (line = new LineOfStore()));
+      if (line === undefined) this.lines.set(kvStore, (line = new LineOfStore(model)));
       line.insert(receiver);
     }
   }
 
   /** Gives it to the least loaded receiver it fits, of those that share its KV store if there is one. */
-  place(victim: Victim, limit: number): Placement | undefined {
-    const { kvStore } = victim.from.server;
-    const isKept = kvStore !== undefined && victim.transferSeconds < Infinity;
-    const own = isKept ? this.lines.get(kvStore)?.place(victim, limit) : undefined;
+  place(request: RebalanceRequest, from: PlannedServer, limit: number): Placement | undefined {
+    const { kvStore } = from.server;
+    const isKept = kvStore !== undefined && moveCost(request, this.model, true).means === 'transfer';
+    const own = isKept ? this.lines.get(kvStore)?.place(request, from, limit) : undefined;
     if (own !== undefined) return own;
-    if (this.lines.size === 1 && !isKept) return this.lines.values().next().value?.place(victim, limit);
+    if (this.lines.size === 1 && !isKept) return this.lines.values().next().value?.place(request, from, limit);
     const others = [...this.lines].filter(([store]) => !isKept || store !== kvStore).map(([, line]) => line);
     for (const line of others.sort((one, other) => one.leastLoad() - other.leastLoad())) {
-      const placement = line.place(victim, limit);
+      const placement = line.place(request, from, limit);
       if (placement !== undefined) return placement;
     }
     return undefined;
@@ -147,13 +140,14 @@ class LineOfStore {
   /** No receiver has less. */
   private lowest = 0;
 
+  constructor(private readonly model: MoveCostModel) {}
+
   leastLoad(): number {
     while (this.lowest < this.byLoad.length && (this.byLoad[this.lowest]?.length ?? 0) === 0) this.lowest += 1;
     return this.lowest;
   }
 
-  place(victim: Victim, limit: number): Placement | undefined {
-    const { request, from } = victim;
+  place(request: RebalanceRequest, from: PlannedServer, limit: number): Placement | undefined {
     let tried = 0;
     for (
       let load = this.leastLoad();
@@ -167,10 +161,10 @@ class LineOfStore {
         // Their order has no meaning, and a splice of a long list is slow.
         receivers[index] = receivers.at(-1) as PlannedServer;
         receivers.pop();
-        const { means, costSeconds } = moveCost(request, victim, sharesStore(from, to));
+        const { means, costSeconds } = moveCost(request, this.model, sharesStore(from, to));
         to.take(request, costSeconds);
         this.insert(to);
-        return { victim, to, means, costSeconds };
+        return { request, from, to, means, costSeconds };
       }
     }
     return undefined;
@@ -185,11 +179,17 @@ function sharesStore(from: PlannedServer, to: PlannedServer): boolean {
   return from.server.kvStore !== undefined && from.server.kvStore === to.server.kvStore;
 }
 
+/** What it costs where that is cheapest. */
+function leastSeconds(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): number {
+  return moveCost(request, model, from.server.kvStore !== undefined).costSeconds;
+}
+
 /** The cheapest placement, by depth first with bounds: exact unless it runs out of steps. */
 function search(
   donations: readonly Donation[],
   receivers: readonly PlannedServer[],
   limit: number,
+  model: MoveCostModel,
   known: Placed | undefined,
 ): Placed | undefined {
   let best = known;
@@ -202,19 +202,20 @@ function search(
       return;
     }
     if (needed === 0) return visit(donation + 1, 0, donations[donation + 1]?.count ?? 0, costSeconds);
-    const victim = current.candidates[position];
-    if (victim === undefined || current.candidates.length - position < needed) return;
+    const { from } = current;
+    const request = current.candidates[position];
+    if (request === undefined || current.candidates.length - position < needed) return;
     // All later candidates of this server cost as much or more.
-    if (best !== undefined && costSeconds + needed * victim.leastSeconds >= best.costSeconds) return;
+    if (best !== undefined && costSeconds + needed * leastSeconds(request, from, model) >= best.costSeconds) return;
     for (const to of [...receivers].sort((one, other) => one.load - other.load)) {
       if (++steps > SEARCH_STEPS) return;
-      if (!to.fits(victim.request, limit)) continue;
-      const move = moveCost(victim.request, victim, sharesStore(victim.from, to));
-      to.take(victim.request, move.costSeconds);
-      path.push({ victim, to, ...move });
+      if (!to.fits(request, limit)) continue;
+      const move = moveCost(request, model, sharesStore(from, to));
+      to.take(request, move.costSeconds);
+      path.push({ request, from, to, ...move });
       visit(donation, position + 1, needed - 1, costSeconds + move.costSeconds);
       path.pop();
-      to.untake(victim.request, move.costSeconds);
+      to.untake(request, move.costSeconds);
     }
     visit(donation, position + 1, needed, costSeconds);
   };

@@ -105,7 +105,8 @@ export function longestFirst(requests: readonly RebalanceRequest[]): RebalanceRe
   return [...requests].sort((one, other) => other.remainingTokens - one.remainingTokens);
 }
 
-function sortedEnds(requests: readonly RebalanceRequest[]): Float64Array {
+/** What they have still to make, ascending. */
+export function sortedEnds(requests: readonly RebalanceRequest[]): Float64Array {
   const ends = new Float64Array(requests.length);
   requests.forEach(({ remainingTokens }, index) => (ends[index] = remainingTokens));
   return ends.sort();

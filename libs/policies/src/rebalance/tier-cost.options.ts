@@ -1,7 +1,5 @@
 import type { RebalanceSettings } from '@broomwagon/contracts';
-import { kvTokensOf, moveCosts, type MoveCostModel } from './move-cost';
-import type { Victim } from './place-victims';
-import type { PlannedServer } from './planned-server';
+import type { MoveCostModel } from './move-cost';
 import type { RebalanceRequest } from './rebalance.types';
 import type { StepModel } from './tier-gain';
 import { DEFAULT_TIERS } from './tiers';
@@ -30,17 +28,4 @@ export function mayMove(request: RebalanceRequest, settings: TierCostSettings): 
     (request.sinceMoveMs ?? Infinity) >= settings.minMoveIntervalMs &&
     (request.phase !== 'running' || request.remainingTokens >= settings.minRemainingTokens)
   );
-}
-
-export function asVictim(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): Victim {
-  const { transferSeconds, recomputeSeconds } = moveCosts(request, model);
-  const isKept = from.server.kvStore !== undefined && transferSeconds < recomputeSeconds;
-  return {
-    request,
-    from,
-    transferSeconds,
-    recomputeSeconds,
-    leastSeconds: isKept ? transferSeconds : recomputeSeconds,
-    endTokens: kvTokensOf(request) + request.remainingTokens,
-  };
 }
