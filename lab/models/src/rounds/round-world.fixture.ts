@@ -40,6 +40,14 @@ export class RoundWorld extends TrainerWorld {
     return interleave(this.decide, acts, () => this.check());
   }
 
+  /** Has just these acts happen, in this order. */
+  async act(names: readonly RoundAct[]): Promise<void> {
+    for (const name of names) {
+      await this[name]();
+      await this.check();
+    }
+  }
+
   private async claim(): Promise<void> {
     const workerId = this.pick(WORKERS)!;
     const max = 1 + this.decide(6);

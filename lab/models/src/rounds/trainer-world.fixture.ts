@@ -40,7 +40,7 @@ const domainOf = (position: number): string => ['d0', 'constructor', 'live:d0'][
 
 interface Saved {
   tag: string;
-  state: Pick<TrainerWorld, 'model' | 'trained' | 'steps'>;
+  state: Pick<TrainerWorld, 'model' | 'trained' | 'steps'> & { groups: Map<string, ModelGroup> };
 }
 
 /** A trainer that checks every batch, on the model of rounds, and what all acts of a world need. */
@@ -220,10 +220,12 @@ export class TrainerWorld {
     this.restores += 1;
     this.brokenOff += 1;
     this.saved = this.saved.slice(0, this.saved.indexOf(saved) + 1);
+    // A snapshot has no dropped groups: one that was reconciled as trained since then stays unknown.
     const trained = [...this.groups.values()].filter(({ state }) => state === 'trained');
+    for (const { groups } of this.saved.map(({ state }) => state)) {
+      for (const { groupId } of trained) if (groups.get(groupId)?.state === 'dropped') groups.delete(groupId);
+    }
     Object.assign(this, cloneGraph(saved.state));
-    // A snapshot has no dropped groups: one that was reconciled as trained since then is unknown.
-    for (const { groupId } of trained) if (this.groups.get(groupId)?.state === 'dropped') this.groups.delete(groupId);
     this.given = [];
   }
 

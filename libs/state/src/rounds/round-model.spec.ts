@@ -40,3 +40,15 @@ it('the scripts do what the model of rounds does, whatever the policy and the or
   expect(seen.requeues).toBeGreaterThan(0);
   expect(seen.restores).toBeGreaterThan(0);
 });
+
+it('the scripts do what the model does when a dropped group was reconciled and its job is restored twice', async () => {
+  const scripts = new ScriptRounds();
+  await scripts.start();
+  const policy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer' } as const;
+  const world = new RoundWorld({ groups: 3, samples: 1, groupsPerStep: 2, policy }, () => 0, scripts);
+  await world.act(['train', 'dropGroup', 'claim', 'complete', 'train', 'snapshot']);
+  await world.act(['reconcile', 'restore', 'restore', 'train']);
+  expect(world.restores).toBe(2);
+  expect(world.model.groups.dropped).toBe(1);
+  await scripts.end();
+});
