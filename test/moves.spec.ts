@@ -1,5 +1,5 @@
 import { requestIdOf, type MoveStatus, type RebalanceStatus, type WantedMove } from '@broomwagon/contracts';
-import { ENGINE_PRESETS } from '@broomwagon/models';
+import { ENGINE_PRESETS, stepSeconds } from '@broomwagon/models';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { setFailpoints } from '../libs/platform/src/failpoint';
 import { inEngine, startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
@@ -208,6 +208,24 @@ const EAGER = {
 };
 
 describe('a pool that rebalances by itself', () => {
+  it('halves the time of a step by the clocks of the engines, where it halves their largest batch', async () => {
+    await Promise.all([bench.engine.close(), other.close()]);
+    const [tokens, graphTiers] = [6_000, EAGER.tiers.toReversed()];
+    const times = { stepBaseSeconds: 0, stepPerSequenceSeconds: 0.01, stepPerKvTokenSeconds: 0 };
+    const parameters = { ...ENGINE_PRESETS['7b-8k'], ...times, graphTiers };
+    const slow = { speed: 1, lengths: { name: 'long', lengthOf: () => tokens }, parameters };
+    const engines = [await startEngine('vllm', slow), await startEngine('vllm', slow)] as const;
+    [bench.engine, other] = engines;
+    await bench.client.call(bench.pool, 'rebalance.configure', { mode: 'on', ...EAGER });
+    await begin(8);
+    await expect.poll(() => inEngine(other.url)).toBe(4);
+    for (const engine of engines) engine.setSpeed(2_000);
+    expect((await tokensOfSamples()).map(({ length }) => length)).toEqual(Array(8).fill(tokens));
+    const busySeconds = await Promise.all(engines.map(async ({ url }) => (await stateOf(url)).busySeconds));
+    // The first steps are as slow as without moves.
+    expect((tokens * stepSeconds(parameters, 8, 0)) / Math.max(...busySeconds)).toBeGreaterThan(1.8);
+  });
+
   it('follows the published rule: at its interval in decode steps, with its bound of running requests', async () => {
     const step = { stepBaseSeconds: 0.001, stepPerSequenceSeconds: 0.001 };
     const published = { policy: 'tier-min' as const, tiers: [8], planIntervalSteps: 20, maxRunning: 5 };
