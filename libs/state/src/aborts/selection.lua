@@ -53,8 +53,8 @@ function Selection.groups(tx, page, step, zset, round)
   for position = 1, #found, 2 do
     if page.touched >= Selection.PAGE then return false end
     step.cursor = tonumber(found[position + 1])
-    page.touched = page.touched + 1
     local group = Rounds.load_group(tx, step.job, found[position])
+    page.touched = page.touched + (group and 1 or GroupDeletion.MOST_SAMPLES)
     if not group and round then Recovery.lose_live_group(tx, round, found[position])
     elseif not group then Recovery.lose_queued(tx, step.job, found[position])
     elseif group.arrival <= page.upTo and Aborts.may_be_aborted(group) then Selection.group(tx, page, group) end

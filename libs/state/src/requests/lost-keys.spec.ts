@@ -120,8 +120,11 @@ describe('what an index names and is not there', () => {
     await redis.zadd(test.key('rounds:deadlines'), 1, 'job/r');
     await rounds.expire(pool);
     await lose('group:job/g1');
+    // A page ends with what is gone.
+    expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: false, cursor: 0 });
     expect(await rounds.cut(pool, { job, roundId: 'r', cursor: 0 })).toMatchObject({ settled: true });
     expect(await rounds.jobStatus(pool, { job })).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+    expect(await redis.keys(test.key('*:job/g1*'))).toEqual([]);
     expect(await lost()).toBe(1);
   });
 
@@ -191,6 +194,7 @@ describe('what an index names and is not there', () => {
       shortfallGroups: 1,
     });
     expect(await rounds.due(pool)).toMatchObject({ lostEntries: 1, miscounted: [job] });
+    expect(await redis.keys(test.key('*:job/g3*'))).toEqual([]);
   });
 
   it('leaves a group that is gone out of the results: an open round asks for another one', async () => {
@@ -242,8 +246,9 @@ describe('what an index names and is not there', () => {
       await lose('group:job/g0');
       const { trainerEpoch } = await rounds.status(pool, { job });
       await rounds.cancel(pool, { ...round, trainerEpoch, mode: 'requeue', reason: 'test' });
-      expect(await rounds.giveBack(pool, round)).toMatchObject({ more: false });
+      for await (const _ of rounds.whileMore('giveBack', pool, round));
       expect(await rounds.jobStatus(pool, { job })).toMatchObject({ longtail: { groups: 2, settlingGroups: 0 } });
+      expect(await redis.keys(test.key('*:job/g0*'))).toEqual([]);
       await lose('group:job/g1');
       const policy = { name: 'resume', overProvision: 1, shortfall: 'accept-fewer' } as const;
       await test.open({ policy, neededGroups: 2, newGroups: 0, takeGroups: 2, roundId: 'again' });

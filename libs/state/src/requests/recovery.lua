@@ -99,30 +99,40 @@ local function mend_places(tx, round)
   Places.recount_live(tx, round, waiting)
 end
 
--- A live group that its round names and that is not there: nothing can become of it.
-function Recovery.lose_live_group(tx, round, group_id)
-  Counts.note_lost(tx, round.job, round.job .. '/' .. group_id)
-  redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
-  redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)
-  round.live = Rounds.bump(tx, round, 'liveGroups', -1)
-  mend_places(tx, round)
-  Rounds.review_left(tx, round)
-end
-
--- A group that is not there: the round that is open continues without it. Requests without a holder are deleted, those
--- of a worker when the worker reports them or is expired.
-function Recovery.lose_missing_group(tx, job, group_id)
-  local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
-  if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then
-    Recovery.lose_live_group(tx, round, group_id)
-  else
-    Counts.note_lost(tx, job, job .. '/' .. group_id)
-  end
+-- Requests of a group that is not there: those without a holder are deleted, those of a worker when the worker reports
+-- them or is expired.
+local function delete_rest(tx, job, group_id)
+  Counts.note_lost(tx, job, job .. '/' .. group_id)
   local group = { live = 0, finished = 0 }
   GroupDeletion.delete(tx, job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
     if Requests.HELD[request.state] then return true end
     Requests.move(tx, request, group, 'dropped')
   end)
+end
+
+-- Takes a live group that its round names and that is not there out of the round, which is to be reviewed after.
+function Recovery.remove_live_group(tx, round, group_id)
+  redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
+  redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)
+  round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+  delete_rest(tx, round.job, group_id)
+end
+
+-- The same, and the round continues without it.
+function Recovery.lose_live_group(tx, round, group_id)
+  Recovery.remove_live_group(tx, round, group_id)
+  mend_places(tx, round)
+  Rounds.review_left(tx, round)
+end
+
+-- A group that is not there: the round that is open continues without it.
+function Recovery.lose_missing_group(tx, job, group_id)
+  local round = Rounds.load(tx, job, redis.call('HGET', tx.key:job(job), 'openRoundId') or '')
+  if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then
+    Recovery.lose_live_group(tx, round, group_id)
+  else
+    delete_rest(tx, job, group_id)
+  end
 end
 
 -- Looks at a group that the long-tail queue names. True when it was lost just now: it, or a sample it needs.

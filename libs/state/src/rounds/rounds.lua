@@ -194,10 +194,7 @@ local function give_places(tx, round)
     if group then
       Rounds.accept_group(tx, round, group)
     else
-      Counts.note_lost(tx, round.job, round.job .. '/' .. group_id)
-      redis.call('ZREM', held, group_id)
-      redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
-      round.live = Rounds.bump(tx, round, 'liveGroups', -1)
+      Recovery.remove_live_group(tx, round, group_id)
     end
   end
 end
