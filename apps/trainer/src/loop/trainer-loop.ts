@@ -5,8 +5,6 @@ import {
   type GroupId,
   isBroomwagonError,
   LIMITS,
-  type RoundKind,
-  type RoundPlan,
   type RoundStatus,
 } from '@broomwagon/contracts';
 import { generationSeconds, tailSeconds, type DoneSample } from './tail-seconds';
@@ -14,6 +12,7 @@ import type { StepReport } from './step-report';
 import { trainedGroupsOf } from '../results/held-step';
 import { GroupSubmitter } from './group-submitter';
 import { failedByPayload, makeGroupsAgain, untilForgotten } from './make-again';
+import { openNextRound, type CurrentRound } from './open-round';
 import type { Operations } from './operations';
 import { pagesOf } from './pages';
 import { reconcile, type Reconciled } from './reconcile';
@@ -24,11 +23,6 @@ import { TrainerRecord } from './trainer-record';
 
 /** The status is looked at so often while nothing comes. */
 const DEFAULT_LOOK_MS = 1_000;
-
-type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'> & {
-  /** New groups of its plan that are not submitted, by domain; unknown to a trainer that has taken the round over. */
-  newByDomain?: Map<string, number>;
-};
 
 /** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
 const MOST_RECONCILES = 50;
@@ -43,8 +37,6 @@ const MOST_LOOKS_FOR_END = 600;
 
 /** Rounds of one step that this trainer gives up, as tokens of their results are gone. */
 const MOST_GIVEN_UP = 5;
-/** Names of rounds of one step that it tries: those before were given up, by other trainers too. */
-const MOST_ROUNDS = 100;
 
 /**
  * A trainer that uses only the protocol: plan, open, submit, watch, read results, acknowledge, until the data
@@ -170,44 +162,10 @@ export class TrainerLoop {
 
   /** Undefined: nothing is left to train. */
   private async openNext(): Promise<CurrentRound | undefined> {
-    const { job, groupsPerStep } = this.settings;
-    for (;;) {
-      const remainingGroups = this.record.remaining;
-      const policy = { ...this.settings.policy };
-      const { trainerEpoch } = this;
-      const remainingByDomain = policy.domainQuotas && this.record.remainingByDomain;
-      const request = { job, groupsPerStep, remainingGroups, remainingByDomain, policy, trainerEpoch };
-      const plan = await this.operations.call('round.next', request);
-      if (plan.kind === 'done') return undefined;
-      try {
-        return await this.open(plan as RoundPlan & { kind: RoundKind }, remainingGroups);
-      } catch (error) {
-        if (!isBroomwagonError(error, 'PLAN_STALE')) throw error;
-      }
-    }
-  }
-
-  private async open(plan: RoundPlan & { kind: RoundKind }, remainingGroups: number): Promise<CurrentRound> {
-    const { job, policy } = this.settings;
-    const { planId, step, kind, neededGroups, newGroups, takeGroups, newByDomain } = plan;
-    const { trainerEpoch } = this;
-    const trainer = trainerEpoch === undefined ? undefined : { job, trainerEpoch };
-    const weightVersion = (await this.hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
-    // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
-    const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';
-    const terms = { job, planId, step, kind, neededGroups, newGroups, takeGroups, weightVersion, trainerEpoch };
-    for (let attempt = 1; ; attempt += 1) {
-      const roundId = attempt === 1 ? `${job}-step-${step}` : `${job}-step-${step}-${attempt}`;
-      try {
-        const reply = await this.operations.call('round.open', { ...terms, roundId, policy: { ...policy, shortfall } });
-        this.trainerEpoch = reply.trainerEpoch;
-        const byDomain = newByDomain && new Map(Object.entries(newByDomain));
-        return { roundId, step, kind, neededGroups, newGroups, newByDomain: byDomain };
-      } catch (error) {
-        // A round of this step was given up.
-        if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
-      }
-    }
+    const { settings, hooks, record, trainerEpoch } = this;
+    const opened = await openNextRound(this.operations, { settings, hooks, record, trainerEpoch });
+    if (opened !== undefined) this.trainerEpoch = opened.trainerEpoch;
+    return opened?.round;
   }
 
   /** Undefined: its results have lost tokens, and it was given up. */
