@@ -1,7 +1,7 @@
 import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/models';
 import { startSimulator, type RunningSimulator, type SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';
-import type { RequestRow } from './engine/simulated-engine';
+import type { RequestRow } from './engine/simulated-engine.types';
 
 /** One fast engine on a free port, for tests. */
 export async function startEngine(

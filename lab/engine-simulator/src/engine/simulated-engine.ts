@@ -1,31 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { PauseMode } from '@broomwagon/contracts';
-import { EngineModel, type EngineParameters } from '@broomwagon/models';
-import type { LengthSource } from '../tokens/length-source';
-import type { SampleIdentity } from '../tokens/sample-identity';
+import { EngineModel } from '@broomwagon/models';
 import { ContextCache } from './context-cache';
 import { FaultQueue } from './faults';
-import type { KvStore } from './kv-store';
-import type { LockstepGroup, LockstepMember } from './lockstep-group';
+import type { LockstepMember } from './lockstep-group';
+import type {
+  EngineRequest,
+  FinishReason,
+  RequestRow,
+  SimulatedEngineOptions,
+  TokenSink,
+} from './simulated-engine.types';
 import { WallClock } from './wall-clock';
-
-export type FinishReason = 'stop' | 'length' | 'abort';
-
-/** Where the tokens of a request go. Positions count from the start of the response, earlier attempts included. */
-export interface TokenSink {
-  tokens(from: number, to: number): void;
-  end(reason: FinishReason): void;
-}
-
-export interface EngineRequest {
-  /** Names it can be aborted by. */
-  names: string[];
-  identity: SampleIdentity;
-  /** Most tokens this attempt may make. */
-  budget: number;
-  /** Least tokens this attempt makes. */
-  minTokens: number;
-}
 
 interface Live extends EngineRequest {
   key: string;
@@ -36,37 +22,9 @@ interface Live extends EngineRequest {
   sentAtMs: number;
 }
 
-export interface SimulatedEngineOptions {
-  serverId: string;
-  parameters: EngineParameters;
-  lengths: LengthSource;
-  speed: number;
-  tickMs: number;
-  /** Pause between two chunks of a stream; the last one comes at once. */
-  streamMs: number;
-  maxModelTokens: number;
-  /** Processes of the engine; default 1. */
-  ranks?: number;
-  /** Engines that decode in lockstep with it. */
-  lockstep?: LockstepGroup;
-  /** Where it keeps the caches of requests that leave it. */
-  kvStore?: KvStore;
-  now: () => number;
-}
-
 /** Ticks that may be made up for at once. */
 const MAX_STEP_TICKS = 5;
 const RECENT = 256;
-
-/** One row of the table of requests. */
-export interface RequestRow {
-  id: string;
-  state: 'waiting' | 'running' | FinishReason;
-  promptKey: string;
-  /** Tokens of the whole response so far, and those it will have if nothing cuts it. */
-  made: number;
-  total: number;
-}
 
 /** One simulated engine: the batching model on a wall clock, with the requests it serves. */
 export class SimulatedEngine implements LockstepMember {

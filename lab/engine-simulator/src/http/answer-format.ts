@@ -1,4 +1,4 @@
-import type { FinishReason } from '../engine/simulated-engine';
+import type { FinishReason } from '../engine/simulated-engine.types';
 import type { TokenScript } from '../tokens/token-script';
 import type { GenerateCall } from './generate-call';
 

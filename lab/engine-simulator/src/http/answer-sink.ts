@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Fault } from '../engine/faults';
-import type { FinishReason, TokenSink } from '../engine/simulated-engine';
+import type { FinishReason, TokenSink } from '../engine/simulated-engine.types';
 import { errorBody, sendBody } from './answers';
 import type { AnswerFormat, Span } from './answer-format';
 

@@ -1,4 +1,4 @@
-import type { FinishReason } from '../engine/simulated-engine';
+import type { FinishReason } from '../engine/simulated-engine.types';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { RefusedError, sendJson } from './answers';
 import { toolOf } from './generate-call';
