@@ -79,10 +79,12 @@ function placeGreedily(
 ): Placed | undefined {
   const line = new ReceiverLine(receivers, model);
   const placements: Placement[] = [];
-  const chosen = donations.flatMap((donation) => {
+  const chosen: { request: RebalanceRequest; donor: Donation & { next: number } }[] = [];
+  for (const donation of donations) {
     const donor = { ...donation, next: donation.count };
-    return donation.candidates.slice(0, donation.count).map((request) => ({ request, donor }));
-  });
+    for (let index = 0; index < donor.count; index += 1)
+      chosen.push({ request: donor.candidates[index] as RebalanceRequest, donor });
+  }
   if (isLargestFirst) chosen.sort((one, other) => endTokensOf(other.request) - endTokensOf(one.request));
   let costSeconds = 0;
   for (const { request: first, donor } of chosen) {

@@ -163,9 +163,8 @@ function cheapestFirst(requests: readonly RebalanceRequest[], settings: TierCost
     const order = request.phase === 'running' ? kvTokensOf(request) : -endTokensOf(request);
     keys[count++] = Math.round(order) * requests.length + position;
   });
-  const sorted = keys.subarray(0, count).sort();
-  return Array.from(
-    sorted,
-    (key) => requests[key - Math.floor(key / requests.length) * requests.length] as RebalanceRequest,
-  );
+  const ordered: RebalanceRequest[] = [];
+  for (const key of keys.subarray(0, count).sort())
+    ordered.push(requests[key - Math.floor(key / requests.length) * requests.length] as RebalanceRequest);
+  return ordered;
 }
