@@ -5,7 +5,7 @@ import { ServiceBench } from './system/service-bench';
 const SAMPLES = 2;
 const MAX_TOKENS = 8_000;
 const SPEED = 400;
-/** Of each response, by the number of its group: it tells in the engine which group that is. */
+/** Of each response, by the number of its group. */
 const TOKENS = [300, 900, 600, 1_200, 1_500];
 /** Groups that the prompt memory knows. */
 const KNOWN = [0, 1, 3];
@@ -37,7 +37,15 @@ describe('an engine gets the requests of a round in its order', () => {
     bench = await ServiceBench.open();
   });
   afterAll(() => bench.close());
-  beforeEach(() => bench.begin(({ promptText }) => TOKENS[Number(promptText)]!, SPEED));
+  /** Number of the group, by the key that the engine has for its prompt. */
+  const groups = new Map<string, number>();
+  beforeEach(() =>
+    bench.begin(({ promptKey, promptText }) => {
+      const number = Number(promptText);
+      groups.set(promptKey, number);
+      return TOKENS[number]!;
+    }, SPEED),
+  );
   afterEach(() => bench.end());
 
   /** Runs a round of these groups and what it takes of the queue; returns the epoch of the trainer. */
@@ -75,7 +83,7 @@ describe('an engine gets the requests of a round in its order', () => {
     await runRound(policy, [LATER], trainerEpoch);
     const { table } = await bench.engineState();
     // Those that ended last come first.
-    const inTurn = table.toReversed().map(({ made }) => TOKENS.indexOf(made));
+    const inTurn = table.toReversed().map(({ promptKey }) => groups.get(promptKey));
     expect(inTurn).toEqual([...EXPECTED[dispatchOrder], LATER, LATER]);
   });
 });

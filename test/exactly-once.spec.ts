@@ -1,5 +1,6 @@
 import type { TailPolicy } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { TAIL_RULES } from '../libs/policies/src/tail/tail-rules';
 import { killAtRandom } from './system/chaos';
 import { dataSet, faultsOf } from './system/data-set';
 import { hasAllQueued, placeFaults, watchQueue } from './system/step-places';
@@ -37,12 +38,6 @@ const POLICIES: TestedPolicy[] = [
   ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
 ];
 
-/** Whether groups of the queue have places of their own, as the README of the tail policies says it. */
-function isReserved({ name, dripMode, dripReserved, domainQuotas }: TestedPolicy['tail']): boolean {
-  if (name === 'fixed-concurrency') return false;
-  return dripReserved ?? (dripMode === 'adaptive' || domainQuotas !== undefined);
-}
-
 describe('a whole data set while processes are killed at random', () => {
   let system: TestSystem;
   let queued: ReturnType<typeof watchQueue>;
@@ -72,7 +67,8 @@ describe('a whole data set while processes are killed at random', () => {
     expect(faultsOf(job, PROMPTS, trained.lines), `seed ${seed}`).toEqual([]);
     expect(trained.steps).toHaveLength(Math.ceil(PROMPTS.length / GROUPS_PER_STEP));
     await expect.poll(() => hasAllQueued(queued, trained.steps), { timeout: 20_000 }).toBe(true);
-    const rules = { quotas: tail.domainQuotas, reserved: isReserved(tail) };
+    const reserved = tail.name !== 'auto' && TAIL_RULES[tail.name].reservesTaken(tail);
+    const rules = { quotas: tail.domainQuotas, reserved };
     expect(placeFaults(rules, PROMPTS, trained.steps, trained.lines, queued), `seed ${seed}`).toEqual([]);
     // How many there are in that time depends on how fast the processes start again.
     expect(kills).toBeGreaterThan(0);

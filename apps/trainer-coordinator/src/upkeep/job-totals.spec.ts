@@ -1,5 +1,6 @@
 import { BroomwagonError, WASTE_REASONS, type JobStatus } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
+import { addCounters, summariseLedger } from '@broomwagon/policies';
 import type { RoundStore, StoredLedger } from '@broomwagon/state';
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -22,6 +23,22 @@ const LEDGER: StoredLedger = {
   closed: {},
   policy: { name: 'resume', overProvision: 1, maxOffPolicyShare: 0.5 },
 };
+
+/** Each of its ratios depends on the tokens that were cut. */
+function ledgerWith(cutTokens: number): StoredLedger {
+  return {
+    counters: {
+      'waste.cut': cutTokens,
+      'ended.length.40': 1 + cutTokens,
+      'trained.length.40': 1,
+      'trained.length.80': cutTokens,
+      'trained.tokens': 1_000,
+      'trained.offPolicyTokens': cutTokens,
+    },
+    open: { 'cut.length.60': cutTokens },
+    closed: {},
+  };
+}
 
 function openTotals(metricsJobs = 20, ledgerOf = (_job: string): StoredLedger => LEDGER) {
   const metrics = new Metrics('test');
@@ -110,8 +127,8 @@ it('shows the ratios of all ledgers together, however they changed, were deleted
   const step = fc.record({ job, cut: fc.option(fc.nat(1_000)), isLater: fc.boolean() });
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 20 }), async (steps) => {
-      const counters = (name: string) => ({ 'waste.cut': jobs.get(name)!, 'trained.tokens': 500 });
-      const { jobs, read, text } = openTotals(20, (name) => ({ counters: counters(name), open: {}, closed: {} }));
+      const ledgerOf = (name: string) => ledgerWith(jobs.get(name)!);
+      const { jobs, read, text } = openTotals(20, ledgerOf);
       let nowMs = 1_000_000_000;
       for (const { job: name, cut, isLater } of steps) {
         if (cut === null) jobs.delete(name);
@@ -120,10 +137,17 @@ it('shows the ratios of all ledgers together, however they changed, were deleted
         await read((nowMs += isLater ? 300_000 : 5_000));
       }
       await read((nowMs += 300_000));
-      const wasted = [...jobs.values()].reduce((sum, cut) => sum + cut, 0);
-      const share = wasted === 0 ? 0 : wasted / (wasted + 500 * jobs.size);
-      const shown = /pool_ledger_waste_ratio\{pool="p",app="test"\} (\S+)/.exec(await text());
-      expect(Number(shown?.[1])).toBe(share);
+      const ledgers = [...jobs.keys()].map(ledgerOf);
+      const sum = (part: 'counters' | 'open') => addCounters({}, ...ledgers.map((ledger) => ledger[part]));
+      const { lengthBias, offPolicyShare, waste } = summariseLedger(sum('counters'), sum('open'));
+      const page = await text();
+      const shown = (name: string) =>
+        Number(new RegExp(`pool_ledger_${name}_ratio{pool="p",app="test"} (.*)`).exec(page)![1]);
+      expect({ lengthBias: shown('length_bias'), offPolicyShare: shown('off_policy'), waste: shown('waste') }).toEqual({
+        lengthBias,
+        offPolicyShare,
+        waste: waste.share,
+      });
     }),
     { numRuns: 50 },
   );
