@@ -63,26 +63,29 @@ describe('engine simulator', () => {
     await simulator.close();
   });
 
-  it('continues a request on another engine of its KV store without computing its context', async () => {
-    const lengths = { name: 'long', lengthOf: () => 4_000 };
-    const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, prefillTokensPerSecond: 1_000 };
-    const secondsToContinue = async (bytesPerSecond?: number) => {
-      const kvStore = bytesPerSecond && { bytesPerToken: 1_000, bytesPerSecond, setupSeconds: 0 };
-      const simulator = await startEngine('vllm', { engines: 2, lengths, parameters, ...(kvStore && { kvStore }) });
-      const [from, to] = simulator.servers.map(({ url }) => url) as [string, string];
-      const request = { engineRequestId: engineRequestId('k', '1'), prompt: { text: 'q' }, sampling: { seed: 1 } };
-      const { tokenIds } = await createEngineAdapter('vllm', from).generate({ ...request, maxTokens: 2_000 });
-      const made = { tokenIds, tokenCount: 2_000, text: '' };
-      await createEngineAdapter('vllm', to).generate({ ...request, made, maxTokens: 2_001 });
-      const { busySeconds } = await stateOf(to);
-      await simulator.close();
-      return busySeconds;
-    };
-    // 2,000 tokens at 1,000 a second, and one step.
-    expect(await secondsToContinue()).toBeCloseTo(2, 1);
-    expect(await secondsToContinue(10_000_000)).toBeCloseTo(0.2, 1);
-    expect(await secondsToContinue(100_000)).toBeCloseTo(2, 1);
-  });
+  it.each(['vllm', 'sglang'] as const)(
+    '%s continues a request of its KV store without its prefill',
+    async (dialect) => {
+      const lengths = { name: 'long', lengthOf: () => 4_000 };
+      const parameters = { ...ENGINE_PRESETS['7b-8k'], stepPerKvTokenSeconds: 0, prefillTokensPerSecond: 1_000 };
+      const secondsToContinue = async (bytesPerSecond?: number) => {
+        const kvStore = bytesPerSecond && { bytesPerToken: 1_000, bytesPerSecond, setupSeconds: 0 };
+        const simulator = await startEngine(dialect, { engines: 2, lengths, parameters, ...(kvStore && { kvStore }) });
+        const [from, to] = simulator.servers.map(({ url }) => url) as [string, string];
+        const request = { engineRequestId: engineRequestId('k', '1'), prompt: { text: 'q' }, sampling: { seed: 1 } };
+        const { tokenIds } = await createEngineAdapter(dialect, from).generate({ ...request, maxTokens: 2_000 });
+        const made = { tokenIds, tokenCount: 2_000, text: '' };
+        await createEngineAdapter(dialect, to).generate({ ...request, made, maxTokens: 2_001 });
+        const { busySeconds } = await stateOf(to);
+        await simulator.close();
+        return busySeconds;
+      };
+      // 2,000 tokens at 1,000 a second, and one step.
+      expect(await secondsToContinue()).toBeCloseTo(2, 1);
+      expect(await secondsToContinue(10_000_000)).toBeCloseTo(0.2, 1);
+      expect(await secondsToContinue(100_000)).toBeCloseTo(2, 1);
+    },
+  );
 
   it('hosts many engines, queues beyond the slots, and refuses what can never fit', async () => {
     const parameters = { ...ENGINE_PRESETS['7b-8k'], slots: 2 };
