@@ -1,5 +1,5 @@
 --[[ Does one page of a restore: the job goes back to a snapshot. The first page fences the trainer before; then the
-long-tail queue is emptied, what was dropped since is forgotten, and aborts that wait for groups of the job, the saved
+long-tail queue is emptied, aborts that wait for groups of the job are forgotten, and what was dropped since, the saved
 groups are put back, and the last page sets counters and counts. Groups submitted after the snapshot are forgotten: they
 are to be submitted again.
 A page ends with the group that makes it 32 requests.
@@ -85,7 +85,21 @@ return function(tx, args)
     touched = touched + #saved.requests
   end
 
-  -- Each does a part of the page and returns the next phase when it is done.
+  -- Aborts of groups and requests that were gone wait for ones of these ids, which may be submitted again now. True
+  -- when all were looked at.
+  local function unbury()
+    local page = redis.call('ZSCAN', tx.key.abortTombstones, cursor, 'COUNT', TOMBSTONES_READ)
+    for position = 1, #page[2], 2 do
+      local name = page[2][position]
+      local id = string.match(name, '^%a+|(.*)$') or name
+      if string.sub(id, 1, #job + 1) == job .. '/' then redis.call('ZREM', tx.key.abortTombstones, name) end
+    end
+    touched, cursor = PAGE, page[1]
+    return cursor == '0'
+  end
+
+  -- Each does a part of the page and returns the next phase when it is done. The release before continues a restore
+  -- that this one has begun, so it must know the phases.
   local phases = {}
 
   function phases.empty()
@@ -93,7 +107,7 @@ return function(tx, args)
       local group_id = redis.call('ZPOPMIN', longtail)[1]
       if not group_id then
         redis.call('UNLINK', tx.key:pins(job))
-        return 'forget'
+        return unbury() and 'forget' or nil
       end
       delete_group(group_id)
     end
@@ -108,18 +122,6 @@ return function(tx, args)
       local _, group_id = Rounds.of_name(page[2][position])
       local arrival = redis.call('HGET', tx.key:group(job, group_id), 'arrival')
       if tonumber(arrival or 0) > tonumber(header.arrival) then forget_dropped(group_id) end
-    end
-    touched, cursor = PAGE, page[1]
-    return cursor == '0' and 'unbury' or nil
-  end
-
-  -- Aborts of groups and requests that were gone wait for ones of these ids, which may be submitted again now.
-  function phases.unbury()
-    local page = redis.call('ZSCAN', tx.key.abortTombstones, cursor, 'COUNT', TOMBSTONES_READ)
-    for position = 1, #page[2], 2 do
-      local name = page[2][position]
-      local id = string.match(name, '^%a+|(.*)$') or name
-      if string.sub(id, 1, #job + 1) == job .. '/' then redis.call('ZREM', tx.key.abortTombstones, name) end
     end
     touched, cursor = PAGE, page[1]
     return cursor == '0' and 'fill' or nil
