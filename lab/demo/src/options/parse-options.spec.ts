@@ -88,6 +88,9 @@ describe('the command line', () => {
       maxRunning: 64,
       planIntervalSteps: 1_000,
     });
+    const planned = rebalanceSettings(parseOptions(['--rebalance', 'dry-run']), 10);
+    expect(planned).toMatchObject({ mode: 'dry-run', policy: 'tier-cost', planIntervalMs: 6_000 });
+    expect(planned).not.toHaveProperty('maxRunning');
     expect(messageOf('--preset', 'ascend', '--engine', 'http://e')).toMatch(/--preset/);
     expect(messageOf('--rebalance', 'maybe')).toMatch(/--rebalance/);
   });
