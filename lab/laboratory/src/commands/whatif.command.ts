@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { TAIL_POLICIES, type TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
+import { TAIL_POLICIES, TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
+import { validate } from '@broomwagon/messaging';
 import { findPolicyFault } from '@broomwagon/policies';
 import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readEvents, type RecordedRun } from '../events/recorded-run';
@@ -95,6 +96,8 @@ function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): 
     return (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor }));
   });
   for (const one of policies) {
+    // What the coordinator checks too: fields, types and ranges.
+    validate(TailPolicy, one);
     const fault = findPolicyFault(one, groupsPerStep);
     if (fault) throw new RangeError(`policy ${one.name}: ${fault.field} ${fault.reason}`);
   }
