@@ -55,8 +55,11 @@ export class ResultsService {
       append(groups, page.groups);
       ({ cursor } = page);
       maxBytes -= Buffer.byteLength(JSON.stringify(page.groups));
+      const { groups: _, ...reply } = page;
       const isFull = maxBytes <= 0 || (groups.length >= limit && groups.at(-1)?.more !== true);
-      if (page.complete || page.groups.length === 0 || isFull) return this.withLedger(pool, args, { ...page, groups });
+      if (page.complete || page.groups.length === 0 || isFull) {
+        return this.withLedger(pool, args, { ...reply, groups });
+      }
     }
   }
 
