@@ -1,7 +1,7 @@
 --[[ Does one page of a restore: the job goes back to a snapshot. The first page fences the trainer before; then the
-long-tail queue is emptied, aborts that wait for groups of the job are forgotten, and what was dropped since, the saved
-groups are put back, and the last page sets counters and counts. Groups submitted after the snapshot are forgotten: they
-are to be submitted again.
+long-tail queue is emptied, aborts that wait for groups of the job and groups that were dropped since are forgotten, the
+saved groups are put back, and the last page sets counters and counts. Groups submitted after the snapshot are
+forgotten: they are to be submitted again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page begins the epoch newEpoch;
   without a trainerEpoch each call does, and the trainer before is fenced as by a takeover
