@@ -63,4 +63,15 @@ describe('PolicyResolver', () => {
     await expect(resolver.resolve(AUTO, broken)).rejects.toThrow();
     expect((await resolver.resolve(AUTO, PAST, Infinity)).choice!.auto!.frontier).not.toEqual([]);
   });
+
+  it('refuses more choices than may wait, and keeps those that do', async () => {
+    const resolver = new PolicyResolver();
+    const pasts = Array.from({ length: 33 }, (_, index) => ({ ...PAST, control: { overProvision: { '': index + 1 } } }));
+    const asked = pasts.slice(0, 32).map((past) => resolver.resolve(AUTO, past, 0));
+    await expect(resolver.resolve(AUTO, pasts[32]!, 0)).rejects.toMatchObject({ code: 'OVERLOADED', retryable: true });
+    const repeated = await resolver.resolve(AUTO, pasts[0]!, 0);
+    expect(repeated).toBe(await asked[0]);
+    await Promise.all(asked);
+    expect((await resolver.resolve(AUTO, pasts[32]!, 0)).choice!.auto!.reason).toBe('late');
+  });
 });

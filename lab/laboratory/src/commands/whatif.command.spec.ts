@@ -39,6 +39,7 @@ it.each([
   ['maxCuts', -1],
   ['maxReturns', 1.5],
   ['maxcuts', 1],
+  ['concurrency', 8],
 ])('refuses a wrong field of --set with its name: %s %s', async (field, value) => {
   await expect(whatif({ [field]: value })).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field });
   expect(readdirSync(folder)).toEqual(['events']);

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { TAIL_POLICIES, TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
+import { BroomwagonError, TAIL_POLICIES, TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
 import { findPolicyFault } from '@broomwagon/policies';
 import { InvalidArgumentError, Option, type Command } from 'commander';
@@ -99,7 +99,10 @@ function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): 
     // What the coordinator checks too: fields, types and ranges.
     validate(TailPolicy, one);
     const fault = findPolicyFault(one, groupsPerStep);
-    if (fault) throw new RangeError(`policy ${one.name}: ${fault.field} ${fault.reason}`);
+    if (fault) {
+      const message = `policy ${one.name}: ${fault.field} ${fault.reason}`;
+      throw new BroomwagonError('VALIDATION_FAILED', message, { field: fault.field });
+    }
   }
   return policies;
 }

@@ -124,7 +124,10 @@ function summaryOf(
   const wait = whatIf.find(({ policy }) => policy === 'wait');
   const left = partialGroups > 0 ? `, without ${count(partialGroups)} whose samples have not all ended` : '';
   if (own === undefined || wait === undefined) {
-    return `There is no replay yet: it needs two steps of recorded groups (${count(recordedGroups)} are recorded${left}).`;
+    return (
+      `There is no replay: it needs two steps of recorded groups (${count(recordedGroups)} are recorded${left}) ` +
+      'under a policy other than fixed-concurrency and auto.'
+    );
   }
   const speed = (wait.stepSeconds / own.stepSeconds).toFixed(2);
   return (
