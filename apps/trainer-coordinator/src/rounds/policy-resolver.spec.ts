@@ -66,7 +66,10 @@ describe('PolicyResolver', () => {
 
   it('refuses more choices than may wait, and keeps those that do', async () => {
     const resolver = new PolicyResolver();
-    const pasts = Array.from({ length: 33 }, (_, index) => ({ ...PAST, control: { overProvision: { '': index + 1 } } }));
+    const pasts = Array.from({ length: 33 }, (_, index) => ({
+      ...PAST,
+      control: { overProvision: { '': index + 1 } },
+    }));
     const asked = pasts.slice(0, 32).map((past) => resolver.resolve(AUTO, past, 0));
     await expect(resolver.resolve(AUTO, pasts[32]!, 0)).rejects.toMatchObject({ code: 'OVERLOADED', retryable: true });
     const repeated = await resolver.resolve(AUTO, pasts[0]!, 0);
