@@ -97,7 +97,8 @@ describe.runIf(process.env.SET_BACK === 'all')(
       'each sample is held and counted once: payloads copied %s Redis, %s trainer',
       async (order, trainer) => {
         arePayloadsFirst = order === 'before';
-        const moment = { trainer, lostMs: LOST_MS, moment: AT_RANDOM, victim: 'goes on' } as const;
+        const losesPrompts = arePayloadsFirst;
+        const moment = { trainer, lostMs: LOST_MS, moment: AT_RANDOM, victim: 'goes on', losesPrompts } as const;
         await runSetBack(stand, moment, PROMPTS, randomOf(21));
       },
       TIMEOUT_MS,

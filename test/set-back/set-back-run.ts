@@ -15,7 +15,10 @@ const MOST_DATA_SETS = 4;
 const LATEST_SHARE = 0.8;
 
 /** When Redis is set back under which trainer, and what becomes of the process at the failpoint. */
-export type Moment = Pick<Condition, 'trainer' | 'lostMs' | 'moment' | 'victim'>;
+export interface Moment extends Pick<Condition, 'trainer' | 'lostMs' | 'moment' | 'victim'> {
+  /** Prompts that Redis names may be lost with it. */
+  readonly losesPrompts?: boolean;
+}
 
 let runs = 0;
 
@@ -60,7 +63,7 @@ export async function runSetBack(
       const { held, error } = await training;
       const lost = `lost ${(lostMs / 1_000).toFixed(1)} s`;
       expect({ error, faults: faultsOf(job, prompts, held) }, lost).toEqual({ error: undefined, faults: [] });
-      if (isKnown) await stand.expectTrained(job, sampleCount(prompts));
+      if (isKnown) await stand.expectTrained(job, sampleCount(prompts), condition.losesPrompts === true);
       if (!reached) continue;
       await victim?.stop();
       await stand.expectAtRest();

@@ -25,8 +25,8 @@ function bytesOf({ prompt }: PromptRecord): number {
   return Buffer.byteLength(JSON.stringify(prompt));
 }
 
-/** The prompt is part of its group. Others are payloads, which the payload store may lose. */
-export function isInline(record: PromptRecord): boolean {
+/** The prompt is part of the call; the coordinator stores it. Others the trainer stores before. */
+function isInline(record: PromptRecord): boolean {
   return bytesOf(record) <= LIMITS.inlinePromptBytes;
 }
 

@@ -1,6 +1,5 @@
 import type { GroupId, TrainedGroup } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
-import { isInline } from './group-submitter';
 import type { HeldStep } from '../results/held-step';
 
 /** What a trainer remembers of its job: which prompts it has submitted, and what it has trained in which step. */
@@ -103,10 +102,10 @@ export class TrainerRecord {
     }
   }
 
-  /** Of groups that have failed those whose prompts only the payload store has, each once: it may have lost them. */
+  /** Of groups that have failed those to submit again, each once: the payload store may have lost their prompts. */
   lostPrompts(failed: readonly GroupId[]): GroupId[] {
-    const lost = this.prompts.filter((prompt) => failed.includes(prompt.id) && !isInline(prompt));
-    const fresh = lost.map(({ id }) => id).filter((id) => !this.submittedAgain.has(id));
+    const lost = this.prompts.map(({ id }) => id).filter((id) => failed.includes(id));
+    const fresh = lost.filter((id) => !this.submittedAgain.has(id));
     for (const id of fresh) this.submittedAgain.add(id);
     return fresh;
   }
