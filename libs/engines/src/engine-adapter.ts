@@ -1,5 +1,6 @@
 import type { EngineCapabilities, EngineDialect, PauseMode, Prompt, SamplingParameters } from '@broomwagon/contracts';
 import type { EngineAccess } from './access/engine-access';
+import type { StopSignal } from './stop-signal';
 
 /** What the probe of an engine found; nothing here is guessed from a version alone. */
 export interface EngineDescription {
@@ -96,7 +97,7 @@ export interface GeneratedChat {
 
 export interface GenerateOptions {
   /** Aborting it disconnects, aborts by id where the engine can, and gives finishReason `aborted`: no error. */
-  signal?: AbortSignal;
+  signal?: StopSignal;
   /** Called in order with every increment; what it has seen is all that survives a thrown error. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
   /**

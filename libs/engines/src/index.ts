@@ -3,7 +3,8 @@ export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect
 export { NO_VERSION } from './dialects/http-adapter';
 export * from './engine-adapter';
 export { registrationOf, serverIdOf } from './engine-server';
-export { engineRequestId } from './engine-request-id';
+export { engineRequestId, randomEngineRequestId } from './engine-request-id';
+export { StopSource, type StopSignal } from './stop-signal';
 export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http';
 export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';

@@ -1,5 +1,5 @@
 import { BroomwagonError, isBroomwagonError, isMultimodal, textOfPrompt, type Prompt } from '@broomwagon/contracts';
-import { type EngineAdapter, engineRequestId, type GenerationRequest, sampleSeed } from '@broomwagon/engines';
+import { type EngineAdapter, type GenerationRequest, randomEngineRequestId, sampleSeed } from '@broomwagon/engines';
 import type { Lease, LeaseRequest } from '@broomwagon/generation';
 import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
@@ -96,7 +96,7 @@ export function asOurs(error: Error): BroomwagonError {
 
 /** The next call of an engine, with all tokens so far. */
 export function requestOf(generation: Generation, { dialect }: Lease): GenerationRequest {
-  const { uid, attempts, tokens, input, needsLogprobs } = generation;
+  const { tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
   // `/generate` of SGLang names the tokens of a chat only then.
@@ -125,17 +125,17 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   };
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
-  return { engineRequestId: engineRequestId(uid, String(attempts)), prompt, sampling, maxTokens, made };
+  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
 /** With the estimated tokens that the engine holds at the start; a text counts one token for four characters. */
 export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
-  const { sessionId } = placement;
+  const { sessionId, ...others } = placement;
   return {
-    ...placement,
     sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
     requestId: id,
     contextTokens: promptTokensOf(prompt) + tokens.count,
+    ...others,
   };
 }
 

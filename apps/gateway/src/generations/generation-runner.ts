@@ -177,7 +177,7 @@ export class GenerationRunner {
     const { tokens } = generation;
     const start = tokens.count;
     const isFirst = generation.attempts === 0 && start === 0;
-    const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.signal);
+    const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.stopSignal);
     let generated: Generated;
     let expertsFrom: number | undefined;
     try {

@@ -63,7 +63,7 @@ export interface RestoredTokens {
 
 /** One response of a model: its tokens so far, how they were made, and its end. */
 export class Generation {
-  /** Fixed length: the ids of its calls in engines are made of it. */
+  /** Unique among the generations of all replicas. */
   readonly uid = randomUUID();
   readonly tokens: TokenLog;
   /** The call that is running. */

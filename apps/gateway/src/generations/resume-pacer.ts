@@ -1,3 +1,4 @@
+import type { StopSignal } from '@broomwagon/engines';
 import { unlessAborted } from '@broomwagon/generation';
 
 /**
@@ -26,7 +27,7 @@ export class ResumePacer {
    * Settles when the call may begin, is stopped, or has waited until the deadline.
    * @returns to be called at the first token, or at the end of the call; later calls of it change nothing
    */
-  async enter(engine: string, signal: AbortSignal): Promise<() => void> {
+  async enter(engine: string, signal: StopSignal): Promise<() => void> {
     if (signal.aborted) return () => undefined;
     const entry = this.engines.get(engine) ?? { starting: 0, waiting: new Set() };
     this.engines.set(engine, entry);

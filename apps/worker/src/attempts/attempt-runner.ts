@@ -80,13 +80,13 @@ export class AttemptRunner {
     try {
       input = await this.loader.load(attempt);
     } catch (error) {
-      if (attempt.signal.aborted) return this.handBack(attempt);
+      if (attempt.isStopped) return this.handBack(attempt);
       const missingRef = error instanceof MissingSegmentError ? error.ref : undefined;
       const retryable = missingRef !== undefined || (isBroomwagonError(error) && error.retryable);
       const { message } = error as Error;
       return this.reporter.fail(attempt, { reason: 'payload', retryable, message, missingRef });
     }
-    if (attempt.signal.aborted) return this.handBack(attempt);
+    if (attempt.isStopped) return this.handBack(attempt);
     if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) return this.reporter.complete(attempt, 'length');
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;

@@ -68,7 +68,7 @@ export class PartialSaver {
   }
 
   private async save(attempt: Attempt, lease: Lease, isWaiting: boolean, tokens?: TokenCollector): Promise<void> {
-    if (attempt.signal.aborted) return;
+    if (attempt.isStopped) return;
     const deadlineMs = PARTIAL_SAVE_DEADLINE_MS;
     const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
     const { generatedMs } = attempt;

@@ -22,6 +22,7 @@ import { EngineHttp, parseObject, quote } from '../http/engine-http';
 import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
 import type { ChunkReader } from '../stream/chunk-reader';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
+import type { StopSignal } from '../stop-signal';
 import { streamGeneration } from '../stream/stream-generation';
 
 /** In a report: the engine has no number for its weights. */
@@ -91,13 +92,14 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     if (options.signal?.aborted) {
       return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy: plan.resumedBy };
     }
-    const route = await this.route(request, plan);
+    const { path, reader, body } = await this.route(request, plan);
     const { engineFields } = request.prompt;
     return streamGeneration(
       this.http,
       {
-        ...route,
-        body: withEngineFields(route.body, engineFields),
+        path,
+        reader,
+        body: engineFields === undefined ? body : withEngineFields(body, engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
         // Closing the connection has already been done; an engine without such a route notices that.
@@ -115,18 +117,18 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   }
 
   /** Token ids of a text or messages as the engine reads them; undefined when it does not tell. */
-  protected tokenize(_prompt: Prompt, _signal?: AbortSignal): Promise<number[] | undefined> {
+  protected tokenize(_prompt: Prompt, _signal?: StopSignal): Promise<number[] | undefined> {
     return Promise.resolve(undefined);
   }
 
   /** Asked only of a prompt that is resumed; when there is no answer it is resumed by text. */
-  private async promptTokenIds(request: GenerationRequest, signal?: AbortSignal): Promise<number[] | undefined> {
+  private async promptTokenIds(request: GenerationRequest, signal?: StopSignal): Promise<number[] | undefined> {
     if (signal?.aborted || !couldResumeByTokens(request)) return undefined;
     return this.tokenize(request.prompt, signal).catch(() => undefined);
   }
 
   /** The token ids of an answer of `/tokenize`. */
-  protected async askTokenIds(body: object, signal?: AbortSignal): Promise<number[] | undefined> {
+  protected async askTokenIds(body: object, signal?: StopSignal): Promise<number[] | undefined> {
     const { status, text } = await this.http.call('POST', '/tokenize', body, signal);
     const tokens = status === 200 ? parseObject(text)?.tokens : undefined;
     return Array.isArray(tokens) && tokens.every(Number.isSafeInteger) ? (tokens as number[]) : undefined;
@@ -276,8 +278,10 @@ function asUnknownModel(error: unknown): unknown {
 }
 
 /** Fields of the caller beside ours; ours win, and those of `sampling_params` are put together. */
-function withEngineFields(body: Record<string, unknown>, fields: Prompt['engineFields'] = {}): Record<string, unknown> {
-  const { model, sampling_params: sampling, ...others } = fields;
+function withEngineFields(
+  body: Record<string, unknown>,
+  { model, sampling_params: sampling, ...others }: NonNullable<Prompt['engineFields']>,
+): Record<string, unknown> {
   return {
     ...others,
     ...body,

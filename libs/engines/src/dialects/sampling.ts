@@ -27,7 +27,8 @@ export function wireSampling(
 ): Record<string, unknown> {
   const names = WIRE_NAMES[dialect];
   const wire: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries({ ...sampling, minTokens })) {
+  const all = minTokens === sampling.minTokens ? sampling : { ...sampling, minTokens };
+  for (const [name, value] of Object.entries(all)) {
     if (value === undefined || name === 'logprobs') continue;
     const wireName = Object.hasOwn(names, name) ? names[name as keyof SamplingParameters] : undefined;
     if (wireName === undefined) {

@@ -6,6 +6,7 @@ import type {
   EngineReport,
   GenerationRequest,
 } from '../engine-adapter';
+import type { StopSignal } from '../stop-signal';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics, startOf } from './prometheus';
@@ -148,7 +149,7 @@ export class SglangAdapter extends HttpEngineAdapter {
   /** Of messages since 0.5.12: as its chat route renders them. */
   protected override async tokenize(
     { text, messages, engineFields }: Prompt,
-    signal?: AbortSignal,
+    signal?: StopSignal,
   ): Promise<number[] | undefined> {
     const prompt = messages === undefined ? { prompt: text } : { ...engineFields, messages };
     return this.askTokenIds({ model: await this.model(), ...prompt }, signal);
@@ -221,10 +222,10 @@ export class SglangAdapter extends HttpEngineAdapter {
       path: '/generate',
       reader: new SglangChunkReader(this.incremental, promptTokenIds),
       body: {
-        ...prompt,
         rid: engineRequestId,
         stream: true,
-        sampling_params: { ...fields, ...wireSampling('sglang', sampling, minTokens), max_new_tokens: budget },
+        sampling_params: { max_new_tokens: budget, ...fields, ...wireSampling('sglang', sampling, minTokens) },
+        ...prompt,
         ...(sampling?.logprobs && { return_logprob: true }),
       },
     };

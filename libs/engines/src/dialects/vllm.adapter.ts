@@ -1,5 +1,6 @@
 import { BroomwagonError, PAUSE_MODES, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type { EngineDescription, EngineLoad, EngineReport, GeneratedChat, GenerationRequest } from '../engine-adapter';
+import type { StopSignal } from '../stop-signal';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
@@ -157,7 +158,7 @@ export class VllmAdapter extends HttpEngineAdapter {
   /** Special tokens as its completion and chat routes add them. */
   protected override async tokenize(
     { text, messages, engineFields }: Prompt,
-    signal?: AbortSignal,
+    signal?: StopSignal,
   ): Promise<number[] | undefined> {
     const prompt = messages === undefined ? { prompt: text } : { messages };
     // Tools and arguments of the chat template are part of what the model reads.

@@ -1,3 +1,5 @@
+import type { StopSignal } from '../stop-signal';
+
 /** A signal for one call. */
 export interface CallSignal {
   signal: AbortSignal;
@@ -11,7 +13,7 @@ export interface CallSignal {
  * A signal that fires after `timeoutMs`, or with `outer`. Of `AbortSignal.any` a signal that lives as long as the
  * process would remember each call for ever.
  */
-export function callSignal(timeoutMs: number, outer?: AbortSignal): CallSignal {
+export function callSignal(timeoutMs: number, outer?: StopSignal): CallSignal {
   const controller = new AbortController();
   let over = false;
   const timer = setTimeout(() => {
@@ -19,7 +21,7 @@ export function callSignal(timeoutMs: number, outer?: AbortSignal): CallSignal {
     controller.abort(new DOMException('The call took too long', 'TimeoutError'));
   }, timeoutMs);
   const onAbort = (): void => controller.abort(outer?.reason);
-  outer?.addEventListener('abort', onAbort, { once: true });
+  outer?.addEventListener('abort', onAbort);
   if (outer?.aborted) onAbort();
   return {
     signal: controller.signal,

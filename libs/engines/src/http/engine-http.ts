@@ -8,6 +8,7 @@ import { callSignal } from './deadline';
 import { EngineStream } from './engine-stream';
 import { jsonOf } from './list-json';
 import { connectorOf, isStale } from './stale-connections';
+import type { StopSignal } from '../stop-signal';
 
 /** How much of an unexpected answer an error quotes, characters. */
 const QUOTE_CHARACTERS = 200;
@@ -96,7 +97,7 @@ export class EngineHttp {
     method: Method,
     path: string,
     body?: unknown,
-    signal?: AbortSignal,
+    signal?: StopSignal,
     timeoutMs: number = this.callTimeoutMs,
   ): Promise<{ status: number; text: string }> {
     const call = callSignal(timeoutMs, signal);

@@ -72,7 +72,7 @@ export async function streamGeneration(
     lastEvent = setTimeout(disconnect, LAST_EVENT_MS);
     void call.abortById().then((isAnswered) => isAnswered || disconnect());
   };
-  signal?.addEventListener('abort', onAbort, { once: true });
+  signal?.addEventListener('abort', onAbort);
   const silence = new SilenceWatch(
     options.firstTokenTimeoutMs ?? DEFAULT_FIRST_TOKEN_TIMEOUT_MS,
     options.stallTimeoutMs ?? DEFAULT_STALL_TIMEOUT_MS,

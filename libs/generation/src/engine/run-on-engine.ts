@@ -42,7 +42,7 @@ export async function runOnEngine(
   let isUnstopped = false;
   try {
     result = await engine.generate(request, {
-      signal: call.signal,
+      signal: call.stopSignal,
       keepsTokens: tokens.keepsTokens,
       readsAtOnce,
       opaqueField,
@@ -65,7 +65,7 @@ export async function runOnEngine(
     return { made: madeOf(result), result, finishReason: result.finishReason };
   }
   const made = tokens.made();
-  if (call.signal.aborted) return { made, result, stopped: true };
+  if (call.isStopped) return { made, result, stopped: true };
   return error === undefined ? { made, result, stoppedByEngine: true } : { made, error };
 }
 

@@ -46,11 +46,11 @@ export class LeaseAcquirer {
     this.leases.asking(call);
     let last: Error | undefined;
     let refused = false;
-    for (let tries = 0; !call.signal.aborted; tries++) {
+    for (let tries = 0; !call.isStopped; tries++) {
       const leftMs = endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(call.signal, this.ask(call, request, leftMs, tries));
+        const lease = await unlessAborted(call.stopSignal, this.ask(call, request, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(call, lease.leaseId);
         return { lease };
@@ -72,13 +72,13 @@ export class LeaseAcquirer {
     }
     // A grant may still be on its way: the tombstone of this release takes effect first.
     void this.releaser.release(call, { acquireId: call.acquireId }, 'aborted');
-    if (call.signal.aborted) return { failed: 'stopped' };
+    if (call.isStopped) return { failed: 'stopped' };
     return { failed: refused ? 'refused' : 'no-server', error: last };
   }
 
   private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, leftMs: number, tries: number): Promise<Lease> {
     const waitMs = Math.max(0, Math.min(this.config.acquireWaitMs, leftMs));
-    const body = { acquireId, ...request, waitMs, ...worker };
+    const body = { acquireId, waitMs, ...request, ...worker };
     const timeoutMs = Math.min(waitMs, REPEAT_AFTER_MS * 2 ** Math.min(tries, 8)) + REPLY_MARGIN_MS;
     return this.calls.acquire(body, timeoutMs, tries > 0);
   }

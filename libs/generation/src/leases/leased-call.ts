@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Epoch, MoveTarget, WorkerId } from '@broomwagon/contracts';
+import { StopSource } from '@broomwagon/engines';
 
 /** One registration of this worker; the next one expires it. */
 export interface WorkerEpoch {
@@ -16,7 +17,9 @@ export type StopCause = 'cut' | 'abort' | 'move' | 'lease-lost' | 'shutdown' | '
 
 /** One call of an engine under one lease, from its acquire to its release. */
 export class LeasedCall {
-  private readonly controller = new AbortController();
+  /** Aborted once the call is stopped. */
+  readonly stopSignal = new StopSource();
+  private controller: AbortController | undefined;
   private stoppedBy: StopCause | undefined;
 
   /**
@@ -29,9 +32,15 @@ export class LeasedCall {
     readonly acquireId: string = randomUUID(),
   ) {}
 
-  /** Aborted once the call is stopped. */
+  /** The same for functions of Node, made when one needs it. */
   get signal(): AbortSignal {
+    this.controller ??= new AbortController();
+    if (this.isStopped) this.controller.abort();
     return this.controller.signal;
+  }
+
+  get isStopped(): boolean {
+    return this.stopSignal.aborted;
   }
 
   get cause(): StopCause | undefined {
@@ -46,7 +55,8 @@ export class LeasedCall {
   /** Stops the call. The first cause stays, except that `expired` and `fenced` replace it. */
   stop(cause: StopCause): void {
     if (this.stoppedBy === undefined || cause === 'expired' || cause === 'fenced') this.stoppedBy = cause;
-    this.controller.abort();
+    this.stopSignal.abort();
+    this.controller?.abort();
   }
 }
 
@@ -61,7 +71,7 @@ export class MovableCall extends LeasedCall {
 
   /** Stops the call, whose lease is to be moved. False if it is stopped, was moved by this plan, or must stay. */
   move(planId: string, target: MoveTarget): boolean {
-    if (this.signal.aborted || this.donePlans.has(planId) || !this.isMovable()) return false;
+    if (this.isStopped || this.donePlans.has(planId) || !this.isMovable()) return false;
     this.planId = planId;
     this.target = target;
     this.stop('move');

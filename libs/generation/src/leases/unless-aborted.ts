@@ -1,5 +1,7 @@
+import type { StopSignal } from '@broomwagon/engines';
+
 /** The value of a promise, or undefined as soon as the signal is aborted. A later value or error is ignored. */
-export function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T | undefined> {
+export function unlessAborted<T>(signal: StopSignal, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(undefined);
     if (signal.aborted) onAbort();

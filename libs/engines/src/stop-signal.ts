@@ -1,0 +1,36 @@
+/**
+ * Ends a call: what the engines need of an `AbortSignal`, which is one too. An `AbortSignal` costs 6 us on Node 20, and
+ * almost no call is stopped.
+ */
+export interface StopSignal {
+  readonly aborted: boolean;
+  readonly reason?: unknown;
+  addEventListener(type: 'abort', listener: () => void): void;
+  removeEventListener(type: 'abort', listener: () => void): void;
+}
+
+/** The source of a signal, which is itself. */
+export class StopSource implements StopSignal {
+  private isStopped = false;
+  private readonly listeners = new Set<() => void>();
+
+  get aborted(): boolean {
+    return this.isStopped;
+  }
+
+  /** Calls the listeners, once. */
+  abort(): void {
+    if (this.isStopped) return;
+    this.isStopped = true;
+    for (const listener of this.listeners) listener();
+    this.listeners.clear();
+  }
+
+  addEventListener(_type: 'abort', listener: () => void): void {
+    this.listeners.add(listener);
+  }
+
+  removeEventListener(_type: 'abort', listener: () => void): void {
+    this.listeners.delete(listener);
+  }
+}
