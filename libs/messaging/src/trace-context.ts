@@ -31,7 +31,7 @@ export function inMessageSpan<T>(headers: MsgHdrs | undefined, pattern: string, 
 
 /** Sends a request as a span of the active trace, if there is one. */
 export function inRequestSpan<T>(subject: string, work: () => Promise<T>): Promise<T> {
-  if (trace.getActiveSpan() === undefined) return work();
+  if (!tracing.isOn || trace.getActiveSpan() === undefined) return work();
   return inSpanOf(context.active(), SpanKind.CLIENT, `request ${operationOf(subject)}`, {}, work);
 }
 
@@ -61,7 +61,7 @@ export function activeTraceparent(): string | undefined {
 
 /** Writes the active trace into the headers of a message; makes headers only if there is one. */
 export function injectTrace(headers: MsgHdrs | undefined, make: () => MsgHdrs): MsgHdrs | undefined {
-  if (trace.getActiveSpan() === undefined) return headers;
+  if (!tracing.isOn || trace.getActiveSpan() === undefined) return headers;
   const carrier = headers ?? make();
   propagation.inject(context.active(), carrier, setter);
   return carrier;

@@ -148,7 +148,7 @@ export class DataPlane {
     exchange: Pick<Exchange, 'request' | 'response' | 'pathId'> & { path: string; session?: string },
   ) {
     if (route === undefined) throw new BroomwagonError('METHOD_NOT_ALLOWED', 'The path has another method');
-    const { request, path, session } = exchange;
+    const { request, response, path, session } = exchange;
     const pathId = exchange.pathId && decodeURIComponent(exchange.pathId);
     const { isPublic, role = 'client', maxBodyBytes = this.config.maxBodyBytes } = route;
     const caller: Caller = isPublic ? { tokenId: '', role: 'client' } : await this.keys.identify(request.headers);
@@ -161,7 +161,7 @@ export class DataPlane {
     const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes, path);
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
     if (body.program_id !== undefined) takeProgram(body);
-    await route.answer({ ...exchange, pathId, caller, body, bytes, digest });
+    await route.answer({ request, response, pathId, caller, body, bytes, digest });
   }
 
   /** Answers with an error, in the form of its path. */

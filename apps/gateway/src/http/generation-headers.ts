@@ -4,23 +4,17 @@ import type { Generation } from '../generations/generation';
 /** Sets headers with what happened to a generation so far, unless the headers are sent. */
 export function setHeaders(generation: Generation, response: ServerResponse): void {
   if (response.headersSent) return;
-  for (const [name, value] of Object.entries(headersOf(generation))) response.setHeader(name, value);
-}
-
-function headersOf(generation: Generation): Record<string, string> {
   const { serverId, spans, isVersionReported } = generation;
   const { attempts, queueMs, firstTokenMs } = countsOf(generation);
   const versions = spans
     .map(({ version, start, end }) => `${encodeURIComponent(version.toWellFormed())}:${start}-${end}`)
     .join(',');
-  return {
-    'x-broomwagon-attempts': String(attempts),
-    ...(serverId !== undefined && { 'x-broomwagon-server': encodeURIComponent(serverId) }),
-    ...(versions !== '' && { 'x-broomwagon-weight-versions': versions }),
-    ...(versions !== '' && !isVersionReported && { 'x-broomwagon-weight-source': 'lease' }),
-    ...(queueMs !== undefined && { 'x-broomwagon-queue-ms': String(queueMs) }),
-    ...(firstTokenMs !== undefined && { 'x-broomwagon-first-token-ms': String(firstTokenMs) }),
-  };
+  response.setHeader('x-broomwagon-attempts', attempts);
+  if (serverId !== undefined) response.setHeader('x-broomwagon-server', encodeURIComponent(serverId));
+  if (versions !== '') response.setHeader('x-broomwagon-weight-versions', versions);
+  if (versions !== '' && !isVersionReported) response.setHeader('x-broomwagon-weight-source', 'lease');
+  if (queueMs !== undefined) response.setHeader('x-broomwagon-queue-ms', queueMs);
+  if (firstTokenMs !== undefined) response.setHeader('x-broomwagon-first-token-ms', firstTokenMs);
 }
 
 function countsOf({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) {

@@ -24,7 +24,11 @@ function isOwnPage(origin: string, publicUrl?: string): boolean {
   return isLoopback(nameOf(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
 }
 
+/** The address of the last request and its name: parsing it again costs more than the rest of the check. */
+let last = { url: '', name: '' };
+
 /** The name or address of the host; empty if it is not a URL. */
 function nameOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '';
+  if (url !== last.url) last = { url, name: URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '' };
+  return last.name;
 }

@@ -5,11 +5,9 @@ import type { Position } from '../http/format';
 export function replyOf(generation: Generation, from: Position): object {
   const { tokens } = generation;
   const ids = tokens.idsFrom(from.tokens);
-  return {
-    text: tokens.textFrom(from.characters),
-    ...(ids && { output_ids: ids }),
-    meta_info: metaOf(generation, from),
-  };
+  const text = tokens.textFrom(from.characters);
+  const meta = metaOf(generation, from);
+  return ids === undefined ? { text, meta_info: meta } : { text, output_ids: ids, meta_info: meta };
 }
 
 /** Writes chunks as {@link replyOf} until the response has ended; what seldom changes is kept as text. */
@@ -36,26 +34,29 @@ export function runningReply(generation: Generation, index?: number): (from: Pos
 function metaOf(generation: Generation, from: Position): object {
   const { tokens, input, end } = generation;
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
-  return {
-    ...describe(generation),
-    completion_tokens: tokens.count,
-    ...(logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) }),
-    ...(end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 }),
-  };
+  return Object.assign(
+    describe(generation),
+    { completion_tokens: tokens.count },
+    logprobs && { output_token_logprobs: entriesOf(logprobs, tokens.idsFrom(from.tokens)) },
+    end && { e2e_latency: (performance.now() - generation.startedAt) / 1_000 },
+  );
 }
 
 /** The part of `meta_info` that changes between calls of engines only, and at the end. */
 function describe(generation: Generation): object {
   const { input, spans, end } = generation;
   const version = spans.at(-1)?.version;
-  return {
-    ...generation.engineFields,
-    id: generation.id,
-    finish_reason: end === undefined ? null : finishReasonOf(generation, end),
-    prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
-    cached_tokens: generation.cachedTokens ?? 0,
-    ...(version !== undefined && { weight_version: version, weight_versions: spans }),
-  };
+  return Object.assign(
+    {},
+    generation.engineFields,
+    {
+      id: generation.id,
+      finish_reason: end === undefined ? null : finishReasonOf(generation, end),
+      prompt_tokens: generation.promptTokens ?? input.prompt.promptTokenIds?.length ?? 0,
+      cached_tokens: generation.cachedTokens ?? 0,
+    },
+    version !== undefined && { weight_version: version, weight_versions: spans },
+  );
 }
 
 function entriesOf(logprobs: number[], ids: number[] = []): [number, number | null, null][] {

@@ -77,22 +77,24 @@ export function readGenerateRequest(
     placement: placementOf(headers, caller, session),
   };
   const isBatch = isList || samples > 1;
+  const { id, isOwnId } = requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
   return {
-    ...requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined),
+    id,
+    isOwnId,
     stream: stream === true,
     isBatch,
     inputs: prompts.flatMap((prompt, index) => {
       const ownFields = isList ? fieldsAt(others, index, prompts.length) : others;
       const { return_logprob: logprobs = false, ...fields } = ownFields;
       if (typeof logprobs !== 'boolean') throw invalidField('return_logprob', 'must be true or false');
-      const sampling = logprobs ? { ...known, logprobs } : known;
+      const sampling = logprobs ? { logprobs, ...known } : known;
       const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
       return Array.from({ length: samples }, (_, sample) => ({
-        ...shared,
         isContinued: isContinuable && !hasValuesOfCall(fields),
-        prompt: { ...prompt, ...(isSet(engineFields) && { engineFields }) },
+        prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
         // Samples with one seed would be the same.
         sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
+        ...shared,
       }));
     }),
   };

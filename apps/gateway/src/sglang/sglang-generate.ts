@@ -8,14 +8,6 @@ import { errorBody } from '../http/send-json';
 import { readGenerateRequest } from './generate-request';
 import { replyOf, runningReply } from './generate-reply';
 
-/** Several prompts, or several samples of one. */
-const BATCH: Format = {
-  whole: (generations) => generations.map((generation) => replyOf(generation, BEGIN)),
-  chunk: (generation, from, index) => ({ ...replyOf(generation, from), index }),
-  running: runningReply,
-};
-const SINGLE: Format = { chunk: replyOf, running: (generation) => runningReply(generation) };
-
 /** `/generate` of SGLang. */
 @Injectable()
 export class SglangGenerate {
@@ -23,18 +15,29 @@ export class SglangGenerate {
     'POST /generate': { errorBody: sglangError, answer: (exchange) => this.generate(exchange) },
   };
 
+  private readonly single: Format;
+  /** Several prompts, or several samples of one. */
+  private readonly batch: Format;
+
   constructor(
     private readonly responder: GenerationResponder,
-    private readonly config: GatewayConfig,
-  ) {}
+    config: GatewayConfig,
+  ) {
+    const failure = (error: BroomwagonError) => ({ error: sglangError(error) });
+    const isCumulative = !config.incrementalStreams;
+    this.single = { chunk: replyOf, running: (generation) => runningReply(generation), failure, isCumulative };
+    this.batch = {
+      whole: (generations) => generations.map((generation) => replyOf(generation, BEGIN)),
+      chunk: (generation, from, index) => ({ ...replyOf(generation, from), index }),
+      running: runningReply,
+      failure,
+      isCumulative,
+    };
+  }
 
   private generate(exchange: Exchange): Promise<void> {
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
-    return this.responder.respond(exchange, request, {
-      ...(request.isBatch ? BATCH : SINGLE),
-      failure: (error) => ({ error: sglangError(error) }),
-      isCumulative: !this.config.incrementalStreams,
-    });
+    return this.responder.respond(exchange, request, request.isBatch ? this.batch : this.single);
   }
 }
 

@@ -9,7 +9,7 @@ const SOON_MS = 1_000;
  * Bytes that Node receives beyond those that are read, before it stops: more than a usual chunk, since a stop at each
  * chunk costs two system calls; less than what an engine sends while a connection is not read (decision 0127).
  */
-const BUFFER_BYTES = 512;
+const BUFFER_BYTES = 1_024;
 
 /** Bytes that a connection had brought when it broke. */
 const received = new WeakMap<object, number>();

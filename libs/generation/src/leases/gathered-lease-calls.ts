@@ -73,7 +73,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
         const item = leases[index]!;
         if ('leaseId' in item) {
           const { leaseId, serverId, dpRank } = item;
-          return call.resolve({ ...servers[serverId]!, leaseId, serverId, ...(dpRank !== undefined && { dpRank }) });
+          return call.resolve({ leaseId, serverId, ...(dpRank !== undefined && { dpRank }), ...servers[serverId]! });
         }
         const error = BroomwagonError.fromWire(item.error);
         if (!WITHOUT_ROOM.has(error.code)) return call.reject(error);

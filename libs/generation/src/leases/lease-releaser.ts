@@ -31,7 +31,7 @@ export class LeaseReleaser {
     }
     this.leases.releasing(call);
     const work = this.calls
-      .release({ ...of, outcome, tokens }, this.config.transitionDeadlineMs)
+      .release({ outcome, tokens, ...of }, this.config.transitionDeadlineMs)
       .catch((error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`))
       .then(() => {
         this.leases.dropped(call);

@@ -105,7 +105,7 @@ export class MessagingClient {
     body: object,
     options: RetryOptions & Omit<RequestOptions, 'timeoutMs'>,
   ): Promise<Reply> {
-    return withRetry((timeoutMs) => this.request<Reply>(subject, body, { ...options, timeoutMs }), options);
+    return withRetry((timeoutMs) => this.request<Reply>(subject, body, { timeoutMs, ...options }), options);
   }
 
   /**

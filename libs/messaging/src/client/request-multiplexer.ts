@@ -85,7 +85,6 @@ export class RequestMultiplexer {
       if (this.pending.size === 0) this.seenAtMs = sentAtMs;
       this.parking += sending.mayPark ? 1 : 0;
       this.pending.set(token, {
-        ...sending,
         resolve,
         reject,
         group: this.live.groupOf(sending.subject),
@@ -93,6 +92,7 @@ export class RequestMultiplexer {
         expiresAtMs: sentAtMs + sending.timeoutMs,
         repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
         repeats: 0,
+        ...sending,
       });
       this.sendLater(token);
       this.timer ??= setInterval(() => this.sweep(), SWEEP_INTERVAL_MS);
