@@ -49,7 +49,7 @@ export class AcquireService {
   ): Promise<LeaseGrant | typeof PARKED> {
     const receivedAtMs = performance.now();
     const mayWait = (request.waitMs ?? 0) > 0;
-    const entry: AcquireEntry = mayWait ? { ...request, replyTo } : request;
+    const entry: AcquireEntry = mayWait ? { replyTo, ...request } : request;
     const { result, servers } = await this.calls.add(pool, entry);
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
@@ -71,7 +71,7 @@ export class AcquireService {
       const message = `At most ${LIMITS.explainsPerCall} of lb.acquire-many may set explain`;
       throw new BroomwagonError('VALIDATION_FAILED', message, { field: 'acquires' });
     }
-    const entries = acquires.map((item): AcquireEntry => ({ ...item, workerId, workerEpoch }));
+    const entries = acquires.map((item): AcquireEntry => ({ workerId, workerEpoch, ...item }));
     const answered = await this.calls.addAll(pool, entries);
     await failpoint('load-balancer.acquire.before-reply');
     const reply = new BurstReply(acquires.map(({ acquireId }) => acquireId));
