@@ -3,6 +3,7 @@ import { Option, type Command } from 'commander';
 import { drawn, WRITTEN_TO } from './outputs';
 import { findFrontier, frontierRuns, meanFrontier } from '../frontier/frontier';
 import { frontierPlots, frontierTable } from '../frontier/draw-frontier';
+import { highest } from '../highest';
 import { htmlReport } from '../output/html-report';
 import { Progress } from '../output/progress';
 import { screenTable } from '../output/write-output';
@@ -39,7 +40,7 @@ export function frontierCommand(program: Command): void {
     .action(async (options: Options) => {
       const base: Setup = SETUPS[options.setup];
       const trace = options.trace === undefined ? undefined : await readTrace(options.trace);
-      const capTokens = options.cap ?? (trace ? Math.max(...[...trace.values()].flat()) : base.capTokens);
+      const capTokens = options.cap ?? (trace ? highest([...trace.values()].flat()) : base.capTokens);
       const setup: Setup = { ...base, capTokens };
       const workload = trace && tracedWorkload(options.trace!, trace, capTokens, setup.promptTokens);
       const progress = new Progress(options.seeds * frontierRuns(setup, options.overProvisions), 'frontier');

@@ -6,6 +6,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander';
 import { readEvents, type RecordedRun } from '../events/recorded-run';
 import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
 import { mean, type RunResult } from '../experiments/run-setup';
+import { highest } from '../highest';
 import { svgPlot } from '../output/plot';
 import { screenTable } from '../output/write-output';
 import { addFleetOptions, addSpeedOption, fleetOf, type FleetOptions } from './fleet-options';
@@ -90,7 +91,7 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
 }
 
 function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
-  const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
+  const groupsPerStep = highest(run.rounds.map(({ neededGroups }) => neededGroups));
   const policies = policy.flatMap((name): TailPolicy[] => {
     if (name === 'auto') return [{ ...set, name }];
     return (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor }));

@@ -54,6 +54,15 @@ function recording(): string[] {
 }
 
 describe('a recorded stream of events', () => {
+  it('may have more groups than a call may have arguments', () => {
+    const [opened, ended, , , , completed] = recording() as [string, string, string, string, string, string];
+    const groups = Array.from({ length: 130_000 }, (_, group) => ended.replace('/g1/', `/g${group}/`));
+    expect(readEvents([opened, ...groups, completed].join('\n'), 'events')).toMatchObject({
+      samples: 1,
+      partialGroups: 0,
+    });
+  });
+
   it('gives the rounds, and the lengths of the groups in the order of their first round', () => {
     const run = readEvents(recording().join('\n'), 'events');
     expect([...run.lengths]).toEqual([

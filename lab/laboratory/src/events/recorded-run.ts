@@ -1,4 +1,5 @@
 import { idOfPart, type RoundKind } from '@broomwagon/contracts';
+import { highest } from '../highest';
 
 /** A round as it really went. */
 export interface RecordedRound {
@@ -78,7 +79,7 @@ function collect(job: string, events: readonly RolloutEvent[]): RecordedRun {
       if (event.finishReason === 'length') capTokens = Math.max(capTokens, tokens);
     }
   }
-  const samples = Math.max(0, ...[...lengths.values()].map((one) => one.length));
+  const samples = highest([...lengths.values()].map((one) => one.length));
   const isWhole = (one: (number | undefined)[]): one is number[] => one.length === samples && !one.includes(undefined);
   const inOrder = [...lengths].sort(
     ([one], [other]) => firstStep.get(one)! - firstStep.get(other)! || byName(one, other),
@@ -144,6 +145,4 @@ function mostFrequent(names: readonly string[]): string | undefined {
 }
 
 /** p2 before p10. */
-function byName(one: string, other: string): number {
-  return one.localeCompare(other, 'en', { numeric: true });
-}
+const { compare: byName } = new Intl.Collator('en', { numeric: true });

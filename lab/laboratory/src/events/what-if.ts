@@ -1,6 +1,7 @@
 import type { TailPolicy } from '@broomwagon/contracts';
 import type { EngineParameters } from '@broomwagon/models';
 import { runSetup, type RunResult } from '../experiments/run-setup';
+import { highest } from '../highest';
 import type { Setup } from '../parameters';
 import { tracedWorkload, type Redraw } from '../workload/workload';
 import type { RecordedRun } from './recorded-run';
@@ -17,7 +18,7 @@ export interface WhatIfFleet {
  * The recorded data set rolled out in virtual time, without the pauses between rounds, which the events do not show.
  */
 export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy, redraw?: Redraw): RunResult {
-  const groupsPerStep = Math.max(...run.rounds.map(({ neededGroups }) => neededGroups));
+  const groupsPerStep = highest(run.rounds.map(({ neededGroups }) => neededGroups));
   const setup: Setup = {
     hardware: `${fleet.servers} engines`,
     model: 'recorded',

@@ -2,6 +2,7 @@ import type { PoolSettings, TailPolicy } from '@broomwagon/contracts';
 import type { LedgerSummary } from '@broomwagon/contracts';
 import { summariseLedger } from '@broomwagon/policies';
 import { type LengthDistribution } from '@broomwagon/models';
+import { highest } from '../highest';
 import { STEP_OVERHEAD_SECONDS, type Setup } from '../parameters';
 import { Rollout } from '../rollout/rollout';
 import type { RolloutOptions, RolloutOutcome } from '../rollout/rollout.types';
@@ -87,7 +88,7 @@ function resultOf(outcome: RolloutOutcome): RunResult {
     outcome,
     ledger,
     stepSeconds: seconds,
-    worstStepSeconds: Math.max(...steps.map((step) => step.seconds)),
+    worstStepSeconds: highest(steps.map((step) => step.seconds)),
     idleShare: 1 - outcome.busyShare,
     tailShare: mean(steps.map((step) => step.tailSeconds / step.seconds)),
     tailSeconds: mean(steps.map((step) => step.tailSeconds)),
