@@ -42,6 +42,11 @@ describe('headlines', () => {
     expect(BANDS.map(({ id }) => id)).toEqual(Array.from({ length: 12 }, (_, index) => `A${index + 1}`));
   });
 
+  it('of runs without a policy have the narrow tolerance', () => {
+    const baselines = HEADLINES.filter(({ isBaseline }) => isBaseline);
+    expect(baselines.map(({ id, tolerance }) => [id, tolerance])).toEqual(baselines.map(({ id }) => [id, 0.1]));
+  });
+
   it('are evaluated by the mean over the seeds', () => {
     const asked = new Set(HEADLINES.map(({ measure }) => measure));
     for (const band of BANDS) band.check((measure) => (asked.add(measure), 1));

@@ -1,7 +1,7 @@
 import { SETUPS, type SetupName } from '../parameters';
 import type { Headline } from './headline';
 
-/** Of a baseline, and of what is compared with it. */
+/** Of a run without a policy. */
 const BASE_TOLERANCE = 0.1;
 const TOLERANCE = 0.15;
 
@@ -81,7 +81,7 @@ function seer(id: string, what: string, published: number, measure: string, more
     what,
     unit: 'x',
     published,
-    tolerance: TOLERANCE,
+    tolerance: more.isBaseline ? BASE_TOLERANCE : TOLERANCE,
     measure: `seer.fitted.${measure}`,
     ...more,
   };
