@@ -36,7 +36,7 @@ export function autoCommand(program: Command): void {
     .option('--steps <n>', 'training steps of a run', wholeNumber(12, 100_000), 60)
     .option('--seeds <n>', 'runs of each policy, each with another seed', wholeNumber(1, 100), 5)
     .option('--scale <x>', 'share of the servers of each setup, and of its groups per step', scale, 1)
-    .option('--drift', 'lengths grow: their mean doubles over 50 steps')
+    .option('--drift', 'lengths double over 50 steps, up to the cap')
     .option('--runs <file>', 'add each run to this file, and do not repeat those that are in it')
     .action(
       ({ setup: names, overProvisions, steps, seeds, scale: share, drift: drifts = false, runs: file }: Options) => {

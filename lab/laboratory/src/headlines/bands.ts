@@ -34,7 +34,7 @@ export const BANDS: readonly Band[] = [
   },
   {
     id: 'A3',
-    what: 'prompts over-provisioned at 32k: t(1.5) > t(1.25) < t(1.125)',
+    what: 'prompts over-provisioned at 32k: t(1.125) > t(1.25) < t(1.5)',
     check: (mean) => {
       const [low, middle, high] = ['1.125', '1.25', '1.5'].map((eta) => mean(`32k.p-${eta}.seconds`)) as [
         number,

@@ -200,7 +200,7 @@ const others: Headline[] = [
   {
     id: 'skyrl-sticky',
     source: 'SkyRL',
-    setting: 'agentic overlay, not calibrated: 416 trajectories at once on 16 engines of 14B',
+    setting: 'agentic overlay: 416 trajectories at once on 16 engines of 14B',
     what: 'p90 of groups, consistent hash / sticky least sessions (3,013 / 1,636 s)',
     unit: 'x',
     published: 3_013 / 1_636,
