@@ -217,7 +217,7 @@ const others: Headline[] = [
     published,
     tolerance: TOLERANCE,
     measure,
-    why: 'Which servers had how much load before is a lost picture. A hash of 384 sessions is uneven by an eighth, and a server with more of them slows its own; that alone does not give the published mean.',
+    why: 'The source shows the load of each server only in a picture that is no longer there. A hash of 384 sessions is uneven by an eighth, and a server with more of them slows its own; that alone does not give the published mean.',
   })),
 ];
 
