@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tiny_grpo.report import _interval, beside_wait, deviation, draw, read_study, table
+from tiny_grpo.details import details
+from tiny_grpo.report import _interval, beside_wait, deviation, draw, read_study, runs, table
 from tiny_grpo.study import parse, result_file, start_file, study
 
 ARGUMENTS = ["--policies", "wait", "regenerate", "--seeds", "0", "--steps", "5", "--groups", "4", "--samples", "4"]
@@ -28,6 +29,39 @@ def test_intervals_are_those_of_student() -> None:
     # 2.776 x sqrt(2.5 / 5)
     assert _interval([1, 2, 3, 4, 5], 2) == "3.00 ± 1.96"
     assert _interval([1, 2], 2) == "1.50"
+
+
+def test_the_numbers_of_the_text_are_printed() -> None:
+    def result(seed: int, policy: str, length: float, acceptance: float) -> dict[str, Any]:
+        chosen = [{"policy": name, "over_provision": 1.125} for name in ("wait", "drip", "drip")]
+        return {
+            "options": {"seed": seed},
+            "steps": [
+                {"mean_ratio": 1 + index / 1000, "clipped_share": 0, "length": 10 + index, "simulated_seconds": 2}
+                | ({"choice": choice} if policy == "auto" else {})
+                for index, choice in enumerate(chosen)
+            ],
+            "evaluations": [{"length": 13.5, "reward": 0.5}, {"length": length, "reward": 0.75}],
+            "ledger": {
+                "acceptance": [{"fromTokens": 28, "ratio": 2}, {"fromTokens": 32, "ratio": acceptance}],
+                "offPolicyShare": 0.25,
+                "lengthBias": 1,
+                "waste": {"share": 0},
+                "versionSpan": {"max": 2},
+            },
+            "seconds": 60,
+        }
+
+    studied = {
+        policy: [result(seed, policy, 20 + seed + more, 0.5 + seed / 10) for seed in range(3)]
+        for policy, more in (("wait", 0.0), ("auto", 0.5))
+    }
+    lines = details(studied).splitlines()
+    assert lines[3] == "| `auto` | 13.5 ± 0.0 | 0.50 ± 0.00 | 1.000 to 1.002 | 0.50 to 0.70 |"
+    assert lines[5] == "Responses to the evaluated problems that show all work have 21.6 tokens."
+    assert lines[7] == "`auto`, seed 0: rounds: wait 1, drip 2; over-provision 1.125 at the end"
+    assert len(lines) == 12
+    assert runs(studied).splitlines()[4] == "auto,0,0.5,0.75,20.5,6,0.25,1,0,2,0,11,10,60"
 
 
 def test_results_of_other_options_are_refused(tmp_path: Path) -> None:
@@ -62,6 +96,7 @@ def test_a_study_runs_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixt
         ["| `wait`", "1"],
         ["| `regenerate`", "1"],
     ]
+    assert details(studied).splitlines()[3].startswith("| `regenerate` | ")
     pytest.importorskip("matplotlib")
     draw(studied, tmp_path / "images")
     assert len(list((tmp_path / "images").glob("*.svg"))) == 5

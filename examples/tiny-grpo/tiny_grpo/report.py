@@ -220,7 +220,7 @@ def table(studied: dict[str, list[Result]]) -> str:
                 _interval(over(_simulated_seconds), 2),
                 _cell(each(lambda result: result["ledger"]["offPolicyShare"]), 2),
                 str(max(each(lambda result: result["ledger"]["versionSpan"]["max"]))),
-                _cell(each(lambda result: float(np.mean([step["clipped_share"] for step in result["steps"]]))), 4),
+                _cell(each(_clipped_share), 4),
                 _cell(each(lambda result: result["ledger"]["lengthBias"]), 2),
                 _cell(each(lambda result: result["ledger"]["waste"]["share"]), 2),
                 _cell(each(lambda result: result["seconds"]), 0),
@@ -234,14 +234,18 @@ def table(studied: dict[str, list[Result]]) -> str:
 
 def runs(studied: dict[str, list[Result]]) -> str:
     """One line of each run, as CSV."""
-    lines = [
+    heads = [
         "policy,seed,reward_before,reward_after,learned_length,simulated_s,off_policy_share,length_bias,waste_share"
     ]
+    lines = [",".join([*heads, "version_span,clipped_share,trained_length,trained_length_first_third,real_s"])]
     for policy, results in studied.items():
         for result in results:
             ledger, evaluations = result["ledger"], result["evaluations"]
             numbers = [evaluations[0]["reward"], _reward(result), evaluations[-1]["length"], _simulated_seconds(result)]
             numbers += [ledger["offPolicyShare"], ledger["lengthBias"], ledger["waste"]["share"]]
+            numbers += [ledger["versionSpan"]["max"], _clipped_share(result)]
+            steps = len(result["steps"])
+            numbers += [_trained_length(result, steps), _trained_length(result, steps // 3), result["seconds"]]
             lines.append(",".join([policy, str(result["options"]["seed"]), *(f"{number:.6g}" for number in numbers)]))
     return "\n".join([*lines, ""])
 
@@ -257,6 +261,10 @@ def _learned_length(result: Result) -> float:
 
 def _simulated_seconds(result: Result) -> float:
     return float(sum(step["simulated_seconds"] for step in result["steps"]))
+
+
+def _clipped_share(result: Result) -> float:
+    return float(np.mean([step["clipped_share"] for step in result["steps"]]))
 
 
 def _trained_length(result: Result, steps: int) -> float:

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .details import details
 from .learning import supervised_start
 from .policies import POLICIES
 from .report import draw, read_study, table
@@ -143,7 +144,7 @@ def main() -> None:
     if studied := read_study(options.folder):
         if find_spec("matplotlib"):
             draw(studied, options.images)
-        print(table(studied))
+        print(table(studied), details(studied), sep="\n\n")
     sys.exit(0 if is_complete else 1)
 
 

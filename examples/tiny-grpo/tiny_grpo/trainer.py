@@ -46,10 +46,14 @@ def tokens_of(group: Group) -> list[int]:
     return tokens
 
 
+def evaluated_problems() -> list[Problem]:
+    random = np.random.default_rng(EVALUATION_SEED)
+    return [draw_problem(random) for _ in range(EVALUATED_PROBLEMS)]
+
+
 def evaluate(weights: dict[str, Any], seed: int) -> dict[str, Any]:
     """Reward and length of the model's own responses to problems that are not trained: no tail policy chooses them."""
-    random = np.random.default_rng(EVALUATION_SEED)
-    asked = [draw_problem(random) for _ in range(EVALUATED_PROBLEMS)]
+    asked = evaluated_problems()
     decoder = Decoder(weights, EVALUATED_PROBLEMS, np.random.default_rng([seed, 2]))
     texts = [Text(str(index), encode(problem.prompt), MAX_TOKENS) for index, problem in enumerate(asked)]
     decoder.add(texts)
