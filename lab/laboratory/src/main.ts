@@ -1,3 +1,4 @@
+import { isBroomwagonError } from '@broomwagon/contracts';
 import { Command } from 'commander';
 import { autoCommand } from './commands/auto.command';
 import { frontierCommand } from './commands/frontier.command';
@@ -32,6 +33,7 @@ program.parseAsync().catch((error: unknown) => {
 
 /** Wrong input prints its error only; any other error prints its stack. */
 function describe(error: unknown): string {
+  if (isBroomwagonError(error)) return `${error.code}: ${error.message}`;
   if (error instanceof RangeError || (error instanceof Error && 'code' in error)) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

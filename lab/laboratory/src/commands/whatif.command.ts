@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { BroomwagonError, TAIL_POLICIES, TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
+import { invalidField, TAIL_POLICIES, TailPolicy, type TailPolicyName } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
 import { findPolicyFault } from '@broomwagon/policies';
 import { InvalidArgumentError, Option, type Command } from 'commander';
@@ -37,12 +37,13 @@ export function whatifCommand(program: Command): void {
     .option('--out <folder>', 'folder of the plot', 'laboratory-output');
   addSpeedOption(addFleetOptions(command)).action(async (options: Options) => {
     const run = readEvents(await readFile(options.events, 'utf8'), options.events, options.job);
+    const policies = policiesOf(options, run);
     const fleet = fleetOf(options);
     const own = recordedPolicy(run);
     const recorded = recordedSeconds(run, options.speed);
     const again = replay(run, fleet, own);
     console.log(describe(run, own));
-    const tried = policiesOf(options, run).map((policy) => ({ policy, result: replay(run, fleet, policy) }));
+    const tried = policies.map((policy) => ({ policy, result: replay(run, fleet, policy) }));
     console.log(screenTable(table(recorded, again, own, tried)));
     const error = again.outcome.seconds / sum(recorded) - 1;
     console.log(`The error of the model is ${percent(error)}: smaller differences mean nothing.`);
@@ -90,7 +91,13 @@ function table(recorded: readonly number[], again: RunResult, own: TailPolicy, t
   };
 }
 
+/** Fields of a policy with an option of their own, which would replace them. */
+const OPTION_OF = { name: '--policy', overProvision: '--over-provision' };
+
 function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): TailPolicy[] {
+  for (const [field, option] of Object.entries(OPTION_OF)) {
+    if (Object.hasOwn(set, field)) throw invalidField(field, `is given by ${option}, not by --set`);
+  }
   const groupsPerStep = highest(run.rounds.map(({ neededGroups }) => neededGroups));
   const policies = policy.flatMap((name): TailPolicy[] => {
     if (name === 'auto') return [{ ...set, name }];
@@ -100,10 +107,7 @@ function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): 
     // What the coordinator checks too: fields, types and ranges.
     validate(TailPolicy, one);
     const fault = findPolicyFault(one, groupsPerStep);
-    if (fault) {
-      const message = `policy ${one.name}: ${fault.field} ${fault.reason}`;
-      throw new BroomwagonError('VALIDATION_FAILED', message, { field: fault.field });
-    }
+    if (fault) throw invalidField(fault.field, `${fault.reason} (policy ${one.name})`);
   }
   return policies;
 }
