@@ -1,4 +1,13 @@
-import { type Epoch, eventSubject, type PoolEvent, ROUTES, type RoundId, type TailPolicy } from '@broomwagon/contracts';
+import {
+  type Epoch,
+  eventSubject,
+  type FrontierWhatIf,
+  type JobFrontierReply,
+  type PoolEvent,
+  ROUTES,
+  type RoundId,
+  type TailPolicy,
+} from '@broomwagon/contracts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { inEngine, startEngine } from '../lab/engine-simulator/src/test-engine';
 import type { SampleIdentity } from '../lab/engine-simulator/src/tokens/sample-identity';
@@ -11,7 +20,7 @@ let bench: ServiceBench;
 let api: AdminApi;
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 2);
+  bench = await ServiceBench.open({}, 3);
   api = await AdminApi.start(bench.prefix);
 });
 afterAll(async () => {
@@ -42,8 +51,9 @@ async function submit(roundId: RoundId, trainerEpoch: Epoch, ids: string[]): Pro
 /** Opens the next round; returns the epoch of its trainer and how many groups are new. */
 async function open(roundId: RoundId, groupsPerStep: number, remainingGroups: number, policy: TailPolicy) {
   const plan = await bench.client.call(bench.pool, 'round.next', { job: JOB, groupsPerStep, remainingGroups, policy });
-  if (plan.kind === 'done') return undefined;
-  const opening = { job: JOB, roundId, ...plan, kind: plan.kind, policy, weightVersion: 0 };
+  const { choice: _, kind, ...planned } = plan;
+  if (kind === 'done') return undefined;
+  const opening = { job: JOB, roundId, kind, ...planned, policy, weightVersion: 0 };
   const { trainerEpoch } = await bench.client.call(bench.pool, 'round.open', opening);
   return { trainerEpoch, newGroups: plan.newGroups };
 }
@@ -195,32 +205,62 @@ describe('the timeline of a round', () => {
   });
 });
 
-it('shows speed and cost of the steps of a job, and of other policies on its samples', async () => {
-  const lengthOf = ({ promptText }: SampleIdentity): number => (promptText?.includes('slow') ? 120 : 20);
-  await bench.begin(lengthOf, 100);
-  await bench.register();
-  await bench.startWorker();
-  const policy: TailPolicy = { name: 'resume', overProvision: 1.5 };
-  const ids = Array.from({ length: 8 }, (_, index) => `${index % 4 === 0 ? 'slow' : 'quick'}-${index}`);
-  let [next, steps, trained] = [0, 0, 0];
-  for (;;) {
-    const roundId = `r${steps + 1}`;
-    const round = await open(roundId, 2, ids.length - next, policy);
-    if (round === undefined) break;
-    if (round.newGroups > 0) await submit(roundId, round.trainerEpoch, ids.slice(next, (next += round.newGroups)));
-    trained += await close(roundId, round.trainerEpoch);
-    steps += 1;
+describe('the frontier of a job', () => {
+  /** Trains a group of each length; returns the number of steps and of trained tokens. */
+  async function train(lengths: number[], groupsPerStep: number, policy: TailPolicy): Promise<[number, number]> {
+    await bench.begin(({ promptText }) => lengths[Number(/p(\d+)/.exec(promptText!)![1])]!, 100);
+    const ids = lengths.map((_, index) => `p${index}`);
+    await bench.register();
+    await bench.startWorker();
+    let [next, steps, trained] = [0, 0, 0];
+    for (;;) {
+      const roundId = `r${steps + 1}`;
+      const round = await open(roundId, groupsPerStep, ids.length - next, policy);
+      if (round === undefined) return [steps, trained];
+      if (round.newGroups > 0) await submit(roundId, round.trainerEpoch, ids.slice(next, (next += round.newGroups)));
+      trained += await close(roundId, round.trainerEpoch);
+      steps += 1;
+    }
   }
-  expect([steps, trained]).toEqual([4, 2 * 120 + 6 * 20]);
-  await expect.poll(async () => (await read('job.frontier')).body.recordedGroups).toBe(8);
-  const { body, ...answer } = await read('job.frontier');
-  expect(api.fault(routeOf('job.frontier'), { ...answer, body })).toBeUndefined();
-  expect(body.steps.map(({ step }: { step: number }) => step)).toEqual([1, 2, 3, 4]);
-  expect(
-    body.whatIf.map((one: { policy: string; overProvision: number }) => `${one.policy} ${one.overProvision}`),
-  ).toEqual(['resume 1.5', 'wait 1', 'regenerate 1.25', 'regenerate 1.5', 'resume 1.25', 'drip 1.25', 'drip 1.5']);
-  const own = body.whatIf.find(({ isOwn }: { isOwn: boolean }) => isOwn);
-  expect(own).toMatchObject({ policy: 'resume', steps: 4 });
-  expect(body.partialGroups).toBe(0);
-  await bench.end();
+
+  /** The reply with so many recorded groups, checked against its schema. */
+  async function frontier(groups: number): Promise<JobFrontierReply> {
+    await expect.poll(async () => (await read('job.frontier')).body.recordedGroups).toBe(groups);
+    const { body, ...answer } = await read('job.frontier');
+    expect(api.fault(routeOf('job.frontier'), { ...answer, body })).toBeUndefined();
+    return body as JobFrontierReply;
+  }
+
+  const nameOf = ({ policy, overProvision }: FrontierWhatIf): string => `${policy} ${overProvision}`;
+
+  it('shows speed and cost of its steps, and of other policies on its samples', async () => {
+    expect(await train([120, 20, 20, 20, 120, 20, 20, 20], 2, { name: 'resume', overProvision: 1.5 })).toEqual([
+      4,
+      2 * 120 + 6 * 20,
+    ]);
+    const { steps, whatIf, partialGroups } = await frontier(8);
+    expect(steps.map(({ step }) => step)).toEqual([1, 2, 3, 4]);
+    expect(whatIf.map(nameOf)).toEqual([
+      'resume 1.5',
+      'wait 1',
+      'regenerate 1.25',
+      'regenerate 1.5',
+      'resume 1.25',
+      'drip 1.25',
+      'drip 1.5',
+    ]);
+    expect(whatIf.find(({ isOwn }) => isOwn)).toMatchObject({ policy: 'resume', steps: 4 });
+    expect(partialGroups).toBe(0);
+    await bench.end();
+  });
+
+  it('replays the choices of `auto` with its name', async () => {
+    await train([120, 20, 20, 20], 2, { name: 'auto' });
+    const { whatIf } = await frontier(4);
+    expect(whatIf.slice(0, 2)).toMatchObject([
+      { policy: 'auto', overProvision: 1, isOwn: true, steps: 2 },
+      { policy: 'wait', overProvision: 1, isOwn: false },
+    ]);
+    await bench.end();
+  });
 });

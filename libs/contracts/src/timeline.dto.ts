@@ -53,9 +53,9 @@ export interface FrontierStep extends FrontierCost, Pick<RoundStatus, 'roundId' 
 export interface FrontierWhatIf extends FrontierCost {
   /** The policy. */
   policy: TailPolicyName;
-  /** Launched / needed groups. */
+  /** Launched / needed groups; of the policy of the job, those of its last round. */
   overProvision: number;
-  /** The policy that the job had. */
+  /** The policy that the job had. Under `auto`, each step is replayed with what was chosen for its round. */
   isOwn: boolean;
   /** Steps in which the policy trains the recorded samples. */
   steps: Integer;
@@ -64,8 +64,9 @@ export interface JobFrontierReply {
   /** The last steps that are trained, oldest first; at most 16. */
   steps: FrontierStep[];
   /**
-   * The recorded samples under other policies; empty if there are fewer than two steps of them. Seconds are scaled so
-   * that the simulated steps of the policy of the job take as long as the recorded ones.
+   * The recorded samples under the policy of the job and others, within the bounds of the job that pin groups; empty if
+   * there are fewer than two steps of them, or under `fixed-concurrency`, which needs a model of the servers. Seconds
+   * are scaled so that the simulated steps of the policy of the job take as long as the recorded ones.
    */
   whatIf: FrontierWhatIf[];
   /** Groups that were replayed, all with the same number of samples. */

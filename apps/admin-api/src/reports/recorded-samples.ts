@@ -1,9 +1,9 @@
-import { idOfPart, type PoolEvent, type TailPolicy } from '@broomwagon/contracts';
+import { idOfPart, type PoolEvent } from '@broomwagon/contracts';
 
 /** Rounds beyond this number of groups are not recorded; a replay takes some milliseconds. */
 export const MOST_GROUPS = 8_192;
 
-/** What the events of a job tell about its samples and its policy. */
+/** What the events of a job tell about its samples. */
 export interface Recording {
   /** Lengths of the samples of each whole group, tokens; groups in the order of their submission. */
   groups: number[][];
@@ -11,9 +11,6 @@ export interface Recording {
   partialGroups: number;
   /** Longest attempt that finished a sample, by round, tokens. */
   longestTokens: Map<string, number>;
-  groupsPerStep: number;
-  /** Of the last round; absent without an event of a round. */
-  policy?: TailPolicy;
 }
 
 interface Group {
@@ -25,17 +22,8 @@ interface Group {
 export class RecordedSamples {
   private readonly groups = new Map<string, Group>();
   private readonly longestTokens = new Map<string, number>();
-  private readonly launchFactors: number[] = [];
-  private policy?: TailPolicy['name'];
-  private groupsPerStep = 0;
 
   add(event: PoolEvent): void {
-    if (event.type === 'round.opened') {
-      const { neededGroups, newGroups, takeGroups, kind, policy } = event;
-      this.policy = policy;
-      this.groupsPerStep = Math.max(this.groupsPerStep, neededGroups);
-      if (kind === 'short' && neededGroups > 0) this.launchFactors.push((newGroups + takeGroups) / neededGroups);
-    }
     if (event.type !== 'request.finished' && event.type !== 'attempt.ended') return;
     const groupId = idOfPart(event.requestId.split('/')[1]!);
     const { queuedAtMs = event.atMs } = event;
@@ -59,16 +47,7 @@ export class RecordedSamples {
       groups: whole.map(([, { lengths }]) => lengths),
       partialGroups: entries.length - whole.length,
       longestTokens: this.longestTokens,
-      groupsPerStep: this.groupsPerStep,
-      policy: this.policy && { name: this.policy, overProvision: this.overProvision },
     };
-  }
-
-  private get overProvision(): number {
-    if (this.policy === 'wait' || this.launchFactors.length === 0) return 1;
-    // The median: at the end of the data a round launches less.
-    const median = this.launchFactors.toSorted((one, other) => one - other)[Math.floor(this.launchFactors.length / 2)]!;
-    return Math.max(1, Number(median.toFixed(3)));
   }
 }
 

@@ -3,7 +3,7 @@ import type { ControlInput, FixedPolicy, FixedPolicyName, TailControl } from '..
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
 /** The bounds of `auto`, and those that each policy keeps by itself. */
-export type AutoPolicy = Pick<TailPolicy, AutoBound | 'maxCuts' | 'maxAgeSteps' | 'maxLongtailShare'>;
+export type AutoPolicy = Pick<TailPolicy, 'name' | AutoBound | 'maxCuts' | 'maxAgeSteps' | 'maxLongtailShare'>;
 
 /** Weight versions that a group may span, if the trainer names no bound. */
 export const DEFAULT_VERSION_SPAN = 2;
@@ -12,6 +12,12 @@ export const AUTO_STEP = 1 / 8;
 const OVER_PROVISIONS = Array.from({ length: 8 }, (_, index) => 1 + (index + 1) * AUTO_STEP);
 /** They keep the tokens of what they cut, and so train every sample that is begun. */
 const UNBIASED: readonly FixedPolicyName[] = ['resume', 'drip'];
+
+/** The bounds that a replay keeps as production does: those that pin groups, and the share of the queue. */
+export function boundsOfReplay({ name, maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan }: AutoPolicy) {
+  const defaultSpan = name === 'auto' ? DEFAULT_VERSION_SPAN : undefined;
+  return { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan: maxVersionSpan ?? defaultSpan };
+}
 
 type Costs = Pick<AutoRow, 'offPolicyShare' | 'versionSpan' | 'lengthBias' | 'wasteShare'>;
 
@@ -46,8 +52,7 @@ export function* predictRows(
   { last, measured }: { last: NonNullable<TailControl['auto']>; measured: ControlInput['measured'] },
   isLate: () => boolean,
 ): Generator<void, Prediction> {
-  const { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan = DEFAULT_VERSION_SPAN } = policy;
-  const bounds = { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan };
+  const bounds = boundsOfReplay(policy);
   const candidates = candidatesOf(policy);
   const distance = ({ name, overProvision }: Candidate): number => {
     if (name === 'wait') return -2;

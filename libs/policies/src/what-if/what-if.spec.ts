@@ -39,6 +39,13 @@ describe('a replay of recorded samples', () => {
     expect(outcome.wasteShare).toBeCloseTo(20 / (20 + 240));
   });
 
+  it('replays each step with its own policy', () => {
+    const resume = { name: 'resume' as const, overProvision: 1.5 };
+    const outcome = whatIf(recorded, (step) => (step === 2 ? resume : { name: 'wait', overProvision: 1 }));
+    // Step 2 launches 3 groups and cuts a long one, which `wait` leaves to the end.
+    expect(outcome).toMatchObject({ steps: 4, stepTime: (100 + 10 + 10) / 3 });
+  });
+
   it('trains each group once in ceil(groups / groups of a step) steps under every policy', () => {
     const policy = fc.record({
       name: fc.constantFrom<FixedPolicyName>('wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency'),

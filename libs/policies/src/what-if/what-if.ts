@@ -16,6 +16,9 @@ export interface RecordedSamples {
   warmUpSteps?: number;
 }
 
+/** One policy, or that of each step, from 1. */
+export type ReplayedPolicy = FixedPolicy | ((step: number) => FixedPolicy);
+
 /** Means over the steps while there is new data, or over all steps if there are no such steps. Shares are 0 to 1. */
 export interface WhatIfOutcome {
   /** All steps of the data set. */
@@ -49,7 +52,7 @@ interface Sums {
  * same speed from its beginning; places on servers, prefill and moves are not modelled (the laboratory does that). A
  * sample whose tokens are thrown away gets the length of any of its siblings.
  */
-export function whatIf(recorded: RecordedSamples, policy: FixedPolicy): WhatIfOutcome {
+export function whatIf(recorded: RecordedSamples, policy: ReplayedPolicy): WhatIfOutcome {
   return toEnd(whatIfSteps(recorded, policy));
 }
 
@@ -62,7 +65,7 @@ export function toEnd<Result>(steps: Generator<void, Result>): Result {
 }
 
 /** {@link whatIf} for one that may not block: it stops after each step. */
-export function* whatIfSteps(recorded: RecordedSamples, policy: FixedPolicy): Generator<void, WhatIfOutcome> {
+export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy): Generator<void, WhatIfOutcome> {
   const { groups, groupsPerStep, time, warmUpSteps = 0 } = recorded;
   const sums: Sums = {
     steps: 0,
@@ -82,6 +85,7 @@ export function* whatIfSteps(recorded: RecordedSamples, policy: FixedPolicy): Ge
   for (;;) {
     if (sums.steps === warmUpSteps) before = { ...sums };
     const step = sums.steps + 1;
+    const policy = typeof replayed === 'function' ? replayed(step) : replayed;
     const progress = { stepsTrained: sums.steps, settlingGroups: 0, ...queue.counts(step) };
     const plan = formRound(progress, { groupsPerStep, remainingGroups: groups.length - next, policy });
     if (plan.kind === 'done') break;

@@ -126,7 +126,7 @@ function summaryOf(
   if (own === undefined || wait === undefined) {
     return (
       `There is no replay: it needs two steps of recorded groups (${count(recordedGroups)} are recorded${left}) ` +
-      'under a policy other than fixed-concurrency and auto.'
+      'under a policy other than fixed-concurrency.'
     );
   }
   const speed = (wait.stepSeconds / own.stepSeconds).toFixed(2);

@@ -18,7 +18,7 @@ export interface Point extends Cost {
 export function pointsOf({ steps, whatIf }: Frontier): Point[] {
   const policies = whatIf.map((one) => ({
     ...one,
-    name: one.policy === 'wait' ? 'wait' : `${one.policy} ${one.overProvision}`,
+    name: one.policy === 'wait' || one.policy === 'auto' ? one.policy : `${one.policy} ${one.overProvision}`,
     kind: one.isOwn ? ('own' as const) : ('other' as const),
     isDominated: whatIf.some((other) => dominates(other, one)),
   }));
