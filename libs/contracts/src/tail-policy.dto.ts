@@ -233,6 +233,16 @@ export interface AutoChoice {
   /** The policy of the round; never `auto`. */
   policy: TailPolicyName;
   reason: AutoReason;
+  /**
+   * Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the ledger of the job,
+   * or `predicted` of the last choice by its replay. Absent if none is.
+   */
+  broken?: {
+    /** By the ledger of the job; absent if none is. */
+    measured?: AutoBound[];
+    /** By the replay of the last choice; absent if none is. */
+    predicted?: AutoBound[];
+  };
   /** The fastest policy that keeps the bounds; absent while nothing is known. */
   best?: { policy: TailPolicyName; overProvision: number };
   /** Groups of closed rounds that the predictions are made from. */

@@ -447,6 +447,18 @@ class AuditPoolRequest(TypedDict):
     """
 
 
+class AutoChoiceBroken(TypedDict):
+    """Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the
+    ledger of the job, or `predicted` of the last choice by its replay. Absent if none is.
+    """
+
+    measured: NotRequired[list[AutoBound]]
+    """By the ledger of the job; absent if none is."""
+
+    predicted: NotRequired[list[AutoBound]]
+    """By the replay of the last choice; absent if none is."""
+
+
 class AutoChoiceBest(TypedDict):
     """The fastest policy that keeps the bounds; absent while nothing is known."""
 
@@ -471,6 +483,11 @@ class AutoChoice(TypedDict):
     last choice would break a bound. `measured`: the ledger of the job breaks a bound, so it goes back.
     `late`: the replays took too long, so it chose among `wait`, its last choice and what is nearest to
     that.
+    """
+
+    broken: NotRequired[AutoChoiceBroken]
+    """Bounds that are known to be broken, whatever the reason, also if it is `late`: `measured` by the
+    ledger of the job, or `predicted` of the last choice by its replay. Absent if none is.
     """
 
     best: NotRequired[AutoChoiceBest]

@@ -128,7 +128,7 @@ describe('auto', () => {
     const policy = { ...AUTO, maxOffPolicyShare: 0.4 };
     for (let last = seen.at(-1)!; last > 1; last = control!.auto!.overProvision) {
       const { state, choice } = chooseAuto(policy, { history: [tailed], control, measured: over });
-      expect(choice.reason).toBe('measured');
+      expect(choice).toMatchObject({ reason: 'measured', broken: { measured: ['maxOffPolicyShare'] } });
       expect(state.overProvision).toBeLessThan(last);
       control = { auto: state };
     }
@@ -157,7 +157,21 @@ describe('auto', () => {
     const bounded = { ...AUTO, maxOffPolicyShare: 0.01 };
     const { choice, state } = chooseAuto(bounded, { history: [tailed], control: last }, () => true);
     expect(state).toEqual({ name: 'wait', overProvision: 1 });
-    expect(choice.reason).toBe('late');
+    expect(choice).toMatchObject({ reason: 'late', broken: { predicted: ['maxOffPolicyShare'] } });
+  });
+
+  it.each([
+    ['nothing is', 0.01, undefined],
+    ['the ledger breaks one', 0.9, { measured: ['maxWaste'] }],
+  ])('says when it is late whether a bound is known to be broken: %s', (_, share, broken) => {
+    const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.25 } };
+    const measured = { offPolicyShare: 0, lengthBias: 1, waste: { tokens: 0, share, byReason: {} } };
+    const { choice } = chooseAuto(
+      { ...AUTO, maxWaste: 0.1 },
+      { history: [tailed], control: last, measured },
+      () => true,
+    );
+    expect([choice.reason, choice.broken]).toEqual(['late', broken]);
   });
 
   it('takes `regenerate` only within a bound of the bias', () => {

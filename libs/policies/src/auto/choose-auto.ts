@@ -1,4 +1,4 @@
-import type { AutoChoice, AutoReason, AutoRow, LedgerSummary, TailPolicy } from '@broomwagon/contracts';
+import type { AutoBound, AutoChoice, AutoReason, AutoRow, LedgerSummary } from '@broomwagon/contracts';
 import { type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
 import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
 import { recordingOf, replayOf } from './recorded-rounds';
@@ -35,10 +35,12 @@ export function* chooseAuto(
   const { rows: frontier, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
   const kept = frontier.filter(({ breaks }) => breaks.length === 0);
   const best = fastest(kept);
-  const { row, reason } = isOver(policy, measured) ? stepBack(kept, last) : stepTowards(best, kept, last);
+  const over = measuredBreaks(policy, measured);
+  const { row, reason } = over.length > 0 ? stepBack(kept, last) : stepTowards(best, kept, last);
+  const broken = brokenOf(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
   const named = { policy: best.policy, overProvision: best.overProvision };
   return {
-    choice: { policy: row.policy, reason: isPartial ? 'late' : reason, best: named, groups, frontier },
+    choice: { policy: row.policy, reason: isPartial ? 'late' : reason, ...broken, best: named, groups, frontier },
     state: { name: row.policy as FixedPolicyName, overProvision: row.overProvision },
   };
 }
@@ -54,12 +56,12 @@ function stepBack(kept: readonly AutoRow[], last: AutoState): Chosen {
   return { row: nearestBelow(kept, most), reason: 'measured' };
 }
 
-function currentOf(kept: readonly AutoRow[], last: AutoState): AutoRow | undefined {
-  return kept.find(({ policy, overProvision }) => policy === last.name && overProvision === last.overProvision);
+function isLast({ policy, overProvision }: AutoRow, last: AutoState): boolean {
+  return policy === last.name && overProvision === last.overProvision;
 }
 
 function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): Chosen {
-  const current = currentOf(kept, last);
+  const current = kept.find((one) => isLast(one, last));
   if (current !== undefined && best.speed < current.speed * (1 + LEAST_GAIN)) return { row: current, reason: 'best' };
   const away = best.overProvision - last.overProvision;
   if (Math.abs(away) <= AUTO_STEP + ROUNDING) return { row: best, reason: 'best' };
@@ -87,8 +89,13 @@ function fastest(rows: readonly AutoRow[]): AutoRow {
   return of.reduce((one, other) => (other.speed > one.speed ? other : one));
 }
 
-function isOver(policy: TailPolicy | AutoPolicy, measured: ControlInput['measured']): boolean {
-  if (measured === undefined) return false;
+function measuredBreaks(policy: AutoPolicy, measured: ControlInput['measured']): AutoBound[] {
+  if (measured === undefined) return [];
   const { offPolicyShare, lengthBias, waste } = measured as LedgerSummary;
-  return brokenBounds(policy, { offPolicyShare, lengthBias, wasteShare: waste.share, versionSpan: 0 }).length > 0;
+  return brokenBounds(policy, { offPolicyShare, lengthBias, wasteShare: waste.share, versionSpan: 0 });
+}
+
+function brokenOf(measured: AutoBound[], predicted: AutoBound[]): Pick<AutoChoice, 'broken'> {
+  if (measured.length + predicted.length === 0) return {};
+  return { broken: { ...(measured.length > 0 && { measured }), ...(predicted.length > 0 && { predicted }) } };
 }
