@@ -18,7 +18,8 @@ interface Options {
   seeds: number;
 }
 
-export function sensitivityCommand(program: Command): void {
+/** @param measure the runs of a cap */
+export function sensitivityCommand(program: Command, measure: typeof figureEleven = figureEleven): void {
   program
     .command('sensitivity')
     .description('the rows of RollPacker over how alike siblings are and how many responses never end')
@@ -37,7 +38,7 @@ export function sensitivityCommand(program: Command): void {
       const head = columns.map(
         ({ promptShare, endlessShare }) => `${promptShare} alike, ${100 * endlessShare} % endless`,
       );
-      const rows = (Object.keys(FIGURE_11) as RollpackerCap[]).flatMap((cap) => rowsOf(cap, columns, seeds));
+      const rows = (Object.keys(FIGURE_11) as RollpackerCap[]).flatMap((cap) => rowsOf(cap, columns, seeds, measure));
       rows.push([
         '16k: median of a long round / of all, both over-provisioned 1.25',
         `${LONG_ROUND_MEDIAN}x`,
@@ -81,9 +82,10 @@ function rowsOf(
   cap: RollpackerCap,
   columns: { promptShare: number; endlessShare: number }[],
   seeds: number,
+  measure: typeof figureEleven,
 ): string[][] {
   const measured = columns.map((lengths) =>
-    Array.from({ length: seeds }, (_, index) => figureEleven(cap, index + 1, lengths)),
+    Array.from({ length: seeds }, (_, index) => measure(cap, index + 1, lengths)),
   );
   return HEADLINES.filter(({ measure }) => measure.startsWith(`${cap}.`)).map((headline) => {
     const cells = measured.map((runs) => {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging';
 import { Stage } from '../../../bench/src/stage';
-import { AgenticRun, type AgenticResult } from '../agentic/agentic-run';
+import { AgenticRun, type AgenticResult, type AgenticSetup } from '../agentic/agentic-run';
 import { RemoteBalancer } from '../agentic/remote-balancer';
 import { StaticHashRouter } from '../baselines/static-hash-router';
 import { screenTable } from '../output/write-output';
@@ -16,15 +16,17 @@ export function turnsCommand(program: Command): void {
     .command('turns')
     .description('a screenshot agent under a static hash, and under the real load-balancer; engines are simulated')
     .option('--seeds <n>', 'runs, each with another seed', wholeNumber(1, 100), 5)
-    .action(async ({ seeds }: { seeds: number }) => {
+    .option('--trajectories <n>', 'of each run', wholeNumber(1, 100_000), GUI_AGENT.trajectories)
+    .action(async ({ seeds, trajectories }: { seeds: number; trajectories: number }) => {
+      const setup = { ...GUI_AGENT, trajectories };
       const stage = new Stage();
       try {
         await stage.start((line) => console.error(line));
         const rows: string[][] = [];
         for (let seed = 1; seed <= seeds; seed++) {
-          const hash = new AgenticRun(GUI_AGENT, seed).run(new StaticHashRouter(GUI_AGENT.servers));
-          const simulated = new AgenticRun(GUI_AGENT, seed).run(new ProductionRouter(GUI_AGENT.servers));
-          const real = await onServices(stage, `turns-${seed}`, seed);
+          const hash = new AgenticRun(setup, seed).run(new StaticHashRouter(setup.servers));
+          const simulated = new AgenticRun(setup, seed).run(new ProductionRouter(setup.servers));
+          const real = await onServices(stage, setup, seed);
           [hash, simulated, real].forEach((result, index) => rows.push(row(seed, WAYS[index]!, result, hash)));
         }
         const head = ['seed', 'routed by', 'a generation', 'slowest trajectory', 'hash / this, generation', 'slowest'];
@@ -36,14 +38,15 @@ export function turnsCommand(program: Command): void {
 }
 
 /** Every turn acquires from a load-balancer of its own pool, with its state in Redis, and releases when it ends. */
-async function onServices(stage: Stage, pool: string, seed: number): Promise<AgenticResult> {
+async function onServices(stage: Stage, setup: AgenticSetup, seed: number): Promise<AgenticResult> {
+  const pool = `turns-${seed}`;
   const { nats, redis } = stage.services;
   await stage.startApp('load-balancer', pool, [pool], redis);
-  const [worker] = await stage.state(redis).fill(pool, GUI_AGENT.servers, 1);
+  const [worker] = await stage.state(redis).fill(pool, setup.servers, 1);
   const connection = await connectNats({ url: nats.url, name: pool });
   try {
     const client = new TypedClient(new MessagingClient(connection));
-    return await new AgenticRun(GUI_AGENT, seed).runRemotely(new RemoteBalancer(client, pool, worker!));
+    return await new AgenticRun(setup, seed).runRemotely(new RemoteBalancer(client, pool, worker!));
   } finally {
     await connection.drain();
   }

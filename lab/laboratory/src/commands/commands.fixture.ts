@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs';
+import { Command } from 'commander';
+import { vi } from 'vitest';
+
+/** Runs a command of the laboratory with these options. @returns the lines that it prints */
+export async function printed(add: (program: Command) => void, ...options: string[]): Promise<string[]> {
+  const said = vi.spyOn(console, 'log').mockReturnValue();
+  try {
+    await commandOf(add).parseAsync(options, { from: 'user' });
+    return said.mock.calls.flatMap(([text]) => String(text).split('\n'));
+  } finally {
+    said.mockRestore();
+  }
+}
+
+/** The cells of a printed table, without its head. */
+export function rowsOf(lines: readonly string[]): string[][] {
+  const rows = lines.filter((line) => line.startsWith('│')).map((line) => line.slice(1, -1).split('│'));
+  return rows.slice(1).map((cells) => cells.map((cell) => cell.trim()));
+}
+
+const LABORATORY = readFileSync('docs/laboratory.md', 'utf8');
+
+/** The options with which docs/laboratory.md calls a command, once for each call. @throws CommanderError for a wrong one */
+export function documentedCalls(add: (program: Command) => void): Record<string, unknown>[] {
+  const name = commandOf(add).name();
+  const calls = LABORATORY.matchAll(new RegExp(`npm run lab -- ${name}\\b([^\`#\\n]*)`, 'g'));
+  return [...calls].map(([, options]) => {
+    const command = commandOf(add);
+    command.parseOptions(options!.trim().split(/\s+/).filter(Boolean));
+    return command.opts();
+  });
+}
+
+/** The first cells of the tables of docs/laboratory.md whose head begins with this cell. */
+export function documentedRows(head: string): string[] {
+  const tables = LABORATORY.split('\n\n').filter((block) => block.startsWith(`| ${head} `));
+  return tables.flatMap((table) => table.split('\n').slice(2)).map((line) => line.split('|')[1]!.trim());
+}
+
+function commandOf(add: (program: Command) => void): Command {
+  const program = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
+  add(program);
+  return program.commands[0]!;
+}
