@@ -53,13 +53,32 @@ export function acceptanceByLength(
   const all = addCounters({}, counters, open);
   const population = populationOf(numbered(all, 'ended.length.'), numbered(all, 'cut.length.'));
   const kept = keptOf(all);
-  const shareNear = ({ steps }: Survival, tokens: number, halfWidth: number): number =>
-    steps.reduce((sum, { value, share }) => (Math.abs(Math.log2(value / tokens)) <= halfWidth ? sum + share : sum), 0);
+  const keptNear = sharesNear(kept);
+  const populationNear = sharesNear(population);
   return (tokens) => {
     const middle = Math.max(1, binTokens(lengthBin(tokens)));
-    const isEnough = (width: number): boolean => shareNear(kept, middle, width) * kept.count >= ENOUGH_SAMPLES;
+    const isEnough = (width: number): boolean => Math.round(keptNear(middle, width) * kept.count) >= ENOUGH_SAMPLES;
     const width = HALF_WIDTHS.find(isEnough) ?? HALF_WIDTHS.at(-1)!;
-    return ratio(shareNear(kept, middle, width), shareNear(population, middle, width)) || undefined;
+    return ratio(keptNear(middle, width), populationNear(middle, width)) || undefined;
+  };
+}
+
+/** The share of values at most so many doublings from a middle: sums up to each value, as every sample asks for it. */
+function sharesNear({ steps }: Survival): (middle: number, halfWidth: number) => number {
+  const sums = [0];
+  for (const { share } of steps) sums.push(sums.at(-1)! + share);
+  const sumWhere = (isBelow: (value: number) => boolean): number => {
+    let [low, high] = [0, steps.length];
+    while (low < high) {
+      const position = (low + high) >> 1;
+      if (isBelow(steps[position]!.value)) low = position + 1;
+      else high = position;
+    }
+    return sums[low]!;
+  };
+  return (middle, halfWidth) => {
+    const [least, most] = [middle * 2 ** -halfWidth, middle * 2 ** halfWidth];
+    return sumWhere((value) => value <= most) - sumWhere((value) => value < least);
   };
 }
 
