@@ -39,8 +39,9 @@ export class RebalanceWatchService {
     if (trigger === undefined) return;
     const { turn } = await this.store.settings(pool, { turnMs: settings.minPlanIntervalMs });
     if (!turn) return;
-    schedule.planned(Date.now());
+    // A plan that fails keeps its trigger for the next turn.
     await this.planNow(pool, settings, trigger);
+    schedule.planned(Date.now());
   }
 
   private async planNow(pool: PoolName, settings: RebalanceSettings, trigger: RebalanceTrigger): Promise<void> {
