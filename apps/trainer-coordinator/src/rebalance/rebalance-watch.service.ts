@@ -9,14 +9,20 @@ import { CoordinatorMetrics } from '../coordinator.metrics';
 import { MoveSenderService } from './move-sender.service';
 import { RebalanceService } from './rebalance.service';
 
+interface WatchedPool {
+  schedule: PlanSchedule;
+  /** When a replica made the last plan that the schedule knows of, by the clock of Redis. */
+  plannedAtMs?: number;
+}
+
 /**
  * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to
- * it that one of them plans, and not too often.
+ * it that one of them plans, and not too often, and the others learn from Redis that it has.
  */
 @Injectable()
 export class RebalanceWatchService {
   private readonly logger = new Logger(RebalanceWatchService.name);
-  private readonly schedules = new Map<PoolName, PlanSchedule>();
+  private readonly watched = new Map<PoolName, WatchedPool>();
 
   constructor(
     private readonly store: MoveStore,
@@ -28,19 +34,28 @@ export class RebalanceWatchService {
   /** One look at a pool. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('rebalance', (config: CoordinatorConfig) => config.rebalanceCheckMs)
   async look(pool: PoolName): Promise<void> {
-    const settings = await this.rebalance.settings(pool);
+    const { settings, plannedAtMs } = await this.rebalance.watched(pool);
     if (settings.mode === 'off') {
-      this.schedules.delete(pool);
+      this.watched.delete(pool);
       return;
     }
-    const schedule = this.schedules.get(pool) ?? new PlanSchedule(Date.now());
-    this.schedules.set(pool, schedule);
+    const watched = this.watched.get(pool) ?? { schedule: new PlanSchedule(Date.now()), plannedAtMs };
+    this.watched.set(pool, watched);
+    const { schedule } = watched;
     const trigger = schedule.look(await this.rebalance.servers(pool), settings, Date.now());
+    if (plannedAtMs !== watched.plannedAtMs) {
+      // Another replica has planned since the last look. What it has not seen yet is left to it.
+      watched.plannedAtMs = plannedAtMs;
+      schedule.planned(Date.now());
+      return;
+    }
     if (trigger === undefined) return;
     const { turn } = await this.store.settings(pool, { turnMs: settings.minPlanIntervalMs });
     if (!turn) return;
-    // A plan that fails keeps its trigger for the next turn.
+    // A plan that fails keeps its trigger, here and in the other replicas, for the next turn.
     await this.planNow(pool, settings, trigger);
+    const stored = await this.store.settings(pool, { isPlanned: true });
+    watched.plannedAtMs = stored.plannedAtMs;
     schedule.planned(Date.now());
   }
 

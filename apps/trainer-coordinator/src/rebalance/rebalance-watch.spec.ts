@@ -37,6 +37,7 @@ afterAll(async () => {
 
 function watch(): RebalanceWatchService {
   const rebalance = {
+    watched: async () => ({ settings, plannedAtMs: (await store.settings(pool)).plannedAtMs }),
     settings: async () => settings,
     servers: async () =>
       Object.entries(inflight).map(([serverId, calls]) => ({
@@ -72,5 +73,59 @@ it('plans again when the plan of what happened has failed, and no earlier than i
     await endTurn();
     await replica.look(pool);
   }
+  expect(plans).toBe(2);
+});
+
+it('makes one plan for all replicas, for what has happened and at the interval', async () => {
+  settings = { ...settings, policy: 'tier-min', planIntervalSteps: 1_000 };
+  const replicas = [watch(), watch()];
+  const lookAll = async () => {
+    for (const replica of replicas) await replica.look(pool);
+  };
+  const later = (seconds: number) => vi.setSystemTime(Date.now() + seconds * 1_000);
+  await lookAll();
+  later(600);
+  await lookAll();
+  for (let turn = 0; turn < 3; turn++) {
+    await endTurn();
+    later(2);
+    await lookAll();
+  }
+  expect(plans).toBe(1);
+
+  settings = { ...settings, planIntervalSteps: 0, planIntervalMs: 60_000 };
+  inflight = { a: 8, b: 0 };
+  for (let turn = 0; turn < 3; turn++) {
+    await endTurn();
+    later(5);
+    await lookAll();
+  }
+  expect(plans).toBe(2);
+  // Also for a replica that has not tried to plan itself.
+  later(51);
+  replicas.reverse();
+  await lookAll();
+  expect(plans).toBe(3);
+  await endTurn();
+  await lookAll();
+  later(58);
+  await lookAll();
+  expect(plans).toBe(3);
+});
+
+it('leaves what has happened to another replica when the plan of one has failed', async () => {
+  const [broken, whole] = [watch(), watch()];
+  for (const replica of [broken, whole]) await replica.look(pool);
+  inflight = { a: 8, b: 0 };
+  makePlan = () => Promise.reject(new Error('Redis is away'));
+  await expect(broken.look(pool)).rejects.toThrow('Redis is away');
+  makePlan = async () => ({ moves: [], reason: 'balanced' });
+  await whole.look(pool);
+  expect(plans).toBe(1);
+  await endTurn();
+  for (const replica of [whole, broken, whole]) await replica.look(pool);
+  expect(plans).toBe(2);
+  await endTurn();
+  await broken.look(pool);
   expect(plans).toBe(2);
 });

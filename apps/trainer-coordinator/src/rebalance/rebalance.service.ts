@@ -67,8 +67,13 @@ export class RebalanceService {
 
   /** @throws BroomwagonError UNAVAILABLE */
   async settings(pool: PoolName): Promise<RebalanceSettings> {
-    const { settings = '{}' } = await this.store.settings(pool);
-    return { ...REBALANCE_DEFAULTS, ...(JSON.parse(settings) as object) };
+    return (await this.watched(pool)).settings;
+  }
+
+  /** With the time of the last plan that a replica has made of its own accord. @throws BroomwagonError UNAVAILABLE */
+  async watched(pool: PoolName): Promise<{ settings: RebalanceSettings; plannedAtMs?: number }> {
+    const { settings = '{}', plannedAtMs } = await this.store.settings(pool);
+    return { settings: { ...REBALANCE_DEFAULTS, ...(JSON.parse(settings) as object) }, plannedAtMs };
   }
 
   /** A dry run. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */

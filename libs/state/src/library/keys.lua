@@ -82,6 +82,7 @@ local NAMES = {
   movingLeases = 'moves:leases',
   rebalance = 'rebalance', -- string: settings of the rebalancer, JSON
   rebalanceTurn = 'rebalance:turn', -- string, limited life: a replica plans, or has just planned
+  rebalancePlannedAt = 'rebalance:planned', -- string: when a replica made the last plan of its own accord, ms
   -- trajectories (gateway)
   trajectories = 'trajectories', -- zset: id of a session that is recorded, by its last use, ms
   -- weights (trainer-coordinator)

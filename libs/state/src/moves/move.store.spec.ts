@@ -316,6 +316,9 @@ it('reads what runs, for a plan', async () => {
   });
   expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({ turn: true });
   expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual({});
+  const planned = await moves.settings(pool, { isPlanned: true });
+  expect(planned).toEqual({ plannedAtMs: expect.any(Number) as number });
+  expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual(planned);
 });
 
 it('reads what is known of the length of a request, and whether its engine has it wait', async () => {

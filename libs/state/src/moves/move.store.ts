@@ -109,6 +109,13 @@ interface SettingsChange {
   settings?: string;
   ifVersion?: number;
   turnMs?: number;
+  isPlanned?: true;
+}
+
+interface StoredSettings {
+  settings?: string;
+  turn?: true;
+  plannedAtMs?: number;
 }
 
 /** Plans and the moves of requests: one script a method, safe to repeat. */
@@ -124,9 +131,9 @@ export class MoveStore extends storeOf({
   status: transition<{ planId: string; cursor: number; limit: number }, PlanPage>('moves/status'),
   /**
    * The settings of the rebalancer: JSON, stored only over the version `ifVersion`. With `turnMs`: whether the caller
-   * is to plan, for so long.
+   * is to plan, for so long; with `isPlanned` it has done so, which the others learn from `plannedAtMs`.
    */
-  settings: transition<SettingsChange, { settings?: string; turn?: true }>('moves/settings'),
+  settings: transition<SettingsChange, StoredSettings>('moves/settings'),
 }) {
   /**
    * Keeps a plan; one that is there stays.

@@ -1,8 +1,10 @@
 --[[ The settings of the rebalancer of a pool, and who is to plan next.
 ARGV[1] JSON: {settings: JSON text to store, with its version, or absent; ifVersion: version that the stored settings
-  must have, otherwise they stay, absent without settings; turnMs: takes the turn to plan for so long, or absent}
-Reply: settings   string, those that are stored now; absent when none were ever set
-       turn       true when the caller has the turn
+  must have, otherwise they stay, absent without settings; turnMs: takes the turn to plan for so long, or absent;
+  isPlanned: true when the caller has made its plan, or absent}
+Reply: settings    string, those that are stored now; absent when none were ever set
+       turn        true when the caller has the turn
+       plannedAtMs number, when a caller last said that it has made its plan; absent when none ever did
 Flags: allow-oom ]]
 return function(tx, args)
   local stored = redis.call('GET', tx.key.rebalance)
@@ -12,5 +14,7 @@ return function(tx, args)
     redis.call('SET', tx.key.rebalance, stored)
   end
   local turn = args.turnMs and redis.call('SET', tx.key.rebalanceTurn, '1', 'NX', 'PX', args.turnMs)
-  return Reply.object({ settings = stored or nil, turn = turn and true or nil })
+  if args.isPlanned then redis.call('SET', tx.key.rebalancePlannedAt, Format.integer(tx.now)) end
+  return Reply.object({ settings = stored or nil, turn = turn and true or nil,
+    plannedAtMs = tonumber(redis.call('GET', tx.key.rebalancePlannedAt) or nil) })
 end
