@@ -50,10 +50,8 @@ function moveAtRandom(system: TestSystem, job: string) {
   const pick = (count: number): number => Math.floor(random() * count);
   const work = (async () => {
     while (!stopping.signal.aborted) {
-      const moves = Array.from({ length: 24 }, () => ({
-        requestId: requestIdOf(job, PROMPTS[pick(PROMPTS.length)]!.id, pick(4)),
-        targetServerId: `engine-${pick(ENGINES)}`,
-      }));
+      const drawn = Array.from({ length: 24 }, () => requestIdOf(job, PROMPTS[pick(PROMPTS.length)]!.id, pick(4)));
+      const moves = [...new Set(drawn)].map((requestId) => ({ requestId, targetServerId: `engine-${pick(ENGINES)}` }));
       const planId = randomUUID();
       try {
         await system.call('rebalance.execute', { planId, moves });

@@ -192,6 +192,13 @@ describe('a move with a real worker and two engines', () => {
     await refused('rebalance.execute', { planId: 'bad', moves: [] }).toMatchObject({ field: 'moves' });
     const nothing = [{ targetServerId: 's2' }];
     await refused('rebalance.execute', { planId: 'bad', moves: nothing }).toMatchObject({ field: 'moves.0' });
+    for (const subject of [{ requestId: requestId() }, { leaseId: '1.loop' }]) {
+      const twice = ['s1', 's2'].map((targetServerId) => ({ ...subject, targetServerId }));
+      await refused('rebalance.execute', { planId: 'bad', moves: twice }).toMatchObject({
+        code: 'VALIDATION_FAILED',
+        field: `moves.1.${Object.keys(subject)[0]}`,
+      });
+    }
     await refused('rebalance.execute', {
       planId: 'dry',
       moves: [{ requestId: requestId(), targetServerId: 's2' }],

@@ -162,7 +162,7 @@ export class WantedMove extends MoveTarget {
  * `rebalance.execute`: executes a stored plan, or the given moves under a new planId. A repeat sends nothing twice.
  */
 export class ExecuteRebalanceRequest extends PlanRequest {
-  /** Moves to execute instead of a stored plan. */
+  /** Moves to execute instead of a stored plan; each request and each lease at most once. */
   @IsOptional() @IsListOf(() => WantedMove, LIMITS.page, 1) moves?: WantedMove[];
 }
 

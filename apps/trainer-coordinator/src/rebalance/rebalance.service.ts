@@ -120,7 +120,7 @@ export class RebalanceService {
   async execute(pool: PoolName, body: ExecuteRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, moves, limit } = body;
     if (moves !== undefined) {
-      const kept = { moves: moves.map(keptMove), summary: '{}', digest: digestOf(moves) };
+      const kept = { moves: keptMoves(moves), summary: '{}', digest: digestOf(moves) };
       await this.store.save(pool, { planId, ...kept, keptMs: this.config.planKeptMs });
     }
     const { maxMovesPerRequest } = await this.settings(pool);
@@ -175,6 +175,18 @@ function moveStatus(packed: string, kept: string): MoveStatus {
   if (detail !== undefined && state === 'refused') status.refusal = detail as MoveRefusal;
   if (detail !== undefined && state === 'moved') status.times = JSON.parse(detail) as MoveTimes;
   return status;
+}
+
+/** The state of a move is kept under what it moves, which may thus be named once. */
+function keptMoves(moves: readonly WantedMove[]): KeptMove[] {
+  const seen = new Set<string>();
+  return moves.map((move, index) => {
+    const kept = keptMove(move, index);
+    const [field, id] = kept.leaseId === undefined ? ['requestId', kept.requestId!] : ['leaseId', kept.leaseId];
+    if (seen.has(`${field} ${id}`)) throw invalidField(`moves.${index}.${field}`, `${id} is moved twice`);
+    seen.add(`${field} ${id}`);
+    return kept;
+  });
 }
 
 function keptMove(move: WantedMove, index: number): KeptMove {

@@ -1444,7 +1444,7 @@ class ExecuteRebalanceRequest(TypedDict):
     """Maximum moves in the page."""
 
     moves: NotRequired[list[WantedMove]]
-    """Moves to execute instead of a stored plan."""
+    """Moves to execute instead of a stored plan; each request and each lease at most once."""
 
 
 class FailReply(TypedDict):
