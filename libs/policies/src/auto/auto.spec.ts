@@ -187,5 +187,7 @@ describe('recorded groups', () => {
     const groups = [{ lengths: [30, 63], finishedMs: 7 }, { lengths: [5] }];
     expect(readGroups(groups.map(recordGroup).join(''))).toEqual(groups);
     expect(readGroups('')).toEqual([]);
+    // Its samples were lost before it was written.
+    expect(readGroups('7:30;:;9:;')).toEqual([{ lengths: [30], finishedMs: 7 }]);
   });
 });

@@ -16,16 +16,16 @@ export function isRecorded(position: number, neededGroups: number, samples: numb
   return position % Math.ceil((neededGroups * Math.max(1, samples)) / RECORDED_SAMPLES) === 0;
 }
 
-/** A group as it is stored: `MS:BIN,BIN;`. libs/state/src/rounds/recorded-groups.lua writes the same. */
+/** A group as it is stored: `MS:BIN,BIN;`. libs/state/src/ledger/trained-ledger.lua writes the same. */
 export function recordGroup({ lengths, finishedMs }: RecordedGroup): string {
   return `${finishedMs === undefined ? '' : Math.floor(finishedMs)}:${lengths.map(lengthBin).join(',')};`;
 }
 
-/** All groups of a stored text. */
+/** All groups of a stored text, without those whose samples Redis had lost. */
 export function readGroups(text: string): RecordedGroup[] {
   return text
     .split(';')
-    .filter((group) => group !== '')
+    .filter((group) => /\d$/.test(group))
     .map((group) => {
       const [finishedMs, bins = ''] = group.split(':');
       const lengths = bins.split(',').map((bin) => binTokens(Number(bin)));

@@ -5,10 +5,10 @@ local TrainedLedger = {}
 local LEDGER_PAGE = 128
 local RECORDED_SAMPLES = 2048
 
--- A group as `auto` replays it, or nothing for most groups of a large round: recordGroup and isRecorded of
--- libs/policies/src/auto/recorded-groups.ts.
+-- A group as `auto` replays it, or nothing for most groups of a large round, and for one whose samples Redis has lost:
+-- recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
 local function recorded_group(position, needed, lengths, finished_ms)
-  if position % math.ceil(needed * math.max(1, #lengths) / RECORDED_SAMPLES) ~= 0 then return '' end
+  if #lengths == 0 or position % math.ceil(needed * #lengths / RECORDED_SAMPLES) ~= 0 then return '' end
   local bins = {}
   for index, length in ipairs(lengths) do bins[index] = Format.integer(Lengths.bin_of(length.tokens)) end
   return (finished_ms or '') .. ':' .. table.concat(bins, ',') .. ';'
@@ -74,7 +74,7 @@ function TrainedLedger.count_accepted(tx, job, round_id)
       end
     end
     add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
-    if group[3] then PromptLengths.remember(tx, group[3], lengths) end
+    if group[3] and lengths[1] then PromptLengths.remember(tx, group[3], lengths) end
     if field[6] then
       table.insert(recorded, recorded_group(counted, tonumber(field[7]), lengths, group[4] ~= '1' and group[5]))
     end
