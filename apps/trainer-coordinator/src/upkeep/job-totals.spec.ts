@@ -89,6 +89,19 @@ it('reads jobs that are open or have changed of late, and shows the sum of all',
   expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 130/);
 });
 
+it('reads all jobs again at once when the first read has failed', async () => {
+  let isAway = true;
+  const { jobs, read, text } = openTotals(20, () => {
+    if (isAway) throw new BroomwagonError('UNAVAILABLE', 'Redis is away');
+    return LEDGER;
+  });
+  jobs.set('closed', 7);
+  await expect(read(1_000_000_000)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+  isAway = false;
+  await read(1_000_005_000);
+  expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 7/);
+});
+
 it('takes the gauges of a job away when it is deleted, or idle for an hour', async () => {
   const { jobs, open, read, text } = openTotals();
   jobs.set('gone', 1).set('idle', 1).set('live', 1);

@@ -49,10 +49,10 @@ export class JobTotals {
     this.pools.set(pool, known);
     const open = new Set(await this.rounds.allJobs(pool, true));
     if (nowMs - known.readAllAtMs >= READ_ALL_MS) {
-      known.readAllAtMs = nowMs;
       const all = new Set(await this.rounds.allJobs(pool, false));
       for (const job of known.jobs.keys()) if (!all.has(job)) replace(known, job);
       for (const job of all) await this.readJob(pool, known, job, nowMs);
+      known.readAllAtMs = nowMs;
     } else {
       const late = [...known.jobs].filter(([, { changedAtMs }]) => nowMs - changedAtMs < CHANGED_OF_LATE_MS);
       for (const job of new Set([...open, ...late.map(([job]) => job)])) await this.readJob(pool, known, job, nowMs);
