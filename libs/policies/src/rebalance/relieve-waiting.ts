@@ -48,17 +48,21 @@ export function relieveWaiting(
   return reliefs;
 }
 
-/** Each place in the queue is reached when one more of those that run has ended. */
+/**
+ * Each place in the queue is reached when one more of those that run has ended. Where only calls run that cannot be
+ * moved, whose length is not known, they are taken to have as much to make as the request that waits.
+ */
 function waitsOf(from: PlannedServer, leaving: ReadonlySet<RebalanceRequest>, settings: TierCostSettings): Wait[] {
   const staying = (isRunning: boolean): RebalanceRequest[] =>
     from.server.requests.filter((one) => (one.phase === 'running') === isRunning && !leaving.has(one));
   const queue = staying(false);
   if (queue.length === 0) return [];
   const ends = sortedEnds(staying(true));
+  const { otherCalls = 0 } = from.server;
   const stepSeconds = tierSeconds(tierOf(from.load, settings.tiers), settings);
   return queue
     .map((request, position) => {
-      const steps = ends[Math.min(position, ends.length - 1)] ?? 0;
+      const steps = ends[Math.min(position, ends.length - 1)] ?? (otherCalls > 0 ? request.remainingTokens : 0);
       return { request, from, gainSeconds: steps * stepSeconds };
     })
     .filter(({ request }) => mayMove(request, settings));

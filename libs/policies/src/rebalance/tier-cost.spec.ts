@@ -133,6 +133,17 @@ describe('planTierCost', () => {
     expect(made.moves[0]?.gainSeconds).toBeCloseTo(1_000 * 0.021);
   });
 
+  it('lets what waits behind calls that cannot be moved run elsewhere', () => {
+    const queue = [700, 1_000, 900].map((remainingTokens, index) =>
+      aRequest(`q${index}`, { phase: 'waiting', madeTokens: 0, remainingTokens }),
+    );
+    const made = (otherCalls: number) => plan([aServer('a', queue, { otherCalls }), aServer('b', 0)], { tiers: [64] });
+    expect(flows(made(60).moves)).toEqual(['q1 > b', 'q2 > b', 'q0 > b']);
+    expect(made(60)).not.toHaveProperty('reason');
+    // Nothing is before them.
+    expect(made(0)).toMatchObject({ moves: [], reason: 'balanced' });
+  });
+
   it('empties a server that is to leave, however often its requests were moved', () => {
     const often = [aRequest('x', { moves: 5, sinceMoveMs: 0 }), aRequest('y', { remainingTokens: 1 })];
     const leaving = aServer('a', often, { leaving: true, accepts: false });
