@@ -25,7 +25,7 @@ function Longtail.leave(tx, job, group_id)
 end
 
 -- The step from which a group must be taken and run to its end, so that no bound is broken; nil: none. As
--- libs/policies/src/tail/pins.ts.
+-- libs/policies/src/tail/pin-step.ts.
 local function pin_step(tx, round, group, cuts, oldest_version)
   local rules, step = Rounds.rules(tx, round), math.huge
   if rules.maxCuts > 0 and cuts >= rules.maxCuts then step = round.step + 1 end

@@ -45,7 +45,7 @@ function PromptLengths.remember(tx, hash, lengths)
   redis.call('PEXPIRE', bucket, PROMPTS_KEPT_MS)
 end
 
--- As in libs/policies.
+-- As in lab/models/src/prompt-lengths.
 function PromptLengths.expected_longest(known, samples, max_tokens)
   if known.capShare * samples >= 0.5 then return max_tokens end
   local above = math.sqrt(2 * math.log(math.max(1, samples))) * known.deviationLog
