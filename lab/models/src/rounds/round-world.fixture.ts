@@ -32,6 +32,10 @@ export type RoundAct = keyof typeof ACTS;
  */
 export class RoundWorld extends TrainerWorld {
   requeues = 0;
+  /** Of requests that ran. */
+  moves = 0;
+  /** Under requests that ran. */
+  weightChanges = 0;
 
   /** Runs the data set to its end, without some acts. */
   run(without: readonly RoundAct[] = []): Promise<void> {
@@ -142,6 +146,7 @@ export class RoundWorld extends TrainerWorld {
     const said = await this.follower?.move(request);
     const { state, aborts } = this.model.move(request);
     this.sameEnd(said, { state, aborts });
+    this.moves += aborts.length;
     await this.confirmSome(aborts);
   }
 
@@ -155,6 +160,7 @@ export class RoundWorld extends TrainerWorld {
     const said = await this.follower?.changeWeights(this.given.filter(isHeld));
     const aborts = this.model.stopHeld();
     this.same(said, namesOf(aborts));
+    if (aborts.length > 0) this.weightChanges += 1;
     await this.confirmSome(aborts);
   }
 
