@@ -11,6 +11,7 @@ import { runTests } from './vitest.mjs';
 const FILES = [
   'test/set-back',
   'test/admin-api-killed',
+  'test/equal-rewards',
   'test/exactly-once',
   'test/failpoints',
   'test/fuzz',
