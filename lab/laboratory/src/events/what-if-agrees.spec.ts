@@ -44,11 +44,13 @@ function both(policy: FixedPolicy) {
       speed: replay(run, FLEET, WAIT).stepSeconds / simulated.stepSeconds,
       offPolicyShare: simulated.ledger.offPolicyShare,
       wasteShare: simulated.ledger.waste.share,
+      lengthBias: simulated.ledger.lengthBias,
     },
     replayed: {
       speed: whatIf(recorded, WAIT).stepTime / replayed.stepTime,
       offPolicyShare: replayed.offPolicyShare,
       wasteShare: replayed.wasteShare,
+      lengthBias: replayed.lengthBias,
     },
   };
 }
@@ -66,5 +68,6 @@ describe('the replay of the console, against the laboratory, on a fleet with roo
     expect(Math.abs(replayed.speed / simulated.speed - 1)).toBeLessThan(0.03);
     expect(Math.abs(replayed.offPolicyShare - simulated.offPolicyShare)).toBeLessThan(0.02);
     expect(Math.abs(replayed.wasteShare - simulated.wasteShare)).toBeLessThan(0.02);
+    expect(Math.abs(replayed.lengthBias - simulated.lengthBias)).toBeLessThan(0.02);
   });
 });

@@ -74,7 +74,7 @@ export function* predictRows(
     const costs: Costs = {
       offPolicyShare: Math.min(1, outcome.offPolicyShare * oldFactor),
       versionSpan: outcome.versionSpan,
-      lengthBias: name === 'regenerate' ? outcome.lengthBias : 1,
+      lengthBias: outcome.lengthBias,
       wasteShare: Math.min(1, outcome.wasteShare * wasteFactor),
     };
     const speed = wait!.tokensPerTime === 0 ? 1 : tokensPerTime / wait!.tokensPerTime;

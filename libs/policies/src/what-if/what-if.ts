@@ -28,7 +28,10 @@ export interface WhatIfOutcome {
   /** Trained tokens in one unit of time. */
   tokensPerTime: number;
   offPolicyShare: number;
-  /** Mean length of trained / of launched samples. */
+  /**
+   * Mean length of trained / of begun samples, over all steps of the data set: before its end, the long ones are still
+   * in the queue. As in the ledger, a sample that is drawn again is begun again.
+   */
   lengthBias: number;
   wasteShare: number;
   /** Highest number of steps between the first token of a trained group and its training. */
@@ -42,8 +45,6 @@ interface Sums {
   samples: number;
   offPolicy: number;
   wasted: number;
-  launchedTokens: number;
-  launched: number;
 }
 
 /**
@@ -74,12 +75,15 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
     samples: 0,
     offPolicy: 0,
     wasted: 0,
-    launchedTokens: 0,
-    launched: 0,
   };
   let before: Sums | undefined;
   let within: Sums | undefined;
   let versionSpan = 0;
+  const begun = { samples: 0, tokens: 0 };
+  const begin = ({ lengths, total }: ReplayedGroup): void => {
+    begun.samples += lengths.length;
+    begun.tokens += total;
+  };
   const queue = new ReplayedQueue();
   let next = 0;
   for (;;) {
@@ -96,10 +100,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
       .slice(next, next + plan.newGroups)
       .map((lengths, index) => new ReplayedGroup(next + index, lengths));
     next += fresh.length;
-    for (const { lengths, total } of fresh) {
-      sums.launched += lengths.length;
-      sums.launchedTokens += total;
-    }
+    fresh.forEach(begin);
     const shortestFirst = (some: ReplayedGroup[]): ReplayedGroup[] => some.sort((one, other) => one.left - other.left);
     const order = rules.reservesTaken
       ? [...taken, ...shortestFirst([...fresh])]
@@ -122,6 +123,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
       if (rules.onCut === 'discard') {
         sums.wasted += group.made;
         group.redraw();
+        begin(group);
       }
     }
     queue.add(step, taken.filter(isCut), fresh.filter(isCut), rules);
@@ -130,7 +132,8 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
     if (next < groups.length) within = { ...sums };
     yield;
   }
-  return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), versionSpan };
+  const lengthBias = ratio(sums.tokens * begun.samples, sums.samples * begun.tokens);
+  return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), lengthBias, versionSpan };
 }
 
 /** What came after `before`; everything if that is not before the end. */
@@ -140,12 +143,11 @@ function since(end: Sums, before: Sums | undefined): Sums {
   return Object.fromEntries(names.map((name) => [name, end[name] - before[name]])) as unknown as Sums;
 }
 
-function outcomeOf(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'versionSpan'> {
+function outcomeOf(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'lengthBias' | 'versionSpan'> {
   return {
     stepTime: ratio(counted.time, counted.steps),
     tokensPerTime: ratio(counted.tokens, counted.time),
     offPolicyShare: ratio(counted.offPolicy, counted.tokens),
-    lengthBias: ratio(counted.tokens * counted.launched, counted.samples * counted.launchedTokens),
     wasteShare: ratio(counted.wasted, counted.wasted + counted.tokens),
   };
 }
