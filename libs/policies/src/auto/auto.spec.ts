@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { TailPolicy } from '@broomwagon/contracts';
-import type { ControlInput, StepRecord } from '../tail';
+import { type ControlInput, HISTORY_STEPS, type StepRecord } from '../tail';
 import { toEnd } from '../what-if/what-if';
 import { chooseAuto as choiceSteps } from './choose-auto';
 import { AUTO_STEP } from './predict-rows';
@@ -133,6 +133,28 @@ describe('auto', () => {
       control = { auto: state };
     }
     expect(control!.auto!.name).toBe('wait');
+  });
+
+  it('does not choose again what the ledger has shown to break a bound', () => {
+    const history = Array.from({ length: HISTORY_STEPS }, () => tailed);
+    const policy = { ...AUTO, maxOffPolicyShare: 0, maxLengthBias: 0.2 };
+    const nameOf = (name: string, overProvision: number): string => `${name} ${overProvision}`;
+    const { frontier } = chooseAuto(policy, { history }).choice;
+    // Each round has half as much bias again as is predicted, and the ledger is the mean over all rounds.
+    const truth = new Map(frontier.map((row) => [nameOf(row.policy, row.overProvision), 1.5 * (1 - row.lengthBias)]));
+    let [control, sum]: [ControlInput['control'], number] = [{}, 0];
+    const seen: string[] = [];
+    for (let round = 1; round <= 36; round++) {
+      const measured = { offPolicyShare: 0, lengthBias: 1 - sum / round, waste: { tokens: 0, share: 0, byReason: {} } };
+      const { state } = chooseAuto(policy, { history, control, measured });
+      control = { auto: state };
+      seen.push(nameOf(state.name, state.overProvision));
+      sum += truth.get(seen.at(-1)!)!;
+    }
+    expect(new Set(seen)).toEqual(new Set(['regenerate 1.125', 'regenerate 1.25', 'wait 1']));
+    for (const name of ['regenerate 1.125', 'regenerate 1.25']) expect(truth.get(name)).toBeGreaterThan(0.2);
+    // Both were tried, and each was left when the ledger had shown it.
+    expect(new Set(seen.slice(-10))).toEqual(new Set(['wait 1']));
   });
 
   it('goes on by steps when it is late, from what is nearest to the last choice', () => {

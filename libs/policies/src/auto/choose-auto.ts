@@ -1,10 +1,7 @@
 import type { AutoBound, AutoChoice, AutoReason, AutoRow, LedgerSummary } from '@broomwagon/contracts';
-import { type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
+import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS } from '../tail';
 import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
 import { recordingOf, replayOf } from './recorded-rounds';
-
-/** The last choice. */
-export type AutoState = NonNullable<TailControl['auto']>;
 
 /** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
@@ -16,8 +13,9 @@ const ROUNDING = 1e-9;
 /**
  * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
  * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, it goes back by a step instead, down to `wait`, which breaks none. When it is late, it chooses among `wait`,
- * the last choice and what is nearest to it. Stops after each replayed step, for one that may not block.
+ * bound, it goes back by a step instead, down to `wait`, which breaks none, and remembers by how much the predictions
+ * were too low. When it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each
+ * replayed step, for one that may not block.
  */
 export function* chooseAuto(
   policy: AutoPolicy,
@@ -32,16 +30,25 @@ export function* chooseAuto(
 
   const last = control.auto ?? WAIT;
   const samples = replayOf(recording);
-  const { rows: frontier, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
+  const { rows: frontier, factors, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
   const kept = frontier.filter(({ breaks }) => breaks.length === 0);
   const best = fastest(kept);
   const over = measuredBreaks(policy, measured);
-  const { row, reason } = over.length > 0 ? stepBack(kept, last) : stepTowards(best, kept, last);
+  const isBack = over.length > 0;
+  const { row, reason } = isBack ? stepBack(kept, last) : stepTowards(best, kept, last);
   const broken = brokenOf(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
+  // After a step back, the ledger still has the costs of the choice before. In the first rounds it tells little: what
+  // they have cut is not trained yet.
+  const isProof = isBack && !last.isBack && history.length >= HISTORY_STEPS;
   const named = { policy: best.policy, overProvision: best.overProvision };
   return {
     choice: { policy: row.policy, reason: isPartial ? 'late' : reason, ...broken, best: named, groups, frontier },
-    state: { name: row.policy as FixedPolicyName, overProvision: row.overProvision },
+    state: {
+      name: row.policy as FixedPolicyName,
+      overProvision: row.overProvision,
+      factors: isProof ? factors : last.factors,
+      ...(isBack ? { isBack } : {}),
+    },
   };
 }
 

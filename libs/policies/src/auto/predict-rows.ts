@@ -1,5 +1,5 @@
 import type { AutoBound, AutoRow, TailPolicy } from '@broomwagon/contracts';
-import type { ControlInput, FixedPolicy, FixedPolicyName, TailControl } from '../tail';
+import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName } from '../tail';
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
 /** The bounds of `auto`, and those that each policy keeps by itself. */
@@ -27,7 +27,7 @@ export function brokenBounds(policy: AutoPolicy, costs: Costs): AutoBound[] {
   const broken: Record<AutoBound, boolean> = {
     maxOffPolicyShare: costs.offPolicyShare > maxOffPolicyShare,
     maxVersionSpan: costs.versionSpan > maxVersionSpan,
-    maxLengthBias: Math.abs(costs.lengthBias - 1) > maxLengthBias,
+    maxLengthBias: differenceOf(costs) > maxLengthBias,
     maxWaste: costs.wasteShare > maxWaste,
   };
   return (Object.keys(broken) as AutoBound[]).filter((bound) => broken[bound]);
@@ -36,6 +36,8 @@ export function brokenBounds(policy: AutoPolicy, costs: Costs): AutoBound[] {
 /** What was found before it was late. */
 export interface Prediction {
   rows: AutoRow[];
+  /** That the costs are raised by. */
+  factors: CostFactors;
   /** Not all policies were replayed; `wait` and the last choice always are. */
   isPartial: boolean;
 }
@@ -44,12 +46,12 @@ export interface Prediction {
  * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
  * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
  * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor
+ *   raised by the same factor, or by that of an earlier choice that broke a bound
  */
 export function* predictRows(
   policy: AutoPolicy,
   samples: RecordedSamples,
-  { last, measured }: { last: NonNullable<TailControl['auto']>; measured: ControlInput['measured'] },
+  { last, measured }: { last: AutoState; measured: ControlInput['measured'] },
   isLate: () => boolean,
 ): Generator<void, Prediction> {
   const bounds = boundsOfReplay(policy);
@@ -67,20 +69,28 @@ export function* predictRows(
   const replayed = candidates.filter((one) => found.has(one)).map((one) => ({ ...one, ...found.get(one)! }));
   const [wait] = replayed;
   const own = replayed.find((one) => one.name !== 'wait' && isSame(one, last));
-  const more = (predicted = 0, seen = 0): number => (predicted > 0 ? Math.max(1, seen / predicted) : 1);
-  const oldFactor = more(own?.offPolicyShare, measured?.offPolicyShare);
-  const wasteFactor = more(own?.wasteShare, measured?.waste.share);
+  const factorOf = (cost: keyof CostFactors, predicted = 0, seen = 0): number =>
+    Math.max(last.factors?.[cost] ?? 1, predicted > 0 ? seen / predicted : 1);
+  const factors: CostFactors = {
+    offPolicyShare: factorOf('offPolicyShare', own?.offPolicyShare, measured?.offPolicyShare),
+    lengthBias: factorOf('lengthBias', differenceOf(own), differenceOf(measured)),
+    wasteShare: factorOf('wasteShare', own?.wasteShare, measured?.waste.share),
+  };
   const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
     const costs: Costs = {
-      offPolicyShare: Math.min(1, outcome.offPolicyShare * oldFactor),
+      offPolicyShare: Math.min(1, outcome.offPolicyShare * factors.offPolicyShare),
       versionSpan: outcome.versionSpan,
-      lengthBias: outcome.lengthBias,
-      wasteShare: Math.min(1, outcome.wasteShare * wasteFactor),
+      lengthBias: Math.max(0, 1 + (outcome.lengthBias - 1) * factors.lengthBias),
+      wasteShare: Math.min(1, outcome.wasteShare * factors.wasteShare),
     };
     const speed = wait!.tokensPerTime === 0 ? 1 : tokensPerTime / wait!.tokensPerTime;
     return { policy: name, overProvision, speed, ...costs, breaks: brokenBounds(policy, costs) };
   });
-  return { rows, isPartial: replayed.length < candidates.length };
+  return { rows, factors, isPartial: replayed.length < candidates.length };
+}
+
+function differenceOf({ lengthBias }: Pick<Costs, 'lengthBias'> = { lengthBias: 1 }): number {
+  return Math.abs(lengthBias - 1);
 }
 
 type Candidate = Pick<FixedPolicy, 'name' | 'overProvision'>;

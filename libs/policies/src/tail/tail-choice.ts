@@ -23,9 +23,18 @@ export interface TailControl {
   /** The last over-provision by domain; '' = all. */
   overProvision?: Record<string, number>;
   drip?: DripState;
-  /** The last choice of `auto`. */
-  auto?: { name: FixedPolicyName; overProvision: number };
+  auto?: AutoState;
 }
+/** The last choice of `auto`. */
+export interface AutoState {
+  name: FixedPolicyName;
+  overProvision: number;
+  /** What the ledger had / what was predicted, of choices under which it broke a bound. */
+  factors?: CostFactors;
+  /** The ledger broke a bound, so that it has the costs of the choice before. */
+  isBack?: boolean;
+}
+export type CostFactors = Record<'offPolicyShare' | 'lengthBias' | 'wasteShare', number>;
 export interface ControlInput {
   control?: TailControl;
   /** The last {@link HISTORY_STEPS} closed rounds, oldest first. */
