@@ -161,7 +161,8 @@ export class TailPolicy {
   @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) maxReplacedGroups?: Integer;
   /**
    * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
-   * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`.
+   * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`; under `auto` also of
+   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`.
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**

@@ -12,6 +12,7 @@ import {
 import {
   acceptanceByLength,
   addCounters,
+  DEFAULT_VERSION_SPAN,
   ledgerAlarms,
   type LedgerCounters,
   summariseLedger,
@@ -114,6 +115,15 @@ function atLeastZero(counters: LedgerCounters): LedgerCounters {
   return Object.fromEntries(Object.entries(counters).map(([name, count]) => [name, Math.max(0, count)]));
 }
 
-function boundsOf({ maxOffPolicyShare, maxVersionSpan, maxCuts, alarms }: TailPolicy): LedgerBounds {
-  return { offPolicyShare: maxOffPolicyShare, versionSpan: maxVersionSpan, cutsPerGroup: maxCuts, ...alarms };
+function boundsOf({ name, maxOffPolicyShare, maxCuts, maxLengthBias, maxWaste, alarms, ...policy }: TailPolicy) {
+  const { maxVersionSpan = name === 'auto' ? DEFAULT_VERSION_SPAN : undefined } = policy;
+  const bounds: LedgerBounds = {
+    offPolicyShare: maxOffPolicyShare,
+    versionSpan: maxVersionSpan,
+    cutsPerGroup: maxCuts,
+    wasteShare: maxWaste,
+    // Absent, the default of the ledger holds.
+    ...(maxLengthBias === undefined ? {} : { lengthBias: maxLengthBias }),
+  };
+  return { ...bounds, ...alarms };
 }

@@ -5271,7 +5271,7 @@ class TailPolicy(TypedDict):
     alarms: NotRequired[LedgerBounds]
     """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
     `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
-    `maxCuts`.
+    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`.
     """
 
     maxFailures: NotRequired[int]
