@@ -17,6 +17,7 @@ import {
   hasPins,
   looksBack,
   planRound,
+  resolvePolicy,
   roundRules,
   roundTerms,
   summariseLedger,
@@ -55,12 +56,13 @@ export class RoundService {
         details: { roundId: openRoundId },
       });
     }
-    const resolved = await this.resolver.resolve(body.policy, progress);
-    if (progress.settlingGroups > 0 && hasPins(roundRules(resolved.policy, 'short'))) {
+    // Pins do not depend on what `auto` chooses, and a choice takes long: it would be made for each repeat.
+    if (progress.settlingGroups > 0 && hasPins(roundRules(resolvePolicy(body.policy, {}).policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
       });
     }
+    const resolved = await this.resolver.resolve(body.policy, progress);
     return { ...planRound(progress, body, resolved), stamp };
   }
 
