@@ -1,12 +1,11 @@
-import type { TailPolicy } from '@broomwagon/contracts';
+import type { AutoBound, TailPolicy } from '@broomwagon/contracts';
+import { brokenBounds, DEFAULT_VERSION_SPAN } from '@broomwagon/policies';
 import { mean, runSetup, WAIT } from '../experiments/run-setup';
 import type { Setup } from '../parameters';
 import { generatedWorkload, type Workload } from '../workload/workload';
 
 /** The step from which `auto` is compared: before, it knows little, and goes by small steps. */
 export const FIRST_STEP = 10;
-/** The bound of `auto` if the trainer gives none. */
-const MAX_VERSION_SPAN = 2;
 /** Steps in which drifting lengths double. */
 const STEPS_TO_DOUBLE = 50;
 
@@ -24,10 +23,18 @@ export interface AutoComparison {
   versionSpan: number;
   offPolicyShare: number;
   wasteShare: number;
+  /** True bias. */
   lengthBias: number;
+  /** As the ledger has it, which `maxLengthBias` is about. */
+  ledgerBias: number;
 }
 
+/** Bounds of `auto` besides its version span. */
+export type Bounds = Pick<TailPolicy, Exclude<AutoBound, 'maxVersionSpan'>>;
+
 export interface ComparisonChoices {
+  /** Kept by `auto`, and by every fixed policy that it is compared with. */
+  bounds?: Bounds;
   steps: number;
   seeds: readonly number[];
   overProvisions: readonly number[];
@@ -35,9 +42,16 @@ export interface ComparisonChoices {
   drifts: boolean;
 }
 
-/** Every unbiased policy, with the bound that `auto` has; the fixed concurrency is that of one step. */
-export function fixedPolicies(setup: Setup, overProvisions: readonly number[]): TailPolicy[] {
-  const bound = { maxVersionSpan: MAX_VERSION_SPAN };
+/**
+ * Every policy, with the version span that `auto` has; `regenerate` only with a bound of its bias. The fixed
+ * concurrency is that of one step.
+ */
+export function fixedPolicies(
+  setup: Setup,
+  { overProvisions, bounds }: Pick<ComparisonChoices, 'overProvisions' | 'bounds'>,
+): TailPolicy[] {
+  const bound = { maxVersionSpan: DEFAULT_VERSION_SPAN };
+  const isBiased = bounds?.maxLengthBias !== undefined;
   const concurrency = setup.groupsPerStep * setup.samples;
   return [
     WAIT,
@@ -45,6 +59,7 @@ export function fixedPolicies(setup: Setup, overProvisions: readonly number[]): 
       { ...bound, name: 'resume', overProvision },
       { ...bound, name: 'drip', overProvision },
       { ...bound, name: 'fixed-concurrency', overProvision, concurrency },
+      ...(isBiased ? [{ name: 'regenerate' as const, overProvision }] : []),
     ]),
   ];
 }
@@ -57,6 +72,7 @@ export interface MeasuredRun {
   offPolicyShare: number;
   wasteShare: number;
   lengthBias: number;
+  ledgerBias: number;
 }
 
 export type RunToMeasure = { policy: TailPolicy; seed: number } & Pick<ComparisonChoices, 'steps' | 'drifts'>;
@@ -71,20 +87,23 @@ export function measureRun(setup: Setup, { policy, seed, steps, drifts }: RunToM
     offPolicyShare: ledger.offPolicyShare,
     wasteShare: ledger.waste.share,
     lengthBias,
+    ledgerBias: ledger.lengthBias,
   };
 }
 
 /** Rolls the same data sets out under `auto` and under every fixed policy. */
 export function compareAuto(
   setup: Setup,
-  { steps, seeds, overProvisions, drifts }: ComparisonChoices,
+  { steps, seeds, drifts, ...choices }: ComparisonChoices,
   measure: typeof measureRun = measureRun,
 ): AutoComparison {
   const run = (policy: TailPolicy): MeasuredRun[] =>
     seeds.map((seed) => measure(setup, { policy, seed, steps, drifts }));
-  const auto = run({ name: 'auto' });
-  const fixed = fixedPolicies(setup, overProvisions).map((policy) => ({ name: nameOf(policy), runs: run(policy) }));
-  const kept = fixed.filter(({ runs }) => runs.every(({ versionSpan }) => versionSpan <= MAX_VERSION_SPAN));
+  const auto = run({ name: 'auto', ...choices.bounds });
+  const fixed = fixedPolicies(setup, choices).map((policy) => ({ name: nameOf(policy), runs: run(policy) }));
+  const keeps = ({ ledgerBias, ...costs }: MeasuredRun): boolean =>
+    brokenBounds({ ...choices.bounds }, { ...costs, lengthBias: ledgerBias }).length === 0;
+  const kept = fixed.filter(({ runs }) => runs.every(keeps));
   const seconds = (runs: readonly MeasuredRun[]): number => mean(runs.map(({ lateSeconds }) => lateSeconds));
   const [best] = kept
     .map(({ name, runs }) => ({ name, runs, seconds: seconds(runs) }))
@@ -102,6 +121,7 @@ export function compareAuto(
     offPolicyShare: mean(auto.map(({ offPolicyShare }) => offPolicyShare)),
     wasteShare: mean(auto.map(({ wasteShare }) => wasteShare)),
     lengthBias: mean(auto.map(({ lengthBias }) => lengthBias)),
+    ledgerBias: mean(auto.map(({ ledgerBias }) => ledgerBias)),
   };
 }
 

@@ -14,6 +14,7 @@ const measured = (lateSeconds: number): MeasuredRun => ({
   offPolicyShare: 0,
   wasteShare: 0,
   lengthBias: 1,
+  ledgerBias: 1,
 });
 const notAgain = (): MeasuredRun => {
   throw new Error('measured again');

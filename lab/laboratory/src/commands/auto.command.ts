@@ -1,12 +1,12 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
-import { type AutoComparison, compareAuto, fixedPolicies, measureRun, nameOf } from '../auto/compare-auto';
+import { type AutoComparison, type Bounds, compareAuto, fixedPolicies, measureRun, nameOf } from '../auto/compare-auto';
 import { KeptRuns } from '../auto/kept-runs';
 import { Progress } from '../output/progress';
 import { screenTable } from '../output/write-output';
 import { type Setup, SETUPS, type SetupName } from '../parameters';
 import { numberList, someNumber, wholeNumber } from './numbers';
 
-interface Options {
+interface Options extends Bounds {
   setup: SetupName[];
   overProvisions: number[];
   steps: number;
@@ -16,6 +16,7 @@ interface Options {
   runs?: string;
 }
 
+const share = someNumber(0, 1);
 const percent = (share: number): string => `${Math.round(100 * share)} %`;
 
 export function autoCommand(program: Command): void {
@@ -36,30 +37,44 @@ export function autoCommand(program: Command): void {
     .option('--steps <n>', 'training steps of a run', wholeNumber(12, 100_000), 60)
     .option('--seeds <n>', 'runs of each policy, each with another seed', wholeNumber(1, 100), 5)
     .option('--scale <x>', 'share of the servers of each setup, and of its groups per step', scale, 1)
+    .option('--max-off-policy-share <x>', 'bound of `auto`, as the next two', share)
+    .option('--max-length-bias <x>', 'allows `regenerate`', share)
+    .option('--max-waste <x>', 'tokens thrown away / these and the trained ones', share)
     .option('--drift', 'lengths double over 50 steps, up to the cap')
     .option('--runs <file>', 'add each run to this file, and do not repeat those that are in it')
     .action(
-      ({ setup: names, overProvisions, steps, seeds, scale: share, drift: drifts = false, runs: file }: Options) => {
-        const runs = (1 + fixedPolicies(SETUPS[names[0]!], overProvisions).length) * seeds;
+      ({
+        setup: names,
+        overProvisions,
+        steps,
+        seeds,
+        scale: size,
+        drift: drifts = false,
+        runs: file,
+        ...given
+      }: Options) => {
+        const bounds = given;
+        const runs = (1 + fixedPolicies(SETUPS[names[0]!], { overProvisions, bounds }).length) * seeds;
         const progress = new Progress(names.length * runs, 'auto');
         const choices = {
           steps,
           seeds: Array.from({ length: seeds }, (_, index) => index + 1),
           overProvisions,
           drifts,
+          bounds,
         };
         const kept = new KeptRuns(file);
         const found = names.map((name) => {
-          const comparison = compareAuto(scaled(SETUPS[name], share), choices, (setup, run) => {
+          const comparison = compareAuto(scaled(SETUPS[name], size), choices, (setup, run) => {
             progress.doing(`${name}, ${nameOf(run.policy)}`);
-            const measured = kept.once({ name, scale: share, ...run }, () => measureRun(setup, run));
+            const measured = kept.once({ name, scale: size, ...run }, () => measureRun(setup, run));
             progress.done();
             return measured;
           });
           return { name, ...comparison };
         });
         progress.stop();
-        const scaling = share === 1 ? '' : `, ${share} of the servers and of the groups per step`;
+        const scaling = size === 1 ? '' : `, ${size} of the servers and of the groups per step`;
         const lengths = drifts ? ', lengths that double over 50 steps' : '';
         console.log(`${steps} steps, ${seeds} seeds${scaling}${lengths}; steps from the tenth on:`);
         console.log(screenTable({ head: HEAD, rows: found.map((one) => rowOf(one, drifts)) }));
@@ -79,12 +94,27 @@ function scaled(setup: Setup, share: number): Setup {
   return { ...setup, servers: of(setup.servers), groupsPerStep: of(setup.groupsPerStep) };
 }
 
-const HEAD = ['setup', 'wait', 'auto', 'best fixed', '', 'auto / best', 'worst seed', 'off-policy', 'span', 'bias', ''];
+const HEAD = [
+  'setup',
+  'wait',
+  'auto',
+  'best fixed',
+  '',
+  'auto / best',
+  'worst seed',
+  'off-policy',
+  'span',
+  'bias',
+  'ledger bias',
+  'waste',
+  '',
+];
 /** What `auto` may lose against the best fixed policy. */
 const LOSS = { steady: 0.05, drifting: 0.1 };
 
 function rowOf(found: AutoComparison & { name: string }, drifts: boolean): string[] {
-  const { name, waitSeconds, autoSeconds, best, ratio, worstRatio, offPolicyShare, versionSpan, lengthBias } = found;
+  const { name, waitSeconds, autoSeconds, best, ratio, worstRatio, offPolicyShare, versionSpan } = found;
+  const { lengthBias, ledgerBias, wasteShare } = found;
   return [
     name,
     `${Math.round(waitSeconds)} s`,
@@ -96,6 +126,8 @@ function rowOf(found: AutoComparison & { name: string }, drifts: boolean): strin
     percent(offPolicyShare),
     `${versionSpan}`,
     lengthBias.toFixed(3),
+    ledgerBias.toFixed(3),
+    percent(wasteShare),
     ratio >= 1 - (drifts ? LOSS.drifting : LOSS.steady) ? 'holds' : '**no**',
   ];
 }

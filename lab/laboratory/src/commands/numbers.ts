@@ -12,8 +12,8 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
 }
 
 /** Reads a number of an option. */
-export function someNumber(least: number): (text: string) => number {
-  return (text) => numberList(least)(text.includes(',') ? 'no' : text)[0]!;
+export function someNumber(least: number, most = Infinity): (text: string) => number {
+  return (text) => numberList(least, most)(text.includes(',') ? 'no' : text)[0]!;
 }
 
 /** Reads numbers separated by commas, each within `least` and `most`. */

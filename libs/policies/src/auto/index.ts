@@ -1,3 +1,3 @@
-export { boundsOfReplay, DEFAULT_VERSION_SPAN } from './predict-rows';
+export { boundsOfReplay, brokenBounds, DEFAULT_VERSION_SPAN } from './predict-rows';
 export { isRecorded, recordGroup } from './recorded-groups';
 export { type ResolvedPolicy, resolvePolicy, resolveSteps } from './resolve-policy';
