@@ -22,7 +22,7 @@ export function boundsOfReplay({ name, maxCuts, maxAgeSteps, maxLongtailShare, m
 type Costs = Pick<AutoRow, 'offPolicyShare' | 'versionSpan' | 'lengthBias' | 'wasteShare'>;
 
 /** The bounds of `auto` that these costs break. */
-export function brokenBounds(policy: AutoPolicy, costs: Costs): AutoBound[] {
+export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): AutoBound[] {
   const { maxOffPolicyShare = 1, maxVersionSpan = DEFAULT_VERSION_SPAN, maxLengthBias = 1, maxWaste = 1 } = policy;
   const broken: Record<AutoBound, boolean> = {
     maxOffPolicyShare: costs.offPolicyShare > maxOffPolicyShare,
