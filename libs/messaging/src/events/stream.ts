@@ -26,6 +26,7 @@ const NANOSECONDS_PER_MS = 1_000_000;
 const FETCH_MS = 5_000;
 /** `err_code` of JetStream. */
 const STREAM_NOT_FOUND = 10_059;
+const NO_MESSAGE = 10_037;
 /** The cluster, or the stream, has no leader now. */
 const NO_LEADER = new Set([10_008, 10_118]);
 const logger = new Logger('Streams');
@@ -71,7 +72,8 @@ export interface StreamPosition {
 
 /**
  * The messages that the stream has now from a position on, in order; ends with the last one. None before the stream is
- * made. @throws Error without JetStream
+ * made. The end is the last message of the subject: NATS 2.9 counts too few of those that a consumer has yet to get.
+ * @throws Error without JetStream
  * @throws BroomwagonError UNAVAILABLE when five seconds bring none of the messages that are left
  */
 export async function* readStream(
@@ -79,28 +81,31 @@ export async function* readStream(
   { stream, subject, from, sinceMs }: StreamPosition,
   batch: number,
 ): AsyncGenerator<StoredMessage> {
+  const manager = await nats.jetstreamManager();
+  const lastOf = () => manager.streams.getMessage(stream, { last_by_subj: subject }).catch(unlessNone);
+  const last = await lastOf();
+  if (!last || last.seq < (from ?? 0) || (from === undefined && last.time.getTime() < (sinceMs ?? 0))) return;
   const start = {
     filterSubjects: subject,
     ...(from === undefined ? {} : { opt_start_seq: from }),
     ...(from === undefined && sinceMs !== undefined ? { opt_start_time: new Date(sinceMs).toISOString() } : {}),
   };
-  const consumer = await nats.jetstream().consumers.get(stream, start).catch(unlessNoStream);
+  const consumer = await nats.jetstream().consumers.get(stream, start).catch(unlessNone);
   if (consumer === undefined) return;
   try {
-    let left = (await consumer.info()).num_pending;
-    while (left > 0) {
-      const page = await consumer.fetch({ max_messages: Math.min(batch, left), expires: FETCH_MS });
+    for (let sequence = 0; sequence < last.seq;) {
+      const page = await consumer.fetch({ max_messages: batch, expires: FETCH_MS });
       let read = 0;
       for await (const message of page) {
         read += 1;
-        left -= 1;
-        yield { sequence: message.seq, subject: message.subject, text: message.string() };
-        if (left === 0) break;
+        sequence = message.seq;
+        yield { sequence, subject: message.subject, text: message.string() };
+        if (sequence >= last.seq) break;
       }
       if (read > 0) continue;
       // The rest may have been removed meanwhile.
-      left = (await consumer.info()).num_pending;
-      if (left > 0) throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its next ${left} messages`);
+      if ((await lastOf())?.seq !== last.seq) return;
+      throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its messages up to ${last.seq}`);
     }
   } finally {
     // Otherwise the server keeps it for minutes.
@@ -121,6 +126,11 @@ export function isStreamAway(error: unknown): boolean {
 
 function unlessNoStream(error: unknown): undefined {
   if (!isStreamMissing(error)) throw error;
+}
+
+/** Without a stream, or without a message of a subject. */
+function unlessNone(error: unknown): undefined {
+  if ((error as NatsError).api_error?.err_code !== NO_MESSAGE) unlessNoStream(error);
 }
 
 /** The JSON object in a stored message; undefined, with a warning, if the message has none that `isBody` accepts. */

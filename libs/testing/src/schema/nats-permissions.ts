@@ -55,8 +55,10 @@ function owner(app: 'load-balancer' | 'trainer-coordinator', publish: readonly s
 }
 
 const streamCalls = (stream: string) => ['INFO', 'CREATE', 'UPDATE'].map((call) => `$JS.API.STREAM.${call}.${stream}`);
-const consumerCalls = (stream: string) =>
-  ['CREATE', 'INFO', 'DELETE', 'MSG.NEXT'].map((call) => `$JS.API.CONSUMER.${call}.${stream}.>`);
+const readCalls = (stream: string) => [
+  `$JS.API.STREAM.MSG.GET.${stream}`,
+  ...['CREATE', 'INFO', 'DELETE', 'MSG.NEXT'].map((call) => `$JS.API.CONSUMER.${call}.${stream}.>`),
+];
 
 /** All users of NATS by name. A service has the name of its app. */
 export const NATS_ROLES: Readonly<Record<string, Role>> = {
@@ -124,7 +126,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       '$JS.API.INFO',
       ...streamCalls(AUDIT_STREAM),
       `$JS.API.STREAM.INFO.${EVENTS_STREAM}`,
-      ...[AUDIT_STREAM, EVENTS_STREAM].flatMap(consumerCalls),
+      ...[AUDIT_STREAM, EVENTS_STREAM].flatMap(readCalls),
     ],
     subscribe: [LOG_LEVEL_PATTERN],
   },
