@@ -5,15 +5,17 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ChoiceClaims } from './choice-claims';
-import { Generation } from './generation';
+import { Generation, type GenerationEnd } from './generation';
 import { INPUT } from './generation.fixture';
 import { GenerationClaims } from './generation-claims';
 import { PartialSaves } from './partial-saves';
 
+const ABORTED: GenerationEnd = { reason: 'abort', message: 'Aborted by the client' };
 const EPOCHS = ['e1', 'e2'].map((workerEpoch) => ({ workerId: 'w', workerEpoch }));
 
 let claimed: PartialClaim[];
 let released: string[];
+let saved: string | undefined;
 /** Answers a claim, after it was made. */
 let answer: (generation: Generation) => PartialClaimReply;
 let generation: Generation;
@@ -29,7 +31,8 @@ beforeEach(() => {
     },
     release: async (_: string, { generation: uid }: { generation: string }) => void released.push(uid),
   } as unknown as PartialOwnerStore;
-  const store = { save: () => Promise.resolve() } as unknown as PartialStore;
+  const save = async (_pool: string, _identity: string, text: string) => void (saved = text);
+  const store = { save } as unknown as PartialStore;
   const [config, metrics] = [new GatewayConfig(), new GatewayMetrics(new Metrics('gateway'))];
   claims = new GenerationClaims(owners, new PartialSaves(store, metrics, config), metrics, config);
 });
@@ -42,7 +45,7 @@ function unanswered(stopped: Generation): never {
 it('releases a claim whose answer was lost: Redis may have executed it', async () => {
   answer = unanswered;
   expect(await claims.take(generation, EPOCHS[0]!)).toBeUndefined();
-  await claims.end(generation, false);
+  await claims.end(generation, ABORTED);
   expect(released).toEqual([generation.uid]);
 });
 
@@ -52,14 +55,14 @@ it('releases a claim of an epoch that has ended, if the generation ends before i
   generation.stop('abort');
   await claims.take(generation, EPOCHS[1]!);
   expect(claimed).toHaveLength(1);
-  await claims.end(generation, false);
+  await claims.end(generation, ABORTED);
   expect(released).toEqual([generation.uid]);
 });
 
 it('releases nothing that another generation has', async () => {
   answer = () => ({ state: 'other' });
   expect(await claims.take(generation, EPOCHS[0]!)).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
-  await claims.end(generation, false);
+  await claims.end(generation, ABORTED);
   expect(released).toEqual([]);
 });
 
@@ -75,6 +78,29 @@ it('claims a request without clients as one that another replica may take over, 
     ['e2', false],
   ]);
 });
+
+it.each(['ends unread', 'has ended before its client goes'])(
+  'keeps the claim of a response that %s until it leaves the registry',
+  async (when) => {
+    answer = () => ({ state: 'claimed' });
+    const end: GenerationEnd = { reason: 'length' };
+    await claims.take(generation, EPOCHS[0]!);
+    if (when === 'ends unread') await claims.setUnread(generation, true);
+    await claims.end(generation, end);
+    generation.finish(end);
+    if (when !== 'ends unread') {
+      expect(released).toEqual([generation.uid]);
+      released = [];
+      await claims.setUnread(generation, true);
+    }
+    expect([claimed.map(({ isUnread }) => isUnread), released]).toEqual([[false, true], []]);
+    expect(JSON.parse(saved!)).toMatchObject({ digest: 'd', whole: { end, tokenCount: 0 } });
+    await claims.setUnread(generation, false);
+    expect([claimed.at(-1)!.isUnread, released]).toEqual([false, []]);
+    await claims.forget(generation);
+    expect(released).toEqual([generation.uid]);
+  },
+);
 
 describe('choices of one request', () => {
   let first: Generation;
@@ -92,22 +118,26 @@ describe('choices of one request', () => {
     await claims.take(first, EPOCHS[0]!);
     await later;
     expect(claimed.map((claim) => claim.generation)).toEqual([first.uid, second.uid]);
-    await claims.end(first, false);
+    await claims.end(first, ABORTED);
     expect(released).toEqual([]);
-    await claims.end(second, false);
+    await claims.end(second, ABORTED);
     expect(released).toEqual([second.uid, first.uid]);
   });
 
   it('may be taken over from a client that has gone, also a first one that has ended', async () => {
     answer = () => ({ state: 'claimed' });
     for (const one of [first, second]) await claims.take(one, EPOCHS[0]!);
-    await claims.end(first, false);
+    await claims.end(first, ABORTED);
     for (const one of [first, second]) await claims.setUnread(one, true);
     expect(claimed.slice(2).map((claim) => [claim.generation, claim.isUnread])).toEqual([
       [first.uid, true],
       [second.uid, true],
     ]);
-    await claims.end(second, false);
+    for (const one of [first, second]) {
+      one.stop('abort');
+      await claims.forget(one);
+    }
+    await claims.end(second, ABORTED);
     await claims.setUnread(first, false);
     expect([claimed.length, released]).toEqual([4, [second.uid, first.uid]]);
   });
@@ -124,9 +154,9 @@ describe('choices of one request', () => {
     answer = () => ({ state: 'claimed' });
     const later = claims.take(second, EPOCHS[0]!);
     first.stop('abort');
-    await claims.end(first, false);
+    await claims.end(first, ABORTED);
     await later;
-    await claims.end(second, false);
+    await claims.end(second, ABORTED);
     expect([claimed.map((claim) => claim.generation), released]).toEqual([[second.uid], [second.uid]]);
   });
 

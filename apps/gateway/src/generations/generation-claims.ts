@@ -7,7 +7,7 @@ import { hashOfIdentity, type PartialClaimReply, PartialOwnerStore } from '@broo
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { asOurs } from './continuation';
-import type { Generation } from './generation';
+import type { Generation, GenerationEnd } from './generation';
 import { identityOf, PartialSaves } from './partial-saves';
 
 /** Of a replica that was killed nothing else removes them; longer than any response, milliseconds. */
@@ -27,6 +27,10 @@ export class GenerationClaims {
   private readonly held = new Map<Generation, WorkerEpoch>();
   /** Those that may have it: a claim was not answered, or is of an epoch that has ended. */
   private readonly unsure = new Set<Generation>();
+  /** Those that have ended, whose responses nobody has read: a repeat at another replica gets what is saved. */
+  private readonly unread = new Set<Generation>();
+  /** The newest epoch of this replica. */
+  private worker: WorkerEpoch | undefined;
   /** A generation of another replica has lost its request. */
   onTaken: (uid: string) => void = () => undefined;
 
@@ -54,6 +58,7 @@ export class GenerationClaims {
   }
 
   private async takeOne(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
+    this.worker = worker;
     if (identityOf(generation) === undefined) return undefined;
     if (this.held.get(generation)?.workerEpoch === worker.workerEpoch) return undefined;
     const isFirst = !this.held.delete(generation);
@@ -87,29 +92,58 @@ export class GenerationClaims {
   /** Its last client has gone, or one has come back: meanwhile another replica may take the request over. */
   async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
     generation.isUnread = isUnread;
-    const worker = this.held.get(generation);
+    const { end } = generation;
+    // The claim of a response that was being read has been released at its end.
+    const isReleased =
+      !this.held.has(generation) && isUnread && end !== undefined && identityOf(generation) !== undefined;
+    const worker = isReleased ? this.worker : this.held.get(generation);
     if (worker === undefined) return;
-    if (isUnread) void this.saves.keep(generation);
+    if (isUnread && !isReleased) void (end ? this.saves.keepWhole(generation, end) : this.saves.keep(generation));
     try {
       const { state } = await this.claim(generation, worker);
       if (state === 'held' || state === 'other') generation.lose();
+      else if (isReleased) {
+        this.held.set(generation, worker);
+        await this.release(generation, end);
+      }
     } catch (error) {
       this.logger.warn({ id: generation.id }, `The claim was not changed: ${(error as Error).message}`);
     }
   }
 
   /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
-  async end(generation: Generation, isRepeatable: boolean): Promise<void> {
-    const isOurs = (this.held.has(generation) || this.unsure.has(generation)) && !generation.isLost;
-    const keepsSaved = isOurs && isRepeatable && (await this.saves.keep(generation));
+  async end(generation: Generation, end: GenerationEnd): Promise<void> {
+    const isRepeatable = end.reason === 'error' && end.error.retryable;
+    const keepsSaved = this.isOurs(generation) && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
     // One that has ended before the other choices is held until then: also its claim tells that its client has gone.
-    const release = async (): Promise<void> => {
-      this.held.delete(generation);
-      this.unsure.delete(generation);
-      if (isOurs) await this.release(generation, keepsSaved);
-    };
+    const release = (): Promise<void> => this.release(generation, end, keepsSaved);
     await (generation.choices === undefined ? release() : generation.choices.end(generation, release));
+  }
+
+  /** Nothing can join the generation any more. */
+  async forget(generation: Generation): Promise<void> {
+    generation.isUnread = false;
+    if (this.unread.delete(generation)) await this.drop(generation, false);
+  }
+
+  /** At the end. A whole response that nobody has read keeps its claim, so that a repeat elsewhere finds it. */
+  private async release(generation: Generation, end: GenerationEnd, keepsSaved = false): Promise<void> {
+    const isKept = this.held.has(generation) && generation.isUnread && generation.stoppedBy === undefined;
+    if (isKept && (await this.saves.keepWhole(generation, end)) && generation.isUnread) this.unread.add(generation);
+    else await this.drop(generation, keepsSaved);
+  }
+
+  private async drop(generation: Generation, keepsSaved: boolean): Promise<void> {
+    const isOurs = this.isOurs(generation);
+    this.held.delete(generation);
+    this.unsure.delete(generation);
+    if (isOurs) await this.sendRelease(generation, keepsSaved);
+  }
+
+  /** It has its request, or may have it. */
+  private isOurs(generation: Generation): boolean {
+    return (this.held.has(generation) || this.unsure.has(generation)) && !generation.isLost;
   }
 
   private begin(generation: Generation, worker: WorkerEpoch, { saved, from }: PartialClaimReply, isFirst: boolean) {
@@ -140,7 +174,7 @@ export class GenerationClaims {
    * The first try is waited for, so that a client may use its id again. Without Redis it is repeated until the claim
    * has expired.
    */
-  private async release(
+  private async sendRelease(
     generation: Generation,
     keepsSaved: boolean,
     tries = 0,
@@ -152,7 +186,7 @@ export class GenerationClaims {
     } catch (error) {
       this.logger.warn({ id: generation.id }, `The claim was not released: ${(error as Error).message}`);
       if (performance.now() > untilMs) return;
-      const again = () => void this.release(generation, keepsSaved, tries + 1, untilMs);
+      const again = () => void this.sendRelease(generation, keepsSaved, tries + 1, untilMs);
       setTimeout(again, retryDelayMs(tries, 0, {})).unref();
     }
   }

@@ -132,6 +132,7 @@ export class GenerationRegistry {
       this.entries.delete(key);
       this.endWait(entry);
       generation.stop('abort');
+      void this.claims.forget(generation);
     };
     if (entry.isDelivered || generation.repeat === undefined) return end();
     entry.timer = setTimeout(end, this.config.rejoinMs).unref();
@@ -150,9 +151,17 @@ export class GenerationRegistry {
     return meant.length;
   }
 
-  /** Another replica has taken the request of this generation over. */
+  /** Another replica has taken the request of this generation over. One that has ended is not joined any more. */
   lose(uid: string): void {
-    for (const generation of this.running) if (generation.uid === uid) generation.lose();
+    for (const [key, entry] of this.entries) {
+      const { generation, readers } = entry;
+      if (generation.uid !== uid) continue;
+      generation.lose();
+      if (generation.end === undefined || readers > 0) continue;
+      this.entries.delete(key);
+      this.endWait(entry);
+      void this.claims.forget(generation);
+    }
   }
 
   /** Remembers an abort of an id that no generation has. */

@@ -73,9 +73,9 @@ export class GenerationRunner {
     this.metrics.generations.inc({ outcome });
     this.metrics.begunAgain.inc(generation.restarts);
     await generation.turnBegun;
-    await this.recorder.record(generation, end);
+    if (generation.restoredEnd === undefined) await this.recorder.record(generation, end);
     // The client may repeat its request, or use its id again, as soon as it has the end.
-    await this.claims.end(generation, end.reason === 'error' && end.error.retryable);
+    await this.claims.end(generation, end);
     generation.finish(end);
   }
 
@@ -88,6 +88,7 @@ export class GenerationRunner {
       const refused = await this.claims.take(generation, worker);
       if (refused !== undefined) return { reason: 'error', error: refused };
       if (generation.stoppedBy !== undefined) return stopped(generation);
+      if (generation.restoredEnd !== undefined) return generation.restoredEnd;
       // A repeat that another replica answers must not take the turn of the first.
       generation.turnBegun ??= this.recorder.begin(generation);
       const call = new MovableCall(worker, { requestId: generation.id });

@@ -47,7 +47,8 @@ export interface WeightSpan {
 
 /** Tokens of an earlier generation of the same request. */
 export interface RestoredTokens {
-  tokenIds: number[];
+  /** Absent: the engine has sent no ids. Only a response that has ended is saved without them. */
+  tokenIds?: number[];
   text: string;
   logprobs?: number[];
   spans: WeightSpan[];
@@ -59,6 +60,14 @@ export interface RestoredTokens {
   message?: SavedMessage;
   /** If the client reads them. */
   names?: NamedTokens;
+  /** Of a response that has ended. */
+  whole?: WholeResponse;
+}
+
+/** What a response that has ended has beside its tokens. */
+export interface WholeResponse extends Pick<Generation, 'serverId' | 'cachedTokens' | 'engineFields' | 'recording'> {
+  end: GenerationEnd;
+  tokenCount: number;
 }
 
 /** One response of a model: its tokens so far, how they were made, and its end. */
@@ -69,11 +78,13 @@ export class Generation {
   /** The call that is running. */
   call: MovableCall | undefined;
   end: GenerationEnd | undefined;
+  /** Another replica has generated all of it. */
+  restoredEnd: GenerationEnd | undefined;
   /** A response has been sent some tokens, so that it cannot begin again. */
   isSent = false;
   /** Another replica continues it, with a client of its own. */
   isLost = false;
-  /** No client reads it: another replica may take its request over. */
+  /** No client reads it, and its client may repeat it: another replica may take its request over. */
   isUnread = false;
   /** Calls of engines. */
   attempts = 0;
@@ -166,14 +177,20 @@ export class Generation {
 
   /** Before the first call: the tokens that another replica has generated. */
   restore(made: RestoredTokens): void {
-    const { tokenIds, text, logprobs, message, names } = made;
+    const { tokenIds, text, logprobs, message, names, whole } = made;
     const choice = names && { logprobs: names };
-    this.tokens.restore({ tokenIds, text, logprobs, tokenCount: tokenIds.length, choice });
+    this.tokens.restore({ tokenIds, text, logprobs, tokenCount: whole?.tokenCount ?? tokenIds!.length, choice });
     this.promptTokenIds ??= made.promptTokenIds;
-    if (message !== undefined) this.tokens.message?.restore(message, this.input.hasTools === true);
+    const isReadable = whole !== undefined || (message?.isContentLast === true && !this.input.hasTools);
+    if (message !== undefined) this.tokens.message?.restore(message, isReadable);
     this.spans = made.spans;
     this.isVersionReported = made.isVersionReported;
     this.promptTokens = made.promptTokens;
+    if (whole !== undefined) {
+      const { end, tokenCount: _count, ...others } = whole;
+      this.restoredEnd = end;
+      Object.assign(this, others);
+    }
     this.descriptions += 1;
     this.changed();
   }

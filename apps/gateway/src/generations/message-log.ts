@@ -26,6 +26,7 @@ export interface SavedMessage {
   others: [string, unknown][];
   logprobs: object[];
   isContentLast: boolean;
+  finishReason?: string;
 }
 
 /**
@@ -99,24 +100,26 @@ export class MessageLog {
   }
 
   get saved(): SavedMessage {
-    const { texts, calls, logprobs, isContentLast } = this;
+    const { texts, calls, logprobs, isContentLast, finishReason } = this;
     return {
       texts,
       calls,
       others: [...this.others].map(([name, { value }]) => [name, value]),
       logprobs,
       isContentLast,
+      finishReason,
     };
   }
 
-  /** Readers get the parts only if the message is continued as content; otherwise it may begin again. */
-  restore({ texts, calls, others, logprobs, isContentLast }: SavedMessage, hasTools: boolean): void {
+  /** @param isReadable readers get the parts; otherwise the message may begin again */
+  restore({ texts, calls, others, logprobs, isContentLast, finishReason }: SavedMessage, isReadable: boolean): void {
     this.clear();
     this.texts = texts;
     this.calls.push(...calls);
     for (const entry of logprobs) this.logprobs.push(entry);
     this.isContentLast = isContentLast;
-    this.changes = isContentLast && !hasTools ? 1 : 0;
+    this.finishReason = finishReason;
+    this.changes = isReadable ? 1 : 0;
     for (const [name, value] of others) this.others.set(name, { value, change: 1 });
   }
 

@@ -30,6 +30,28 @@ it.each([true, false])('restores whether the engine has reported the weights: %s
   expect(second.isVersionReported).toBe(isReported);
 });
 
+it('restores a chat that has ended, also without token ids', async () => {
+  const input = { ...INPUT, prompt: { messages: [] }, isContinued: false };
+  const [first, second] = ['d', 'd'].map(
+    (digest) => new Generation('r', 't', input, { kind: 'id', key: 'r', digest }),
+  ) as [Generation, Generation];
+  first.tokens.take({
+    text: 'a',
+    tokenCount: 2,
+    choice: { delta: { reasoning: 'b', content: 'a' }, finish_reason: 'stop' },
+  });
+  Object.assign(first, { serverId: 's', cachedTokens: 1, engineFields: { more: [1] } });
+  expect(await saves().keepWhole(first, { reason: 'stop', matched: 7 })).toBe(true);
+  saves().begin(second, JSON.parse(saved.get('t\nr')!));
+  for (const one of [first, second]) {
+    expect(one.tokens.message).toMatchObject({ finishReason: 'stop', isInContent: true });
+    expect(one.tokens.message!.after()).toEqual({ reasoning: 'b', content: 'a' });
+    expect(one).toMatchObject({ serverId: 's', cachedTokens: 1, engineFields: { more: [1] } });
+    expect([one.tokens.count, one.tokens.text, one.tokens.allIds]).toEqual([2, 'a', undefined]);
+  }
+  expect(second.restoredEnd).toEqual({ reason: 'stop', matched: 7 });
+});
+
 it('does not save a complete response: a repeat would continue it behind its end', async () => {
   saved.clear();
   const [complete, other] = [generation('complete'), generation('other')];

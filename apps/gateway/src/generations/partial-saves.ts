@@ -3,7 +3,7 @@ import { PartialStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { continuationOf } from './continuation';
-import type { Generation, RestoredTokens } from './generation';
+import type { Generation, GenerationEnd, RestoredTokens } from './generation';
 
 /** How long saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
@@ -41,18 +41,33 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
 
   /** Gives a new generation the tokens that another replica has saved; from here on its own are saved. */
   begin(generation: Generation, saved: unknown): void {
-    if (!generation.input.isContinued) return;
-    this.saved.set(generation, 0);
     const partial = saved as Partial | undefined;
-    if (partial?.digest !== generation.repeat!.digest) return;
+    const isSame = partial?.digest === generation.repeat!.digest;
+    if (!isSame || partial.whole === undefined) {
+      if (!generation.input.isContinued) return;
+      this.saved.set(generation, 0);
+    }
+    if (!isSame) return;
     generation.restore(partial);
-    this.metrics.restored.inc(partial.tokenIds.length);
+    this.metrics.restored.inc(generation.tokens.count);
   }
 
   /** The last save, for the replica that continues. @returns whether the tokens are kept. Never throws. */
   async keep(generation: Generation): Promise<boolean> {
     if (!this.saved.has(generation) || generation.tokens.isComplete) return false;
     await this.save(generation);
+    return true;
+  }
+
+  /**
+   * A response that has ended, for the replica that answers a repeat. Routed experts are too large to be saved.
+   * @returns whether it is kept. Never throws.
+   */
+  async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
+    const { tokens, serverId, cachedTokens, engineFields, recording, promptTokenIds } = generation;
+    if (end.reason === 'error' || generation.experts !== undefined) return false;
+    const whole = { end, tokenCount: tokens.count, serverId, cachedTokens, engineFields, recording };
+    await this.write(generation, { ...partialOf(generation), promptTokenIds, whole });
     return true;
   }
 
@@ -76,24 +91,27 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   private async save(generation: Generation): Promise<void> {
-    const { tokens, repeat, spans, isVersionReported, promptTokens, promptTokenIds } = generation;
-    const { allIds: tokenIds, allLogprobs: logprobs, text, message } = tokens;
-    if (tokenIds === undefined || tokens.isComplete || continuationOf(generation) === undefined) return;
-    const more = { ...(message && { message: message.saved, promptTokenIds }), names: tokens.names?.from(0) };
-    const weights = { spans, isVersionReported };
-    const partial: Partial = { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, ...weights, ...more };
-    await this.attempt(generation, () =>
-      this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), KEPT_MS),
-    );
+    const { tokens, promptTokenIds } = generation;
+    if (tokens.isComplete || continuationOf(generation) === undefined) return;
+    const partial = partialOf(generation);
+    if (partial.tokenIds === undefined) return;
+    await this.write(generation, { ...partial, ...(tokens.message && { promptTokenIds }) });
   }
 
-  private async attempt(generation: Generation, work: () => Promise<void>): Promise<void> {
+  private async write(generation: Generation, partial: Partial): Promise<void> {
+    const expiresMs = Math.max(KEPT_MS, this.config.rejoinMs);
     try {
-      await work();
+      await this.store.save(this.config.pool, identityOf(generation)!, JSON.stringify(partial), expiresMs);
     } catch (error) {
       this.logger.warn({ requestId: generation.id }, `Tokens were not saved: ${(error as Error).message}`);
     }
   }
+}
+
+function partialOf({ tokens, repeat, spans, isVersionReported, promptTokens }: Generation): Partial {
+  const { allIds: tokenIds, allLogprobs: logprobs, text, message, names } = tokens;
+  const more = { message: message?.saved, names: names?.from(0) };
+  return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };
 }
 
 /** The same in all replicas; undefined if a repeat of the request is not recognized by an id. */
