@@ -31,6 +31,21 @@ describe('an abort', () => {
     await other.close();
   });
 
+  it('of an id that several replicas have ends all of its responses, and no later one', async () => {
+    const other = await Gateway.start(system.bench.prefix, system.bench.pool);
+    const replicas = [system.gateway, other];
+    const named = { 'x-request-id': 'r-1' };
+    const replies = replicas.map((one) => one.post('/generate', generate(8_000), named));
+    for (const one of replicas) await expect.poll(() => one.metric('tokens_generated_total')).toBeGreaterThan(0);
+    await system.gateway.post('/abort_request', { rid: 'r-1' });
+    for (const { body } of await Promise.all(replies)) expect(body.meta_info.finish_reason.type).toBe('abort');
+    for (const one of replicas) {
+      const later = await one.post('/generate', generate(3), named);
+      expect(later.body.meta_info.finish_reason.type).toBe('length');
+    }
+    await other.close();
+  });
+
   it('that arrives before its request is remembered by every replica', async () => {
     const other = await Gateway.start(system.bench.prefix, system.bench.pool);
     await other.post('/abort_request', { rid: 'early' });

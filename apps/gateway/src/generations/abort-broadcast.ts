@@ -5,8 +5,11 @@ import { GatewayConfig } from '../gateway.config';
 import { GenerationClaims } from './generation-claims';
 import { type AbortTarget, GenerationRegistry } from './generation-registry';
 
-/** An abort, the message that a replica had its generation, or that one has taken over the request of a generation. */
-type AbortMessage = AbortTarget & { isFound?: boolean; taken?: string; from?: WorkerId };
+/**
+ * An abort, the message that a replica had its generation, or that one has taken over the request of a generation.
+ * `isEarly`: the sender has no generation of the id, so that its request may be on its way.
+ */
+type AbortMessage = AbortTarget & { isEarly?: boolean; isFound?: boolean; taken?: string; from?: WorkerId };
 
 /** Brings aborts to the replica that runs the generation: all replicas of the pool get every abort. */
 @Injectable()
@@ -38,29 +41,28 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Stops them here at once, and in the other replicas. An id that no replica has is remembered by all of them: its
-   * request may be on its way. What is no id of a request aborts nothing.
+   * Stops them here at once, and in the other replicas, which may have the same id: another one may have taken it over,
+   * and ids of `X-Request-Id` are not unique. An id that no replica has is remembered by all of them: its request may be
+   * on its way. What is no id of a request aborts nothing.
    * @throws BroomwagonError UNAVAILABLE
    */
   abort(target: AbortTarget): void {
     if (target.id !== undefined && idFault(target.id, MAX_COMPOSED_ID_BYTES, 'composed') !== undefined) return;
-    const isOne = target.id !== undefined && !target.isPrefix;
-    const stopped = this.generations.abort(target);
-    if (isOne && stopped > 0) return;
-    if (isOne) this.generations.remember(target);
-    this.send(target);
+    const isEarly = this.generations.abort(target) === 0 && target.id !== undefined && !target.isPrefix;
+    if (isEarly) this.generations.remember(target);
+    this.send({ ...target, isEarly });
   }
 
   private send(message: AbortMessage): void {
     this.messaging.publish(this.subject, { ...message, from: this.config.workerId });
   }
 
-  private take({ isFound, taken, from, ...target }: AbortMessage): void {
+  private take({ isEarly, isFound, taken, from, ...target }: AbortMessage): void {
     if (from === this.config.workerId) return;
     if (taken !== undefined) return this.generations.lose(taken);
     if (isFound) return this.generations.forget(target);
     const stopped = this.generations.abort(target);
-    if (target.id === undefined || target.isPrefix) return;
+    if (!isEarly) return;
     if (stopped > 0) this.send({ ...target, isFound: true });
     else this.generations.remember(target);
   }
