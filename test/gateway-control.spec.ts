@@ -164,6 +164,20 @@ describe('a pause', () => {
   });
 });
 
+it('undoes a pause that an engine has refused, unless the pool was paused before', async () => {
+  await startPool('sglang');
+  await second.close();
+  const pause = async () => {
+    const { status, body } = await gateway.post('/pause_generation', { mode: 'in_place' });
+    expect([status, body.engines.map((engine: Reply) => engine.status)]).toEqual([502, [200, null]]);
+    return isPoolPaused();
+  };
+  expect(await pause()).toBe(false);
+  expect((await gateway.post('/generate', generate(3))).body.output_ids).toHaveLength(3);
+  await bench.client.call(bench.pool, 'pool.pause', {});
+  expect(await pause()).toBe(true);
+});
+
 it('ends a pause that its trainer does not end: pool and engines continue', async () => {
   await startPool('sglang', 1, { pauseDeadlineMs: 1_000 }, ['keep']);
   const reply = gateway.post('/generate', generate(LONG));

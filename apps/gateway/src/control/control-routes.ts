@@ -1,4 +1,5 @@
-import { Injectable } from '@nestjs/common';
+import type { ServerResponse } from 'node:http';
+import { Injectable, Logger } from '@nestjs/common';
 import { httpStatusOf, invalidField, isBroomwagonError, type PausePoolRequest } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
@@ -7,7 +8,7 @@ import { textOf } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { CONTROL_CALLS, type ControlCall } from './control-table';
-import { mergedAnswer } from './engine-answer';
+import { type EngineAnswer, mergedAnswer, type MergedAnswer } from './engine-answer';
 import { EngineFanOut } from './engine-fan-out';
 import { WeightChanges } from './weight-changes';
 
@@ -18,6 +19,7 @@ const VERSION = /^\d{1,9}$/;
 /** The calls by which trainers steer engines, made at all engines of the pool. */
 @Injectable()
 export class ControlRoutes {
+  private readonly logger = new Logger(ControlRoutes.name);
   readonly routes: Routes;
 
   constructor(
@@ -54,25 +56,49 @@ export class ControlRoutes {
     const sent = { path: `${call.path}${search}`, bytes, body };
     const version = versionOf(call, body, textOf(request.headers, 'x-broomwagon-weight-version'));
     const mode = modeOf(textOf(request.headers, 'x-broomwagon-weight-mode'));
-    if (call.pool === 'pause') {
-      // The pool of a client that is answered an error must not stay paused.
-      await this.fanOut.serversFor(call);
-      const deadlineMs = call.hasNoDeadline ? undefined : this.config.pauseDeadlineMs;
-      await this.setPool('pool.pause', { deadlineMs });
-    }
-    if (call.pool === 'resume') await this.weights.endOpen();
     const update = () => this.fanOut.call(call, sent);
+    if (call.pool === 'pause') return send(response, await this.pause(call, update));
+    if (call.pool === 'resume') await this.weights.endOpen();
     const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));
     // Also if engines failed: the others take requests again.
     if (call.pool === 'resume') await this.setPool('pool.resume', {});
-    const merged = mergedAnswer(answers);
-    sendJson(response, merged.status, merged.body);
-    return merged.status;
+    return send(response, mergedAnswer(answers));
+  }
+
+  /** A pool that was not paused before does not stay paused for a client that is answered an error. */
+  private async pause(call: ControlCall, update: () => Promise<EngineAnswer[]>): Promise<MergedAnswer> {
+    await this.fanOut.serversFor(call);
+    const { paused: wasPaused } = await this.controlPlane.call('lb.status', {});
+    let merged: MergedAnswer | undefined;
+    try {
+      await this.setPool('pool.pause', { deadlineMs: call.hasNoDeadline ? undefined : this.config.pauseDeadlineMs });
+      merged = mergedAnswer(await update());
+      return merged;
+    } finally {
+      if (!wasPaused && merged?.status !== 200) await this.undoPause(call);
+    }
+  }
+
+  /** At all engines: one that has not answered may be paused too. Never throws. */
+  private async undoPause(call: ControlCall): Promise<void> {
+    const path = call.undoneBy!;
+    try {
+      await this.fanOut.call({ ...call, path }, { path, bytes: Buffer.from('{}'), body: {} });
+      await this.setPool('pool.resume', {});
+    } catch (error) {
+      this.logger.warn(`A pause that has failed was not undone: ${(error as Error).message}`);
+    }
   }
 
   private async setPool(operation: 'pool.pause' | 'pool.resume', body: PausePoolRequest): Promise<void> {
     await this.controlPlane.callWithRetry(operation, body, { deadlineMs: POOL_DEADLINE_MS });
   }
+}
+
+/** @returns the status of the answer */
+function send(response: ServerResponse, { status, body }: MergedAnswer): number {
+  sendJson(response, status, body);
+  return status;
 }
 
 /** A version that is no number is between trainer and engines: the pool has none for it. */

@@ -8,6 +8,8 @@ export interface ControlCall {
   dialects: readonly EngineDialect[];
   /** The pool grants no leases from before this call, or again from after it. */
   pool?: 'pause' | 'resume';
+  /** Of a pause: path of the call that continues. */
+  undoneBy?: string;
   /** The pause has no deadline, because the load-balancer cannot make the call that continues. */
   hasNoDeadline?: boolean;
   /** Field of the body that names the version of new weights. */
@@ -46,7 +48,7 @@ function get(dialects: ControlCall['dialects'], ...paths: string[]): ControlCall
 /** All calls of engines by which trainers steer them. */
 export const CONTROL_CALLS: readonly ControlCall[] = [
   // SGLang
-  ...post(SGLANG, { pool: 'pause' }, '/pause_generation'),
+  ...post(SGLANG, { pool: 'pause', undoneBy: '/continue_generation' }, '/pause_generation'),
   ...post(SGLANG, { pool: 'resume' }, '/continue_generation'),
   ...get(SGLANG, '/flush_cache', '/get_weight_version'),
   ...post(SGLANG, {}, '/flush_cache', '/destroy_weights_update_group', '/post_process_weights', '/weights_checker'),
@@ -60,7 +62,7 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
   ...post([...SGLANG, ...VLLM], { version: 'new_version' }, '/update_weight_version'),
   ...post([...SGLANG, ...VLLM], {}, '/load_lora_adapter', '/unload_lora_adapter'),
   // vLLM, SkyRL and prime-rl
-  ...post(VLLM, { pool: 'pause' }, '/pause'),
+  ...post(VLLM, { pool: 'pause', undoneBy: '/resume' }, '/pause'),
   ...post(VLLM, { pool: 'resume' }, '/resume'),
   ...get(VLLM, '/is_paused', '/is_sleeping', '/get_world_size', '/weight_info'),
   ...post(VLLM, {}, '/sleep', '/wake_up', '/reset_prefix_cache', '/start_weight_update', '/fetch_weights'),
@@ -74,7 +76,11 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
     '/init_broadcaster',
   ),
   // AReaL on vLLM
-  ...post(VLLM, { pool: 'pause', hasNoDeadline: true }, '/areal_pause_generation'),
+  ...post(
+    VLLM,
+    { pool: 'pause', undoneBy: '/areal_continue_generation', hasNoDeadline: true },
+    '/areal_pause_generation',
+  ),
   ...post(VLLM, { pool: 'resume' }, '/areal_continue_generation'),
   ...post(VLLM, WEIGHTS, '/areal_update_weights', '/areal_update_weights_lora'),
   ...post(VLLM, { ...WEIGHTS, isCollective: true }, '/areal_update_weights_xccl', '/areal_update_weights_lora_xccl'),

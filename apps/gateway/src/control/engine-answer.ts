@@ -13,6 +13,12 @@ export interface EngineAnswer {
   isSkipped?: boolean;
 }
 
+/** What the client of a call of all engines is answered. */
+export interface MergedAnswer {
+  status: number;
+  body: object;
+}
+
 /** Whether an engine has done what was asked. */
 export function isDone({ status = 0, body }: EngineAnswer): boolean {
   return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
@@ -32,7 +38,7 @@ const MERGES: Record<string, (values: unknown[]) => unknown> = {
  * The answer of a single engine, made of those of all: with the fields of the first, and {@link MERGES} applied. Beside
  * it `engines` has each answer.
  */
-export function mergedAnswer(answers: EngineAnswer[]): { status: number; body: object } {
+export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   const engines = answers.map(({ server, status, body, error, isSkipped }) => ({
     server_id: server.serverId,
     url: server.endpoint,
