@@ -9,7 +9,12 @@ const generate = (maxNewTokens: number) => ({
   sampling_params: { max_new_tokens: maxNewTokens, sampling_seed: 7 },
 });
 
-const system = useGateway(8, { speed: 2, registered: 'none', gateway: { noServerDeadlineMs: 200 } });
+const system = useGateway(9, {
+  speed: 2,
+  registered: 'none',
+  gateway: { noServerDeadlineMs: 200 },
+  balancer: { maxWaiters: 2 },
+});
 let { bench, gateway } = system;
 beforeEach(() => {
   ({ bench, gateway } = system);
@@ -32,6 +37,27 @@ it('X-Broomwagon-Priority: the higher of two waiting requests is served first', 
   await patient.post('/abort_request', { rid: 'low' });
   await Promise.all([first, low]);
   await patient.close();
+});
+
+it('a full pool is answered 429: when the wait has ended, and at once where a queue is full', async () => {
+  await bench.register({ dialect: 'sglang', maxInflight: 1 });
+  const [patient, narrow] = await Promise.all([
+    Gateway.start(bench.prefix, bench.pool),
+    Gateway.start(bench.prefix, bench.pool, { maxGenerations: 1 }),
+  ]);
+  const running = [patient.post('/generate', generate(8_000))];
+  await expect.poll(async () => (await leases()).length).toBe(1);
+  const refusalOf = async (replica: Gateway) => {
+    const { status, body, headers } = await replica.post('/generate', generate(3));
+    return [status, body.error.type, body.error.retryable, headers['retry-after']];
+  };
+  expect(await refusalOf(gateway)).toEqual([429, 'SERVERS_FULL', true, '1']);
+  running.push(patient.post('/generate', generate(8_000)), narrow.post('/generate', generate(8_000)));
+  await expect.poll(async () => (await status()).waiters).toBe(2);
+  for (const replica of [patient, narrow]) expect(await refusalOf(replica)).toEqual([429, 'QUEUE_FULL', true, '1']);
+  await patient.post('/abort_request', { abort_all: true });
+  await Promise.all(running);
+  for (const replica of [patient, narrow]) await replica.close();
 });
 
 it('X-Broomwagon-Job and -Group: the group of a lease, which two jobs do not share', async () => {

@@ -1,6 +1,7 @@
 import type { EngineDialect, RequestOf } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import type { GatewayConfig } from '../../apps/gateway/src/gateway.config';
+import type { LoadBalancerConfig } from '../../apps/load-balancer/src/load-balancer.config';
 import type { SimulatorOptions } from '../../lab/engine-simulator/src/simulator';
 import { inEngine, inject, startEngine, stateOf } from '../../lab/engine-simulator/src/test-engine';
 import { Gateway, post, type Reply } from './gateway';
@@ -32,6 +33,7 @@ export interface GatewaySetup {
   /** Which of the engines are servers of the pool; default: the first. */
   registered?: 'none' | 'first' | 'both';
   gateway?: Partial<GatewayConfig>;
+  balancer?: Partial<LoadBalancerConfig>;
 }
 
 /** A gateway in front of an engine, and a second engine, for each test. */
@@ -119,7 +121,7 @@ export class GatewayBench {
 export function useGateway(tests: number, setup: GatewaySetup = {}): GatewayBench {
   const system = new GatewayBench(setup);
   beforeAll(async () => {
-    system.bench = await ServiceBench.open({}, tests);
+    system.bench = await ServiceBench.open({}, tests, setup.balancer);
   });
   afterAll(() => system.bench?.close());
   beforeEach(() => system.begin());

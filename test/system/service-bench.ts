@@ -43,7 +43,11 @@ export class ServiceBench {
   ) {}
 
   /** @param coordinator settings beyond short times for the sweep @param tests that may begin */
-  static async open(coordinator: Partial<CoordinatorConfig> = {}, tests = 24): Promise<ServiceBench> {
+  static async open(
+    coordinator: Partial<CoordinatorConfig> = {},
+    tests = 24,
+    balancer: Partial<LoadBalancerConfig> = {},
+  ): Promise<ServiceBench> {
     const { pool: prefix } = testPool();
     const pools = Array.from({ length: tests }, (_, index) => `${prefix}-${index}`);
     const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
@@ -64,7 +68,7 @@ export class ServiceBench {
       bootstrapService(LoadBalancerModule, {
         app: 'load-balancer',
         configType: LoadBalancerConfig,
-        config: Object.assign(new LoadBalancerConfig(), shared),
+        config: Object.assign(new LoadBalancerConfig(), shared, balancer),
       }),
     ]);
     return new ServiceBench(client, prefix, pools, services);

@@ -37,7 +37,7 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   })
   partialSaveIntervalMs: number = 5_000;
 
-  @Env('MAX_GENERATIONS', 'generations at the same time; more are answered OVERLOADED', { min: 1 })
+  @Env('MAX_GENERATIONS', 'generations at the same time; more are answered QUEUE_FULL', { min: 1 })
   maxGenerations: number = 8_192;
 
   @Env('MAX_ENGINE_FAILURES', 'failures of engines in a row, without a token between them, that end a generation', {

@@ -80,7 +80,7 @@ export class GenerationRegistry {
   /**
    * Begins the generations of a request, or joins those of the request which this one repeats: all of them, or none.
    * Each of them needs a call of {@link leave}.
-   * @throws BroomwagonError SHUTTING_DOWN, OVERLOADED, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
+   * @throws BroomwagonError SHUTTING_DOWN, QUEUE_FULL, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
    */
   open(request: OpenRequest): Generation[] {
     const choices = choicesOf(request).map((choice) => {
@@ -198,7 +198,8 @@ export class GenerationRegistry {
       throw new BroomwagonError('VALIDATION_FAILED', message);
     }
     if (this.running.size + count > this.config.maxGenerations) {
-      throw new BroomwagonError('OVERLOADED', `${this.running.size} generations run`, { retryAfterMs: 1_000 });
+      const message = `${this.running.size} generations run in this replica (MAX_GENERATIONS)`;
+      throw new BroomwagonError('QUEUE_FULL', message, { retryAfterMs: 1_000 });
     }
     if (maxGenerations < Infinity && this.countOf(tokenId) + count > maxGenerations) {
       const message = `The key may have ${maxGenerations} generations at the same time`;

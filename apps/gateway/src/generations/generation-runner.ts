@@ -1,7 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
-import { isContextTooLong } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
   ControlPlane,
@@ -27,6 +26,7 @@ import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import { asOurs, isMovable, leaseRequestOf, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
 import { FailureLimit } from './failure-limit';
+import { abortOf, endOfRefusal, refusalOf, stopped } from './generation-ends';
 import { GenerationClaims } from './generation-claims';
 import type { Generation, GenerationEnd } from './generation';
 import { ResumePacer } from './resume-pacer';
@@ -94,7 +94,9 @@ export class GenerationRunner {
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
       generation.call = call;
-      const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation));
+      // A client that has got nothing can repeat its request.
+      const isWaiting = generation.attempts > 0;
+      const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation), { endsWhenFull: !isWaiting });
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
@@ -266,36 +268,4 @@ export class GenerationRunner {
       return STAYS.some((code) => isBroomwagonError(error, code)) ? lease : undefined;
     }
   }
-}
-
-/** The end of a generation that the engine has aborted by itself. */
-function abortOf({ result }: Generated): GenerationEnd {
-  return { reason: 'abort', message: String(result?.stopReason ?? 'Aborted on the engine') };
-}
-
-/** The end of a generation that was stopped. */
-function stopped({ stoppedBy, isLost }: Generation): GenerationEnd {
-  if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };
-  if (isLost) {
-    const error = new BroomwagonError('REQUEST_IN_PROGRESS', 'Another replica continues this request');
-    return { reason: 'error', error };
-  }
-  const message = 'The gateway is shutting down; send the request again';
-  return { reason: 'error', error: new BroomwagonError('SHUTTING_DOWN', message) };
-}
-
-/** The end if no lease was granted; undefined: acquire again under the next epoch. */
-function endOfRefusal(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
-  if (generation.stoppedBy !== undefined) return stopped(generation);
-  const isEpoch = ['FENCED', 'WORKER_NOT_FOUND', 'RELEASED'] as const;
-  if (error === undefined || isEpoch.some((code) => isBroomwagonError(error, code))) return undefined;
-  if (isBroomwagonError(error, 'ABORTED')) return { reason: 'abort', message: 'Aborted before a server was granted' };
-  return { reason: 'error', error: asOurs(error) };
-}
-
-/** Names what the engine refused, if clients have to tell it from other refusals. */
-function refusalOf(error: BroomwagonError): BroomwagonError {
-  const { field, message } = error;
-  if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
-  return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
 }

@@ -168,7 +168,7 @@ class WaitTimeout(BroomwagonError):
 
 
 class QueueFull(BroomwagonError):
-    """The queue of waiting calls is full."""
+    """The queue of waiting calls is full, or a gateway runs as many generations as it may."""
 
     code = "QUEUE_FULL"
 

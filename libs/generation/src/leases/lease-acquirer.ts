@@ -40,8 +40,15 @@ export class LeaseAcquirer {
     private readonly config: HolderConfig,
   ) {}
 
-  /** Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws. */
-  async acquire(call: LeasedCall, request: LeaseRequest): Promise<Acquisition> {
+  /**
+   * Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws.
+   * @param options.endsWhenFull QUEUE_FULL is no reason to ask again
+   */
+  async acquire(
+    call: LeasedCall,
+    request: LeaseRequest,
+    { endsWhenFull = false }: { endsWhenFull?: boolean } = {},
+  ): Promise<Acquisition> {
     let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(call);
     let last: Error | undefined;
@@ -59,7 +66,8 @@ export class LeaseAcquirer {
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
         // The wait of a call is shorter than that of all its repeats.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
-        if (!isBroomwagonError(error) || !error.retryable) {
+        const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');
+        if (!isBroomwagonError(error) || !error.retryable || isFull) {
           refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
           break;
         }

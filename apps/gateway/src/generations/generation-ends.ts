@@ -1,0 +1,48 @@
+import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
+import { isContextTooLong } from '@broomwagon/engines';
+import type { Generated } from '@broomwagon/generation';
+import { asOurs } from './continuation';
+import type { Generation, GenerationEnd } from './generation';
+
+const RETRY_AFTER_MS = 1_000;
+
+/** The end of a generation that the engine has aborted by itself. */
+export function abortOf({ result }: Generated): GenerationEnd {
+  return { reason: 'abort', message: String(result?.stopReason ?? 'Aborted on the engine') };
+}
+
+/** The end of a generation that was stopped. */
+export function stopped({ stoppedBy, isLost }: Generation): GenerationEnd {
+  if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };
+  if (isLost) {
+    const error = new BroomwagonError('REQUEST_IN_PROGRESS', 'Another replica continues this request');
+    return { reason: 'error', error };
+  }
+  const message = 'The gateway is shutting down; send the request again';
+  return { reason: 'error', error: new BroomwagonError('SHUTTING_DOWN', message) };
+}
+
+/** The end if no lease was granted; undefined: acquire again under the next epoch. */
+export function endOfRefusal(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
+  if (generation.stoppedBy !== undefined) return stopped(generation);
+  const isEpoch = ['FENCED', 'WORKER_NOT_FOUND', 'RELEASED'] as const;
+  if (error === undefined || isEpoch.some((code) => isBroomwagonError(error, code))) return undefined;
+  if (isBroomwagonError(error, 'ABORTED')) return { reason: 'abort', message: 'Aborted before a server was granted' };
+  return { reason: 'error', error: afterWait(error) };
+}
+
+/** What a client may repeat: the deadline of its whole wait has passed, not that of one acquire. */
+function afterWait(error: Error): BroomwagonError {
+  const { message, details } = error as BroomwagonError;
+  const options = { retryAfterMs: RETRY_AFTER_MS, details };
+  if (isBroomwagonError(error, 'WAIT_TIMEOUT')) return new BroomwagonError('SERVERS_FULL', message, options);
+  if (isBroomwagonError(error, 'TIMEOUT')) return new BroomwagonError('UNAVAILABLE', message, options);
+  return asOurs(error);
+}
+
+/** Names what the engine refused, if clients have to tell it from other refusals. */
+export function refusalOf(error: BroomwagonError): BroomwagonError {
+  const { field, message } = error;
+  if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });
+  return isContextTooLong(message) ? new BroomwagonError('CONTEXT_TOO_LONG', message) : error;
+}
