@@ -266,18 +266,24 @@ describe('new weights with a version', () => {
     await expect.poll(statesOf).toEqual({ s1: ['ready', 4], s2: ['ready', 4] });
   });
 
-  it.each(['abort', 'wait'])(
-    'in a pool that is not paused, mode %s: a change of the pool around the call',
-    async (mode) => {
+  it.each([
+    ['abort', {}, ['0', '2']],
+    ['wait', {}, ['0']],
+    // What would lose its tokens runs on.
+    ['abort', { regex: 'a*' }, ['0']],
+  ])(
+    'in a pool that is not paused, mode %s: a change of the pool around the call; %j',
+    async (mode, more, expected) => {
       await startPool('sglang');
-      const reply = gateway.post('/generate', generate(LONG));
+      const { sampling_params, ...others } = generate(LONG);
+      const reply = gateway.post('/generate', { ...others, sampling_params: { ...sampling_params, ...more } });
       await expect.poll(async () => Math.max(...(await Promise.all(urls().map(madeOn))))).toBeGreaterThan(5);
       const body = { model_path: '/m', weight_version: '2' };
       const update = await gateway.post('/update_weights_from_disk', body, { 'x-broomwagon-weight-mode': mode });
       expect([update.status, update.body.success]).toEqual([200, true]);
       expect(await weights()).toMatchObject({ version: 2 });
       const versions = (await reply).body.meta_info.weight_versions.map(({ version }: { version: string }) => version);
-      expect(versions).toEqual(mode === 'abort' ? ['0', '2'] : ['0']);
+      expect(versions).toEqual(expected);
     },
   );
 

@@ -1,8 +1,8 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapter } from '@broomwagon/engines';
 import { MovableCall } from '@broomwagon/generation';
-import { expect, it } from 'vitest';
-import { continuationOf, isMovable, parseAtEnd } from './continuation';
+import { expect, it, vi } from 'vitest';
+import { continuationOf, isCuttable, isMovable, parseAtEnd } from './continuation';
 import { Generation, type GenerationInput } from './generation';
 import { INPUT } from './generation.fixture';
 
@@ -31,6 +31,24 @@ it.each([
   for (const one of [call, call.again(false)]) {
     expect([one.move('plan', target), one.signal.aborted]).toEqual([movable, movable]);
   }
+});
+
+it('a call that would lose its tokens is not cut for new weights, for 30 s at most', () => {
+  const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+  const callOf = (generation: Generation) => {
+    const call = new MovableCall({ workerId: 'w', workerEpoch: 'e' }, {});
+    call.isCuttable = () => isCuttable(generation);
+    return call;
+  };
+  const parsed = callOf(chat({ reasoning: 'x' }));
+  expect([parsed.cut(), parsed.cause]).toEqual([true, 'cut']);
+  const call = callOf(chat({ content: 'x' }, { isContinued: false }));
+  expect([call.cut(), call.isStopped]).toEqual([false, false]);
+  now.mockReturnValue(29_999);
+  expect(call.again(true).cut()).toBe(false);
+  now.mockReturnValue(30_000);
+  expect([call.again(false).cut(), call.cut(), call.cause]).toEqual([true, true, 'cut']);
+  now.mockRestore();
 });
 
 it.each([

@@ -31,6 +31,11 @@ export function isMovable(generation: Generation): boolean {
   return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
 }
 
+/** A response that would lose its tokens, such as structured output, is not cut for new weights. */
+export function isCuttable(generation: Generation): boolean {
+  return generation.tokens.count === 0 || continuationOf(generation) !== undefined;
+}
+
 /** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
 export function prepareRepeat(generation: Generation, error?: Error): GenerationEnd | undefined {
   const { count, message } = generation.tokens;

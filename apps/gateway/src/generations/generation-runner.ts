@@ -24,7 +24,16 @@ import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { isCount } from '../http/read-fields';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
-import { asOurs, isMovable, leaseRequestOf, parseAtEnd, prepareCall, prepareRepeat, requestOf } from './continuation';
+import {
+  asOurs,
+  isCuttable,
+  isMovable,
+  leaseRequestOf,
+  parseAtEnd,
+  prepareCall,
+  prepareRepeat,
+  requestOf,
+} from './continuation';
 import { FailureLimit } from './failure-limit';
 import { abortOf, endOfRefusal, refusalOf, stopped } from './generation-ends';
 import { GenerationClaims } from './generation-claims';
@@ -93,6 +102,7 @@ export class GenerationRunner {
       generation.turnBegun ??= this.recorder.begin(generation);
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
+      call.isCuttable = () => isCuttable(generation);
       generation.call = call;
       // A client that has got nothing can repeat its request.
       const isWaiting = generation.attempts > 0;

@@ -16,8 +16,12 @@ export class WorkerCommandsController {
   abort(@Payload(new ContractPipe(AbortAttemptsCommand)) command: AbortAttemptsCommand): { stopped: number } {
     if (!this.isCurrent(command)) return { stopped: 0 };
     const calls = (command.leases ?? []).flatMap(({ leaseId }) => this.leases.callOf(leaseId) ?? []);
-    for (const call of calls) call.stop(command.cause);
-    return { stopped: calls.length };
+    const stopped = calls.filter((call) => {
+      if (command.cause === 'cut' && call instanceof MovableCall) return call.cut();
+      call.stop(command.cause);
+      return true;
+    });
+    return { stopped: stopped.length };
   }
 
   @MessagePattern(workerCommandSubject('*', '{workerId}', 'move'))

@@ -60,11 +60,17 @@ export class LeasedCall {
   }
 }
 
+/** How long a call that would lose its tokens runs on, milliseconds: half of the default of ABORT_DEADLINE_MS. */
+const RUNS_ON_MS = 30_000;
+
 /** A call of a holder that only routes: its lease may be moved to another server. */
 export class MovableCall extends LeasedCall {
   target: MoveTarget | undefined;
   /** False while another server could not continue the call. */
   isMovable = (): boolean => true;
+  /** False while the call would lose its tokens if it was cut. */
+  isCuttable = (): boolean => true;
+  private cutAskedAt: number | undefined;
   private planId: string | undefined;
   /** Plans that have moved the lease: a repeated command of one of them is late. */
   private donePlans: ReadonlySet<string> = new Set();
@@ -78,10 +84,23 @@ export class MovableCall extends LeasedCall {
     return true;
   }
 
+  /**
+   * Ends the call for new weights. One that would lose its tokens runs on, for a time: the command is repeated.
+   * @returns whether it is stopped
+   */
+  cut(): boolean {
+    this.cutAskedAt ??= performance.now();
+    if (!this.isCuttable() && performance.now() - this.cutAskedAt < RUNS_ON_MS) return false;
+    this.stop('cut');
+    return true;
+  }
+
   /** The next call under the same lease. @param isMoved the lease is on the server of its plan now */
   again(isMoved: boolean): MovableCall {
     const next = new MovableCall(this.worker, this.ids, this.acquireId);
     next.isMovable = this.isMovable;
+    next.isCuttable = this.isCuttable;
+    next.cutAskedAt = this.cutAskedAt;
     next.donePlans = isMoved ? new Set([...this.donePlans, this.planId!]) : this.donePlans;
     return next;
   }
