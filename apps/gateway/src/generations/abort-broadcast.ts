@@ -41,8 +41,8 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Stops them here at once, and in the other replicas, which may have the same id: another one may have taken it over,
-   * and ids of `X-Request-Id` are not unique. An id that no replica has is remembered by all of them: its request may be
+   * Stops them here at once, and in the other replicas, which may have the same id: one may have taken it over, and ids
+   * of `X-Request-Id` are not unique. An id that no replica has is remembered by all of them: its request may be
    * on its way. What is no id of a request aborts nothing.
    * @throws BroomwagonError UNAVAILABLE
    */

@@ -130,7 +130,7 @@ export class GenerationRunner {
         failures.clear();
       }
       const failure = error === undefined ? abort : { reason: 'error' as const, error: asOurs(error) };
-      if (failure !== undefined && failures.isReached(error)) return failure;
+      if (failure !== undefined && failures.isReached(error, performance.now() - generation.calledAt)) return failure;
       const cause = abort === undefined ? call.cause : 'engine-abort';
       this.metrics.continued.inc({ cause: error === undefined ? (cause ?? 'refused') : 'failure' });
     }
@@ -195,6 +195,7 @@ export class GenerationRunner {
     let expertsFrom: number | undefined;
     try {
       generation.attempts += 1;
+      generation.calledAt = performance.now();
       generation.serverId = lease.serverId;
       const collector = new TokenCollector(false);
       const request = requestOf(generation, lease);

@@ -88,6 +88,8 @@ export class Generation {
   isUnread = false;
   /** Calls of engines. */
   attempts = 0;
+  /** When the last of them began. */
+  calledAt = 0;
   /** How often it has begun again without its tokens. */
   restarts = 0;
   serverId: string | undefined;
