@@ -98,3 +98,15 @@ it('a drain of the server: a running response is continued on another, with the 
   expect(headers['x-broomwagon-server']).toBe('s2');
   expect(body.output_ids).toEqual((await post(`${system.second.url}/generate`, generate(LONG))).body.output_ids);
 });
+
+it('a drain of the server: structured output runs on before its deadline', async () => {
+  await bench.register({ dialect: 'sglang' });
+  const { sampling_params, ...others } = generate(LONG);
+  const reply = gateway.post('/generate', { ...others, sampling_params: { ...sampling_params, regex: 'a*' } });
+  await expect.poll(() => gateway.metric('tokens_generated_total')).toBeGreaterThan(5);
+  await system.registerSecond();
+  await bench.client.call(bench.pool, 'server.drain', { serverId: 's1', deadlineMs: 60_000 });
+  const { body, headers } = await reply;
+  expect([headers['x-broomwagon-server'], headers['x-broomwagon-attempts']]).toEqual(['s1', '1']);
+  expect(body.output_ids).toHaveLength(LONG);
+});
