@@ -5,7 +5,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(8);
+const system = useGateway(9);
 
 describe('input that is wrong', () => {
   const sampling = (fields: object) => ({ ...generate(3), sampling_params: fields });
@@ -103,11 +103,14 @@ describe('input that is wrong', () => {
     await slow.close();
   });
 
-  it('for the engine is answered with what the engine says', async () => {
-    await inject(system.bench.engine.url, { kind: 'error-400' });
+  it.each([
+    ['error-400', 'simulated refusal'],
+    ['abort-with-400', 'simulated abort with a status'],
+  ])('for the engine is answered with what the engine says: %s', async (kind, said) => {
+    await inject(system.bench.engine.url, { kind });
     const reply = await system.gateway.post('/generate', generate(3));
     expect([reply.status, reply.body.error.type]).toEqual([422, 'ENGINE_REJECTED']);
-    expect(reply.body.error.message).toContain('simulated refusal');
+    expect(reply.body.error.message).toContain(said);
   });
 
   it.each([false, true])('that is longer than the context is refused; streamed: %s', async (stream) => {

@@ -7,7 +7,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, Gateway, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
-const system = useGateway(29);
+const system = useGateway(30);
 
 describe('/generate', () => {
   it('answers as the engine does, and says in headers what happened', async () => {
@@ -144,15 +144,21 @@ describe('a response that is cut is continued on another engine', () => {
     expect(last.meta_info.weight_versions).toEqual([{ version: '0', start: 0, end: LONG }]);
   });
 
-  it.each(['close-mid-stream', 'end-mid-stream', 'error-in-stream', 'error-500', 'error-429', 'close', 'html'])(
-    'when the engine fails: %s',
-    async (kind) => {
-      await inject(system.bench.engine.url, { kind, afterTokens: 7 });
-      const reply = await system.gateway.post('/generate', generate(30));
-      expectSame(reply, await system.uncut(30));
-      expect(reply.headers['x-broomwagon-attempts']).toBe('2');
-    },
-  );
+  it.each([
+    'close-mid-stream',
+    'end-mid-stream',
+    'error-in-stream',
+    'abort-with-503',
+    'error-500',
+    'error-429',
+    'close',
+    'html',
+  ])('when the engine fails: %s', async (kind) => {
+    await inject(system.bench.engine.url, { kind, afterTokens: 7 });
+    const reply = await system.gateway.post('/generate', generate(30));
+    expectSame(reply, await system.uncut(30));
+    expect(reply.headers['x-broomwagon-attempts']).toBe('2');
+  });
 
   it('when it is moved, and its lease moves with it', async () => {
     const { reply } = await system.stalled();

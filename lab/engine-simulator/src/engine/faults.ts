@@ -14,6 +14,9 @@ export const FAULT_KINDS = [
   'close-mid-stream',
   'end-mid-stream',
   'done-mid-stream',
+  /** After `afterTokens`, of SGLang's `/generate`: finish reason `abort` with the status 503 or 400. */
+  'abort-with-503',
+  'abort-with-400',
   /** After `afterTokens`: sends nothing more, an error object, or one line of 2 MiB. */
   'stall',
   'error-in-stream',

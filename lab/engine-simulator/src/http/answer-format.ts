@@ -51,6 +51,13 @@ export class AnswerFormat {
     return `{${this.head},"choices":[${this.choice(span, reason, 'delta')}]${usage}${ids}}`;
   }
 
+  /** The last chunk of SGLang, by which it reports a failure or a refusal of its own. */
+  failure(made: number, status: number): string {
+    const meta = { id: this.context.call.id, completion_tokens: made - this.context.start };
+    const reason = { type: 'abort', message: 'simulated abort with a status', status_code: status, err_type: null };
+    return JSON.stringify({ text: '', output_ids: [], meta_info: { ...meta, finish_reason: reason } });
+  }
+
   /** The chunk with nothing but the usage, when the client asked for it. */
   usageChunk(made: number): string | undefined {
     const { call } = this.context;

@@ -75,6 +75,10 @@ export class StreamSink implements TokenSink {
       this.response.end();
     } else if (fault.kind === 'done-mid-stream') {
       this.response.end('data: [DONE]\n\n');
+    } else if (fault.kind === 'abort-with-503' || fault.kind === 'abort-with-400') {
+      const made = this.start + this.sentTokens;
+      this.write(this.format.failure(made, Number(fault.kind.slice(-3))));
+      this.response.end('data: [DONE]\n\n');
     } else if (fault.kind === 'long-line') {
       this.response.end(`data: ${'x'.repeat(LONG_LINE_BYTES)}\n\n`);
     } else {

@@ -42,6 +42,23 @@ describe('SGLang chunks', () => {
     );
   });
 
+  it.each([
+    [503, 'The request queue is full.', 'ENGINE_ERROR'],
+    ['500', 'scheduler failed', 'ENGINE_ERROR'],
+    [400, 'Image token mismatch', 'ENGINE_REJECTED'],
+  ])('reads an abort with status %s as a failure of the engine, not of a trainer', (status, message, code) => {
+    const ending = (more: object) => ({ meta_info: { finish_reason: { type: 'abort', message, ...more } } });
+    expect(() => new SglangChunkReader().read(ending({ status_code: status }))).toThrow(
+      expect.objectContaining({ code, message: expect.stringContaining(message) }),
+    );
+    for (const more of [{}, { status_code: null }]) {
+      expect(new SglangChunkReader().read(ending(more))).toMatchObject({
+        finishReason: 'aborted',
+        stopReason: message,
+      });
+    }
+  });
+
   it('trusts the counts of a chunk over the description of the engine', () => {
     const reader = new SglangChunkReader(true);
     reader.read({ text: 'ab', output_ids: [1, 2], meta_info: { completion_tokens: 2 } });

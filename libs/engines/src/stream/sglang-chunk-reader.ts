@@ -1,3 +1,5 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { isRefusal, quote } from '../http/engine-http';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 import { INTEGER, LIST, RepeatedEvent, STRING, stringOf, type VaryingField, wholeNumberOf } from './repeated-event';
 
@@ -20,11 +22,19 @@ const VARYING: readonly VaryingField[] = [
 const SPARE_TRIES = 4;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[Ee][+-]?\d+)?$/;
 
+interface FinishReason {
+  type: string;
+  matched?: string | number;
+  message?: string;
+  /** HTTP status of an `abort` by which the engine reports a failure or a refusal of its own. */
+  status_code?: number | string | null;
+}
+
 interface SglangChunk {
   text?: string;
   output_ids?: number[];
   meta_info?: {
-    finish_reason?: { type: string; matched?: string | number; message?: string } | string | null;
+    finish_reason?: FinishReason | string | null;
     prompt_tokens?: number;
     completion_tokens?: number;
     cached_tokens?: number;
@@ -119,10 +129,12 @@ export class SglangChunkReader implements ChunkReader {
   private ending(meta: NonNullable<SglangChunk['meta_info']>): StreamStep {
     const reason = meta.finish_reason;
     if (!reason) return {};
-    const type = typeof reason === 'string' ? reason : reason.type;
+    const said: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
+    const { type, matched, message, status_code: status } = said;
+    if (type === 'abort' && status !== undefined && status !== null) throw failureOf(Number(status), message);
     return {
       finishReason: finishReasonOf(type),
-      stopReason: typeof reason === 'string' ? undefined : (reason.matched ?? reason.message),
+      stopReason: matched ?? message,
       usage: {
         promptTokens: meta.prompt_tokens ?? 0,
         completionTokens: meta.completion_tokens ?? this.made,
@@ -130,6 +142,15 @@ export class SglangChunkReader implements ChunkReader {
       },
     };
   }
+}
+
+/** What SGLang reports as an abort with a status: no request of a client has caused it. */
+function failureOf(status: number, message = ''): BroomwagonError {
+  const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
+  const said = quote(message);
+  return new BroomwagonError(code, `The engine ended the stream with status ${status}: ${said}`, {
+    details: { status, said },
+  });
 }
 
 /** Undefined: the chunk has to be parsed. */
