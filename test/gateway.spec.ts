@@ -62,6 +62,7 @@ describe('/generate', () => {
           weight_versions: [{ version: 'v3', start: 0, end: 1 }],
           routed_experts: 'AAAA',
           cached_tokens: 4,
+          input_token_logprobs: [[null, 9, null]],
         };
         response.end(
           `data: ${JSON.stringify({ text: 'x', output_ids: [5], meta_info: { ...meta_info, ...more } })}\n\n`,
@@ -90,6 +91,7 @@ describe('/generate', () => {
         prompt_tokens: 9,
         cached_tokens: 4,
         routed_experts: 'AAAA',
+        input_token_logprobs: [[null, 9, null]],
         weight_version: 'v3',
         weight_versions: [{ version: 'v3', start: 0, end: 1 }],
       },

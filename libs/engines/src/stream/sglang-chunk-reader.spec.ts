@@ -43,6 +43,43 @@ describe('SGLang chunks', () => {
   });
 
   it.each([
+    ['all entries', false, 3],
+    ['all entries beside new tokens', true, 3],
+    ['entries of new tokens', true, 1],
+    ['entries of two new tokens', true, 2],
+  ])('keeps log probabilities of the prompt and of alternatives; chunks have %s', (_, incremental, shown) => {
+    const alternatives = [1, 2, 2, 3, 3, 6].map((id) => [[-0.5, id, null]]);
+    const input = [
+      [null, 7, null],
+      [-0.25, 8, null],
+    ];
+    const step = shown === 2 ? 2 : 1;
+    const chunks = Array.from({ length: alternatives.length / step }, (__, index) => {
+      const to = (index + 1) * step;
+      const tokens = (from: number) => Array.from({ length: to - from }, () => 5);
+      const entries = alternatives.slice(shown === 3 ? 0 : to - step, to);
+      const meta = { completion_tokens: to, output_top_logprobs: entries, output_token_ids_logprobs: entries };
+      const finish = to === alternatives.length ? { type: 'length' } : null;
+      return JSON.stringify({
+        text: '',
+        output_ids: tokens(incremental ? to - step : 0),
+        meta_info: { ...meta, input_token_logprobs: input, finish_reason: finish },
+      });
+    });
+    const reader = new SglangChunkReader(incremental);
+    const tokens = new AttemptTokens();
+    for (const json of chunks) tokens.take(reader.readRepeated(json) ?? reader.read(JSON.parse(json), json));
+    expect(tokens.result('length', undefined)).toMatchObject({
+      tokenCount: 6,
+      engineFields: {
+        output_top_logprobs: alternatives,
+        output_token_ids_logprobs: alternatives,
+        input_token_logprobs: input,
+      },
+    });
+  });
+
+  it.each([
     [503, 'The request queue is full.', 'ENGINE_ERROR'],
     ['500', 'scheduler failed', 'ENGINE_ERROR'],
     [400, 'Image token mismatch', 'ENGINE_REJECTED'],

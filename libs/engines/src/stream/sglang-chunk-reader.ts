@@ -8,8 +8,10 @@ const CHUNK_FIELDS = new Set(['text', 'output_ids', 'meta_info', 'index', 'error
 // prettier-ignore
 const META_FIELDS = new Set([
   'id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs',
-  'e2e_latency', 'input_token_logprobs', 'output_token_logprobs_length', 'output_token_logprobs_idx',
+  'e2e_latency', 'output_token_logprobs_length', 'output_token_logprobs_idx',
 ]);
+/** Lists with an entry for each token: chunks that hold only what is new may have only the new entries. */
+const TOKEN_FIELDS = ['output_top_logprobs', 'output_token_ids_logprobs'];
 
 /** What differs from chunk to chunk of a response that has not ended. */
 const VARYING: readonly VaryingField[] = [
@@ -105,8 +107,11 @@ export class SglangChunkReader implements ChunkReader {
     this.promptTokenIds = undefined;
     const fields = unknownFields(event, CHUNK_FIELDS, this.given.fields);
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
-    if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields } };
-    const isRepeatable = !cumulative && this.made > 0 && step.finishReason === undefined && tokenIds !== undefined;
+    const pieces = cumulative ? undefined : takePieces(metaFields, total);
+    if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields }, pieces };
+    // Entries of new tokens may be equal to those before: a chunk that has some is not a repeated one.
+    const isRunning = step.finishReason === undefined && tokenIds !== undefined && pieces === undefined;
+    const isRepeatable = !cumulative && this.made > 0 && isRunning;
     this.repeated = isRepeatable && json !== undefined ? this.repeatedOf(json) : undefined;
     return step;
   }
@@ -142,6 +147,18 @@ export class SglangChunkReader implements ChunkReader {
       },
     };
   }
+}
+
+/** Takes the lists with entries of new tokens only out of the fields; others have one for each of `total` tokens. */
+function takePieces(fields: Record<string, unknown> | undefined, total: number): Record<string, unknown> | undefined {
+  let pieces: Record<string, unknown> | undefined;
+  for (const name of TOKEN_FIELDS) {
+    const list = fields?.[name];
+    if (!Array.isArray(list) || list.length === total) continue;
+    (pieces ??= {})[name] = list;
+    delete fields![name];
+  }
+  return pieces;
 }
 
 /** What SGLang reports as an abort with a status: no request of a client has caused it. */
