@@ -111,7 +111,7 @@ describe('a real engine', () => {
       expect(parts.flatMap((part) => part.tokenIds!)).toEqual(uncut.tokenIds);
       expect(parts.at(-1)!.finishReason).toBe(uncut.finishReason);
       const logprobs = parts.flatMap((part) => part.logprobs ?? []);
-      uncut.logprobs?.forEach((logprob, index) => expect(logprobs[index]).toBeCloseTo(logprob, 2));
+      uncut.logprobs?.forEach((logprob, index) => expect(logprobs[index]).toBeCloseTo(logprob!, 2));
     }
     const resumedBy = (await inParts(prompt, [2])).at(-1)!.resumedBy;
     const byTokens = capabilities.tokenIdsOut && (capabilities.tokenize || prompt.promptTokenIds !== undefined);

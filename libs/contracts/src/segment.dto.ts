@@ -40,8 +40,8 @@ export interface SegmentPayload {
   tokenIds?: Integer[];
   /** The text of the tokens. */
   text?: string;
-  /** Log probability of each token, if requested. */
-  logprobs?: number[];
+  /** Log probability of each token, if requested; null where the engine returned none, for one because it was NaN. */
+  logprobs?: (number | null)[];
   /**
    * Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown finish reason.
    */

@@ -45,9 +45,9 @@ export interface EngineChoice {
   prompt_token_ids?: number[] | null;
   logprobs?: {
     tokens?: string[];
-    token_logprobs?: number[];
+    token_logprobs?: (number | null)[];
     top_logprobs?: (Record<string, number> | null)[] | null;
-    content?: { logprob: number }[] | null;
+    content?: { logprob: number | null }[] | null;
   } | null;
   finish_reason?: string | null;
   /** vLLM: the stop string or token id. */
@@ -59,7 +59,8 @@ export interface TokenIncrement {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
-  logprobs?: number[];
+  /** Null where the engine has none. */
+  logprobs?: (number | null)[];
   /** The engine reports with it that the response is complete. */
   isLast?: true;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
@@ -77,7 +78,7 @@ export interface GenerationResult {
   finishReason: 'stop' | 'length' | 'aborted';
   /** As the engine reports it: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;
-  logprobs?: number[];
+  logprobs?: (number | null)[];
   /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
   engineFields?: Record<string, unknown>;
   usage?: { promptTokens: number; completionTokens: number; cachedTokens?: number };

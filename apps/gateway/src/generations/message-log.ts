@@ -212,6 +212,6 @@ export class MessageLog {
   }
 }
 
-function entryOf(token: string, logprob: number): object {
+function entryOf(token: string, logprob: number | null): object {
   return { token, logprob, bytes: [...Buffer.from(token)] };
 }

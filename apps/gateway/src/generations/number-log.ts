@@ -14,13 +14,15 @@ export class NumberLog {
     return this.count;
   }
 
-  push(value: number): void {
+  /** @param value null is kept as NaN, which JSON writes as null; 0 is the logarithm of probability 1 */
+  push(value: number | null): void {
     const { values, count } = this;
+    const number = value ?? Number.NaN;
     if (count === values.length) this.copyTo(values instanceof Float64Array ? Float64Array : this.Compact);
-    this.values[count] = value;
-    if (this.values[count] !== value && !(this.values instanceof Float64Array)) {
+    this.values[count] = number;
+    if (!Object.is(this.values[count], number) && !(this.values instanceof Float64Array)) {
       this.copyTo(Float64Array);
-      this.values[count] = value;
+      this.values[count] = number;
     }
     this.count += 1;
   }

@@ -52,6 +52,17 @@ it('restores a chat that has ended, also without token ids', async () => {
   expect(second.restoredEnd).toEqual({ reason: 'stop', matched: 7 });
 });
 
+it('restores a log probability that the engine has not computed', async () => {
+  saved.clear();
+  const [first, second] = [generation(), generation()];
+  const [before, after] = [saves(), saves()];
+  before.begin(first, undefined);
+  first.tokens.take({ text: 'ab', tokenIds: [5, 6], logprobs: [-0.5, null], tokenCount: 2 });
+  expect(await before.keep(first)).toBe(true);
+  after.begin(second, JSON.parse(saved.get('t\nr')!));
+  expect(JSON.stringify(second.tokens.allLogprobs)).toBe('[-0.5,null]');
+});
+
 it('does not save a complete response: a repeat would continue it behind its end', async () => {
   saved.clear();
   const [complete, other] = [generation('complete'), generation('other')];

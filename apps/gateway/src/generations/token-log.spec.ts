@@ -87,3 +87,12 @@ it('is complete, with all tokens, as soon as the engine has reported the end', (
   log.clear();
   expect(log.isComplete).toBe(false);
 });
+
+it('keeps a log probability that the engine has not computed: 0 would be the logarithm of probability 1', () => {
+  const log = new TokenLog([], false);
+  for (const logprob of [-0.5, null, -0.25]) {
+    log.take({ text: 'a', tokenIds: [1], logprobs: [logprob], tokenCount: 1 });
+  }
+  expect(JSON.stringify(log.allLogprobs)).toBe('[-0.5,null,-0.25]');
+  expect(JSON.stringify(log.logprobsFrom(1))).toBe('[null,-0.25]');
+});

@@ -36,7 +36,7 @@ export class BranchReader {
     const lossMask: number[] = [];
     const versions: { version: string; start: number; end: number }[] = [];
     const described: object[] = [];
-    let logprobs: number[] | undefined = [];
+    let logprobs: (number | null)[] | undefined = [];
     let sharedTokens = 0;
     let finishReason: string | undefined;
     let isNew = false;
@@ -47,7 +47,7 @@ export class BranchReader {
       for (const id of tokens.promptTokenIds) append(id, 0, 0);
       const responseStart = tokenIds.length;
       if (tokens.logprobs === undefined) logprobs = undefined;
-      for (const [index, id] of tokens.tokenIds.entries()) append(id, 1, tokens.logprobs?.[index] ?? 0);
+      for (const [index, id] of tokens.tokenIds.entries()) append(id, 1, tokens.logprobs?.[index] ?? null);
       for (const { version, start: from, end } of turn.weights) {
         versions.push({ version, start: responseStart + from, end: responseStart + end });
       }
@@ -76,7 +76,7 @@ export class BranchReader {
       shared_tokens: sharedTokens,
     };
 
-    function append(id: number, mask: 0 | 1, logprob: number): void {
+    function append(id: number, mask: 0 | 1, logprob: number | null): void {
       tokenIds.push(id);
       lossMask.push(mask);
       logprobs?.push(logprob);

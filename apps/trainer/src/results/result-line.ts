@@ -26,7 +26,7 @@ export interface ResultLine {
   /** All token ids, when every segment has them. */
   tokenIds?: number[];
   /** Of all tokens, when every segment has them (`--sampling` with logprobs). */
-  logprobs?: number[];
+  logprobs?: (number | null)[];
   finishReason: 'stop' | 'length';
   /** What each attempt made, in order. */
   segments: ResultSegment[];

@@ -4679,8 +4679,10 @@ class SegmentPayload(TypedDict):
     text: NotRequired[str]
     """The text of the tokens."""
 
-    logprobs: NotRequired[list[float]]
-    """Log probability of each token, if requested."""
+    logprobs: NotRequired[list[Union[float, None]]]
+    """Log probability of each token, if requested; null where the engine returned none, for one because it
+    was NaN.
+    """
 
     stopReason: NotRequired[Union[str, float]]
     """Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown

@@ -26,8 +26,8 @@ class Sample:
     token_count: int
     #: None if a part of it has no text.
     text: str | None
-    #: Log probability of each token; None if they were not requested.
-    logprobs: list[float] | None
+    #: Log probability of each token, None where the engine returned none (NaN); None if they were not requested.
+    logprobs: list[float | None] | None
     #: The parts that attempts generated, with server and weight version.
     segments: list[Segment]
     #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.

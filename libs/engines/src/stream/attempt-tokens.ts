@@ -7,7 +7,7 @@ export class AttemptTokens {
   finishReason?: GenerationResult['finishReason'];
   private readonly tokenIds: number[] = [];
   private readonly text: string[] = [];
-  private readonly logprobs: number[] = [];
+  private readonly logprobs: (number | null)[] = [];
   private tokenCount = 0;
   private stopReason?: string | number;
   private usage?: GenerationResult['usage'];
@@ -52,7 +52,7 @@ export class AttemptTokens {
 
   /** Ids or logprobs that do not cover every token are left out: half a list could not be trained on. */
   result(finishReason: GenerationResult['finishReason'], resumedBy: GenerationResult['resumedBy']): GenerationResult {
-    const covered = (list: number[]): number[] | undefined =>
+    const covered = <T>(list: T[]): T[] | undefined =>
       list.length === this.tokenCount && list.length > 0 ? list : undefined;
     return {
       tokenIds: covered(this.tokenIds),

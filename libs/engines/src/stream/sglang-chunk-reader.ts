@@ -41,7 +41,7 @@ interface SglangChunk {
     completion_tokens?: number;
     cached_tokens?: number;
     /** [logprob, token id, text or null] */
-    output_token_logprobs?: [number, number, string | null][];
+    output_token_logprobs?: [number | null, number, string | null][];
   };
 }
 
@@ -194,12 +194,12 @@ function idsOf(json: string): number[] {
 }
 
 /** Undefined: with the texts of tokens. */
-function logprobsOf(json: string, [tokenId]: number[]): number[] | undefined {
+function logprobsOf(json: string, [tokenId]: number[]): (number | null)[] | undefined {
   const end = `,${tokenId},null]]`;
   if (json.startsWith('[[') && json.endsWith(end)) {
     const only = json.slice(2, -end.length);
     if (NUMBER.test(only)) return [Number(only)];
   }
-  const entries = JSON.parse(json) as [number, number, string | null][];
+  const entries = JSON.parse(json) as [number | null, number, string | null][];
   return entries.some(([, , token]) => token !== null) ? undefined : entries.map(([logprob]) => logprob);
 }

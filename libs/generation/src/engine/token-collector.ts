@@ -11,7 +11,7 @@ export interface MadeSegment {
 /** Collects the tokens of a stream, so that they are kept when the stream breaks. */
 export class TokenCollector {
   private readonly tokenIds: number[] = [];
-  private readonly logprobs: number[] = [];
+  private readonly logprobs: (number | null)[] = [];
   private readonly texts: string[] = [];
   private count = 0;
   /** How the tokens of earlier attempts were continued, if there are any. */
@@ -35,7 +35,7 @@ export class TokenCollector {
 
   /** The tokens so far. Lists that do not cover every token are left out. */
   made(): MadeSegment {
-    const covering = (list: number[]) => (this.count > 0 && list.length === this.count ? [...list] : undefined);
+    const covering = <T>(list: T[]) => (this.count > 0 && list.length === this.count ? [...list] : undefined);
     const payload = { tokenIds: covering(this.tokenIds), text: this.texts.join(''), logprobs: covering(this.logprobs) };
     return { tokenCount: this.count, payload, resumedBy: this.resumedBy };
   }

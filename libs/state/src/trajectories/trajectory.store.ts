@@ -40,7 +40,7 @@ export interface TurnTokens {
   promptTokenIds: number[];
   tokenIds: number[];
   /** Absent if the engine did not send all of them. */
-  logprobs?: number[];
+  logprobs?: (number | null)[];
 }
 /** What is recorded of a session. */
 export interface TrajectoryRead {
