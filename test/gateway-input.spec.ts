@@ -5,7 +5,7 @@ import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { Gateway, type Reply } from './system/gateway';
 import { generate, useGateway } from './system/gateway-bench';
 
-const system = useGateway(9);
+const system = useGateway(10);
 
 describe('input that is wrong', () => {
   const sampling = (fields: object) => ({ ...generate(3), sampling_params: fields });
@@ -82,6 +82,13 @@ describe('input that is wrong', () => {
       expect(await answerTo(`GET ${target} HTTP/1.1\r\n${HEAD}\r\n`), target).toEqual([status, status, type]);
     }
     expect((await sendRaw(`GET http://a/v1/models HTTP/1.1\r\n${HEAD}\r\n`)).slice(9, 12)).toBe('200');
+  });
+
+  it('in a body that no route reads is not awaited', async () => {
+    for (const path of ['/health', '/liveness', '/health_generate', '/readiness', '/v1/models', '/workers']) {
+      const reply = await sendRaw(`GET ${path} HTTP/1.1\r\n${HEAD}Content-Length: 9999999999\r\n\r\n{`);
+      expect(reply.slice(9, 12), path).toBe('200');
+    }
   });
 
   it('in headers that are many or long is refused', async () => {

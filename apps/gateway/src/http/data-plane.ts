@@ -158,7 +158,9 @@ export class DataPlane {
       if ((caller.sessionId ?? id) !== id) throw invalidField('session', 'of the path is not that of the key');
       caller.sessionId = id;
     }
-    const read = maxBodyBytes === 0 ? undefined : await readObject(request, maxBodyBytes, path);
+    // Node discards a body that is not read: one without a key costs neither memory nor a parse.
+    const isRead = maxBodyBytes > 0 && !isPublic && request.method !== 'GET';
+    const read = isRead ? await readObject(request, maxBodyBytes, path) : undefined;
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
     if (body.program_id !== undefined) takeProgram(body);
     await route.answer({ request, response, pathId, caller, body, bytes, digest });

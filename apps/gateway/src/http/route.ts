@@ -9,7 +9,7 @@ export interface Exchange {
   caller: Caller;
   /** The value of `{id}` or `{pool}` in the path. */
   pathId?: string;
-  /** The body; empty without one. */
+  /** The body; empty without one, and of GET. */
   body: Record<string, unknown>;
   /** The body as it came. */
   bytes: Buffer;
@@ -19,7 +19,7 @@ export interface Exchange {
 
 /** A route of a dialect. What it throws is answered in its dialect. */
 export interface Route {
-  /** Needs no key. */
+  /** Needs no key, and its body is not read. */
   isPublic?: boolean;
   /** Lowest role of the key. Default: `client`. */
   role?: Role;
