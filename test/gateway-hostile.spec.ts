@@ -70,6 +70,32 @@ it.each([
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*content-type: application/json`, 'i'));
 });
 
+/** JSON that `JSON.parse` reads and `JSON.stringify` cannot write again. */
+const DEEP = `${'{"a":'.repeat(8_000)}1${'}'.repeat(8_000)}`;
+
+it.each([
+  ['/generate', `{"input_ids":[1],"sampling_params":{"max_new_tokens":1},"x":${DEEP}}`, 422, 'ENGINE_REJECTED'],
+  ['/v1/completions', `{"prompt":"a","max_tokens":1,"x":${DEEP}}`, 422, 'ENGINE_REJECTED'],
+  [
+    '/v1/messages',
+    `{"max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","input":${DEEP}}]}]}`,
+    400,
+    'invalid_request_error',
+  ],
+  [
+    '/v1/messages/count_tokens',
+    `{"messages":[{"role":"user","content":"a"}],"x":${DEEP}}`,
+    400,
+    'invalid_request_error',
+  ],
+])('%s refuses values that are nested too deeply, and its engine has not failed', async (path, body, status, type) => {
+  const refused = await gateway!.post(path, body);
+  expect([refused.status, refused.body.error.type]).toEqual([status, type]);
+  if (status === 422) expect(refused.headers['x-broomwagon-attempts']).toBe('1');
+  const { servers } = await bench.client.call(bench.pool, 'server.list', {});
+  expect(servers).toMatchObject([{ state: 'ready' }]);
+});
+
 const WRONG = [null, true, -1, 1.5, '', '\ud800', [null], { a: [] }];
 const CHAT = { messages: [{ role: 'user', content: 'a' }], max_tokens: 1, tools: [], tool_choice: 'auto', model: 'm' };
 const BODIES: [string, Record<string, unknown>][] = [

@@ -1,4 +1,4 @@
-import { invalidField, isBroomwagonError, LIMITS, SamplingParameters } from '@broomwagon/contracts';
+import { BroomwagonError, invalidField, isBroomwagonError, LIMITS, SamplingParameters } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
 
 /**
@@ -58,6 +58,16 @@ export function listOfObjects(value: unknown, field: string): Record<string, unk
 export function requiredText(value: unknown, field: string): string {
   if (typeof value === 'string') return value;
   throw invalidField(field, 'must be a text');
+}
+
+/** As `JSON.stringify`. @throws BroomwagonError VALIDATION_FAILED if the value is nested too deeply for it */
+export function jsonText(value: object, field?: string): string {
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new BroomwagonError('VALIDATION_FAILED', 'The body is nested too deeply', { field });
+  }
 }
 
 /** A null counts as absent. */

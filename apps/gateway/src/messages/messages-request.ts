@@ -1,5 +1,5 @@
 import { invalidField } from '@broomwagon/contracts';
-import { listOfObjects, requiredObject, requiredText, withoutNulls } from '../http/read-fields';
+import { jsonText, listOfObjects, requiredObject, requiredText, withoutNulls } from '../http/read-fields';
 
 type Block = Record<string, unknown>;
 type Message = Record<string, unknown>;
@@ -69,7 +69,7 @@ function assistantOf(blocks: Block[], field: string): Message {
     if (block.type === 'text') texts.push(requiredText(block.text, `${at}.text`));
     else if (block.type === 'thinking') reasoning.push(requiredText(block.thinking, `${at}.thinking`));
     else if (block.type === 'tool_use') {
-      const called = { name: block.name, arguments: JSON.stringify(block.input ?? {}) };
+      const called = { name: block.name, arguments: jsonText(block.input ?? {}, `${at}.input`) };
       calls.push({ id: block.id, type: 'function', function: called });
     } else if (block.type !== 'redacted_thinking') {
       throw invalidField(at, `blocks of the type ${JSON.stringify(block.type)} are not supported`);

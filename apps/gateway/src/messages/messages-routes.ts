@@ -3,7 +3,7 @@ import { BroomwagonError, invalidField } from '@broomwagon/contracts';
 import { parseObject } from '@broomwagon/engines';
 import { readChatRequest } from '../chat/chat-request';
 import { GenerationResponder } from '../http/generation-responder';
-import { isCount } from '../http/read-fields';
+import { isCount, jsonText } from '../http/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
@@ -40,7 +40,7 @@ export class MessagesRoutes {
 
   private async countTokens({ response, body }: Exchange): Promise<void> {
     const chat = chatOfMessages(body);
-    const { status, text } = await this.tokenizer.ask('/tokenize', Buffer.from(JSON.stringify(chat)), chat.model);
+    const { status, text } = await this.tokenizer.ask('/tokenize', Buffer.from(jsonText(chat)), chat.model);
     if (status !== 200) {
       throw new BroomwagonError('ENGINE_REJECTED', `The engine did not count the tokens: it answered ${status}`);
     }
