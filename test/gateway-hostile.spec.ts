@@ -96,6 +96,14 @@ it.each([
   expect(servers).toMatchObject([{ state: 'ready' }]);
 });
 
+it.each([
+  ['/v1/chat/completions', '{"messages":[{"role":"user","content":"a"}],"max_tokens":1,"__proto__":{"tools":{"a":1}}}'],
+  ['/v1/completions', '{"prompt":"a","max_tokens":1,"__proto__":{"include_stop_str_in_output":true,"guided_json":1}}'],
+  ['/generate', '{"text":"a","sampling_params":{"max_new_tokens":1,"__proto__":{"regex":1}},"__proto__":{"rid":1}}'],
+])('%s reads no field of an object that is named __proto__', async (path, body) => {
+  expect((await gateway!.post(path, body)).status).toBe(200);
+});
+
 const WRONG = [null, true, -1, 1.5, '', '\ud800', [null], { a: [] }];
 const CHAT = { messages: [{ role: 'user', content: 'a' }], max_tokens: 1, tools: [], tool_choice: 'auto', model: 'm' };
 const BODIES: [string, Record<string, unknown>][] = [

@@ -14,7 +14,8 @@ export function splitSampling(
   parent = 'sampling_params',
 ) {
   const known: Record<string, unknown> = logprobs ? { logprobs } : {};
-  const unknown: Record<string, unknown> = {};
+  // Without a prototype: a client may name a field `__proto__`.
+  const unknown = Object.create(null) as Record<string, unknown>;
   if (Object.keys(fields).length === 0) return { known: known as SamplingParameters, unknown };
   for (const [name, value] of Object.entries(fields)) {
     if (!Object.hasOwn(names, name)) unknown[name] = value;
