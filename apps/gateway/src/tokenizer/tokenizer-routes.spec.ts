@@ -20,3 +20,19 @@ it('asks engines that do not answer within one deadline, each with half of the t
   expect(asked.slice(0, 3)).toEqual([15_000, 7_500, 3_750]);
   expect(asked.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(30_000);
 });
+
+it.each([401, 403])('does not pass on that an engine refuses the key of the gateway: %s', async (status) => {
+  const servers = ['s1', 's2'].map((serverId) => ({ serverId, state: 'ready' }) as ServerStatus);
+  const controlPlane = { call: () => Promise.resolve({ servers }) } as unknown as ControlPlane;
+  const asked: string[] = [];
+  let last = { status, text: '' };
+  const of = ({ serverId }: ServerStatus) => ({
+    forward: () => Promise.resolve(asked.push(serverId) === 1 ? { status, text: '' } : last),
+  });
+  const routes = new TokenizerRoutes(controlPlane, { of } as unknown as EngineAdapters);
+  await expect(routes.ask('/tokenize', Buffer.from('{}'))).rejects.toMatchObject({ code: 'ENGINE_ERROR' });
+  expect(asked.toSorted()).toEqual(['s1', 's2']);
+  last = { status: 200, text: '{}' };
+  asked.length = 0;
+  expect(await routes.ask('/tokenize', Buffer.from('{}'))).toEqual(last);
+});

@@ -10,6 +10,8 @@ const TIMEOUT_MS = 30_000;
 const MIN_TIMEOUT_MS = 500;
 /** Statuses of an engine without the route. */
 const NO_ROUTE = new Set([404, 405, 501]);
+/** Of an engine that refuses the key of the gateway: clients would take them for a refusal of their own key. */
+const KEY_REFUSED = new Set([401, 403]);
 
 /** `/tokenize` and `/detokenize`, answered by a ready engine of the pool. */
 @Injectable()
@@ -49,6 +51,9 @@ export class TokenizerRoutes {
       const startedAt = performance.now();
       try {
         const answer = await this.engines.of(server).forward({ method: 'POST', path, body, timeoutMs: leftMs / 2 });
+        if (KEY_REFUSED.has(answer.status)) {
+          throw new BroomwagonError('ENGINE_ERROR', `An engine refused the key of the gateway: ${answer.status}`);
+        }
         if (!NO_ROUTE.has(answer.status)) return answer;
       } catch (error) {
         failure = error;
