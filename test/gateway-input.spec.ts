@@ -38,6 +38,19 @@ describe('input that is wrong', () => {
   it('in headers, size, method or path is refused', async () => {
     const wrong = await system.gateway.post('/generate', generate(3), { 'x-broomwagon-priority': 'high' });
     expect([wrong.status, wrong.body.error.param]).toEqual([400, 'x-broomwagon-priority']);
+    for (const [header, value] of [
+      ['x-broomwagon-resume', 'false'],
+      ['x-broomwagon-on-engine-abort', 'Resume'],
+      ['x-broomwagon-details', 'yes'],
+      ['x-broomwagon-trajectory', 'on'],
+    ] as const) {
+      for (const path of ['/generate', '/inference/v1/generate', '/v1/completions', '/v1/chat/completions']) {
+        const bodies = { token_ids: [1], prompt: 'a', messages: [{ role: 'user', content: 'a' }], max_tokens: 1 };
+        const body = path === '/generate' ? generate(1) : { ...bodies, sampling_params: { max_tokens: 1 } };
+        const { status, body: reply } = await system.gateway.post(path, body, { [header]: value });
+        expect([status, reply.error.type, reply.error.param]).toEqual([400, 'VALIDATION_FAILED', header]);
+      }
+    }
     const far = await system.gateway.post('/generate', generate(3), { 'x-broomwagon-priority': '12' });
     expect([far.status, far.body.error.type]).toEqual([400, 'VALIDATION_FAILED']);
     expect((await system.gateway.get('/generate')).status).toBe(405);

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
-import { placementOf, textOf } from '../http/placement';
+import { continuesEngineAborts, placementOf, wantsResume } from '../http/placement';
 import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
@@ -61,11 +61,9 @@ export function readChatRequest(
     maxTokens: (maxTokens as number | undefined) ?? Infinity,
     keepsStop: unknown.include_stop_str_in_output === true,
     isContinued:
-      textOf(headers, 'x-broomwagon-resume') !== 'off' &&
-      !(hasTools && isGuided(unknown)) &&
-      !UNCONTINUED.some((name) => isSet(unknown[name])),
+      wantsResume(headers) && !(hasTools && isGuided(unknown)) && !UNCONTINUED.some((name) => isSet(unknown[name])),
     hasTools,
-    continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+    continuesEngineAborts: continuesEngineAborts(headers),
     placement: placementOf(headers, caller, session),
   };
   return {

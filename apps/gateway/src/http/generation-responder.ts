@@ -9,7 +9,7 @@ import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
 import { detailsOf, setHeaders, setRecorded } from './generation-headers';
-import { textOf } from './placement';
+import { isSent, textOf } from './placement';
 import type { RequestId } from './request-id';
 import type { Exchange } from './route';
 import { sendJson } from './send-json';
@@ -40,7 +40,7 @@ export class GenerationResponder {
     const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
     const recordFor = recordedJobOf(headers, sessionId);
-    const hasDetails = wantsDetails(headers);
+    const hasDetails = isSent(headers, 'x-broomwagon-details', 'body');
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
     const generations = this.generations.open({ id, inputs, tokenId, maxGenerations, recordFor, repeat });
     whenClosed(response, (isDelivered) => {
@@ -64,18 +64,9 @@ export class GenerationResponder {
 
 /** The job for which a client requests that its session is recorded. @throws BroomwagonError VALIDATION_FAILED */
 function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefined): string | undefined {
-  const wanted = textOf(headers, 'x-broomwagon-trajectory');
-  if (wanted === undefined) return undefined;
-  if (wanted !== 'record') throw invalidField('x-broomwagon-trajectory', 'must be record');
+  if (!isSent(headers, 'x-broomwagon-trajectory', 'record')) return undefined;
   if (sessionId === undefined) throw invalidField('x-broomwagon-trajectory', 'needs a session');
   return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
-}
-
-/** Whether a client reads in the body what the headers say. @throws BroomwagonError VALIDATION_FAILED */
-function wantsDetails(headers: IncomingHttpHeaders): boolean {
-  const wanted = textOf(headers, 'x-broomwagon-details');
-  if (wanted !== undefined && wanted !== 'body') throw invalidField('x-broomwagon-details', 'must be body');
-  return wanted !== undefined;
 }
 
 /** A list of several choices in an answer that is an object; each answer of a list has its own. */

@@ -73,6 +73,23 @@ export function textOf(headers: IncomingHttpHeaders, name: string): string | und
   return typeof value === 'string' && value !== '' ? utf8Of(value) : undefined;
 }
 
+/** Whether a header is sent that has one value only. @throws BroomwagonError VALIDATION_FAILED for another value */
+export function isSent(headers: IncomingHttpHeaders, name: string, value: string): boolean {
+  const sent = textOf(headers, name);
+  if (sent !== undefined && sent !== value) throw invalidField(name, `must be ${value}`);
+  return sent !== undefined;
+}
+
+/** The response may be continued if it is cut. @throws BroomwagonError VALIDATION_FAILED */
+export function wantsResume(headers: IncomingHttpHeaders): boolean {
+  return !isSent(headers, 'x-broomwagon-resume', 'off');
+}
+
+/** An abort that is made on the engine is continued. @throws BroomwagonError VALIDATION_FAILED */
+export function continuesEngineAborts(headers: IncomingHttpHeaders): boolean {
+  return isSent(headers, 'x-broomwagon-on-engine-abort', 'resume');
+}
+
 function integerOf(headers: IncomingHttpHeaders, name: string): Integer | undefined {
   const text = textOf(headers, name);
   if (text === undefined) return undefined;

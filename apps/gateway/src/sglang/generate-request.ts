@@ -3,7 +3,7 @@ import { invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contr
 import type { GenerationRequest } from '../http/generation-responder';
 import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
-import { placementOf, textOf } from '../http/placement';
+import { continuesEngineAborts, placementOf, wantsResume } from '../http/placement';
 import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import type { Caller } from '../keys/api-keys';
 
@@ -68,12 +68,11 @@ export function readGenerateRequest(
     throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
   const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, false);
-  const isContinuable =
-    textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
+  const isContinuable = wantsResume(headers) && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
   const shared = {
     maxTokens: maxTokens as number,
     keepsStop: unknown.no_stop_trim === true,
-    continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+    continuesEngineAborts: continuesEngineAborts(headers),
     placement: placementOf(headers, caller, session),
   };
   const isBatch = isList || samples > 1;

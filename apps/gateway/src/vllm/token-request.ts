@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, LIMITS } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
-import { placementOf, textOf } from '../http/placement';
+import { continuesEngineAborts, placementOf, wantsResume } from '../http/placement';
 import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
@@ -54,9 +54,8 @@ export function readTokenRequest(
         sampling: known,
         maxTokens: maxTokens as number,
         keepsStop: unknown.include_stop_str_in_output === true,
-        isContinued:
-          textOf(headers, 'x-broomwagon-resume') !== 'off' && !UNCONTINUED.some((name) => isSet(unknown[name])),
-        continuesEngineAborts: textOf(headers, 'x-broomwagon-on-engine-abort') === 'resume',
+        isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),
+        continuesEngineAborts: continuesEngineAborts(headers),
         placement: placementOf(headers, caller, session),
       },
     ],
