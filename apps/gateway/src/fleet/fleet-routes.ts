@@ -154,5 +154,7 @@ function urlOf({ request, body }: Exchange): string {
   if (typeof url !== 'string' || !/^https?:\/\//.test(url) || !URL.canParse(url)) {
     throw invalidField('url', 'must be a URL with http or https');
   }
+  const { username, password } = new URL(url);
+  if (username + password !== '') throw invalidField('url', 'must have no user and password: callers read it');
   return url;
 }

@@ -191,6 +191,11 @@ describe('admission by two replicas', () => {
       ],
       [
         'server.register',
+        { serverId: 'b', endpoint: 'http://user:password@127.0.0.1:1/v1', dialect: 'vllm', maxInflight: 1 },
+        'VALIDATION_FAILED',
+      ],
+      [
+        'server.register',
         { serverId: 'b', endpoint: lb.engine.url, dialect: 'vllm', maxInflight: -3 },
         'VALIDATION_FAILED',
       ],

@@ -3506,7 +3506,7 @@ class RegisterServerRequest(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     endpoint: str
-    """Base URL of the engine."""
+    """Base URL of the engine, without user and password: it is shown to callers."""
 
     dialect: EngineDialect
     """API of the engine."""
