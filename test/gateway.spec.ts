@@ -77,12 +77,16 @@ describe('/generate', () => {
     const { body, headers } = await system.gateway.post('/generate', {
       text: 'Hello',
       lora_path: 'a',
+      return_logprob: true,
+      logprob_start_len: 0,
       sampling_params,
     });
     engine.closeAllConnections();
     engine.close();
     const expected = { ...sampling_params, stop: ['END'] };
-    expect(bodies).toMatchObject([{ text: 'Hello', lora_path: 'a', stream: true, sampling_params: expected }]);
+    expect(bodies).toMatchObject([
+      { text: 'Hello', lora_path: 'a', logprob_start_len: 0, stream: true, sampling_params: expected },
+    ]);
     expect(body).toMatchObject({
       text: 'x',
       output_ids: [5],

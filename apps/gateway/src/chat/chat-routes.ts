@@ -9,6 +9,8 @@ import { readChatRequest } from './chat-request';
 export class ChatRoutes {
   readonly routes: Routes = {
     'POST /v1/chat/completions': { answer: (exchange) => this.chat(exchange) },
+    // As in the gateway of AReaL.
+    'POST /chat/completions': { answer: (exchange) => this.chat(exchange) },
   };
 
   constructor(private readonly responder: GenerationResponder) {}

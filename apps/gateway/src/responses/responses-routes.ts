@@ -8,7 +8,11 @@ import { chatOfResponses } from './responses-request';
 /** `/v1/responses` of OpenAI, translated to chats; nothing is stored. */
 @Injectable()
 export class ResponsesRoutes {
-  readonly routes: Routes = { 'POST /v1/responses': { answer: (exchange) => this.create(exchange) } };
+  readonly routes: Routes = {
+    'POST /v1/responses': { answer: (exchange) => this.create(exchange) },
+    // As in the gateway of AReaL.
+    'POST /responses': { answer: (exchange) => this.create(exchange) },
+  };
 
   constructor(private readonly responder: GenerationResponder) {}
 

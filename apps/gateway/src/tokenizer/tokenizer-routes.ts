@@ -13,14 +13,24 @@ const NO_ROUTE = new Set([404, 405, 501]);
 /** Of an engine that refuses the key of the gateway: clients would take them for a refusal of their own key. */
 const KEY_REFUSED = new Set([401, 403]);
 
-/** `/tokenize` and `/detokenize`, answered by a ready engine of the pool. */
+/** Paths, and those of the engine. */
+const PATHS = {
+  '/tokenize': '/tokenize',
+  '/v1/tokenize': '/tokenize',
+  '/detokenize': '/detokenize',
+  '/v1/detokenize': '/detokenize',
+  '/v1/chat/completions/render': '/v1/chat/completions/render',
+  '/v1/completions/render': '/v1/completions/render',
+};
+
+/** Texts, chats and token ids of each other, answered by a ready engine of the pool. */
 @Injectable()
 export class TokenizerRoutes {
   readonly routes: Routes = Object.fromEntries(
-    ['/tokenize', '/detokenize'].flatMap((path) => {
-      const route: Route = { answer: (exchange) => this.pass(exchange, path) };
-      return [`POST ${path}`, `POST /v1${path}`].map((key) => [key, route]);
-    }),
+    Object.entries(PATHS).map(([path, ofEngine]): [string, Route] => [
+      `POST ${path}`,
+      { answer: (exchange) => this.pass(exchange, ofEngine) },
+    ]),
   );
 
   constructor(
