@@ -1,11 +1,10 @@
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { ERROR_CODES, type ErrorCode } from '@broomwagon/contracts';
 import { connectNats } from '@broomwagon/messaging';
 import { ProtocolCheck, testNatsUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { MessageFuzzer, messageRequests } from './system/message-fuzzer';
 import { ServiceBench } from './system/service-bench';
+import { usedBytes } from './system/used-bytes';
 
 /** More by hand: FUZZ_MESSAGES=1000000. */
 const MESSAGES = Number(process.env.FUZZ_MESSAGES ?? 10_000 * inject('runsFactor'));
@@ -18,19 +17,6 @@ const WARM_UP = 0.4;
 const KEPT_BYTES = 256;
 /** Code and tables that are grown late. */
 const SLACK_BYTES = 4_000_000;
-
-/** Bytes that are in use, not garbage: in the heap, and in buffers outside of it. */
-async function usedBytes(): Promise<number> {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
-  // Twice: what finalizers let go of is garbage the second time.
-  for (let pass = 0; pass < 2; pass++) {
-    collect();
-    await new Promise(setImmediate);
-  }
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
-}
 
 /** A body that is JSON: what its published schema refuses must be refused. */
 function compare(check: ProtocolCheck, subject: string, body: string, reply: unknown): void {

@@ -1,8 +1,9 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { inject, stateOf } from '../lab/engine-simulator/src/test-engine';
-import { Gateway } from './system/gateway';
+import { Gateway, type Reply } from './system/gateway';
 import { ServiceBench } from './system/service-bench';
+import { usedBytes } from './system/used-bytes';
 
 let bench: ServiceBench;
 let gateway: Gateway | undefined;
@@ -132,4 +133,35 @@ it.each(BODIES)('%s has no defect that a wrong field shows', async (path, right)
   const replies = await Promise.all(bodies.map((body) => gateway!.post(path, body)));
   const defects = replies.filter(({ body }) => (body?.error?.type ?? body?.error?.code) === 'INTERNAL');
   expect(defects).toEqual([]);
+});
+
+/** Of each kind of bad request; the first ones fill caches and compile code. */
+const [WARM_UP, COUNTED] = [40, 400];
+const PADDING = 20_000;
+/** A tenth of what the bodies of the counted requests have. */
+const KEPT_BYTES = (8 * COUNTED * PADDING) / 10;
+
+it('keeps nothing of thousands of bad requests', async () => {
+  const text = (number: number) => `${number}`.padStart(PADDING, 'x');
+  const right = { input_ids: [1], sampling_params: { max_new_tokens: 1 } };
+  const kinds: ((number: number) => Promise<Reply>)[] = [
+    (number) => gateway!.post('/generate', `{"text":"${text(number)}`),
+    (number) => gateway!.post('/generate', { ...right, text: text(number) }),
+    (number) => gateway!.post('/generate', { ...right, rid: text(number) }),
+    (number) => gateway!.post('/v1/completions', { prompt: text(number), n: 10_000 }),
+    (number) => gateway!.post('/v1/chat/completions', { messages: [{ role: text(number), content: 1 }] }),
+    (number) => gateway!.post('/v1/messages', { messages: [{ role: text(number) }], max_tokens: 1 }),
+    (number) => gateway!.post(`/sessions/${number}/generate`, { ...right, x: text(number), session_id: 'other' }),
+    (number) => gateway!.post(`/${number}`, { x: text(number) }, { 'x-session-id': `${number}` }),
+  ];
+  const send = async (from: number, to: number): Promise<void> => {
+    for (let number = from; number < to; number++) {
+      const replies = await Promise.all(kinds.map((kind) => kind(number)));
+      expect(replies.map(({ status }) => status)).toEqual([400, 400, 400, 400, 400, 400, 400, 404]);
+    }
+  };
+  await send(0, WARM_UP);
+  const before = await usedBytes();
+  await send(WARM_UP, WARM_UP + COUNTED);
+  expect((await usedBytes()) - before).toBeLessThan(KEPT_BYTES);
 });

@@ -24,7 +24,9 @@ describe('input that is wrong', () => {
     ['a budget as text', sampling({ max_new_tokens: '9' }), 400, 'VALIDATION_FAILED', 'sampling_params.max_new_tokens'],
     ['a number as text', sampling({ top_p: '1' }), 400, 'VALIDATION_FAILED', 'sampling_params.top_p'],
     ['sampling of another type', sampling([1]), 400, 'VALIDATION_FAILED', 'sampling_params'],
-    ['a stop list of 1 MB', sampling({ stop: ['x'.repeat(1e6)] }), 400, 'VALIDATION_FAILED'],
+    ['a stop text of 10 MB', sampling({ stop: ['x'.repeat(1e7)] }), 400, 'VALIDATION_FAILED', 'sampling_params'],
+    ['a stop list of 10 MB', sampling({ stop: Array(1e6).fill('longer') }), 400, 'VALIDATION_FAILED'],
+    ['a list of stop tokens of 10 MB', sampling({ stop_token_ids: Array(2e6).fill(1000) }), 400, 'VALIDATION_FAILED'],
   ];
   it('is refused before it reaches an engine', async () => {
     for (const [name, body, status, code, param] of CASES) {
