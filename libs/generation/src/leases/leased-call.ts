@@ -70,7 +70,7 @@ export class MovableCall extends LeasedCall {
   isMovable = (): boolean => true;
   /** False while the call would lose its tokens if it was cut. */
   isCuttable = (): boolean => true;
-  private cutAskedAt: number | undefined;
+  private cutAskedAtMs: number | undefined;
   private planId: string | undefined;
   /** Plans that have moved the lease: a repeated command of one of them is late. */
   private donePlans: ReadonlySet<string> = new Set();
@@ -89,8 +89,8 @@ export class MovableCall extends LeasedCall {
    * @returns whether it is stopped
    */
   cut(): boolean {
-    this.cutAskedAt ??= performance.now();
-    if (!this.isCuttable() && performance.now() - this.cutAskedAt < RUNS_ON_MS) return false;
+    this.cutAskedAtMs ??= performance.now();
+    if (!this.isCuttable() && performance.now() - this.cutAskedAtMs < RUNS_ON_MS) return false;
     this.stop('cut');
     return true;
   }
@@ -100,7 +100,7 @@ export class MovableCall extends LeasedCall {
     const next = new MovableCall(this.worker, this.ids, this.acquireId);
     next.isMovable = this.isMovable;
     next.isCuttable = this.isCuttable;
-    next.cutAskedAt = this.cutAskedAt;
+    next.cutAskedAtMs = this.cutAskedAtMs;
     next.donePlans = isMoved ? new Set([...this.donePlans, this.planId!]) : this.donePlans;
     return next;
   }
