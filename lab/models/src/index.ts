@@ -3,6 +3,5 @@ export * from './engine-model';
 export * from './jobs';
 export * from './ledger';
 export * from './lengths';
-export * from './prompt-lengths';
 export * from './routing';
 export * from './rounds';

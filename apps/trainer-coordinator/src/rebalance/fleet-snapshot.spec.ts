@@ -25,7 +25,7 @@ function request(name: string, ageMs: number, parts: Partial<RunningRequest> = {
     madeTokens: 1_000,
     maxTokens: 8_000,
     longestTokens: 0,
-    rememberedTokens: 0,
+    samples: 2,
     moves: 0,
     ageMs,
     waits: false,
@@ -67,6 +67,8 @@ it('takes as many more for waiting as the engine reports, of those without token
 it('expects of a sample what the memory and unfinished siblings on all servers tell', () => {
   const elsewhere = request('g/1', 100, { serverId: 'other', madeTokens: 3_000 });
   expect(requestsOf(server(0), [request('g/0', 100), elsewhere])['g/0']).toMatchObject({ remainingTokens: 5_000 });
-  const remembered = request('g/0', 100, { rememberedTokens: 4_500 });
+  const remembered = request('g/0', 100, {
+    known: { samples: 3, meanLog: Math.log(4_500), deviationLog: 0, capShare: 0 },
+  });
   expect(requestsOf(server(0), [remembered, elsewhere])['g/0']).toMatchObject({ remainingTokens: 3_500 });
 });

@@ -1,6 +1,7 @@
 import type { Epoch, RebalanceSettings, ServerStatus } from '@broomwagon/contracts';
 import {
   estimateRemaining,
+  expectedLongest,
   type RebalanceRequest,
   type RebalanceServer,
   type RebalanceSnapshot,
@@ -109,7 +110,8 @@ function snapshotOf(
 }
 
 function requestOf(one: RunningRequest, phase: RequestPhase, unfinishedTokens: number): RebalanceRequest {
-  const { requestId, attempt, maxTokens, longestTokens, rememberedTokens, moves, sinceMoveMs } = one;
+  const { requestId, attempt, maxTokens, longestTokens, samples, known, moves, sinceMoveMs } = one;
+  const rememberedTokens = known === undefined ? 0 : expectedLongest(known, samples, maxTokens);
   const madeTokens = madeTokensOf(one);
   return {
     requestId,

@@ -10,6 +10,7 @@ import {
   type SubmitGroupsRequest,
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
+import { dispatchOf } from '@broomwagon/policies';
 import { PayloadStore, pagesOf, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
 import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../requests/grant.service';
@@ -40,9 +41,11 @@ export class SubmissionService {
     const { job, roundId, trainerEpoch, stamp: seen, groups } = body;
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch, stamp: seen };
-    const digests = new Map(groups.map((group) => [group.groupId, groupDigest(group)]));
+    const names = new Map(
+      groups.map((group) => [group.groupId, { digest: groupDigest(group), promptHash: hashOf(group) }]),
+    );
     const named = groups.map(({ groupId, samples, maxTokens, promptRef }) => {
-      return { groupId, samples, maxTokens, promptRef, digest: digests.get(groupId)! };
+      return { groupId, samples, maxTokens, promptRef, ...names.get(groupId)! };
     });
     const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
     const fresh = new Set(checked.fresh);
@@ -50,10 +53,13 @@ export class SubmissionService {
     await this.checkRefs(pool, job, groups, fresh);
     const refs = await this.storePrompts(pool, job, missing);
 
+    const lengths = new Map(checked.known.map((known) => [known.hash, known]));
     const added = missing.map((group): NewGroup => {
-      const { prompt: _, promptId: _id, sampling = {}, ...stored } = group;
-      const [digest, promptRef] = [digests.get(group.groupId)!, refs.get(group.groupId)!];
-      return { ...stored, digest, promptRef, sampling: JSON.stringify(sampling), promptHash: hashOf(group) };
+      const { prompt: _, promptId: _id, sampling, ...stored } = group;
+      const name = names.get(group.groupId)!;
+      const dispatch = dispatchOf(checked.dispatchOrder, group, lengths.get(name.promptHash));
+      const promptRef = refs.get(group.groupId)!;
+      return { ...stored, ...name, dispatch, promptRef, sampling: JSON.stringify(sampling ?? {}) };
     });
     let { roundGroups, stamp } = checked;
     for (const page of pagesOfGroups(added, checked.launchFactor)) {

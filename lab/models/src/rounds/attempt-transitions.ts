@@ -1,4 +1,3 @@
-import { followProbe } from './dispatch-order';
 import { GroupTransitions } from './group-transitions';
 import { isCut, isDiscarding, takesResults } from './where-groups-go';
 import { isWhole } from './longtail-queue';
@@ -75,7 +74,7 @@ export class AttemptTransitions {
     keepTokens(request, made);
     this.state.moves.move(request, 'finished');
     round.requestsDone += 1;
-    followProbe(this.state.moves, group);
+    this.state.moves.followProbe(group);
     if (isWhole(group)) this.state.placeWhole(round, group, nowMs, aborts);
     else if (isCut(group) && group.live === 0) this.state.settle(round, group);
     return answer('finished');

@@ -1,8 +1,9 @@
+import type { Dispatch } from '@broomwagon/policies';
 import { Heap } from './heap';
 import type { ModelRequest } from './round-model.types';
 
-/** What was begun before goes ahead of what was not. */
-const FRONT = 2 ** 40;
+/** By how much a request goes ahead of its arrival, as in libs/state/src/requests/dispatch.lua. */
+const AHEAD = { token: 2 ** 12, probe: 2 ** 38, begun: 2 ** 40 };
 
 /** A request at a place; expired as soon as the request has another ticket. */
 interface Entry {
@@ -39,22 +40,31 @@ export class PendingQueue {
   private readonly fresh = new Lane();
   /** Those of rounds with another order. */
   private readonly ordered = new Heap<Entry>((one, other) => one.place < other.place);
-  private sequence = 0;
+  private arrivals = 0;
   private tickets = 0;
 
-  /** @param ahead how far a request that was not begun goes ahead of its arrival @returns its number in that order */
-  add(request: ModelRequest, front: boolean, ahead = 0): number {
-    this.sequence += 1;
-    const entry = this.entry(request, this.sequence - (front ? FRONT : ahead));
-    if (front) this.begun.push(entry);
-    else if (ahead === 0) this.fresh.push(entry);
-    else this.ordered.push(entry);
-    return this.sequence;
+  /** Ahead of what was not begun, or by its arrival. */
+  add(request: ModelRequest, front: boolean): void {
+    const arrival = ++this.arrivals;
+    if (front) this.begun.push(this.entry(request, arrival - AHEAD.begun));
+    else this.fresh.push(this.entry(request, arrival));
   }
 
-  /** Gives a pending request another place. */
-  reorder(request: ModelRequest, place: number): void {
-    if (request.state === 'pending') this.ordered.push(this.entry(request, place));
+  /** All requests of a new group. @returns the arrival of the first */
+  addGroup(requests: readonly ModelRequest[], dispatch: Dispatch | undefined): number {
+    const { expectedTokens, probes } = dispatch ?? { expectedTokens: 0, probes: false };
+    const first = this.arrivals + 1;
+    for (const [index, request] of requests.entries()) {
+      const arrival = ++this.arrivals;
+      const ahead = probes && index === 0 ? AHEAD.probe : expectedTokens * AHEAD.token;
+      (ahead === 0 ? this.fresh : this.ordered).push(this.entry(request, arrival - ahead));
+    }
+    return first;
+  }
+
+  /** A pending request that has arrived then is expected to have so many tokens. */
+  expect(request: ModelRequest, arrival: number, tokens: number): void {
+    if (request.state === 'pending') this.ordered.push(this.entry(request, arrival - tokens * AHEAD.token));
   }
 
   /** The next to be given out; it leaves the queue when its state changes. */

@@ -1,4 +1,5 @@
 import type { WasteReason } from '@broomwagon/contracts';
+import type { Dispatch } from '@broomwagon/policies';
 import { PendingQueue } from './pending-queue';
 import type { Holder, ModelGroup, ModelRequest, ModelRound, ModelSegment, RequestState } from './round-model.types';
 
@@ -27,24 +28,33 @@ export class RequestMoves {
     this.requestCounts = { submitted: 0, ...Object.fromEntries(zeros) } as Record<RequestState | 'submitted', number>;
   }
 
-  /** A new request, pending, and its number in the order of arrival. @param ahead how far it goes ahead of that */
-  add(group: ModelGroup, index: number, ahead: number): [request: ModelRequest, number: number] {
-    const request: ModelRequest = {
-      group,
-      index,
-      state: 'pending',
-      attempt: 0,
-      failures: 0,
-      returns: 0,
-      started: false,
-      segments: [],
-      tokens: 0,
-      ticket: 0,
-    };
-    this.requestCounts.submitted += 1;
-    this.requestCounts.pending += 1;
-    group.live += 1;
-    return [request, this.pending.add(request, false, ahead)];
+  /** Gives a group its requests, all pending. */
+  add(group: ModelGroup, launched: number, dispatch: Dispatch | undefined): void {
+    for (let index = 0; index < launched; index++) {
+      group.requests.push({
+        group,
+        index,
+        state: 'pending',
+        attempt: 0,
+        failures: 0,
+        returns: 0,
+        started: false,
+        segments: [],
+        tokens: 0,
+        ticket: 0,
+      });
+    }
+    this.requestCounts.submitted += launched;
+    this.requestCounts.pending += launched;
+    group.live += launched;
+    const arrival = this.pending.addGroup(group.requests, dispatch);
+    if (dispatch?.probes) group.probedAt = arrival;
+  }
+
+  /** A sample of a group has finished: those that are pending after its probe are expected to be as long. */
+  followProbe({ probedAt, longest, requests }: ModelGroup): void {
+    if (probedAt === undefined) return;
+    for (const request of requests) this.pending.expect(request, probedAt + request.index, longest);
   }
 
   /** @param front only matters for `pending`: ahead of what was not begun */

@@ -1,6 +1,5 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
-import type { PlanProgress } from '@broomwagon/policies';
-import type { PromptLengths } from '../prompt-lengths';
+import type { PlanProgress, PromptLengths } from '@broomwagon/policies';
 import type { RoundModel } from './round-model';
 import type {
   ModelAbort,

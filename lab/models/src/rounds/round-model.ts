@@ -1,6 +1,12 @@
 import type { RewardOutcome } from '@broomwagon/contracts';
-import { hasPins, launchedSamples, type PlanProgress, roundTerms, type TailControl } from '@broomwagon/policies';
-import { addRequests } from './dispatch-order';
+import {
+  dispatchOf,
+  hasPins,
+  launchedSamples,
+  type PlanProgress,
+  roundTerms,
+  type TailControl,
+} from '@broomwagon/policies';
 import { AttemptTransitions } from './attempt-transitions';
 import type { GroupTransitions } from './group-transitions';
 import { takesResults } from './where-groups-go';
@@ -113,7 +119,8 @@ export class RoundModel extends AttemptTransitions {
     const added = submissions.map((submission) => {
       const group = newGroup(round, submission);
       const launched = launchedSamples(group.samples, round.rules);
-      addRequests(moves, round, group, submission, launched);
+      const { samples, maxTokens = 0, lengths } = submission;
+      moves.add(group, launched, dispatchOf(round.rules.dispatchOrder, { samples, maxTokens }, lengths));
       round.live.add(group);
       countLiveOfDomain(round, group, 1);
       return group;

@@ -8,8 +8,7 @@ import type {
   TailPolicy,
   WasteReason,
 } from '@broomwagon/contracts';
-import type { PlanProgress, ResolvedPolicy } from '@broomwagon/policies';
-import type { PromptLengths } from '../prompt-lengths';
+import type { PlanProgress, PromptLengths, ResolvedPolicy } from '@broomwagon/policies';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
@@ -80,7 +79,7 @@ export interface ModelGroup {
   place: number;
   /** Step from which it must be taken. */
   pinStep: number;
-  /** Number of its first request in the order of arrival, if that was to show how long its samples are. */
+  /** Arrival of its first request, if that was to show how long its samples are. */
   probedAt?: number;
   /** What the length history holds of it. */
   length?: { bin: number; kind: 'finished' | 'censored' };

@@ -39,7 +39,9 @@ return function(tx, args)
     redis.call('ZADD', one.key.idleSessions, 'NX', Format.integer(one.now), id)
   end
 
-  function STEPS.enqueue(one, job, request_id, front) Requests.enqueue(one, job, { request_id }, front) end
+  function STEPS.enqueue(one, job, request_id, front)
+    Requests.enqueue(one, job, { request_id }, front and Dispatch.BEGUN)
+  end
   -- As every transition does that comes across a group that lacks a sample, or that is gone.
   function STEPS.lose_group(one, job, group_id)
     local group = Rounds.load_group(one, job, group_id)

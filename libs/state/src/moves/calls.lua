@@ -12,10 +12,9 @@ return function(tx, args)
     if not groups[name] then
       local field = redis.call('HMGET', tx.key:group(request.job, request.groupId), 'state', 'maxTokens',
         'longestTokens', 'samples', 'promptHash')
-      local max_tokens = tonumber(field[2] or 0)
-      local known = field[1] == 'live' and field[5] and PromptLengths.read(tx, field[5])
-      groups[name] = { state = field[1], maxTokens = max_tokens, longestTokens = tonumber(field[3] or 0),
-        rememberedTokens = known and PromptLengths.expected_longest(known, tonumber(field[4]), max_tokens) or 0 }
+      groups[name] = { state = field[1], maxTokens = tonumber(field[2] or 0), longestTokens = tonumber(field[3] or 0),
+        samples = tonumber(field[4] or 0),
+        known = field[1] == 'live' and field[5] and PromptLengths.read(tx, field[5]) or nil }
     end
     return groups[name]
   end
@@ -33,7 +32,8 @@ return function(tx, args)
         leaseId = Format.integer(lease.seq) .. '.' .. page[position], requestId = id, serverId = lease.serverId,
         epoch = lease.serverEpoch, attempt = request.attempt, contextTokens = lease.contextTokens or 0,
         heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = group.maxTokens,
-        longestTokens = group.longestTokens, rememberedTokens = group.rememberedTokens, moves = tonumber(field[1] or 0),
+        longestTokens = group.longestTokens, samples = group.samples, known = group.known,
+        moves = tonumber(field[1] or 0),
         sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
         ageMs = math.max(0, now - tonumber(field[3] or now)), waits = field[4] == '1',
       })

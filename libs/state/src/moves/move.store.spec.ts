@@ -308,7 +308,7 @@ it('reads what runs, for a plan', async () => {
         madeTokens: 7,
         maxTokens: 100,
         longestTokens: 0,
-        rememberedTokens: 0,
+        samples: 1,
         moves: 0,
         waits: false,
       }),
@@ -350,10 +350,14 @@ it('reads what is known of the length of a request, and whether its engine has i
   const known = async () => {
     const { running } = await moves.calls(pool);
     return Object.fromEntries(
-      running.map(({ requestId, rememberedTokens, waits }) => [requestId, [rememberedTokens, waits]]),
+      running.map(({ requestId, known, waits }) => [requestId, [known && Math.exp(known.meanLog), waits]]),
     );
   };
-  expect(await known()).toEqual({ [FIRST]: [0, true], [SECOND]: [0, false], 'other/g2/0': [40, false] });
+  expect(await known()).toEqual({
+    [FIRST]: [undefined, true],
+    [SECOND]: [undefined, false],
+    'other/g2/0': [expect.closeTo(40, 1), false],
+  });
   await requests.save(pool, { ...test.fence(claims[0]!), tokens: 0, serverId: 'a' });
-  expect((await known())[FIRST]).toEqual([0, false]);
+  expect((await known())[FIRST]).toEqual([undefined, false]);
 });

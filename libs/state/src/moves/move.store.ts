@@ -9,6 +9,7 @@ import {
   type TransferLeaseRequest,
   type WantedMove,
 } from '@broomwagon/contracts';
+import type { RememberedPrompt } from '../ledger/prompt-memory.store';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
@@ -79,8 +80,10 @@ export interface RunningRequest {
   maxTokens: number;
   /** The longest finished sample of its group; 0 when there is none. */
   longestTokens: number;
-  /** What the prompt memory expects of its longest sample; 0 for a prompt that was never seen. */
-  rememberedTokens: number;
+  /** Of its group. */
+  samples: number;
+  /** What the prompt memory has of its prompt; absent for a prompt that was never seen. */
+  known?: Omit<RememberedPrompt, 'hash'>;
   moves: number;
   sinceMoveMs?: number;
   /** Since it was claimed. */

@@ -1,7 +1,7 @@
--- What lab/models/src/prompt-lengths remembers of a prompt, 14 bytes for each: it lies in one of 65,536 hashes by
--- the first 16 bits of its hash (16 hex digits), under the other 48, as samples, share at the cap (1/255), mean
--- (16/65535) and deviation (8/65535) of the logarithm. Small hashes are packed lists in Redis. A full one loses a
--- prompt at random.
+-- What is remembered of the response lengths of a prompt (PromptLengths of libs/policies), 14 bytes for each: it lies
+-- in one of 65,536 hashes by the first 16 bits of its hash (16 hex digits), under the other 48, as samples, share at
+-- the cap (1/255), mean (16/65535) and deviation (8/65535) of the logarithm. Small hashes are packed lists in Redis. A
+-- full one loses a prompt at random.
 local PromptLengths = {}
 
 local PROMPTS_A_HASH = 120 -- more than 128 would no longer be packed
@@ -25,6 +25,19 @@ function PromptLengths.read(tx, hash)
   return { samples = samples, capShare = cap / 255, meanLog = mean * 16 / 65535, deviationLog = deviation * 8 / 65535 }
 end
 
+-- Those of these prompts that were seen, with their hashes.
+function PromptLengths.known(tx, hashes)
+  local found = {}
+  for _, hash in ipairs(hashes) do
+    local known = PromptLengths.read(tx, hash)
+    if known then
+      known.hash = hash
+      table.insert(found, known)
+    end
+  end
+  return found
+end
+
 -- `lengths`: list of {tokens, capped}, of one group.
 function PromptLengths.remember(tx, hash, lengths)
   local known = PromptLengths.read(tx, hash) or { samples = 0, capShare = 0, meanLog = 0, deviationLog = 0 }
@@ -43,13 +56,6 @@ function PromptLengths.remember(tx, hash, lengths)
   redis.call('HSET', bucket, field, struct.pack(PACKED, known.samples, rounded(known.capShare * 255, 255),
     rounded(known.meanLog * 65535 / 16, 65535), rounded(known.deviationLog * 65535 / 8, 65535)))
   redis.call('PEXPIRE', bucket, PROMPTS_KEPT_MS)
-end
-
--- As in lab/models/src/prompt-lengths.
-function PromptLengths.expected_longest(known, samples, max_tokens)
-  if known.capShare * samples >= 0.5 then return max_tokens end
-  local above = math.sqrt(2 * math.log(math.max(1, samples))) * known.deviationLog
-  return math.min(max_tokens, math.floor(math.exp(known.meanLog + above) + 0.5))
 end
 
 return PromptLengths

@@ -5,7 +5,6 @@ local Requests = {}
 Requests.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
 Requests.LIVE = { pending = true, claimed = true, running = true, cutting = true }
 Requests.UNCLAIMED = '0' -- attempt of a request that was never claimed
-local FRONT = 2 ^ 40 -- what was begun before goes ahead of what was not
 
 function Requests.id_of(job, group_id, index) return job .. '/' .. group_id .. '/' .. Format.integer(index) end
 
@@ -36,14 +35,14 @@ function Requests.fence(request)
     workerEpoch = request.workerEpoch }
 end
 
--- Puts requests of one job into the pending queue, in their order; `ahead`, a list: by how much each goes ahead of
--- that. Returns the place of the first.
-function Requests.enqueue(tx, job, ids, front, ahead)
+-- Puts requests of one job into the pending queue; `ahead`: by how much they go ahead of their arrival, by default 0;
+-- the first by `first_ahead`, if that is given (Dispatch). Returns the arrival of the first.
+function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   local last = redis.call('HINCRBY', tx.key.meta, 'pendingSequence', #ids)
   local entries = {}
   for position, id in ipairs(ids) do
-    local sequence = last - #ids + position
-    entries[2 * position - 1] = Format.integer(sequence - (front and FRONT or 0) - (ahead and ahead[position] or 0))
+    local by = position == 1 and first_ahead or ahead or 0
+    entries[2 * position - 1] = Format.integer(last - #ids + position - by)
     entries[2 * position] = id
   end
   redis.call('ZADD', tx.key:pending(job), unpack(entries))
@@ -67,7 +66,7 @@ function Requests.move(tx, request, group, to, fields, front)
   if from == 'pending' then redis.call('ZREM', tx.key:pending(request.job), request.id) end
   if to == 'pending' then
     redis.call('HSET', tx.key:request(request.id), 'queuedAtMs', Format.integer(tx.now))
-    Requests.enqueue(tx, request.job, { request.id }, front)
+    Requests.enqueue(tx, request.job, { request.id }, front and Dispatch.BEGUN)
   end
   if Requests.HELD[from] ~= Requests.HELD[to] then
     local held = tx.key:workerAttempts(request.workerId, request.workerEpoch)

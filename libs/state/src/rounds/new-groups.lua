@@ -62,14 +62,15 @@ function NewGroups.add(tx, round, group)
     Hashes.set(tx.key:request(ids[index + 1]), { state = 'pending', attempt = Requests.UNCLAIMED, failures = 0,
       queuedAtMs = Format.integer(tx.now), recount = recount or nil })
   end
-  local ahead, probes = Dispatch.ahead(tx, round, group, launched)
-  local place = Requests.enqueue(tx, job, ids, false, ahead)
+  local dispatch = group.dispatch or { expectedTokens = 0 }
+  local first_arrival = Requests.enqueue(tx, job, ids, dispatch.expectedTokens * Dispatch.TOKEN,
+    dispatch.probes and Dispatch.PROBE)
   Hashes.set(tx.key:group(job, group.groupId), { state = 'live', digest = group.digest, samples = group.samples,
     launched = launched, finished = 0, live = launched, roundId = round.roundId, firstRoundId = round.roundId,
     firstStep = round.step, maxTokens = group.maxTokens, promptRef = group.promptRef, sampling = group.sampling,
     arrival = arrival, gated = round.concurrency > 0 and 1 or nil, domain = group.domain,
     promptHash = group.promptHash, minSamples = group.minSamples, timeoutMs = group.timeoutMs,
-    probing = probes and 1 or nil, placeInQueue = probes and place or nil })
+    probedAt = dispatch.probes and first_arrival or nil })
   FreedPayloads.hold_prompt(tx, job, group.promptRef)
   Places.count_live(tx, round, { domain = group.domain }, 1)
   Counts.add_requests(tx, job, 'submitted', launched)

@@ -5,7 +5,6 @@ import {
   type CancelRoundRequest,
   type CloseRoundReply,
   type Epoch,
-  type GroupId,
   type JobId,
   type JobStatus,
   LIMITS,
@@ -23,11 +22,13 @@ import {
 import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type {
+  CheckedSubmission,
   CloseArgs,
   CutPage,
   DueWork,
   GiveBackPage,
   JobProgress,
+  NamedGroup,
   NewGroup,
   OpenRoundArgs,
   ReconcileAnswer,
@@ -54,7 +55,7 @@ interface OpenScriptArgs extends NewEpoch, Omit<OpenRoundArgs, 'policy' | 'choic
 }
 type SubmitScriptArgs = SubmitArgs & {
   check: boolean;
-  groups: readonly Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'>[];
+  groups: readonly NamedGroup[];
   room?: SubmitRoom;
 };
 
@@ -66,7 +67,7 @@ const MAY_DIFFER = new Set(
 const REQUESTS_PER_SUBMIT = 32;
 
 const open = transition<OpenScriptArgs, OpenRoundReply>('rounds/open', { hasNewEpoch: true });
-const submit = transition<SubmitScriptArgs, SubmitAnswer & { fresh?: GroupId[] }>('rounds/submit');
+const submit = transition<SubmitScriptArgs, SubmitAnswer & Partial<CheckedSubmission>>('rounds/submit');
 const results = transition<ResultsArgs & { maxBytes: number }, ResultsPage>('rounds/results');
 
 /**
@@ -126,11 +127,11 @@ export class RoundStore extends storeOf({
   async checkSubmit(
     pool: PoolName,
     args: SubmitArgs,
-    groups: readonly (Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens'> & { promptRef?: string })[],
+    groups: readonly NamedGroup[],
     room?: SubmitRoom,
-  ): Promise<SubmitAnswer & { fresh: GroupId[] }> {
+  ): Promise<CheckedSubmission> {
     const answer = await this.runner.run(submit, pool, { ...args, check: true, groups, room });
-    return { ...answer, fresh: answer.fresh ?? [] };
+    return { fresh: [], dispatchOrder: 'arrival', known: [], ...answer };
   }
 
   /**

@@ -1,5 +1,6 @@
 import type {
   CloseRoundRequest,
+  DispatchOrder,
   GroupId,
   GroupSubmission,
   JobId,
@@ -19,6 +20,7 @@ import type {
   TailChoice,
   TrainedGroup,
 } from '@broomwagon/contracts';
+import type { PromptHash, RememberedPrompt } from '../ledger/prompt-memory.store';
 import type { AttemptFence } from '../requests/request.store';
 
 /** What the plan of the next round is made from. */
@@ -70,8 +72,14 @@ export interface NewGroup extends Omit<GroupSubmission, 'prompt' | 'sampling' | 
   /** JSON. */
   sampling: string;
   /** Its name in the prompt memory. */
-  promptHash?: string;
+  promptHash?: PromptHash;
+  /** Where its requests go in the pending queue (Dispatch of libs/policies); absent: in the order of arrival. */
+  dispatch?: { expectedTokens: number; probes: boolean };
 }
+/** What the check of a submission needs of a group. */
+export type NamedGroup = Pick<NewGroup, 'groupId' | 'digest' | 'samples' | 'maxTokens' | 'promptHash'> & {
+  promptRef?: string;
+};
 export type SubmitArgs = Omit<SubmitGroupsRequest, 'groups'>;
 /** What the payloads of the job leave for samples that are not made yet. */
 export interface SubmitRoom {
@@ -85,6 +93,13 @@ export interface SubmitAnswer extends SubmitGroupsReply {
   completed: boolean;
   /** Launched samples / samples of a group in this round. */
   launchFactor: number;
+}
+export interface CheckedSubmission extends SubmitAnswer {
+  /** Groups that are not there yet. */
+  fresh: GroupId[];
+  dispatchOrder: DispatchOrder;
+  /** What the prompt memory has of their prompts; empty in the order of arrival. */
+  known: RememberedPrompt[];
 }
 
 export interface ResultsArgs extends Omit<RoundResultsRequest, 'waitMs'> {

@@ -82,11 +82,11 @@ end
 function Rounds.made(tx, group)
   if not group.made then
     local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'tokens', 'longest', 'oldestVersion',
-      'longestTokens', 'lengthBin', 'lengthKind', 'probing', 'placeInQueue')
+      'longestTokens', 'lengthBin', 'lengthKind', 'probedAt')
     group.made = { tokens = tonumber(field[1] or 0), longest = tonumber(field[2] or 0),
       oldestVersion = tonumber(field[3] or nil), longestTokens = tonumber(field[4] or 0),
-      lengthBin = tonumber(field[5] or nil), lengthKind = field[6] or nil, isProbing = field[7] == '1',
-      placeInQueue = tonumber(field[8] or nil) }
+      lengthBin = tonumber(field[5] or nil), lengthKind = field[6] or nil,
+      probedAt = tonumber(field[7] or nil) }
   end
   return group.made
 end

@@ -1,12 +1,11 @@
 import type { Epoch } from '@broomwagon/contracts';
-import { type PlanProgress, roundTerms } from '@broomwagon/policies';
+import { dispatchOf, type PlanProgress, type PromptLengths, roundTerms } from '@broomwagon/policies';
 import {
   type ModelGroup,
   type ModelRequest,
   type ModelRound,
   type ModelSegment,
   type ModelSubmission,
-  type PromptLengths,
   type RoundModel,
 } from '@broomwagon/models';
 import { flushPrefix, testPool, testRedisUrl } from '@broomwagon/testing';
@@ -118,11 +117,11 @@ export class ScriptRounds implements RoundFollower {
     return (await memory.lengths(this.pool, [promptHash(groupId)]))[0];
   }
 
-  async submit({ step }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
+  async submit({ step, rules }: ModelRound, groups: readonly ModelSubmission[]): Promise<void> {
     const args = { job: JOB, roundId: `r${step}`, trainerEpoch: this.trainerEpoch! };
-    const stored = groups.map((group) => ({
+    const stored = groups.map(({ lengths, ...group }) => ({
       ...group,
-      lengths: undefined,
+      dispatch: dispatchOf(rules.dispatchOrder, { samples: group.samples, maxTokens: group.maxTokens! }, lengths),
       promptHash: promptHash(group.groupId),
       digest: 'd',
       maxTokens: group.maxTokens!,

@@ -2,10 +2,11 @@
 added. A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like
 others.
 ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitScriptArgs. With `check` at most 128
-  groups, whose groupId, digest, samples and maxTokens suffice, and nothing is stored; without, about 32 requests in
-  all, as many as the round launches. With `room`, live samples and those of the page, taken for their maxTokens, must
-  fit
-Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet
+  groups, whose groupId, digest, samples, maxTokens and promptHash suffice, and nothing is stored; without, about 32
+  requests in all, as many as the round launches. With `room`, live samples and those of the page, taken for their
+  maxTokens, must fit
+Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet, and, if the round has another
+  order than that of arrival, `dispatchOrder` and `known`: what the memory has of their prompts
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,
   VALIDATION_FAILED, PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.
 Events: round.submitted, round.progressed, round.completed, round.settled. ]]
@@ -62,8 +63,15 @@ return function(tx, args)
       for _, id in ipairs(fresh_ids) do NewGroups.end_aborted(tx, round, Rounds.load_group(tx, args.job, id)) end
     end
   end
-  local taken, submitted = unpack(redis.call('HMGET', tx.key:round(args.job, args.roundId), 'takenGroups',
-    'submittedGroups'))
+  local taken, submitted, order = unpack(redis.call('HMGET', tx.key:round(args.job, args.roundId), 'takenGroups',
+    'submittedGroups', 'dispatchOrder'))
+  local known
+  if args.check and order and order ~= 'arrival' then
+    local hashes = {}
+    for _, group in ipairs(fresh) do table.insert(hashes, group.promptHash) end
+    known = PromptLengths.known(tx, hashes)
+  end
   return Generation.reply(tx, { added = #fresh, repeated = repeated, roundGroups = taken + submitted,
-    completed = completed, launchFactor = round.sampleOverProvision, fresh = args.check and fresh_ids or nil })
+    completed = completed, launchFactor = round.sampleOverProvision, fresh = args.check and fresh_ids or nil,
+    dispatchOrder = known and order or nil, known = known })
 end

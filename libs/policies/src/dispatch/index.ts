@@ -1,1 +1,2 @@
+export * from './dispatch-order';
 export * from './prompt-lengths';
