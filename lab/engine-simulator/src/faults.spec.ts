@@ -6,7 +6,7 @@ import { BroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 import { createEngineAdapter, detectEngine, engineRequestId, type EngineAdapterOptions } from '@broomwagon/engines';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { RunningSimulator } from './simulator';
-import { inEngine, inject, startEngine } from './test-engine';
+import { inEngine, inject, startEngine, stateOf } from './test-engine';
 
 let simulator: RunningSimulator & { url: string };
 let attempts = 0;
@@ -232,6 +232,21 @@ describe('a server that is no engine', () => {
 });
 
 describe('an abort by id', () => {
+  it.each(['vllm', 'sglang'] as const)('that overtakes its request on the way to %s stops it', async (dialect) => {
+    const engine = await startEngine(dialect);
+    const stop = new AbortController();
+    const request = { engineRequestId: engineRequestId('o', dialect), prompt: { text: 'x' }, maxTokens: 500 };
+    await inject(engine.url, { kind: 'late' });
+    const result = createEngineAdapter(dialect, engine.url).generate(request, { signal: stop.signal });
+    await expect.poll(async () => (await stateOf(engine.url)).late).toBe(1);
+    stop.abort();
+    expect(await result).toMatchObject({ finishReason: 'aborted', tokenCount: 0 });
+    // It has arrived by now.
+    const { running, waiting, requests } = await stateOf(engine.url);
+    expect([running + waiting, requests.received]).toEqual([0, 1]);
+    await engine.close();
+  });
+
   it.each([
     [200, 0],
     // It has no such route: the closed connection is all there is.

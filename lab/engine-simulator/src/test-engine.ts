@@ -37,6 +37,8 @@ export interface SimulatorState {
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
   controls: { path: string; body: Record<string, unknown> }[];
+  /** Requests that wait for an abort: see the fault `late`. */
+  late: number;
 }
 
 export async function stateOf(url: string): Promise<SimulatorState> {

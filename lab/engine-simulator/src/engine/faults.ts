@@ -23,6 +23,8 @@ export const FAULT_KINDS = [
   'long-line',
   /** As `stall`, behind a proxy that keeps the connection when its client is gone: only an abort by id ends it. */
   'stall-unnoticed',
+  /** As behind such a proxy too: arrives only once the next abort by id has been answered. */
+  'late',
   /** The next aborts by id are answered 500. */
   'abort-500',
   /** `/health` answers 503 until cleared. */

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { EngineDialect } from '@broomwagon/contracts';
-import { FAULT_KINDS, type FaultKind } from '../engine/faults';
+import { type Fault, FAULT_KINDS, type FaultKind } from '../engine/faults';
 import type { SimulatedEngine } from '../engine/simulated-engine';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { AnswerFormat } from './answer-format';
@@ -36,6 +36,8 @@ const VERSION = '0.11.0';
 export class EngineServer {
   private readonly server: Server;
   private readonly routes: Record<string, Route>;
+  /** Requests with the fault `late`. */
+  private readonly late: (() => void)[] = [];
 
   constructor(private readonly options: EngineServerOptions) {
     this.routes = { ...this.dialectRoutes(), ...this.simulatorRoutes() };
@@ -136,6 +138,7 @@ export class EngineServer {
           resumeMismatches: identities.resumeMismatches,
           table: engine.table,
           controls: engine.controls,
+          late: this.late.length,
         }),
       'POST /simulator/reset': async (request, response) => {
         await readObject(request);
@@ -164,10 +167,18 @@ export class EngineServer {
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
-    const { engine, identities, model, cumulative, reasoningTokens = 0, experts } = this.options;
-    const fault = engine.faults.take();
-    if (fault && this.refuse(fault.kind, response)) return;
+    const fault = this.options.engine.faults.take();
+    if (fault?.kind === 'late') this.late.push(() => this.run(call, response, undefined, false));
+    else if (!fault || !this.refuse(fault.kind, response)) this.run(call, response, fault);
+  }
 
+  private run(
+    call: GenerateCall,
+    response: ServerResponse,
+    fault: Fault | undefined,
+    noticesClose = fault?.kind !== 'stall-unnoticed',
+  ): void {
+    const { engine, identities, model, cumulative, reasoningTokens = 0, experts } = this.options;
     const identity = identities.identify(call.prompt, call.seed);
     const promptTokens = identity.promptTokens + identity.madeTokens;
     const start = identity.madeTokens;
@@ -203,7 +214,7 @@ export class EngineServer {
       return;
     }
     sink = call.stream ? new StreamSink(response, format, start, fault) : new WholeSink(response, format, start);
-    if (fault?.kind !== 'stall-unnoticed') response.on('close', drop);
+    if (noticesClose) response.on('close', drop);
   }
 
   /** Faults that need no engine. True when it has struck. */
@@ -224,6 +235,7 @@ export class EngineServer {
     // As the real one: an empty list means all.
     this.options.engine.abort((name) => wanted.size === 0 || wanted.has(name));
     sendJson(response, 200, {});
+    this.admitLate();
   }
 
   private refuseAbort(): void {
@@ -235,6 +247,11 @@ export class EngineServer {
     this.refuseAbort();
     this.options.engine.abort((name) => all === true || (typeof rid === 'string' && name.startsWith(rid)));
     sendBody(response, 200, 'text/plain', '');
+    this.admitLate();
+  }
+
+  private admitLate(): void {
+    for (const run of this.late.splice(0)) run();
   }
 
   private modelList() {

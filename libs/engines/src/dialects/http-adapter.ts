@@ -102,12 +102,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
         body: engineFields === undefined ? body : withEngineFields(body, engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
-        // Closing the connection has already been done; an engine without such a route notices that.
-        abortById: () =>
-          this.abort(request.engineRequestId).then(
-            () => true,
-            () => false,
-          ),
+        abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
       },
       this.options,
       options,

@@ -122,7 +122,7 @@ export class EngineHttp {
   /** Receives a stream to its end. Throws the error of ours that any other answer means. */
   async receive(stream: EngineStream, path: string, body: unknown, headers: Record<string, string>): Promise<void> {
     const options = this.optionsOf('POST', path, body, headers);
-    const isAnswered = (): boolean => stream.status !== 0 || stream.isAborted;
+    const isAnswered = (): boolean => stream.status !== 0;
     await this.repeatedIfStale(isAnswered, this.streams(), (dispatcher) => stream.run(dispatcher, options));
     if (!stream.isOpen) throw refusalOf(this.baseUrl + path, stream);
   }

@@ -8,9 +8,11 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   /** Of the answer; 0 before it. */
   status = 0;
   contentType = '';
-  isAborted = false;
   /** The answer is a stream of events. */
   isOpen = false;
+  private isAborted = false;
+  /** It is aborted, or will be: see {@link abortOnceAnswered}. */
+  private isStopped = false;
   private reason: unknown;
   private resumeRequest?: () => void;
   private abortRequest?: (reason?: Error) => void;
@@ -29,11 +31,12 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     private readonly refusalMs: number,
   ) {}
 
-  /** Sends the request. Settles at the end of the answer. */
+  /** Sends the request, unless it has been stopped. Settles at the end of the answer. */
   run(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<void> {
+    this.abortRequest = undefined;
     return new Promise((resolve, reject) => {
       this.settle = { resolve, reject };
-      if (this.isAborted) this.onError(this.reason);
+      if (this.isStopped) this.onError(this.reason);
       else dispatcher.dispatch(options, this);
     });
   }
@@ -41,10 +44,22 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   /** Closes the connection. */
   abort(reason: unknown): void {
     if (this.isAborted) return;
+    this.isStopped = true;
     this.isAborted = true;
     this.reason = reason;
     this.abortRequest?.(reason as Error);
     this.onError(reason);
+  }
+
+  /**
+   * Closes the connection as soon as the engine begins to answer.
+   * @returns false, with nothing done, if the engine has answered, or the request is not sent
+   */
+  abortOnceAnswered(reason: unknown): boolean {
+    if (this.abortRequest === undefined || this.status !== 0) return false;
+    this.isStopped = true;
+    this.reason = reason;
+    return true;
   }
 
   /** Reads the connection again. */
@@ -71,7 +86,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     const { connection = 'keep-alive', 'transfer-encoding': encoding } = headers;
     if (encoding === 'chunked' && String(connection).toLowerCase() === 'keep-alive') this.resumeRequest = resume;
     this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream');
-    if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
+    if (this.isStopped) this.abort(this.reason);
+    else if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
     return true;
   }
 

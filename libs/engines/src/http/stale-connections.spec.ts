@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { EngineHttp } from './engine-http';
+import type { EngineStream } from './engine-stream';
 
 let server: Server;
 let asked = 0;
@@ -56,6 +57,19 @@ it.each([
   const http = await start(0, end);
   await expect(stream(http)).rejects.toMatchObject({ code: expect.stringMatching(/^(UND_ERR_SOCKET|ECONNRESET)$/) });
   expect(asked).toBe(1);
+});
+
+it('does not send a call again that is to end once it is answered', async () => {
+  const stopped = new Error('stopped');
+  let call: EngineStream | undefined;
+  const http = await start(1, (socket) => {
+    call?.abortOnceAnswered(stopped);
+    socket.end();
+  });
+  await stream(http);
+  call = http.stream(() => true);
+  await expect(http.receive(call, '/v1/completions', {}, {})).rejects.toMatchObject({ code: 'UND_ERR_SOCKET' });
+  expect(asked).toBe(2);
 });
 
 it('throws the first error when the engine has stopped listening', async () => {

@@ -11,8 +11,8 @@ import { SilenceWatch } from './silence-watch';
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
 export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
-/** Time for the end of a stream that was aborted, if its last event is wanted. */
-const LAST_EVENT_MS = 3_000;
+/** Time for what the engine still sends after a stop: the begin of its answer, or the last event if it is wanted. */
+const STOP_MS = 3_000;
 /** The end of a response that has run for longer may be found 200 ms late, milliseconds. */
 const LONG_MS = 10_000;
 
@@ -23,8 +23,11 @@ export interface StreamCall {
   headers: Record<string, string>;
   reader: ChunkReader;
   resumedBy?: GenerationResult['resumedBy'];
-  /** Stops the request on the engine by its id, where it has such a route. False when that failed; must not throw. */
-  abortById: () => Promise<boolean>;
+  /**
+   * Stops the request on the engine by its id. False if the engine has no such route, undefined if the call failed;
+   * must not throw.
+   */
+  abortById: () => Promise<boolean | undefined>;
 }
 
 /**
@@ -65,11 +68,17 @@ export async function streamGeneration(
   const stream = http.stream((chunk) => batch.add(chunk, urgency()));
   const stop = (reason: unknown): void => stream.abort(reason);
   const batch = new ChunkBatch(read, stop, () => stream.resume());
-  let lastEvent: NodeJS.Timeout | undefined;
+  const abortById = async (): Promise<void> => {
+    if ((await call.abortById()) === undefined) onUnstopped?.();
+  };
+  let stopTimer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
     const disconnect = (): void => stop(signal?.reason);
-    if (opaque === undefined || tokens.isEmpty) return disconnect();
-    lastEvent = setTimeout(disconnect, LAST_EVENT_MS);
+    // An abort by id may overtake its request, whose id the engine does not know before it has answered: then it is
+    // repeated (decision 0137).
+    const isEarly = stream.abortOnceAnswered(signal?.reason);
+    if (!isEarly && (opaque === undefined || tokens.isEmpty)) return disconnect();
+    stopTimer = setTimeout(disconnect, STOP_MS);
     void call.abortById().then((isAnswered) => isAnswered || disconnect());
   };
   signal?.addEventListener('abort', onAbort);
@@ -90,7 +99,7 @@ export async function streamGeneration(
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without [DONE] or a finish reason`);
     }
     // vLLM ends the stream of a request that was aborted on it with [DONE] and without a reason.
-    if (tokens.finishReason === undefined && !(await call.abortById())) onUnstopped?.();
+    if (tokens.finishReason === undefined) await abortById();
     return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
   } catch (error) {
     // The engine has reported the end; a later error changes nothing.
@@ -99,12 +108,12 @@ export async function streamGeneration(
     // One that refused, or was not reached, has not begun.
     const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
     const mayBeAtWork = stream.isOpen || signal?.aborted || silence.error !== undefined || isBroken;
-    if (mayBeAtWork && !(await call.abortById())) onUnstopped?.();
+    if (mayBeAtWork) await abortById();
     if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
     throw failure;
   } finally {
     silence.stop();
-    clearTimeout(lastEvent);
+    clearTimeout(stopTimer);
     signal?.removeEventListener('abort', onAbort);
   }
 }
