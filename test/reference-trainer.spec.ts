@@ -130,7 +130,11 @@ describe('npm start', () => {
       // Times that are all equal have a mean that may be rounded up.
       expect(step.slowestGenerationSeconds).toBeGreaterThan(step.meanGenerationSeconds - 1e-9);
       expect(step.engineSeconds).toBeGreaterThan(0);
+      expect(step.tailShare).toBeCloseTo(step.tailSeconds / step.wallSeconds, 9);
     }
+    const tailSeconds = report.steps.reduce((sum, step) => sum + step.tailSeconds, 0);
+    expect(report.tailShare).toBeCloseTo(tailSeconds / report.wallSeconds, 9);
+    expect(report.baseline!.tailShare).toBeGreaterThan(0);
     expect(output()).toMatch(/By the clocks of the engines/);
   });
 

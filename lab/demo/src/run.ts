@@ -14,7 +14,7 @@ import { ProgressDisplay } from './progress/progress-display';
 import { renderMissing, renderReconciled, renderStep } from './progress/progress-view';
 import { EXAMPLE_PROMPTS } from './prompts/example-prompts';
 import type { PromptRecord } from '../../../apps/trainer/src/prompts/prompt-record';
-import { engineSecondsOf, invalidities, speedupOf } from './report/arithmetic';
+import { engineSecondsOf, invalidities, speedupOf, tailShareOf } from './report/arithmetic';
 import { AutoChoices } from './report/auto-report';
 import type { RebalanceReport, Report, RunReport, Totals } from './report/report';
 import { ResultsFile } from '../../../apps/trainer/src/results/results-file';
@@ -158,6 +158,7 @@ export class ReferenceRun {
       rebalance: rebalanced,
       wallSeconds,
       engineSeconds: engineSecondsOf(reports),
+      tailShare: tailShareOf(reports),
       cost: { lengthBias, offPolicyShare, batchVariation, waste },
       auto: choices.report(),
       steps: reports,

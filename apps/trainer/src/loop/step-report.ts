@@ -18,6 +18,8 @@ export interface StepReport {
   idleShare: number | null;
   /** Time of the last tenth of the requests of the round, seconds. */
   tailSeconds: number;
+  /** `tailSeconds` / `wallSeconds`, 0 to 1. */
+  tailShare: number;
   /** Mean time from the plan of the round to the end of a sample that it finished, seconds. */
   meanGenerationSeconds: number;
   /** The same of the last of them. */

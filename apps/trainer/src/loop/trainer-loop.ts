@@ -208,6 +208,8 @@ export class TrainerLoop {
     this.record.trained(round.step, trainedGroupsOf(lines));
     this.givenUp = 0;
     this.reconciles = 0;
+    const wallSeconds = (performance.now() - startedMs) / 1_000;
+    const lastSeconds = tailSeconds(doneSamples, completedMs);
     return {
       step: round.step,
       roundId,
@@ -216,8 +218,9 @@ export class TrainerLoop {
       requestsDone: status.requestsDone,
       requestsCut: status.requestsCut,
       groupsRequeued: status.groupsRequeued,
-      wallSeconds: (performance.now() - startedMs) / 1_000,
-      tailSeconds: tailSeconds(doneSamples, completedMs),
+      wallSeconds,
+      tailSeconds: lastSeconds,
+      tailShare: lastSeconds / wallSeconds,
       meanGenerationSeconds: mean,
       slowestGenerationSeconds: slowest,
       ...engines,

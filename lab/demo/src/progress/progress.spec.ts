@@ -54,6 +54,7 @@ describe('progress', () => {
       wallSeconds: 2.04,
       idleShare: 0.423,
       tailSeconds: 1,
+      tailShare: 0.49,
       meanGenerationSeconds: 1,
       slowestGenerationSeconds: 2,
       engineSeconds: null,

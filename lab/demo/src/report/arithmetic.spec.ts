@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { engineSecondsOf, idleShare, invalidities, speedupOf, summarize } from './arithmetic';
+import { engineSecondsOf, idleShare, invalidities, speedupOf, summarize, tailShareOf } from './arithmetic';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 const step = (part: Partial<StepReport>): StepReport => ({
@@ -13,6 +13,7 @@ const step = (part: Partial<StepReport>): StepReport => ({
   wallSeconds: 1,
   idleShare: 0.5,
   tailSeconds: 0.25,
+  tailShare: 0.25,
   meanGenerationSeconds: 0.5,
   slowestGenerationSeconds: 1,
   engineSeconds: 20,
@@ -53,6 +54,11 @@ describe('report arithmetic', () => {
     expect(rows[0]).toMatchObject({ meanGenerationSeconds: 0.5, slowestGenerationSeconds: 1, tailShare: 0.25 });
     expect(rows[1]?.idleShare).toBeNull();
     expect(rows[2]).toMatchObject({ wallSeconds: 8, groupsRequeued: 3 });
+  });
+
+  it('takes the share of the tail from sums, not from the shares of the steps', () => {
+    expect(tailShareOf([step({}), step({ wallSeconds: 3, tailSeconds: 1.75 })])).toBe(0.5);
+    expect(tailShareOf([])).toBe(0);
   });
 
   it('has no row of all when there is one kind', () => {

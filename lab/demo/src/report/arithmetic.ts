@@ -10,14 +10,12 @@ export function idleShare(busySeconds: number, passedSeconds: number): number | 
   return passedSeconds <= 0 ? null : Math.min(1, Math.max(0, 1 - busySeconds / passedSeconds));
 }
 
-/** The steps of one kind, in sum and on average; `idleShare` is weighted by wall time. */
+/** The steps of one kind, in sum and on average; `idleShare` and `tailShare` are weighted by wall time. */
 export interface KindSummary extends Omit<StepReport, 'step' | 'roundId' | 'kind' | 'tailSeconds' | 'engineSeconds'> {
   kind: RoundKind | 'all';
   steps: number;
   meanWallSeconds: number;
   meanTailSeconds: number;
-  /** Tail seconds / wall seconds. */
-  tailShare: number;
 }
 
 /** A row per step kind that occurred, and one of all when there is more than one kind. */
@@ -44,7 +42,7 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
     meanWallSeconds: steps.length === 0 ? 0 : wallSeconds / steps.length,
     idleShare: measuredSeconds === 0 ? null : idleSeconds / measuredSeconds,
     meanTailSeconds: steps.length === 0 ? 0 : sum((step) => step.tailSeconds) / steps.length,
-    tailShare: wallSeconds === 0 ? 0 : sum((step) => step.tailSeconds) / wallSeconds,
+    tailShare: tailShareOf(steps),
     // Of a step, as its wall time.
     meanGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.meanGenerationSeconds) / steps.length,
     slowestGenerationSeconds: steps.length === 0 ? 0 : sum((step) => step.slowestGenerationSeconds) / steps.length,
@@ -53,6 +51,12 @@ function summaryOf(kind: KindSummary['kind'], steps: readonly StepReport[]): Kin
     requestsCut: sum((step) => step.requestsCut),
     groupsRequeued: sum((step) => step.groupsRequeued),
   };
+}
+
+/** Share of the wall time that is the tail of a round, 0 to 1; 0 without steps. */
+export function tailShareOf(steps: readonly Pick<StepReport, 'wallSeconds' | 'tailSeconds'>[]): number {
+  const wallSeconds = steps.reduce((sum, step) => sum + step.wallSeconds, 0);
+  return wallSeconds === 0 ? 0 : steps.reduce((sum, step) => sum + step.tailSeconds, 0) / wallSeconds;
 }
 
 /** Total against total; null without a baseline or without time. */

@@ -46,6 +46,8 @@ export interface RunReport {
   wallSeconds: number;
   /** Sum of the steps: time that the busiest engine worked, simulated seconds; null for real engines. */
   engineSeconds: number | null;
+  /** Time of the last tenth of the requests of each round / `wallSeconds`, both in sum over the steps; 0 to 1. */
+  tailShare: number;
   cost: PolicyCost;
   /** Null under other policies. */
   auto: AutoReport | null;

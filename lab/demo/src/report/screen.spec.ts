@@ -26,6 +26,7 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
     wallSeconds: wallSeconds / 2,
     idleShare: 0.25,
     tailSeconds: 0.5,
+    tailShare: 1 / wallSeconds,
     meanGenerationSeconds: 2,
     slowestGenerationSeconds: 4.5,
     engineSeconds: 100,
@@ -39,6 +40,7 @@ function run(policy: RunReport['policy'], wallSeconds: number): RunReport {
     rebalance: null,
     wallSeconds,
     engineSeconds: 20 * wallSeconds,
+    tailShare: 1 / wallSeconds,
     cost: {
       lengthBias: 0.98,
       offPolicyShare: 0.123,
