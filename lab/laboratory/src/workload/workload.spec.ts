@@ -19,6 +19,18 @@ describe('recorded lengths', () => {
     expect(tracedWorkload('file', trace, 1_000, 8, 'same').lengthOf(0, 2, 1)).toBe(900);
   });
 
+  it('are read in time that grows with the file, however many lines or lengths one prompt has', () => {
+    const lines = parseLengthTrace('a,1\nb,2\na,3\n'.repeat(200_000), 'csv', 'file');
+    expect([...lines].map(([prompt, lengths]) => [prompt, lengths.length])).toEqual([
+      ['a', 400_000],
+      ['b', 200_000],
+    ]);
+    expect(lines.get('a')!.slice(-4)).toEqual([1, 3, 1, 3]);
+    // More than one call may have as arguments.
+    const long = `{"prompt":"a","lengths":[${'5,'.repeat(199_999)}6]}`;
+    expect(parseLengthTrace(`${long}\n${long}\n`, 'jsonl', 'file').get('a')).toHaveLength(400_000);
+  });
+
   it.each([
     ['a line without a length', 'a,10\nb,\n', 'csv', 'file:2'],
     ['a length of 0', 'a,10\nb,0\n', 'csv', 'file:2'],

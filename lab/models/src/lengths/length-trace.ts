@@ -19,7 +19,9 @@ export function parseLengthTrace(text: string, format: 'csv' | 'jsonl', name: st
       if (index === 0 && format === 'csv') return;
       throw new RangeError(`${name}:${index + 1}: expected a prompt and its lengths, whole numbers above 0`);
     }
-    trace.set(entry.prompt, [...(trace.get(entry.prompt) ?? []), ...entry.lengths]);
+    const earlier = trace.get(entry.prompt);
+    if (earlier === undefined) trace.set(entry.prompt, entry.lengths);
+    else for (const tokens of entry.lengths) earlier.push(tokens);
   });
   if (trace.size === 0) throw new RangeError(`${name}: holds no lengths`);
   return trace;
