@@ -52,6 +52,21 @@ describe('each page shows what the API returns:', () => {
     await page.getByRole('img', { name: /^Samples by length in tokens/ }).waitFor();
   });
 
+  it('broken bounds of `auto` in the round', async () => {
+    // Only many rounds break a bound.
+    const auto = { policy: 'wait', reason: 'measured', broken: { measured: ['maxWaste'] }, groups: 64, frontier: [] };
+    const ofRound = /\/jobs\/running\/rounds\/[^/?]+$/;
+    await page.route(ofRound, async (route) => {
+      const response = await route.fetch();
+      const round = (await response.json()) as object;
+      await route.fulfill({ response, json: { ...round, choice: { overProvision: 1, auto } } });
+    });
+    await show('round?job=running', 'Round');
+    await page.getByText('auto: wait, launches × 1').waitFor();
+    await page.getByText('The ledger of the job breaks maxWaste.').waitFor();
+    await page.unroute(ofRound);
+  });
+
   it('tail queue', async () => {
     await show('tail?job=cut', 'Tail queue');
     await rowOf('endless').getByText('0 of 2').waitFor();

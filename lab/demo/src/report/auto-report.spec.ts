@@ -42,3 +42,28 @@ it('says what auto chose, why, and what no other policy beats', () => {
   ]);
   expect(autoText({ ...report, frontier: [] })).toHaveLength(1);
 });
+
+it('says in which steps a bound was broken, and what auto did', () => {
+  const choices = new AutoChoices();
+  const measured: AutoChoice['broken'] = { measured: ['maxWaste', 'maxLengthBias'] };
+  const broken = [undefined, measured, measured, undefined, measured, { predicted: ['maxVersionSpan'] }] as const;
+  broken.forEach((one, index) => {
+    const auto: AutoChoice = {
+      policy: 'wait',
+      reason: 'late',
+      broken: one as AutoChoice['broken'],
+      groups: 64,
+      frontier: [],
+    };
+    choices.add({ step: index + 1, choice: { overProvision: 1, auto } });
+  });
+  const report = choices.report()!;
+  expect(report.choices.map((choice) => choice.broken)).toEqual(broken);
+  const [, ...said] = autoText(report);
+  expect(said).toEqual([
+    expect.stringMatching(
+      /went back by a step.*: steps 2 to 3 maxWaste and maxLengthBias, step 5 maxWaste and maxLengthBias$/,
+    ),
+    expect.stringMatching(/chose another.*: step 6 maxVersionSpan$/),
+  ]);
+});

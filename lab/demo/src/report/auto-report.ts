@@ -15,24 +15,29 @@ export class AutoChoices {
     const chosen = [...this.byStep].sort(([one], [other]) => one - other);
     if (chosen.length === 0) return null;
     const choices = chosen.map(([step, { overProvision, auto }]) => {
-      const { policy, reason } = auto!;
-      return { step, policy, overProvision, reason };
+      const { policy, reason, broken } = auto!;
+      return { step, policy, overProvision, reason, broken };
     });
     return { choices, frontier: chosen.at(-1)![1].auto!.frontier };
   }
 }
 
-/** What it chose and why, and of the last predictions those that no other beats in speed and in old tokens. */
+const BROKEN = {
+  measured: 'It went back by a step, down to wait, as the ledger broke a bound (raise one that stays broken)',
+  predicted: 'It chose another policy, as the one before was predicted to break a bound',
+};
+
+/**
+ * What it chose and why, which bounds were broken, and of the last predictions those that no other beats in speed and in
+ * old tokens.
+ */
 export function autoText({ choices, frontier }: AutoReport): string[] {
-  const runs: { from: number; to: number; what: string }[] = [];
-  for (const { step, policy, overProvision, reason } of choices) {
-    const what = `${nameOf(policy, overProvision)} (${reason})`;
-    const before = runs.at(-1);
-    if (before?.what === what) before.to = step;
-    else runs.push({ from: step, to: step, what });
-  }
-  const chosen = runs.map(({ from, to, what }) => `${from === to ? `step ${from}` : `steps ${from} to ${to}`} ${what}`);
+  const chosen = bySteps(choices, (one) => `${nameOf(one.policy, one.overProvision)} (${one.reason})`);
   const lines = [`auto chose: ${chosen.join(', ')}`];
+  for (const by of ['measured', 'predicted'] as const) {
+    const broken = bySteps(choices, (one) => one.broken?.[by]?.join(' and '));
+    if (broken.length > 0) lines.push(`${BROKEN[by]}: ${broken.join(', ')}`);
+  }
   if (frontier.length === 0) return lines;
   lines.push('It predicted, as speed over wait, old tokens and version span (* breaks a bound):');
   for (const { policy, overProvision, speed, offPolicyShare, versionSpan, breaks } of frontier.filter(isBeatenByNone)) {
@@ -41,6 +46,22 @@ export function autoText({ choices, frontier }: AutoReport): string[] {
     lines.push(`  ${nameOf(policy, overProvision).padEnd(18)} ${speed.toFixed(2)}x, ${costs}${broken}`);
   }
   return lines;
+}
+
+type Choice = AutoReport['choices'][number];
+
+/** What is true of which steps, in one text for equal steps that follow each other; undefined: nothing. */
+function bySteps(choices: readonly Choice[], whatOf: (choice: Choice) => string | undefined): string[] {
+  const runs: { from: number; to: number; what: string | undefined }[] = [];
+  for (const choice of choices) {
+    const what = whatOf(choice);
+    const before = runs.at(-1);
+    if (before !== undefined && before.what === what) before.to = choice.step;
+    else runs.push({ from: choice.step, to: choice.step, what });
+  }
+  return runs
+    .filter(({ what }) => what !== undefined)
+    .map(({ from, to, what }) => `${from === to ? `step ${from}` : `steps ${from} to ${to}`} ${what}`);
 }
 
 function isBeatenByNone(row: AutoRow, _: number, rows: readonly AutoRow[]): boolean {

@@ -1,4 +1,11 @@
-import type { AutoRow, LedgerSummary, RebalancePolicy, TailPolicy, TailPolicyName } from '@broomwagon/contracts';
+import type {
+  AutoChoice,
+  AutoRow,
+  LedgerSummary,
+  RebalancePolicy,
+  TailPolicy,
+  TailPolicyName,
+} from '@broomwagon/contracts';
 import type { StepReport } from '../../../../apps/trainer/src/loop/step-report';
 
 /** The counts of a job at its end, in samples, and the checker's verdict on the results file. */
@@ -29,8 +36,8 @@ export type PolicyCost = Pick<LedgerSummary, 'lengthBias' | 'offPolicyShare' | '
 
 /** What `auto` chose in a run. */
 export interface AutoReport {
-  /** By step. */
-  choices: { step: number; policy: AutoRow['policy']; overProvision: number; reason: string }[];
+  /** By step. `broken`: bounds that were known to be broken before it; absent if none was. */
+  choices: ({ step: number; overProvision: number } & Pick<AutoChoice, 'policy' | 'reason' | 'broken'>)[];
   /** What it predicted before the last round; empty if it never knew enough. */
   frontier: AutoRow[];
 }

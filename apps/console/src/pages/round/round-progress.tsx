@@ -1,6 +1,7 @@
 import type { Schemas } from '@broomwagon/admin-client';
 import { Badge, Group, Paper, Progress, Text } from '@mantine/core';
 import { clock, count, duration, percent, plainId } from '../../components/format';
+import { brokenBounds } from './broken-bounds';
 import { predictedEnd } from './predicted-end';
 
 interface RoundProgressProps {
@@ -60,6 +61,11 @@ export function RoundProgress({ round, rounds, nowMs }: RoundProgressProps) {
           Blocked: {round.blockedReason.code}. {round.blockedReason.message}
         </Text>
       )}
+      {brokenBounds(round.choice?.auto?.broken).map(({ by, text }) => (
+        <Text key={by} size="sm" c={by === 'measured' ? 'var(--bad)' : 'dimmed'} mt={6}>
+          {text}
+        </Text>
+      ))}
       {round.lastFailures?.map(({ requestId, reason, message }) => (
         <Text key={requestId} size="sm" c="var(--bad)">
           {plainId(requestId)} failed for good: {reason}. {message}
