@@ -3,32 +3,49 @@ import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
+import { parseOptions } from '../../../demo/src/options/parse-options';
+import { tailPolicyOf } from '../../../demo/src/options/tail-options';
+import type { Report } from '../../../demo/src/report/report';
 import { readEvents } from '../events/recorded-run';
-import { recordedPolicy, recordedSeconds, replay } from '../events/what-if';
-import { mean } from '../experiments/run-setup';
+import { recordedSeconds, replay } from '../events/what-if';
 import { svgPlot } from '../output/plot';
 import { screenTable } from '../output/write-output';
+import {
+  meanTable,
+  stepTable,
+  VALIDATED_POLICIES,
+  type ValidatedPolicy,
+  type ValidatedRun,
+} from '../validation/validated-runs';
 import { addFleetOptions, fleetOf, type FleetOptions } from './fleet-options';
 import { someNumber, wholeNumber } from './numbers';
 import { drawn, WRITTEN_TO } from './outputs';
 
-interface Options extends Omit<FleetOptions, 'speed'> {
+interface Options extends FleetOptions {
+  policy: ValidatedPolicy[];
   steps: number;
   groups: number;
   samples: number;
   overProvision: number;
-  speed: number;
   out: string;
 }
 
 /** `<dist>/lab/laboratory/src/commands` to the launcher. */
 const TRAINER = join(__dirname, '../../../demo/src/main.js');
+const DIFFERING =
+  'auto and adaptive policies choose by what they have measured, so services and simulation may choose differently: ' +
+  'compare their speeds, not their steps.';
 
-export function validateCommand(program: Command): void {
+export function validateCommand(program: Command, services: typeof runServices = runServices): void {
   const command = program
     .command('validate')
     .description('runs the same lengths in the real services and in the simulation, and compares the step times')
+    .addOption(
+      new Option('--policy <name...>', 'policies to run')
+        .choices(Object.keys(VALIDATED_POLICIES))
+        .default(['wait', 'regenerate', 'resume']),
+    )
     .option('--steps <n>', 'training steps', wholeNumber(1, 1_000), 8)
     .option('--groups <n>', 'groups of a step', wholeNumber(1, 1_000), 16)
     .option('--samples <n>', 'samples of a group', wholeNumber(1, 64), 4)
@@ -36,73 +53,77 @@ export function validateCommand(program: Command): void {
     .option('--speed <x>', 'simulated seconds per second', someNumber(0.1), 25)
     .option('--out <folder>', 'folder of the plot', 'laboratory-output');
   addFleetOptions(command).action(async (options: Options) => {
-    const rows: string[][] = [];
-    const files: Record<string, string> = {};
-    for (const policy of ['wait', 'regenerate', 'resume'] as const) {
-      const events = await runServices(policy, options);
-      const run = readEvents(events, policy);
-      const real = recordedSeconds(run, options.speed);
-      const { outcome } = replay(run, fleetOf(options), recordedPolicy(run), 'same');
-      const simulated = outcome.steps.map(({ seconds }) => seconds);
-      real.forEach((seconds, index) => {
-        rows.push([
-          policy,
-          `${index + 1}`,
-          seconds.toFixed(1),
-          (simulated[index] ?? 0).toFixed(1),
-          ratio(simulated[index], seconds),
-        ]);
-      });
-      rows.push([
-        policy,
-        'mean',
-        mean(real).toFixed(1),
-        mean(simulated).toFixed(1),
-        ratio(mean(simulated), mean(real)),
-      ]);
-      files[`validate-${policy}.svg`] = svgPlot({
-        title: `Services and simulation: ${policy}`,
-        xLabel: 'step',
-        yLabel: 'seconds of simulated time',
-        series: Object.entries({ services: real, simulation: simulated }).map(([name, seconds]) => ({
-          name,
-          points: seconds.map((y, index) => ({ x: index + 1, y })),
-        })),
-      });
-    }
-    console.log(screenTable({ head: ['policy', 'step', 'services, s', 'simulation, s', 'ratio'], rows }));
-    console.log(`${WRITTEN_TO} ${await drawn(options.out, files)}`);
+    const runs: ValidatedRun[] = [];
+    for (const policy of options.policy) runs.push(await validated(policy, options, services));
+    console.log(screenTable(stepTable(runs)));
+    console.log(screenTable(meanTable(runs)));
+    if (options.policy.some((name) => name === 'auto' || name.endsWith('-adaptive'))) console.log(DIFFERING);
+    const plots = runs.map((run) => [`validate-${run.policy}.svg`, plotOf(run)]);
+    console.log(`${WRITTEN_TO} ${await drawn(options.out, Object.fromEntries(plots) as Record<string, string>)}`);
   });
 }
 
-/** The whole system as processes on this machine; returns its events. */
-async function runServices(policy: string, options: Options): Promise<string> {
+/** One policy in the services, and the same lengths under the same policy in the simulation. */
+async function validated(
+  policy: ValidatedPolicy,
+  options: Options,
+  services: typeof runServices,
+): Promise<ValidatedRun> {
+  const given = startOptions(policy, options);
+  const { events, report } = await services(given);
+  const run = readEvents(events, policy);
+  const { outcome } = replay(run, fleetOf(options), tailPolicyOf(parseOptions(given)), 'same');
+  return {
+    policy,
+    services: recordedSeconds(run, options.speed),
+    engines: report.steps.map(({ engineSeconds }) => engineSeconds ?? NaN),
+    simulation: outcome.steps.map(({ seconds }) => seconds),
+    clockLagShare: report.clockLagShare ?? 0,
+  };
+}
+
+function startOptions(policy: ValidatedPolicy, options: Options): string[] {
+  const values = {
+    'over-provision': options.overProvision,
+    engines: options.servers,
+    steps: options.steps,
+    groups: options.groups,
+    samples: options.samples,
+    speed: options.speed,
+  };
+  const given = Object.entries(values).flatMap(([name, value]) => [`--${name}`, `${value}`]);
+  return ['--once', '--no-baseline', ...VALIDATED_POLICIES[policy], ...given];
+}
+
+/** Runs the whole system as processes on this machine, with these options of `npm start`. */
+async function runServices(
+  given: readonly string[],
+): Promise<{ events: string; report: Pick<Report, 'steps' | 'clockLagShare'> }> {
   const folder = await mkdtemp(join(tmpdir(), 'broomwagon-validate-'));
   try {
-    const events = join(folder, 'events.jsonl');
-    const values = {
-      'record-events': events,
-      'tail-policy': policy,
-      'over-provision': policy === 'wait' ? 1 : options.overProvision,
-      engines: options.servers,
-      steps: options.steps,
-      groups: options.groups,
-      samples: options.samples,
-      speed: options.speed,
-    };
-    const given = Object.entries(values).flatMap(([name, value]) => [`--${name}`, `${value}`]);
-    console.error(`npm start -- --once --no-baseline ${given.join(' ')}`);
-    const trainer = spawn(process.execPath, [TRAINER, '--once', '--no-baseline', ...given], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-    });
+    const [events, report] = ['events.jsonl', 'report.json'].map((name) => join(folder, name)) as [string, string];
+    console.error(`npm start -- ${given.join(' ')}`);
+    const files = ['--record-events', events, '--report', report];
+    const trainer = spawn(process.execPath, [TRAINER, ...given, ...files], { stdio: ['ignore', 'ignore', 'inherit'] });
     const [code] = (await once(trainer, 'exit')) as [number | null];
     if (code !== 0) throw new Error(`The services ended with status ${code}`);
-    return await readFile(events, 'utf8');
+    return {
+      events: await readFile(events, 'utf8'),
+      report: JSON.parse(await readFile(report, 'utf8')) as Report,
+    };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-function ratio(one = 0, other: number): string {
-  return (one / other).toFixed(2);
+function plotOf({ policy, services, simulation }: ValidatedRun): string {
+  return svgPlot({
+    title: `Services and simulation: ${policy}`,
+    xLabel: 'step',
+    yLabel: 'seconds of simulated time',
+    series: Object.entries({ services, simulation }).map(([name, seconds]) => ({
+      name,
+      points: seconds.map((y, index) => ({ x: index + 1, y })),
+    })),
+  });
 }
