@@ -8,9 +8,13 @@ import { TestSystem } from './system/test-system';
 
 const GROUPS_PER_STEP = 8;
 const PROMPTS = dataSet(28, 4);
+/** Groups of one sample, as PPO has them. Those of the job `single` have two long ones among the first twelve. */
+const SINGLES = PROMPTS.slice(0, 16).map((prompt) => ({ ...prompt, samples: 1 }));
 interface TestedPolicy {
   name: string;
   tail: Pick<TailPolicy, 'name'> & Partial<TailPolicy>;
+  /** Default: {@link PROMPTS}. */
+  prompts?: typeof PROMPTS;
 }
 
 const QUOTAS = { math: 3, code: 3 };
@@ -35,6 +39,7 @@ const POLICIES: TestedPolicy[] = [
   { name: 'drip', tail: { name: 'drip', dripMode: 'adaptive', domainQuotas: QUOTAS } },
   { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
   { name: 'auto', tail: { name: 'auto', maxOffPolicyShare: 0.9 } },
+  { name: 'single', tail: { name: 'resume' }, prompts: SINGLES },
   ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
 ];
 
@@ -48,7 +53,7 @@ describe('a whole data set while processes are killed at random', () => {
   afterEach(() => system.expectAtRest());
   afterAll(() => system?.stop());
 
-  it.each(POLICIES)('is trained exactly once, token by token: $name', async ({ name, tail }) => {
+  it.each(POLICIES)('is trained exactly once, token by token: $name', async ({ name, tail, prompts = PROMPTS }) => {
     const policy = tail.name;
     const job = `job-${name}`;
     const seed = inject('seed');
@@ -60,16 +65,24 @@ describe('a whole data set while processes are killed at random', () => {
     let kills = 0;
     let trained;
     try {
-      trained = await system.train(job, PROMPTS, { groupsPerStep: GROUPS_PER_STEP, policy, tail });
+      trained = await system.train(job, prompts, { groupsPerStep: GROUPS_PER_STEP, policy, tail });
     } finally {
       for (const one of chaos) kills += await one.stop();
     }
-    expect(faultsOf(job, PROMPTS, trained.lines), `seed ${seed}`).toEqual([]);
-    expect(trained.steps).toHaveLength(Math.ceil(PROMPTS.length / GROUPS_PER_STEP));
+    expect(faultsOf(job, prompts, trained.lines), `seed ${seed}`).toEqual([]);
+    expect(trained.steps).toHaveLength(Math.ceil(prompts.length / GROUPS_PER_STEP));
+    const samples = prompts.length * prompts[0]!.samples;
+    await expect
+      .poll(() => system.call('job.status', { job }))
+      .toMatchObject({ trainedGroups: prompts.length, requests: { submitted: samples, trained: samples } });
+    const { summary } = await system.call('job.ledger', { job });
+    // What is cut goes on with its tokens.
+    const waste = policy === 'regenerate' ? {} : { tokens: 0 };
+    expect(summary).toMatchObject({ trained: { samples }, waste });
     await expect.poll(() => hasAllQueued(queued, trained.steps), { timeout: 20_000 }).toBe(true);
     const reserved = tail.name !== 'auto' && TAIL_RULES[tail.name].reservesTaken(tail);
     const rules = { quotas: tail.domainQuotas, reserved };
-    expect(placeFaults(rules, PROMPTS, trained.steps, trained.lines, queued), `seed ${seed}`).toEqual([]);
+    expect(placeFaults(rules, prompts, trained.steps, trained.lines, queued), `seed ${seed}`).toEqual([]);
     // How many there are in that time depends on how fast the processes start again.
     expect(kills).toBeGreaterThan(0);
     // More groups are launched than a step needs; whether one of the others has begun depends on speed.
