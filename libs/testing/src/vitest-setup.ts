@@ -1,6 +1,12 @@
 import 'reflect-metadata';
 import fc from 'fast-check';
-import { inject } from 'vitest';
+import { afterAll, afterEach, inject } from 'vitest';
+import { reportMismatches } from './protocol/mismatches';
 
 const RUNS_OF_FAST_CHECK = 100;
 fc.configureGlobal({ seed: inject('seed'), numRuns: RUNS_OF_FAST_CHECK * inject('runsFactor') });
+
+// Here, because this file is loaded for each spec, also for those that share their modules.
+afterEach(reportMismatches);
+// What came after the last test.
+afterAll(reportMismatches);

@@ -1,15 +1,15 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { afterAll, afterEach } from 'vitest';
 import { MessagingClient } from '../../../messaging/src';
+import { mismatches } from './mismatches';
 import { ProtocolCheck } from './protocol-check';
 
 /**
  * What `@broomwagon/messaging` is in tests (vitest.config.mts): all that its clients send and get in the process of a
- * test is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test.
+ * test is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test (vitest-setup.ts).
  */
 export * from '../../../messaging/src';
 
-const check = new ProtocolCheck();
+const check = new ProtocolCheck(mismatches);
 const { request, publish } = MessagingClient.prototype;
 
 MessagingClient.prototype.request = async function <Reply>(
@@ -29,14 +29,3 @@ MessagingClient.prototype.publish = function (subject, body, options): void {
   check.sent(subject, typeof body === 'string' ? (JSON.parse(body) as unknown) : body);
   publish.call(this, subject, body, options);
 };
-
-function report(): void {
-  const found = check.mismatches.splice(0);
-  if (found.length > 0) throw new Error(`Bodies that do not fit docs/protocol/asyncapi.json:\n${found.join('\n')}`);
-}
-// The set-up of a run loads this too, and has no tests.
-if (process.env.VITEST_WORKER_ID !== undefined) {
-  afterEach(report);
-  // What came after the last test.
-  afterAll(report);
-}

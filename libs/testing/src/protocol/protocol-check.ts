@@ -33,10 +33,11 @@ const REFUSALS = new Set([
  */
 export class ProtocolCheck {
   private readonly schemas = new ProtocolSchemas();
-  /** What did not fit, one line each. */
-  readonly mismatches: string[] = [];
   /** Bodies that were compared. */
   compared = 0;
+
+  /** @param mismatches gets what does not fit, one line each */
+  constructor(readonly mismatches: string[] = []) {}
 
   /** A message that somebody has sent: a request, an event or a command. @returns a request, whose reply is to come */
   sent(subject: string, body: unknown): OpenRequest | undefined {
