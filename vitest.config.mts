@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
 import { defineConfig } from 'vitest/config';
@@ -17,19 +18,28 @@ const libraries = [
   'testing',
 ];
 
-/** By size, larger files first; before them the files that only call a suite, so that no worker waits for them at the end. */
+/**
+ * By duration or size, longest first. Files with modules of their own come before those that share them, as a process with
+ * shared modules ends when the next file has its own; small files of libraries come last, so that no worker waits for a
+ * long one at the end.
+ */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const callsSuite = ({ moduleId }: TestSpecification) => moduleId.includes('/test/set-back/');
-    return [...sorted.filter(callsSuite), ...sorted.filter((file) => !callsSuite(file))];
+    const placeOf = ({ moduleId, project }: TestSpecification): number => {
+      if (project.name === 'own') return 0;
+      const path = relative(this.ctx.config.root, moduleId);
+      // Files that only call a suite are small, and take longest.
+      return path.startsWith('test/set-back/') ? 1 : path.startsWith('test/') ? 2 : 3;
+    };
+    return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
   }
 }
 
 /** Files that share their modules: to load them again for each file takes longer than most of their tests. */
-const SHARED = ['{apps,libs,lab}/**/*.spec.ts'];
+const SHARED = ['{apps,libs,lab,test}/**/*.spec.ts'];
 
-/** Files whose tests, or fixtures, keep state in a module: a connection, a logger, a failpoint. */
+/** Files whose tests, or fixtures, keep state in a module (a connection, a logger, a failpoint) or measure the process. */
 const OWN_MODULES = [
   'libs/state/src/aborts/abort-lifecycle.spec.ts',
   'libs/state/src/longtail/giving-up.spec.ts',
@@ -39,8 +49,11 @@ const OWN_MODULES = [
   'libs/platform/src/service/bootstrap.spec.ts',
   'libs/platform/src/failpoint.spec.ts',
   'apps/load-balancer/src/high-availability.spec.ts',
-  'test/**/*.spec.ts',
+  'test/{fuzz,gateway-hostile}.spec.ts',
 ];
+
+/** `npm run test:browser`; its short form is test/console.spec.ts. */
+const BROWSER = 'test/browser/**';
 
 /** What the suites with a command of their own share with `npm test`. */
 export const base = {
@@ -75,16 +88,8 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      { extends: true, test: { name: 'shared', include: SHARED, exclude: OWN_MODULES, isolate: false } },
-      {
-        extends: true,
-        test: {
-          name: 'own',
-          include: OWN_MODULES,
-          // `npm run test:browser`; its short form is test/console.spec.ts.
-          exclude: ['test/browser/**'],
-        },
-      },
+      { extends: true, test: { name: 'shared', include: SHARED, exclude: [...OWN_MODULES, BROWSER], isolate: false } },
+      { extends: true, test: { name: 'own', include: OWN_MODULES } },
     ],
   },
 });
