@@ -1,5 +1,5 @@
 // Installs and builds what is missing. Only Node's own modules: it runs before anything is installed.
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,6 +23,36 @@ export function run(command, args, options = {}) {
     process.exit(1);
   }
   if (result.status !== 0) process.exit(result.status ?? 1);
+}
+
+/**
+ * Runs scripts of package.json at the same time, as each of them keeps one core busy, and prints what a script says when it
+ * has ended. Ends this process when one fails, after the others.
+ */
+export async function runTogether(scripts) {
+  const statuses = await Promise.all(scripts.map(runScript));
+  const failed = statuses.find((status) => status !== 0);
+  if (failed !== undefined) process.exit(failed);
+}
+
+async function runScript(script) {
+  const child = spawn('npm', ['run', '--silent', script], {
+    cwd: root,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    shell: process.platform === 'win32',
+  });
+  const output = [];
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => output.push(bytes));
+  const status = await new Promise((settle) => {
+    child.on('error', (error) => {
+      output.push(`cannot run npm: ${error.message}\n`);
+      settle(1);
+    });
+    child.on('close', (code) => settle(code ?? 1));
+  });
+  for (const part of output) process.stdout.write(part);
+  if (status !== 0) console.error(`npm run ${script} has failed`);
+  return status;
 }
 
 function newestMtimeMs(path) {
