@@ -75,8 +75,8 @@ export const base = {
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
-    // Many tests wait for other processes most of the time: two at a time leave a third of two cores idle.
-    maxWorkers: Math.max(3, availableParallelism() - 1),
+    // A test keeps half a core busy, as it waits for other processes and for times that services wait.
+    maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
     globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
