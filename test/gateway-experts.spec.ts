@@ -7,6 +7,8 @@ import { generate, PROMPT, useGateway } from './system/gateway-bench';
 
 /** Long enough for another engine to start meanwhile. */
 const TOKENS = 800;
+/** Where no engine starts meanwhile. */
+const FEW_TOKENS = 60;
 const SHAPE = { layers: 2, perToken: 3 };
 const NUMBERS = SHAPE.layers * SHAPE.perToken;
 const FIRST = { experts: { ...SHAPE, engine: 1 } };
@@ -118,9 +120,7 @@ describe('routed experts of SGLang', () => {
   });
 
   it('of 67 MB are neither parsed nor written as JSON', async () => {
-    const text = Buffer.alloc(48 * 1_048_576, 7).toString('base64');
-    const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 9, routed_experts: text };
-    const event = `data: ${JSON.stringify({ text: 'x', output_ids: [5], meta_info: meta })}\n\ndata: [DONE]\n\n`;
+    let event = '';
     const engine = createServer((request, response) => {
       request.resume().on('end', () => {
         const isGenerate = request.url === '/generate';
@@ -133,6 +133,10 @@ describe('routed experts of SGLang', () => {
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
     await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang' });
+    // Made last: meanwhile the services in this process answer nothing.
+    const text = Buffer.alloc(48 * 1_048_576, 7).toString('base64');
+    const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 9, routed_experts: text };
+    event = `data: ${JSON.stringify({ text: 'x', output_ids: [5], meta_info: meta })}\n\ndata: [DONE]\n\n`;
     const reply = Buffer.concat(await bytesOf(`${system.gateway.url}/generate`, asked()));
     const at = reply.indexOf('"routed_experts":"') + '"routed_experts":"'.length;
     expect(reply.subarray(at, at + text.length).equals(Buffer.from(text))).toBe(true);
@@ -194,12 +198,14 @@ describe('routed experts of vLLM', () => {
   });
 
   it.each([false, true])('are a file for clients of vLLM that ask for them: stream %s', async (stream) => {
-    const asked = body({ return_routed_experts: true, stream });
+    const sampling_params = { max_tokens: FEW_TOKENS, seed: 7, logprobs: 0 };
+    const asked = body({ return_routed_experts: true, stream, sampling_params });
     const { body: answer } = await system.gateway.post('/inference/v1/generate', asked);
     const last = (stream ? eventsOf(answer).at(-2) : answer) as typeof answer;
     const file = Buffer.from(last.choices[0].routed_experts, 'base64');
     expect(file.toString('latin1', 1, 6)).toBe('NUMPY');
-    expect(file.toString()).toContain(`'shape': (${PROMPT.length + TOKENS - 1}, ${SHAPE.layers}, ${SHAPE.perToken})`);
-    expect(counted(enginesOf(numbersOf(file.subarray(128))))).toEqual({ 1: PROMPT.length + TOKENS - 1 });
+    const rows = PROMPT.length + FEW_TOKENS - 1;
+    expect(file.toString()).toContain(`'shape': (${rows}, ${SHAPE.layers}, ${SHAPE.perToken})`);
+    expect(counted(enginesOf(numbersOf(file.subarray(128))))).toEqual({ 1: rows });
   });
 });
