@@ -1,9 +1,12 @@
 import type { Redis } from 'ioredis';
-import { afterAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeEach, describe, expect, inject, it } from 'vitest';
 import { primariesOf } from '../redis-cluster';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { JobRecounts } from './job-recounts';
 import { PoolAudit } from './pool-audit';
+
+/** How often counts are damaged under load; each state in turn, and each look has more to read than the one before. */
+const LOOKS = 12 * inject('runsFactor');
 
 const test = new TestPools();
 const { redis, rounds } = test;
@@ -86,7 +89,7 @@ describe('a count below zero', () => {
       }
     };
     const working = work();
-    for (let looks = 0; looks < 30; looks++) {
+    for (let looks = 0; looks < LOOKS; looks++) {
       await redis.hincrby(test.key('job-counts:job'), ['finished', 'running', 'pending'][looks % 3]!, -1_000);
       await audit.recount(test.pool, [job]);
       const { submitted, ...states } = await test.states();

@@ -1,6 +1,6 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import { afterAll, describe, expect, it } from 'vitest';
-import { endWorlds, JOB, ledgers, rounds, World } from './data-set-world.fixture';
+import { endWorlds, JOB, ledgers, rounds, RUNS, World } from './data-set-world.fixture';
 import { forDataSets, runDataSet } from './run-data-set.fixture';
 
 afterAll(endWorlds);
@@ -40,7 +40,8 @@ describe('a whole data set under random interleavings, repeats, failures and dea
           await expectLedgerOf(world);
           await world.end();
         },
-        { name },
+        // There are many policies.
+        { name, runs: RUNS / 2 },
       ));
   }
 
