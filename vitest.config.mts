@@ -49,7 +49,7 @@ const OWN_MODULES = [
   'libs/platform/src/service/bootstrap.spec.ts',
   'libs/platform/src/failpoint.spec.ts',
   'apps/load-balancer/src/high-availability.spec.ts',
-  'test/{fuzz,gateway-hostile}.spec.ts',
+  'test/{abort,fuzz,gateway-hostile,moves,weights}.spec.ts',
 ];
 
 /** `npm run test:browser`; its short form is test/console.spec.ts. */
