@@ -138,8 +138,9 @@ class Trainer:
             of_group = [problem.reward(decode(sample.token_ids)) for sample in group.samples]
             rewards.extend(of_group)
             for sample, advantage in zip(group.samples, group_advantages(of_group), strict=True):
-                assert sample.logprobs is not None
-                examples.append(Example(prompt, sample.token_ids, sample.logprobs, advantage))
+                logprobs = [value for value in sample.logprobs or [] if value is not None]
+                assert len(logprobs) == len(sample.token_ids)
+                examples.append(Example(prompt, sample.token_ids, logprobs, advantage))
         lengths = [len(example.tokens) for example in examples]
         if self._policy.is_weighted:
             acceptances = [sample.acceptance for group in groups for sample in group.samples]
