@@ -81,7 +81,7 @@ async def test_groups_with_equal_rewards_are_replaced(client: Client, served: st
 
 @pytest.mark.short
 async def test_a_round_that_lacks_prompts_goes_on_with_more(client: Client, served: str) -> None:
-    await client.call("request.abort", {"abortId": "early", "job": served, "groupId": "early"})
+    await client.call("request.abort", {"abortId": uuid4().hex, "job": served, "groupId": "early"})
     rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
     policy: TailPolicy = {"name": "wait", "overProvision": 1, "shortfall": "replace"}
     seen: list[str] = []
