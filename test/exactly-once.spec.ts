@@ -19,9 +19,16 @@ interface TestedPolicy {
 
 const QUOTAS = { math: 3, code: 3 };
 
+const RESUME: TestedPolicy['tail'] = {
+  name: 'resume',
+  overProvisionMode: 'adaptive',
+  dispatchOrder: 'probe-first',
+};
+
 /** What `npm run test:faults` adds: other adaptive choices, dispatch orders, quotas and places with each other. */
 const LONG_FORM: TestedPolicy[] = [
   { name: 'wait', tail: { name: 'wait' } },
+  { name: 'resume', tail: RESUME },
   { name: 'drip-adaptive', tail: { name: 'drip', dripMode: 'adaptive', overProvisionMode: 'adaptive' } },
   { name: 'drip-fixed', tail: { name: 'drip', domainQuotas: QUOTAS } },
   { name: 'drip-competing', tail: { name: 'drip', dripReserved: false, domainQuotas: QUOTAS } },
@@ -35,11 +42,10 @@ const LONG_FORM: TestedPolicy[] = [
 
 const POLICIES: TestedPolicy[] = [
   { name: 'regenerate', tail: { name: 'regenerate', dispatchOrder: 'longest-first' } },
-  { name: 'resume', tail: { name: 'resume', overProvisionMode: 'adaptive', dispatchOrder: 'probe-first' } },
+  { name: 'single', tail: RESUME, prompts: SINGLES },
   { name: 'drip', tail: { name: 'drip', dripMode: 'adaptive', domainQuotas: QUOTAS } },
   { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
   { name: 'auto', tail: { name: 'auto', maxOffPolicyShare: 0.9 } },
-  { name: 'single', tail: { name: 'resume' }, prompts: SINGLES },
   ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
 ];
 
