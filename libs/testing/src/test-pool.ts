@@ -28,6 +28,15 @@ export function testRedisUrl(): string {
 }
 
 /**
+ * The same server, and another database than most tests use: for those that list all keys after each step. In a Cluster,
+ * which has one database, the same.
+ */
+export function quietRedisUrl(): string {
+  const url = testRedisUrl();
+  return url.startsWith('redis://') ? `${url}/1` : url;
+}
+
+/**
  * Unlinks all keys that begin with `prefix` and returns how many there were. Pages of 1,000, so it never blocks the
  * server that other tests share.
  *

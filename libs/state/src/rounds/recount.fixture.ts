@@ -1,12 +1,20 @@
 /** Counts everything again from the entities and compares it with what the scripts keep. Returns what differs. */
 export const RECOUNT = `
 local root = KEYS[1] .. ':'
+local all = redis.call('KEYS', root .. '*')
+local function keys_of(kind)
+  local found = {}
+  for _, name in ipairs(all) do
+    if string.sub(name, #root + 1, #root + #kind) == kind then table.insert(found, name) end
+  end
+  return found
+end
 local wrong = {}
 local function compare(name, kept, counted)
   if tonumber(kept or 0) ~= counted then table.insert(wrong, name .. ': kept ' .. tostring(kept) .. ', counted ' .. counted) end
 end
 local counts, live, finished, held = {}, {}, {}, {}
-for _, name in ipairs(redis.call('KEYS', root .. 'request:*')) do
+for _, name in ipairs(keys_of('request:')) do
   local f = redis.call('HMGET', name, 'state', 'workerId', 'workerEpoch')
   local id = string.sub(name, #root + #'request:' + 1)
   local group = string.match(id, '^(.+)/%d+$')
@@ -23,7 +31,7 @@ for _, name in ipairs(redis.call('KEYS', root .. 'request:*')) do
   end
 end
 local indexed = 0
-for _, name in ipairs(redis.call('KEYS', root .. 'worker-attempts:*')) do indexed = indexed + redis.call('SCARD', name) end
+for _, name in ipairs(keys_of('worker-attempts:')) do indexed = indexed + redis.call('SCARD', name) end
 compare('held', indexed, #held)
 for _, state in ipairs({ 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }) do
   compare(state, redis.call('HGET', root .. 'job-counts:job', state), counts[state] or 0)
@@ -33,7 +41,7 @@ local counts = redis.call('HGETALL', root .. 'job-counts:job')
 for position = 1, #counts, 2 do if counts[position] ~= 'submitted' then sum = sum + tonumber(counts[position + 1]) end end
 compare('submitted', redis.call('HGET', root .. 'job-counts:job', 'submitted'), sum)
 local queued, open, accepted, leaving, aborting, told, dropped = 0, {}, {}, 0, 0, 0, 0
-for _, name in ipairs(redis.call('KEYS', root .. 'group:*')) do
+for _, name in ipairs(keys_of('group:')) do
   local id = string.sub(name, #root + #'group:' + 1)
   local f = redis.call('HMGET', name, 'live', 'finished', 'state', 'roundId')
   compare(id .. ' live', f[1], live[id] or 0)
