@@ -19,9 +19,9 @@ const libraries = [
 ];
 
 /**
- * By duration or size, longest first. Files with modules of their own come before those that share them, as a process with
- * shared modules ends when the next file has its own; small files of libraries come last, so that no worker waits for a
- * long one at the end.
+ * Longest first, by duration or size. Files with modules of their own come before those that share them, because a process
+ * with shared modules ends when its next file has its own. Specs of libraries are short and come last, so that no worker
+ * runs a long file alone at the end.
  */
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
@@ -29,7 +29,7 @@ class LongestFirst extends BaseSequencer {
     const placeOf = ({ moduleId, project }: TestSpecification): number => {
       if (project.name === 'own') return 0;
       const path = relative(this.ctx.config.root, moduleId);
-      // Files that only call a suite are small, and take longest.
+      // These only call a suite: they are small files, and take the longest time.
       return path.startsWith('test/set-back/') ? 1 : path.startsWith('test/') ? 2 : 3;
     };
     return sorted.toSorted((one, other) => placeOf(one) - placeOf(other));
@@ -75,7 +75,7 @@ export const base = {
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
-    // A test keeps half a core busy, as it waits for other processes and for times that services wait.
+    // A test file keeps about half a core busy; the rest of the time it waits for other processes.
     maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],

@@ -9,6 +9,7 @@ import { build, install, requireNode, root } from './prepare.mjs';
 import { runTests } from './vitest.mjs';
 
 const FILES = [
+  'libs/state/src/audit/miscounts',
   'test/set-back',
   'test/admin-api-killed',
   'test/equal-rewards',

@@ -7,7 +7,7 @@ import { MessageFuzzer, type Requests, type Schema } from './system/message-fuzz
 import { RedisView } from './system/redis-view';
 import { ServiceBench } from './system/service-bench';
 
-const REQUESTS = 400 * inject('runsFactor');
+const REQUESTS = inject('runsFactor') === 1 ? 400 : 700 * inject('runsFactor');
 /** Background work may change the pool while a request is refused; it does not do so this often in a row. */
 const TRIES = 12;
 /** Segments that a client removes from a path, or that make it the path of a list. */

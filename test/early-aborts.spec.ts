@@ -21,7 +21,7 @@ async function isOnItsWay(): Promise<void> {
   await expect.poll(async () => (await bench.engineState()).late).toBe(1);
 }
 
-/** Nothing is waited for here: the engine has stopped what is reported to be stopped. */
+/** Does not wait: a stop that was reported has happened on the engine. */
 async function hasStopped(): Promise<void> {
   const state = await bench.engineState();
   expect([liveRows(state), state.requests.received]).toEqual([[], 1]);

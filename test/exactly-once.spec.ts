@@ -82,7 +82,7 @@ describe('a whole data set while processes are killed at random', () => {
       .poll(() => system.call('job.status', { job }))
       .toMatchObject({ trainedGroups: prompts.length, requests: { submitted: samples, trained: samples } });
     const { summary } = await system.call('job.ledger', { job });
-    // What is cut goes on with its tokens.
+    // Every other policy keeps the tokens of a sample that it cuts.
     const waste = policy === 'regenerate' ? {} : { tokens: 0 };
     expect(summary).toMatchObject({ trained: { samples }, waste });
     await expect.poll(() => hasAllQueued(queued, trained.steps), { timeout: 20_000 }).toBe(true);

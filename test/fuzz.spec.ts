@@ -7,7 +7,9 @@ import { ServiceBench } from './system/service-bench';
 import { usedBytes } from './system/used-bytes';
 
 /** More by hand: FUZZ_MESSAGES=1000000. */
-const MESSAGES = Number(process.env.FUZZ_MESSAGES ?? 5_000 * inject('runsFactor'));
+const MESSAGES = Number(
+  process.env.FUZZ_MESSAGES ?? (inject('runsFactor') === 1 ? 5_000 : 10_000 * inject('runsFactor')),
+);
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const AT_ONCE = 64;
 const ANSWER_WITHIN_MS = 20_000;

@@ -7,7 +7,7 @@ import { generate, PROMPT, useGateway } from './system/gateway-bench';
 
 /** Long enough for another engine to start meanwhile. */
 const TOKENS = 800;
-/** Where no engine starts meanwhile. */
+/** For responses that no other engine continues. */
 const FEW_TOKENS = 60;
 const SHAPE = { layers: 2, perToken: 3 };
 const NUMBERS = SHAPE.layers * SHAPE.perToken;
@@ -133,7 +133,7 @@ describe('routed experts of SGLang', () => {
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
     await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang' });
-    // Made last: meanwhile the services in this process answer nothing.
+    // Made last, because it blocks the event loop, which the services of this test share.
     const text = Buffer.alloc(48 * 1_048_576, 7).toString('base64');
     const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 9, routed_experts: text };
     event = `data: ${JSON.stringify({ text: 'x', output_ids: [5], meta_info: meta })}\n\ndata: [DONE]\n\n`;

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 
 /** Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. */
-/** Under `drip` it is 2.2 to 2.3 times as fast even beside much other work, so 1.5 holds on any machine. */
+/** `drip` was 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin. */
 const SPEED_UP =
   '--once --steps 12 --groups 16 --samples 4 --engines 2 --tail-policy drip --over-provision 1.375 --speed 120'.split(
     ' ',
@@ -127,7 +127,7 @@ describe('npm start', () => {
     // Nothing is thrown away, and all that was started is trained.
     expect(report.cost).toMatchObject({ lengthBias: expect.closeTo(1, 6) as number, waste: { tokens: 0 } });
     expect(report.cost.offPolicyShare).toBeGreaterThan(0);
-    expect(report.cost.batchVariation).toBeGreaterThan(0);
+    expect(report.cost.batchVariation).toBeGreaterThan(report.baseline!.cost.batchVariation);
     expect(report.baseline!.cost).toMatchObject({ offPolicyShare: 0, waste: { tokens: 0 } });
     for (const step of [...report.steps, ...report.baseline!.steps]) {
       expect(step.meanGenerationSeconds).toBeGreaterThan(0);

@@ -5,7 +5,7 @@ import { TestSystem } from './system/test-system';
 /** Length of the responses of each job; it tells in the engine whose request is whose. */
 const TOKENS = { low: 200, high: 300 };
 const GROUPS = 3;
-/** No request leaves the line of those that wait to come again, and no worker is lost because a machine stands still. */
+/** Long enough that no acquire ends its wait and no worker expires while a busy machine pauses. */
 const environment = { ACQUIRE_WAIT_MS: '20000', WORKER_TTL_MS: '6000' };
 let system: TestSystem;
 let engine: Awaited<ReturnType<typeof startEngine>>;

@@ -37,7 +37,7 @@ export interface SimulatorState {
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];
   controls: { path: string; body: Record<string, unknown> }[];
-  /** Requests that wait for an abort: see the fault `late`. */
+  /** Requests that the fault `late` holds back. */
   late: number;
 }
 

@@ -22,5 +22,5 @@ export { RedisSentinels } from './servers/redis-sentinels';
 export { type RedisOptions, startRedis } from './servers/redis-server';
 export type { ServerHandle, ServerOptions } from './servers/server-handle';
 export { provideServices, type Services, type ServicesOptions } from './services';
-export { flushPrefix, quietRedisUrl, type TestPool, testNatsUrl, testPool, testRedisUrl } from './test-pool';
+export { flushPrefix, secondDatabaseUrl, type TestPool, testNatsUrl, testPool, testRedisUrl } from './test-pool';
 export { type WaitOptions, waitUntil } from './wait-until';

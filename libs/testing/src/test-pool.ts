@@ -28,10 +28,10 @@ export function testRedisUrl(): string {
 }
 
 /**
- * The same server, and another database than most tests use: for those that list all keys after each step. In a Cluster,
- * which has one database, the same.
+ * Database 1 of the same server, for tests that list all keys after each step: they do not read the keys of other tests.
+ * A Cluster has one database only, which is returned.
  */
-export function quietRedisUrl(): string {
+export function secondDatabaseUrl(): string {
   const url = testRedisUrl();
   return url.startsWith('redis://') ? `${url}/1` : url;
 }

@@ -41,11 +41,9 @@ export class SubmissionService {
     const { job, roundId, trainerEpoch, stamp: seen, groups } = body;
     checkGroups(groups);
     const args = { job, roundId, trainerEpoch, stamp: seen };
-    const names = new Map(
-      groups.map((group) => [group.groupId, { digest: groupDigest(group), promptHash: hashOf(group) }]),
-    );
-    const named = groups.map(({ groupId, samples, maxTokens, promptRef }) => {
-      return { groupId, samples, maxTokens, promptRef, ...names.get(groupId)! };
+    const named = groups.map((group) => {
+      const { groupId, samples, maxTokens, promptRef } = group;
+      return { groupId, samples, maxTokens, promptRef, digest: groupDigest(group), promptHash: hashOf(group) };
     });
     const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
     const fresh = new Set(checked.fresh);
@@ -53,13 +51,14 @@ export class SubmissionService {
     await this.checkRefs(pool, job, groups, fresh);
     const refs = await this.storePrompts(pool, job, missing);
 
+    const namedById = new Map(named.map((group) => [group.groupId, group]));
     const lengths = new Map(checked.known.map((known) => [known.hash, known]));
     const added = missing.map((group): NewGroup => {
-      const { prompt: _, promptId: _id, sampling, ...stored } = group;
-      const name = names.get(group.groupId)!;
-      const dispatch = dispatchOf(checked.dispatchOrder, group, lengths.get(name.promptHash));
+      const { prompt: _, promptId: _id, sampling = {}, ...stored } = group;
+      const { digest, promptHash } = namedById.get(group.groupId)!;
       const promptRef = refs.get(group.groupId)!;
-      return { ...stored, ...name, dispatch, promptRef, sampling: JSON.stringify(sampling ?? {}) };
+      const dispatch = dispatchOf(checked.dispatchOrder, group, lengths.get(promptHash));
+      return { ...stored, digest, promptRef, sampling: JSON.stringify(sampling), promptHash, dispatch };
     });
     let { roundGroups, stamp } = checked;
     for (const page of pagesOfGroups(added, checked.launchFactor)) {

@@ -50,7 +50,7 @@ export function autoText({ choices, frontier }: AutoReport): string[] {
 
 type Choice = AutoReport['choices'][number];
 
-/** What is true of which steps, in one text for equal steps that follow each other; undefined: nothing. */
+/** One text for each series of consecutive steps with the same value; steps without a value are left out. */
 function bySteps(choices: readonly Choice[], whatOf: (choice: Choice) => string | undefined): string[] {
   const runs: { from: number; to: number; what: string | undefined }[] = [];
   for (const choice of choices) {

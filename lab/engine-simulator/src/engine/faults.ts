@@ -23,7 +23,7 @@ export const FAULT_KINDS = [
   'long-line',
   /** As `stall`, behind a proxy that keeps the connection when its client is gone: only an abort by id ends it. */
   'stall-unnoticed',
-  /** As behind such a proxy too: arrives only once the next abort by id has been answered. */
+  /** Held back until the next abort by id has been answered; then, too, only an abort by id ends it. */
   'late',
   /** The next aborts by id are answered 500. */
   'abort-500',

@@ -2,7 +2,7 @@ import type { Dispatch } from '@broomwagon/policies';
 import { Heap } from './heap';
 import type { ModelRequest } from './round-model.types';
 
-/** By how much a request goes ahead of its arrival, as in libs/state/src/requests/dispatch.lua. */
+/** What is taken off an arrival number, as in libs/state/src/requests/dispatch.lua. */
 const AHEAD = { token: 2 ** 12, probe: 2 ** 38, begun: 2 ** 40 };
 
 /** A request at a place; expired as soon as the request has another ticket. */
@@ -43,14 +43,14 @@ export class PendingQueue {
   private arrivals = 0;
   private tickets = 0;
 
-  /** Ahead of what was not begun, or by its arrival. */
+  /** Adds one request. @param front before all that have not begun; otherwise in the order of arrival */
   add(request: ModelRequest, front: boolean): void {
     const arrival = ++this.arrivals;
     if (front) this.begun.push(this.entry(request, arrival - AHEAD.begun));
     else this.fresh.push(this.entry(request, arrival));
   }
 
-  /** All requests of a new group. @returns the arrival of the first */
+  /** Adds all requests of a new group. @returns the arrival number of the first */
   addGroup(requests: readonly ModelRequest[], dispatch: Dispatch | undefined): number {
     const { expectedTokens, probes } = dispatch ?? { expectedTokens: 0, probes: false };
     const first = this.arrivals + 1;
@@ -62,7 +62,7 @@ export class PendingQueue {
     return first;
   }
 
-  /** A pending request that has arrived then is expected to have so many tokens. */
+  /** Moves a pending request to the place of this arrival number with so many expected tokens. */
   expect(request: ModelRequest, arrival: number, tokens: number): void {
     if (request.state === 'pending') this.ordered.push(this.entry(request, arrival - tokens * AHEAD.token));
   }

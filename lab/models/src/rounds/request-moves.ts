@@ -51,7 +51,7 @@ export class RequestMoves {
     if (dispatch?.probes) group.probedAt = arrival;
   }
 
-  /** A sample of a group has finished: those that are pending after its probe are expected to be as long. */
+  /** After a sample of a probed group has finished, its pending samples are expected to be as long as the longest one. */
   followProbe({ probedAt, longest, requests }: ModelGroup): void {
     if (probedAt === undefined) return;
     for (const request of requests) this.pending.expect(request, probedAt + request.index, longest);

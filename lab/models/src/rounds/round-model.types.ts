@@ -79,7 +79,7 @@ export interface ModelGroup {
   place: number;
   /** Step from which it must be taken. */
   pinStep: number;
-  /** Arrival of its first request, if that was to show how long its samples are. */
+  /** Arrival number of its first request, if that is a probe. */
   probedAt?: number;
   /** What the length history holds of it. */
   length?: { bin: number; kind: 'finished' | 'censored' };

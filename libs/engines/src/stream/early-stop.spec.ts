@@ -8,7 +8,7 @@ import { streamGeneration } from './stream-generation';
 
 const EVENT_STREAM = [Buffer.from('content-type'), Buffer.from('text/event-stream')];
 
-/** Stops that come before the engine has begun to answer. Deadlines pass only when a test says so. */
+/** The call is stopped before the engine has sent its headers. Timers are fake: time passes only when a test advances it. */
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
@@ -38,7 +38,7 @@ function begin(answerOfAbort: boolean | undefined) {
     fail: () => stream.onError(new Error('broken')),
   };
 }
-/** Everything but timers. */
+/** Runs all pending promises; no time passes. */
 const settled = () => vi.advanceTimersByTimeAsync(0);
 
 it.each([200, 500])('the abort by id is repeated once the engine has answered %s', async (status) => {

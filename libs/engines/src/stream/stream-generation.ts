@@ -11,7 +11,7 @@ import { SilenceWatch } from './silence-watch';
 export const DEFAULT_FIRST_TOKEN_TIMEOUT_MS = 30 * 60_000;
 export const DEFAULT_STALL_TIMEOUT_MS = 120_000;
 export const DEFAULT_MAX_LINE_BYTES = 1_048_576;
-/** Time for what the engine still sends after a stop: the begin of its answer, or the last event if it is wanted. */
+/** How long a stop waits for the engine: for its headers, or for the last event of the stream if that is wanted. */
 const STOP_MS = 3_000;
 /** The end of a response that has run for longer may be found 200 ms late, milliseconds. */
 const LONG_MS = 10_000;
@@ -74,8 +74,7 @@ export async function streamGeneration(
   let stopTimer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
     const disconnect = (): void => stop(signal?.reason);
-    // An abort by id may overtake its request, whose id the engine does not know before it has answered: then it is
-    // repeated (decision 0137).
+    // Before its headers the engine may not know the id, so the abort is repeated after them (decision 0137).
     const isEarly = stream.abortOnceAnswered(signal?.reason);
     if (!isEarly && (opaque === undefined || tokens.isEmpty)) return disconnect();
     stopTimer = setTimeout(disconnect, STOP_MS);

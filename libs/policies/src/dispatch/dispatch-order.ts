@@ -3,20 +3,20 @@ import { expectedLongest, type PromptLengths } from './prompt-lengths';
 
 /** Where the requests of a new group go in the pending queue. */
 export interface Dispatch {
-  /** Of each sample; those with more go first, and those with as many in the order of arrival. */
+  /** Expected length of each sample. Longer samples go first, and equal ones in the order of arrival. */
   expectedTokens: number;
   /**
-   * The length of the prompt is not known: the first sample goes ahead of all that have not begun. When a sample of the
-   * group has finished, the pending ones are expected to have as many tokens as the longest one.
+   * The first sample is a probe, because no length of the prompt is known: it goes before all that have not begun.
+   * After a sample of the group has finished, its pending samples are expected to be as long as the longest one.
    */
   probes: boolean;
 }
 
 /**
- * Which requests of a round begin first (`dispatchOrder` of a tail policy): a group is expected to be as long as the
- * longest sample that its prompt is known for, and as long as its budget if nothing is known. Undefined in the order of
- * arrival.
- * @param known what the prompt memory has of its prompt; undefined if it was never seen
+ * Which requests of a round begin first (`dispatchOrder` of a tail policy). Every sample is expected to be as long as
+ * {@link expectedLongest} says, or as its budget if no length of the prompt is known.
+ * @param known what the prompt memory has of the prompt; undefined if it was never seen
+ * @returns undefined in the order of arrival
  */
 export function dispatchOf(
   order: DispatchOrder,

@@ -1,9 +1,10 @@
--- Places in the pending queue, the lowest is claimed first: by arrival, less so much for each token that a request is
--- expected to have that the order of arrival only decides among equals. A probe goes ahead of all these, and what was
--- begun before ahead of a probe. What is expected, and what is a probe: dispatchOf of libs/policies.
+-- Places in the pending queue; the lowest is claimed first. A place is the arrival number of the request, less TOKEN
+-- for each token that it is expected to have: longer requests come first, and equal ones in the order of arrival.
+-- Probes come before them, and requests that have begun before probes. dispatchOf of libs/policies decides what is
+-- expected and what is a probe.
 local Dispatch = { TOKEN = 2 ^ 12, PROBE = 2 ^ 38, BEGUN = 2 ^ 40 }
 
--- A sample of a group has finished: those that are pending after its probe are expected to be as long as the longest.
+-- After a sample of a probed group has finished, its pending samples are expected to be as long as the longest one.
 function Dispatch.follow_probe(tx, group)
   local made = Rounds.made(tx, group)
   if not made.probedAt then return end

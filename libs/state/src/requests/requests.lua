@@ -35,8 +35,8 @@ function Requests.fence(request)
     workerEpoch = request.workerEpoch }
 end
 
--- Puts requests of one job into the pending queue; `ahead`: by how much they go ahead of their arrival, by default 0;
--- the first by `first_ahead`, if that is given (Dispatch). Returns the arrival of the first.
+-- Puts requests of one job into the pending queue. Their places are their arrival numbers less `ahead` (default: 0);
+-- the first has `first_ahead` instead, if that is given (Dispatch). Returns the arrival number of the first.
 function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   local last = redis.call('HINCRBY', tx.key.meta, 'pendingSequence', #ids)
   local entries = {}

@@ -7,7 +7,7 @@ import {
   type RoundPlan,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { attemptNumber, flushPrefix, quietRedisUrl } from '@broomwagon/testing';
+import { attemptNumber, flushPrefix, secondDatabaseUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import { RECOUNT } from './recount.fixture';
 import { pagesOfGroups } from './round.store';
@@ -227,7 +227,7 @@ export class World extends WorkerWorld {
 
   /** The audits of the next data set look at no keys of this one. */
   async end(): Promise<void> {
-    await flushPrefix(quietRedisUrl(), `${runner.rootKey(this.pool)}:`);
+    await flushPrefix(secondDatabaseUrl(), `${runner.rootKey(this.pool)}:`);
   }
 
   private group(position: number): NewGroup {

@@ -1,5 +1,5 @@
 import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, inject, it } from 'vitest';
 import { endWorlds, JOB, ledgers, rounds, RUNS, World } from './data-set-world.fixture';
 import { forDataSets, runDataSet } from './run-data-set.fixture';
 
@@ -40,8 +40,7 @@ describe('a whole data set under random interleavings, repeats, failures and dea
           await expectLedgerOf(world);
           await world.end();
         },
-        // There are many policies.
-        { name, runs: RUNS / 2 },
+        { name, runs: inject('runsFactor') === 1 ? RUNS / 2 : RUNS },
       ));
   }
 

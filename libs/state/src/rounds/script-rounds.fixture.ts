@@ -8,7 +8,7 @@ import {
   type ModelSubmission,
   type RoundModel,
 } from '@broomwagon/models';
-import { flushPrefix, testPool, quietRedisUrl } from '@broomwagon/testing';
+import { flushPrefix, testPool, secondDatabaseUrl } from '@broomwagon/testing';
 import { expect } from 'vitest';
 import {
   type Ended,
@@ -36,7 +36,7 @@ import { idOf, attemptName, codeOf, ended, resultOf, wire } from './script-answe
 import { ScriptMoves } from './script-moves.fixture';
 import { JOB } from './world-aborts.fixture';
 
-const redis = connectRedis({ url: quietRedisUrl() });
+const redis = connectRedis({ url: secondDatabaseUrl() });
 const { pool: prefix } = testPool();
 const runner = new FunctionRunner(redis, prefix);
 const requests = new RequestStore(runner);
@@ -56,7 +56,7 @@ let opened = 0;
 /** Ends the connection and removes all keys. */
 export async function closeStores(): Promise<void> {
   await redis.quit();
-  await flushPrefix(quietRedisUrl(), `${prefix}:`);
+  await flushPrefix(secondDatabaseUrl(), `${prefix}:`);
 }
 
 /** The scripts on a real Redis, which do what a world does with the model. */
@@ -83,7 +83,7 @@ export class ScriptRounds implements RoundFollower {
   }
 
   async end(): Promise<void> {
-    await flushPrefix(quietRedisUrl(), `${this.root}:`);
+    await flushPrefix(secondDatabaseUrl(), `${this.root}:`);
   }
 
   async nowMs(): Promise<number> {

@@ -6,7 +6,8 @@ ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitSc
   requests in all, as many as the round launches. With `room`, live samples and those of the page, taken for their
   maxTokens, must fit
 Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet, and, if the round has another
-  order than that of arrival, `dispatchOrder` and `known`: what the memory has of their prompts
+  order than that of arrival, `dispatchOrder` and `known`: the entries of their
+  prompts in the prompt memory
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,
   VALIDATION_FAILED, PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.
 Events: round.submitted, round.progressed, round.completed, round.settled. ]]

@@ -6,7 +6,7 @@ import {
   isBroomwagonError,
   type TailPolicy,
 } from '@broomwagon/contracts';
-import { attemptNumber, flushPrefix, testPool, quietRedisUrl } from '@broomwagon/testing';
+import { attemptNumber, flushPrefix, testPool, secondDatabaseUrl } from '@broomwagon/testing';
 import { expect, inject } from 'vitest';
 import { AbortStore } from '../aborts/abort.store';
 import { LedgerStore } from '../ledger';
@@ -18,7 +18,7 @@ import { WorkerStore } from '../workers/worker.store';
 import { RoundStore } from './round.store';
 import { segmentOf, type Attempt } from './world-attempt.fixture';
 
-export const redis = connectRedis({ url: quietRedisUrl() });
+export const redis = connectRedis({ url: secondDatabaseUrl() });
 const { pool: prefix } = testPool();
 export const runner = new FunctionRunner(redis, prefix);
 /** The stores of all worlds of this process. */
@@ -35,7 +35,7 @@ let pools = 0;
 /** To be called after all worlds. */
 export async function endWorlds(): Promise<void> {
   await redis.quit();
-  await flushPrefix(quietRedisUrl(), `${prefix}:`);
+  await flushPrefix(secondDatabaseUrl(), `${prefix}:`);
 }
 
 /** Workers that run what they are given, and messages that may be lost or come again. */

@@ -26,7 +26,7 @@ import {
 } from './routing-model.servers.fixture';
 
 /** Sequences in one run of this test. */
-const RUNS = 40 * inject('runsFactor');
+const RUNS = inject('runsFactor') === 1 ? 40 : 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 60_000 + RUNS * 1_000 });
 
 afterAll(closeStores);
