@@ -48,15 +48,18 @@ const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
 const TIMEOUT_MS = 5_000;
 
 async function connectNats() {
-  const { connect } = await import('nats');
+  const { connect, headers: makeHeaders } = await import('nats');
   const servers = (process.env.NATS_URL ?? 'nats://127.0.0.1:4222').split(',');
   // nats.js ignores the scheme: without `tls` it would use plain text with a server that has no TLS.
   const tls = servers.some((server) => server.startsWith('tls://')) ? { caFile: process.env.NATS_TLS_CA } : undefined;
   const { NATS_USER: user, NATS_PASSWORD: pass, NATS_INBOX_PREFIX: inboxPrefix } = process.env;
   const connection = await connect({ servers, tls, user, pass, inboxPrefix, name: 'example-trainer' });
+  const headers = makeHeaders();
+  headers.set('Broomwagon-Timeout-Ms', String(TIMEOUT_MS));
   return {
     async send(operation, body) {
-      const message = await connection.request(`rollout.v1.${pool}.${operation}`, body, { timeout: TIMEOUT_MS });
+      const subject = `rollout.v1.${pool}.${operation}`;
+      const message = await connection.request(subject, body, { timeout: TIMEOUT_MS, headers });
       return message.json();
     },
     close: () => connection.drain(),
@@ -125,6 +128,8 @@ const heldSteps = () => {
 };
 
 let trainerEpoch;
+/** Always the same, so that a copy of an earlier takeover that is read late does not fence this trainer. */
+const takeoverId = randomUUID();
 let round;
 /** Known submitted ids, including those of trained groups. */
 let submitted;
@@ -135,7 +140,6 @@ let submitted;
  */
 async function takeOver() {
   stamp = undefined;
-  const takeoverId = randomUUID();
   const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
     if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0 };
     throw error;
@@ -178,7 +182,7 @@ async function openRound() {
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
   const open = { job, roundId, planId, step, kind, neededGroups, newGroups, takeGroups, policy };
-  ({ trainerEpoch } = await call('round.open', { ...open, trainerEpoch }));
+  ({ trainerEpoch } = await call('round.open', { ...open, ...(trainerEpoch ? { trainerEpoch } : { takeoverId }) }));
   return call('round.status', { job, roundId, trainerEpoch });
 }
 

@@ -34,6 +34,9 @@ const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engin
 /** A page of segments ends with the one that comes above it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
+/** For a segment, each but the first after Redis was set back. */
+const MOST_LOOKS = 4;
+
 /** What is kept of the message of a failure, characters. */
 const REASON_LENGTH = 300;
 
@@ -100,9 +103,7 @@ export class RequestService {
    *   PAYLOAD_NOT_FOUND: the sample would finish, but its segment is not in the store, and nothing was changed
    */
   async complete(pool: PoolName, body: CompleteRequest): Promise<CompleteReply> {
-    const segment = segmentOf(this.payloads, pool, body);
-    const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
-    const answer = await this.requests.complete(pool, { ...body, ...segment, isMissing });
+    const answer = await this.finish(pool, body);
     this.metrics.attempts.inc({ outcome: answer.state });
     this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'cut', answer.aborts);
@@ -133,6 +134,21 @@ export class RequestService {
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };
+  }
+
+  /** Looks for the segment once more when Redis was set back after the look: it may have lost it. */
+  private async finish(pool: PoolName, body: CompleteRequest) {
+    const segment = segmentOf(this.payloads, pool, body);
+    for (let looks = 1; ; looks += 1) {
+      const stamp = this.requests.seenStamp(pool);
+      const isMissing = body.segment !== undefined && !(await this.isStored(body.segment.ref));
+      await failpoint('coordinator.complete.after-look');
+      try {
+        return await this.requests.complete(pool, { ...body, ...segment, isMissing, stamp });
+      } catch (error) {
+        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || looks === MOST_LOOKS) throw error;
+      }
+    }
   }
 
   /**

@@ -2887,6 +2887,11 @@ class OpenRoundRequest(TypedDict):
     trainerEpoch: NotRequired[str]
     """Epoch of an earlier open or takeover; absent for the first round of a job."""
 
+    takeoverId: NotRequired[str]
+    """Without `trainerEpoch`: the id of this trainer's `round.takeover` calls. A copy of such a call that
+    is read after this one then gets the same epoch, and does not fence the trainer.
+    """
+
     orphanAfterMs: NotRequired[int]
     """Silence of the trainer after which claims stop, milliseconds."""
 
@@ -5312,7 +5317,9 @@ class TakeoverRoundRequest(TypedDict):
     """Id of a job, one training run, chosen by its trainer."""
 
     takeoverId: str
-    """Id of the takeover, for idempotency: a repeat gets the same epoch."""
+    """Chosen once by each trainer and different for each: a repeat gets the same epoch, until another
+    takes over.
+    """
 
 
 class TrainedGroup(TypedDict):

@@ -100,10 +100,15 @@ export class FunctionRunner {
     const raw = await this.call(target.name, pool, argv).finally(() => span?.end());
     const reply = JSON.parse(String(raw)) as { error?: WireError; stamp?: unknown } & Reply;
     if (reply.error !== undefined && reply.error !== null) {
+      this.noteStamp(pool, (reply.error.details as { stamp?: unknown } | undefined)?.stamp);
       throw BroomwagonError.fromWire({ ...reply.error, retryable: false });
     }
-    if (typeof reply.stamp === 'string') this.stamps.note(pool, reply.stamp);
+    this.noteStamp(pool, reply.stamp);
     return reply;
+  }
+
+  private noteStamp(pool: string, stamp: unknown): void {
+    if (typeof stamp === 'string') this.stamps.note(pool, stamp);
   }
 
   private async call(name: string, pool: string, argv: readonly (string | Buffer)[]): Promise<unknown> {

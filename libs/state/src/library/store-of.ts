@@ -6,6 +6,11 @@ import { FunctionRunner, type PagedArgs, type PassedArgs, type Transition } from
 @Injectable()
 export class TransitionStore {
   constructor(protected readonly runner: FunctionRunner) {}
+
+  /** The latest stamp of the pool in any reply to this process. */
+  seenStamp(pool: PoolName): string | undefined {
+    return this.runner.stamps.of(pool);
+  }
 }
 
 type AnyPage = { cursor?: unknown; more: boolean };

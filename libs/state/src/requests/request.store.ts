@@ -54,6 +54,8 @@ export type CompleteArgs = Omit<CompleteRequest, 'segment'> &
   SegmentArgs & {
     /** The payload store does not have the segment. */
     isMissing?: boolean;
+    /** Seen before the segment was looked for: a Redis that was set back since may have lost it. */
+    stamp?: string;
   };
 export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
   /** Surplus samples of the group. */

@@ -204,6 +204,20 @@ describe('the stamp of a reply', () => {
     }
   });
 
+  it('is refused when a sample ends whose tokens were looked for before Redis was set back, and nothing changes', async () => {
+    const [claim] = claims as [Claim];
+    const { stamp } = await rounds.due(test.pool);
+    const [generation, sequence] = stamp.split('.');
+    const late = `${generation}.${Number(sequence) + 1}`;
+    const before = await test.states();
+    await expect(test.complete(claim, 3, late)).rejects.toMatchObject({ ...changed, field: 'stamp' });
+    expect(await test.states()).toEqual(before);
+    const seen = rounds.seenStamp(test.pool);
+    expect(seen).not.toBe(stamp);
+    expect(await test.complete(claim, 3, seen)).toMatchObject({ state: 'finished' });
+    expect(await test.complete(claim, 3, stamp), 'a repeat').toMatchObject({ state: 'finished' });
+  });
+
   it('is remembered by a process, the latest of all replies', async () => {
     const { stamp } = await rounds.due(test.pool);
     await finish('g0', 'g1', 'g2');

@@ -61,7 +61,7 @@ type SubmitScriptArgs = SubmitArgs & {
 
 /** What a repeat of `round.open` may pass otherwise: its sender, and what follows from the state of the job. */
 const MAY_DIFFER = new Set(
-  'trainerEpoch stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
+  'trainerEpoch takeoverId stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
 );
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;
@@ -148,11 +148,6 @@ export class RoundStore extends storeOf({
    */
   results(pool: PoolName, args: ResultsArgs): Promise<ResultsPage> {
     return this.runner.run(results, pool, { maxBytes: LIMITS.bodyBytes / 2, ...args });
-  }
-
-  /** The latest stamp of the pool in any reply to this process. */
-  seenStamp(pool: PoolName): string | undefined {
-    return this.runner.stamps.of(pool);
   }
 
   /** All jobs, sorted. */

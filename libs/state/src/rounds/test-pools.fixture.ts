@@ -140,8 +140,8 @@ export class TestPools {
     return this.requests.save(this.pool, { ...this.fence(claim), ...segmentOf(claim, tokens) });
   }
 
-  complete(claim: Claim, tokens = 3) {
-    const args = { ...this.fence(claim), ...segmentOf(claim, tokens), finishReason: 'stop' as const };
+  complete(claim: Claim, tokens = 3, stamp?: string) {
+    const args = { ...this.fence(claim), ...segmentOf(claim, tokens), finishReason: 'stop' as const, stamp };
     return this.requests.complete(this.pool, args);
   }
 

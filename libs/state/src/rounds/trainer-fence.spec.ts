@@ -25,7 +25,7 @@ let pool: string;
 let pools = 0;
 let old: Epoch;
 
-function open(roundId: string, trainerEpoch?: Epoch, newGroups = 1) {
+function open(roundId: string, trainerEpoch?: Epoch, newGroups = 1, takeoverId?: string) {
   const plan = {
     planId: `plan-${roundId}`,
     step: 1,
@@ -35,7 +35,7 @@ function open(roundId: string, trainerEpoch?: Epoch, newGroups = 1) {
     newGroups,
   };
   const parameters = { policy, weightVersion: 1, orphanAfterMs: 600_000, ...roundTerms(policy, plan, {}) };
-  return rounds.open(pool, { job, roundId, trainerEpoch, ...plan, ...parameters });
+  return rounds.open(pool, { job, roundId, trainerEpoch, takeoverId, ...plan, ...parameters });
 }
 const group = { groupId: 'g', digest: 'd', samples: 1, maxTokens: 10, promptRef: 'p', sampling: '{}' };
 const cancel = (trainerEpoch: Epoch, mode: 'requeue' | 'drop') =>
@@ -103,6 +103,38 @@ describe('a trainer that was taken over learns just that, whatever it says, when
     await Promise.all(answers);
     await expect(open('r1'), 'a repeat of the first word').rejects.toMatchObject({ code: 'FENCED' });
     expect(await rounds.status(pool, { job })).toMatchObject(before);
+  });
+});
+
+describe('a takeover that is read late, or again', () => {
+  const mine = () => rounds.takeover(pool, { job, takeoverId: 'mine' });
+  /** Ends the round, and saves the job. */
+  const save = async (trainerEpoch: Epoch) => {
+    await expect.poll(async () => (await rounds.expire(pool)).rounds).toHaveLength(1);
+    await readAndClose(rounds, pool, { ...FIRST, trainerEpoch });
+    for await (const _ of rounds.whileMore('fold', pool, FIRST));
+    await snapshots.save(pool, { job, trainerEpoch, tag: 'tag' });
+  };
+
+  it('gets the epoch that its trainer has, however that came to it, until another takes over', async () => {
+    pool = `fence-${pools++}`;
+    const { trainerEpoch: opened } = await open('r1', undefined, 1, 'mine');
+    expect(await open('r1', undefined, 1, 'mine')).toMatchObject({ trainerEpoch: opened });
+    expect(await mine()).toMatchObject({ trainerEpoch: opened });
+    await save(opened);
+    const { trainerEpoch: restored } = await snapshots.restore(pool, { job, trainerEpoch: opened, tag: 'tag' });
+    expect(restored).not.toBe(opened);
+    expect(await mine()).toMatchObject({ trainerEpoch: restored });
+    const { trainerEpoch: other } = await rounds.takeover(pool, { job, takeoverId: 'other' });
+    await expect(mine()).rejects.toMatchObject({ code: 'FENCED', field: 'takeoverId' });
+    expect(await rounds.takeover(pool, { job, takeoverId: 'other' })).toMatchObject({ trainerEpoch: other });
+  });
+
+  it('is fenced when its job was restored without its epoch', async () => {
+    const { trainerEpoch } = await mine();
+    await save(trainerEpoch);
+    await snapshots.restore(pool, { job, tag: 'tag' });
+    await expect(mine()).rejects.toMatchObject({ code: 'FENCED' });
   });
 });
 
