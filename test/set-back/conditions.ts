@@ -29,9 +29,19 @@ export interface Condition {
   victim: 'goes on' | 'is killed';
 }
 
-/** Every pair of values of two factors in at least one condition. */
+/** So little is lost that the attempts are the same ones, and only their last payloads are gone. */
+const ONLY_PAYLOADS: Condition = {
+  kind: 'truncated',
+  payloads: 'same',
+  trainer: 'plain',
+  lostMs: 300,
+  moment: 'coordinator.complete.after-look',
+  victim: 'goes on',
+};
+
+/** Every pair of values of two factors in at least one condition, and {@link ONLY_PAYLOADS}. */
 export function pairs(): Condition[] {
-  return cover(combinations(), pairsOf);
+  return [...cover(combinations(), pairsOf), ONLY_PAYLOADS];
 }
 
 /**
