@@ -6,8 +6,10 @@ import { ManagedProcess, testNatsUrl, testRedisUrl } from '@broomwagon/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Report } from '../lab/demo/src/report/report';
 
-/** Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. */
-/** `drip` was 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin. */
+/**
+ * Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. `drip` was
+ * 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin.
+ */
 const SPEED_UP =
   '--once --steps 12 --groups 16 --samples 4 --engines 2 --tail-policy drip --over-provision 1.375 --speed 120'.split(
     ' ',

@@ -15,6 +15,8 @@ const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admi
 const PROMPTS = dataSet(8, 2);
 const CLIENTS = 6;
 const CALLERS = 4;
+/** Between the calls of a caller or an operator: more of them show nothing more. */
+const PAUSE_MS = 50;
 const TOKEN = 'token-of-the-tests';
 const TIMEOUT_MS = 600_000;
 
@@ -68,7 +70,7 @@ async function acquire(caller: number): Promise<void> {
   for (let number = 0; !stopping.signal.aborted; number += 1) {
     const ids = { acquireId: `${workerId}-${number}`, requestId: `direct/${caller}/${number}` };
     const { leaseId } = await system.call('lb.acquire', { ...ids, workerId, workerEpoch });
-    await delay(10);
+    await delay(PAUSE_MS);
     await system.call('lb.release', { leaseId, outcome: 'finished' });
     done.acquires += 1;
   }
@@ -139,6 +141,7 @@ async function configure(): Promise<void> {
       return response.ok || noteError(reply, `change ${slowStartMs}`);
     });
     done.changes += 1;
+    await delay(PAUSE_MS);
   }
 }
 

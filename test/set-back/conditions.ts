@@ -45,8 +45,8 @@ export function pairs(): Condition[] {
 }
 
 /**
- * A third of the moments, each in at least one condition, and every pair of values of the other factors. To save time each
- * kind has one place for payloads, and no more is lost than must be.
+ * A sixth of the moments and every loss, each in at least one condition, and every pair of values of the other factors.
+ * To save time each kind has one place for payloads, and no more is lost than must be.
  */
 export function chosenPairs(): Condition[] {
   const placeOf: Record<SetBackKind, PayloadPlace> = {
@@ -60,9 +60,9 @@ export function chosenPairs(): Condition[] {
     if (payloads !== placeOf[kind]) return false;
     if (moment === AT_RANDOM) return true;
     const index = FACTORS.moment.indexOf(moment);
-    return kind === SET_BACK_KINDS[index % kinds] && index % (3 * kinds) < kinds;
+    return kind === SET_BACK_KINDS[index % kinds] && index % (6 * kinds) < kinds;
   });
-  return cover(all, ({ moment, ...rest }) => [moment, ...pairsOf(rest)]);
+  return cover(all, ({ moment, lostMs, ...rest }) => [moment, `${lostMs} ms`, ...pairsOf(rest)]);
 }
 
 function pairsOf(condition: object): string[] {
