@@ -8,7 +8,7 @@ import { TestSystem } from './system/test-system';
 /** `npm run test:faults` sets it. */
 const FACTOR = Number(process.env.TEST_RUNS_FACTOR ?? 1);
 const CLIENTS = FACTOR === 1 ? 60 : 1_000;
-/** The slow engines prefill what was made before: the more, the longer the machine took to come there. */
+/** A slow machine makes more tokens before an engine is killed, and the other engines prefill them all. */
 const RESUME_DEADLINE_MS = 60_000 * FACTOR;
 const ENGINES = 4;
 const GATEWAYS = ['gateway-1', 'gateway-2'];

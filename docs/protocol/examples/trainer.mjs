@@ -128,8 +128,6 @@ const heldSteps = () => {
 };
 
 let trainerEpoch;
-/** Always the same, so that a copy of an earlier takeover that is read late does not fence this trainer. */
-const takeoverId = randomUUID();
 let round;
 /** Known submitted ids, including those of trained groups. */
 let submitted;
@@ -140,6 +138,7 @@ let submitted;
  */
 async function takeOver() {
   stamp = undefined;
+  const takeoverId = randomUUID();
   const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
     if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0 };
     throw error;
@@ -182,7 +181,7 @@ async function openRound() {
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
   const open = { job, roundId, planId, step, kind, neededGroups, newGroups, takeGroups, policy };
-  ({ trainerEpoch } = await call('round.open', { ...open, ...(trainerEpoch ? { trainerEpoch } : { takeoverId }) }));
+  ({ trainerEpoch } = await call('round.open', { ...open, trainerEpoch }));
   return call('round.status', { job, roundId, trainerEpoch });
 }
 

@@ -80,11 +80,6 @@ export class OpenRoundRequest extends StampedJobRequest {
   /** Epoch of an earlier open or takeover; absent for the first round of a job. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
   /**
-   * Without `trainerEpoch`: the id of this trainer's `round.takeover` calls. A copy of such a call that is read after
-   * this one then gets the same epoch, and does not fence the trainer.
-   */
-  @IsOptional() @IsId() takeoverId?: string;
-  /**
    * Silence of the trainer after which claims stop, milliseconds.
    * @default 600000
    */
@@ -107,7 +102,7 @@ export interface OpenRoundReply
 
 /** `round.takeover`: starts a new trainer of the job and fences the previous one. */
 export class TakeoverRoundRequest extends JobRequest {
-  /** Chosen once by each trainer and different for each: a repeat gets the same epoch, until another takes over. */
+  /** Id of the takeover, for idempotency: a repeat gets the same epoch. */
   @IsId() takeoverId!: string;
 }
 export interface TakeoverRoundReply extends JobPosition, StampedReply {

@@ -57,7 +57,7 @@ it('lets a call begin at the deadline, which takes no place of those that wait',
     await vi.advanceTimersByTimeAsync(1);
     (await late)();
     expect([waiting, begun]).toEqual([1, []]);
-    // With those of other specs in this process.
+    // Other specs in this process may have timers too.
     const timers = vi.getTimerCount();
     leave();
     await next;

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import type { DeleteJobReply, DeletePoolReply, JobId, PoolName } from '@broomwagon/contracts';
 import { Periodically } from '@broomwagon/platform';
@@ -25,7 +26,7 @@ export class DeletionService {
     let step = await this.deletions.deleteJob(pool, job, force);
     if (step.state === 'open') {
       const { roundId } = step;
-      const { trainerEpoch } = await this.rounds.takeover(pool, { job, takeoverId: `delete-${roundId}` });
+      const { trainerEpoch } = await this.rounds.takeover(pool, { job, takeoverId: `delete-${randomUUID()}` });
       await this.rounds.cancel(pool, { job, roundId, trainerEpoch, mode: 'drop', reason: 'job.delete' });
       await this.pools.add(pool);
       await this.sweeper.sweep(pool);

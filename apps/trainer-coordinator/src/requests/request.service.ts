@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import {
+  BroomwagonError,
   cutText,
   isBroomwagonError,
   LIMITS,
@@ -34,7 +35,7 @@ const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engin
 /** A page of segments ends with the one that comes above it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** For a segment, each but the first after Redis was set back. */
+/** The coordinator looks for a segment at most this often; it looks again only when Redis was set back. */
 const MOST_LOOKS = 4;
 
 /** What is kept of the message of a failure, characters. */
@@ -146,7 +147,10 @@ export class RequestService {
       try {
         return await this.requests.complete(pool, { ...body, ...segment, isMissing, stamp });
       } catch (error) {
-        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || looks === MOST_LOOKS) throw error;
+        if (!isBroomwagonError(error, 'GENERATION_CHANGED')) throw error;
+        if (looks === MOST_LOOKS) {
+          throw new BroomwagonError('UNAVAILABLE', 'Redis was set back again and again', { cause: error });
+        }
       }
     }
   }

@@ -20,8 +20,6 @@ interface Opener {
   record: TrainerRecord;
   /** Absent before the first round of the job. */
   trainerEpoch?: Epoch;
-  /** Of this trainer, always the same. */
-  takeoverId: string;
 }
 
 /** Names of rounds of one step that are tried: those before were given up, by other trainers too. */
@@ -52,7 +50,7 @@ async function openRound(
   operations: Operations,
   plan: RoundPlan & { kind: RoundKind },
   remainingGroups: number,
-  { settings, hooks, trainerEpoch, takeoverId }: Opener,
+  { settings, hooks, trainerEpoch }: Opener,
 ): Promise<OpenedRound> {
   const { job, policy } = settings;
   const { planId, step, kind, neededGroups, newGroups, takeGroups, newByDomain } = plan;
@@ -60,8 +58,7 @@ async function openRound(
   const weightVersion = (await hooks.setWeightVersion?.(step - 1, trainer)) ?? undefined;
   // Failed groups are replaced as long as the data set has as many again; near its end the step needs fewer.
   const shortfall = remainingGroups - newGroups >= neededGroups ? 'replace' : 'accept-fewer';
-  const sender = trainerEpoch === undefined ? { takeoverId } : { trainerEpoch };
-  const terms = { job, planId, step, kind, neededGroups, newGroups, takeGroups, weightVersion, ...sender };
+  const terms = { job, planId, step, kind, neededGroups, newGroups, takeGroups, weightVersion, trainerEpoch };
   for (let attempt = 1; ; attempt += 1) {
     const roundId = attempt === 1 ? `${job}-step-${step}` : `${job}-step-${step}-${attempt}`;
     try {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   isBroomwagonError,
   LIMITS,
@@ -26,12 +27,9 @@ export interface Reconciled {
  * Takes the job over, names the trained steps that Redis has lost, one after the other, and asks which groups Redis
  * does not know. Safe to repeat. @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
  */
-export async function reconcile(
-  operations: Operations,
-  { job, takeoverId }: { job: JobId; takeoverId: string },
-  record: TrainerRecord,
-): Promise<Reconciled> {
+export async function reconcile(operations: Operations, job: JobId, record: TrainerRecord): Promise<Reconciled> {
   operations.acceptGeneration();
+  const takeoverId = randomUUID();
   const found = await operations.call('round.takeover', { job, takeoverId }).catch((error: unknown) => {
     if (isBroomwagonError(error, 'JOB_NOT_FOUND')) return undefined;
     throw error;

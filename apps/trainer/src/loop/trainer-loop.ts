@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   BroomwagonError,
@@ -48,7 +47,6 @@ export class TrainerLoop {
   private readonly submitter: GroupSubmitter;
   private readonly record: TrainerRecord;
   private trainerEpoch: Epoch | undefined;
-  private readonly takeoverId = randomUUID();
   private reading: { roundId: string; results: ResultsReader } | undefined;
   /** Since the last step was trained. */
   private reconciles = 0;
@@ -147,8 +145,7 @@ export class TrainerLoop {
       if (pauses > 0) await this.pause(Math.min(2 ** (pauses - 1), MOST_LOOKS_OF_PAUSE));
       try {
         this.reading?.results.restart();
-        const trainer = { job: this.settings.job, takeoverId: this.takeoverId };
-        const reconciled = await reconcile(this.operations, trainer, this.record);
+        const reconciled = await reconcile(this.operations, this.settings.job, this.record);
         this.trainerEpoch = reconciled.trainerEpoch;
         return reconciled;
       } catch (error) {
@@ -165,8 +162,8 @@ export class TrainerLoop {
 
   /** Undefined: nothing is left to train. */
   private async openNext(): Promise<CurrentRound | undefined> {
-    const { settings, hooks, record, trainerEpoch, takeoverId } = this;
-    const opened = await openNextRound(this.operations, { settings, hooks, record, trainerEpoch, takeoverId });
+    const { settings, hooks, record, trainerEpoch } = this;
+    const opened = await openNextRound(this.operations, { settings, hooks, record, trainerEpoch });
     if (opened !== undefined) this.trainerEpoch = opened.trainerEpoch;
     return opened?.round;
   }

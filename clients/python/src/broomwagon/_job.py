@@ -33,8 +33,6 @@ class Job:
         self.name = name
         self.epoch: str | None = None
         self._stamp: str | None = None
-        #: Always the same, so that a copy of an earlier takeover that is read late does not fence this trainer.
-        self._takeover_id = uuid4().hex
         self.steps_trained = 0
         #: The last trained steps: samples by group.
         self._trained: deque[tuple[int, dict[str, int]]] = deque(maxlen=STEPS_KEPT)
@@ -47,8 +45,6 @@ class Job:
         """
         fields = {"job": self.name, "trainerEpoch": self.epoch, "stamp": self._stamp, **body}
         sent = {name: value for name, value in fields.items() if value is not None}
-        if operation == "round.open" and self.epoch is None:
-            sent["takeoverId"] = self._takeover_id
         reply = await self._connection.call(operation, sent, deadline=CALL_DEADLINE)
         self._stamp = reply.get("stamp", self._stamp)
         self.epoch = reply.get("trainerEpoch", self.epoch)
@@ -62,7 +58,7 @@ class Job:
             submitted ever
         """
         self._stamp = self.epoch = None
-        body = {"job": self.name, "takeoverId": self._takeover_id}
+        body = {"job": self.name, "takeoverId": uuid4().hex}
         try:
             found = await self._connection.call("round.takeover", body, deadline=CALL_DEADLINE)
         except errors.JobNotFound:
@@ -72,7 +68,7 @@ class Job:
         open_round = found.get("round", {}).get("roundId")
         for step, groups in list(self._trained):
             if step > found["stepsTrained"]:
-                open_round = await self._reconcile_step(step, groups)
+                open_round = await self._reconcile_step(step, groups, body["takeoverId"])
         unknown: list[str] = list(submitted) if self.epoch is None else []
         if self.epoch:
             unknown.extend(await self.unknown(submitted))
@@ -88,7 +84,7 @@ class Job:
 
     async def reconcile_step(self, step: int, groups: dict[str, int]) -> None:
         """Ends a step whose round is lost: exactly these groups are trained."""
-        await self._reconcile_step(step, groups)
+        await self._reconcile_step(step, groups, uuid4().hex)
 
     async def ledger(self, round_id: str | None = None) -> dict[str, Any]:
         """The `LedgerSummary` of a round, or of all steps."""
@@ -121,14 +117,14 @@ class Job:
         self.steps_trained = steps_trained
         self._trained = deque((kept for kept in self._trained if kept[0] <= steps_trained), maxlen=STEPS_KEPT)
 
-    async def _reconcile_step(self, step: int, groups: dict[str, int]) -> str | None:
+    async def _reconcile_step(self, step: int, groups: dict[str, int], takeover_id: str) -> str | None:
         """Returns the id of the open round."""
         logger.warning("Redis does not count step %s of job %s as trained; reconciling it", step, self.name)
         trained = [{"groupId": group_id, "samples": samples} for group_id, samples in groups.items()]
         open_round = None
         pages = list(_pages(trained, GROUPS_PER_RECONCILE))
         for index, page in enumerate(pages):
-            body = {"step": step, "groups": page, "isLast": index == len(pages) - 1, "takeoverId": self._takeover_id}
+            body = {"step": step, "groups": page, "isLast": index == len(pages) - 1, "takeoverId": takeover_id}
             open_round = (await self.call("job.reconcile", **body)).get("openRoundId")
         self.steps_trained = max(self.steps_trained, step)
         return open_round

@@ -2887,11 +2887,6 @@ class OpenRoundRequest(TypedDict):
     trainerEpoch: NotRequired[str]
     """Epoch of an earlier open or takeover; absent for the first round of a job."""
 
-    takeoverId: NotRequired[str]
-    """Without `trainerEpoch`: the id of this trainer's `round.takeover` calls. A copy of such a call that
-    is read after this one then gets the same epoch, and does not fence the trainer.
-    """
-
     orphanAfterMs: NotRequired[int]
     """Silence of the trainer after which claims stop, milliseconds."""
 
@@ -5317,9 +5312,7 @@ class TakeoverRoundRequest(TypedDict):
     """Id of a job, one training run, chosen by its trainer."""
 
     takeoverId: str
-    """Chosen once by each trainer and different for each: a repeat gets the same epoch, until another
-    takes over.
-    """
+    """Id of the takeover, for idempotency: a repeat gets the same epoch."""
 
 
 class TrainedGroup(TypedDict):

@@ -1,14 +1,20 @@
---[[ Gives the job to a new trainer; the one before is fenced.
+--[[ Gives the job to a new trainer; the one before is fenced. A call that found no job is remembered: its trainer has
+made the job since, and a copy of the call that is read late must not fence it.
 ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets the same answer until another takes over
 Reply: TakeoverRoundReply
-Errors: JOB_NOT_FOUND, FENCED (another one has taken over since). Events: job.taken-over.
+Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, since). Events: job.taken-over.
 Flags: allow-oom ]]
 return function(tx, args)
+  local EARLY_KEPT_MS = 600000
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
     'openRoundId')
-  if not field[1] then return Trainer.no_job(args.job) end
+  local early = tx.key:earlyTakeover(args.job, args.takeoverId)
+  if not field[1] then
+    redis.call('SET', early, 1, 'PX', EARLY_KEPT_MS)
+    return Trainer.no_job(args.job)
+  end
   local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)
-  if epoch and epoch ~= field[1] then
+  if epoch ~= field[1] and (epoch or redis.call('EXISTS', early) == 1) then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'takeoverId')
   end
   if not epoch then

@@ -49,24 +49,12 @@ function Trainer.epoch_of_takeover(tx, job, takeover_id)
   end
 end
 
--- The id of the takeover that began this epoch, or nil.
-function Trainer.takeover_of_epoch(tx, job, epoch)
-  for _, takeover in ipairs(load_takeovers(tx, job)) do
-    if takeover.epoch == epoch then return takeover.id end
-  end
-end
-
--- Begins a new epoch of the job: every other trainer is fenced. `takeover_id` is nil for a trainer that names none.
+-- Begins a new epoch of the job: every trainer before is fenced.
 function Trainer.begin_epoch(tx, job, takeover_id, epoch)
-  redis.call('HSET', tx.key:job(job), 'trainerEpoch', epoch)
-  if not takeover_id then return end
-  local takeovers = {}
-  for _, takeover in ipairs(load_takeovers(tx, job)) do
-    if takeover.id ~= takeover_id then table.insert(takeovers, takeover) end
-  end
+  local takeovers = load_takeovers(tx, job)
   table.insert(takeovers, { id = takeover_id, epoch = epoch })
   if #takeovers > TAKEOVERS_REMEMBERED then table.remove(takeovers, 1) end
-  redis.call('HSET', tx.key:job(job), 'takeovers', cjson.encode(takeovers))
+  redis.call('HSET', tx.key:job(job), 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))
 end
 
 return Trainer

@@ -134,6 +134,7 @@ Keys.formerWorker = by_one('former-worker:') -- string, 24 h: it was registered 
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
+Keys.earlyTakeover = by_two('job-early-takeover:', '/') -- string, 10 min: this takeover found no job
 Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight, version
 Keys.counts = by_one('job-counts:') -- hash: requests by state
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state

@@ -3,8 +3,8 @@ Wins over a cut that is not confirmed, never over an abort; only a policy that d
 completion.
 The first samples a group needs count; its others are surplus.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, segment, tokens, isMissing, stamp, run}:
-  CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost since it was
-  looked for: `stamp` was seen before that
+  CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost since the
+  caller looked for it; the caller saw `stamp` before that look
 Reply: CompleteAnswer; a repeat of the attempt gets the same state. roundCompleted: what is left of the round is to be
   cut
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
@@ -41,7 +41,7 @@ return function(tx, args)
       Longtail.cut_request(tx, round, group, request, args.segment, args.tokens)
       return answer('unfinished')
     end
-    local changed = args.segment and Generation.stamp_error(tx, args.stamp)
+    local changed = args.segment and args.stamp and Generation.stamp_error(tx, args.stamp)
     if changed then return changed end
     if args.isMissing then
       local message = 'segment.ref: the payload is not in the store: store it again and name that'

@@ -1,8 +1,8 @@
 --[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
 ARGV[1] JSON: {job, roundId, planId, kind, step, neededGroups, takeGroups, newGroups, orphanAfterMs, weightVersion,
   policy, deadlineMs, abortScope, priority, digest, rules, maxReplacedGroups, keepTokens, places, choice, control,
-  stamp, traceparent, trainerEpoch, takeoverId, newEpoch}: OpenScriptArgs. The same round opened with another digest
-  is a conflict. Without a trainerEpoch this trainer is a new one: the one before is fenced
+  stamp, traceparent, trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a conflict.
+  Without a trainerEpoch this trainer is a new one: the one before is fenced
 Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
   ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
@@ -68,8 +68,7 @@ return function(tx, args)
   local epoch, state = given or args.newEpoch, args.takeGroups > 0 and 'opening' or 'open'
   redis.call('SADD', tx.key.jobs, args.job)
   redis.call('SADD', tx.key.openJobs, args.job)
-  if not given then Trainer.begin_epoch(tx, args.job, args.takeoverId, epoch) end
-  Hashes.set(job, { trainerSeenAtMs = tx.now, openRoundId = args.roundId,
+  Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
     lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs, tailControl = args.control })
   Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
   Hashes.set(hash, {

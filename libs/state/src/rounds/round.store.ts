@@ -61,7 +61,7 @@ type SubmitScriptArgs = SubmitArgs & {
 
 /** What a repeat of `round.open` may pass otherwise: its sender, and what follows from the state of the job. */
 const MAY_DIFFER = new Set(
-  'trainerEpoch takeoverId stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
+  'trainerEpoch stamp rules maxReplacedGroups keepTokens places choice control traceparent'.split(' '),
 );
 /** Samples that one script adds; a group is added whole. */
 const REQUESTS_PER_SUBMIT = 32;

@@ -44,8 +44,8 @@ return function(tx, args)
   end
   if field[2] ~= number or not given then
     epoch = args.newEpoch
-    Trainer.begin_epoch(tx, job, Trainer.takeover_of_epoch(tx, job, given), epoch)
-    Hashes.set(hash, { restoring = number, restoredFrom = given or '', restoredEpoch = epoch, restoredNumber = number })
+    Hashes.set(hash, { trainerEpoch = epoch, restoring = number, restoredFrom = given or '', restoredEpoch = epoch,
+      restoredNumber = number })
   end
   Trainer.seen(tx, job)
   -- A recount would miss what is done here page by page; another one comes after.
