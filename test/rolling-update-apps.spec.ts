@@ -13,7 +13,8 @@ const NEW_BUILD = 'dist';
 const REPLICAS = OLD_BUILD === undefined ? 1 : 2;
 const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'] as const;
 const PROMPTS = dataSet(8, 2);
-const CLIENTS = 6;
+/** One of each length, and more where there are more replicas. */
+const CLIENTS = OLD_BUILD === undefined ? 2 : 6;
 const CALLERS = 4;
 /** Between the calls of a caller or an operator: more of them show nothing more. */
 const PAUSE_MS = 50;
