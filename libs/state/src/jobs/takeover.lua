@@ -5,16 +5,18 @@ Reply: TakeoverRoundReply
 Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, since). Events: job.taken-over.
 Flags: allow-oom ]]
 return function(tx, args)
-  local EARLY_KEPT_MS = 600000
+  local MOST_EARLY, EARLY_KEPT_MS = 1000, 600000
   local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
     'openRoundId')
-  local early = tx.key:earlyTakeover(args.job, args.takeoverId)
+  local early, name = tx.key.earlyTakeovers, args.job .. '/' .. args.takeoverId
   if not field[1] then
-    redis.call('SET', early, 1, 'PX', EARLY_KEPT_MS)
+    redis.call('ZADD', early, Format.integer(tx.now), name)
+    redis.call('ZREMRANGEBYRANK', early, 0, -MOST_EARLY - 1)
+    redis.call('PEXPIRE', early, EARLY_KEPT_MS)
     return Trainer.no_job(args.job)
   end
   local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)
-  if epoch ~= field[1] and (epoch or redis.call('EXISTS', early) == 1) then
+  if epoch ~= field[1] and (epoch or redis.call('ZSCORE', early, name)) then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'takeoverId')
   end
   if not epoch then

@@ -46,6 +46,8 @@ local NAMES = {
   -- jobs (trainer-coordinator)
   jobs = 'jobs', -- set: job
   miscountedJobs = 'jobs:miscounted', -- set: jobs that are to be recounted from their requests
+  -- zset, 10 min: job/takeoverId of the last 1,000 takeovers that found no job, by time, ms
+  earlyTakeovers = 'jobs:early-takeovers',
   openJobs = 'jobs:open', -- set: jobs with a round that is not closed
   claimableJobs = 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
   withheldJobs = 'jobs:withheld', -- set: jobs with pending requests: at their cap, blocked, or orphaned
@@ -134,7 +136,6 @@ Keys.formerWorker = by_one('former-worker:') -- string, 24 h: it was registered 
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
-Keys.earlyTakeover = by_two('job-early-takeover:', '/') -- string, 10 min: this takeover found no job
 Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight, version
 Keys.counts = by_one('job-counts:') -- hash: requests by state
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state

@@ -122,6 +122,15 @@ describe('a takeover that found no job', () => {
     expect(later).not.toBe(trainerEpoch);
   });
 
+  it('is one of the last 1,000 that are remembered', async () => {
+    for (let number = 0; number < 1_000; number += 1) {
+      await rounds.takeover(pool, { job: `none-${number}`, takeoverId: 'other' }).catch(() => undefined);
+    }
+    expect(await redis.zcard(`${runner.rootKey(pool)}:jobs:early-takeovers`)).toBe(1_000);
+    const { trainerEpoch } = await open('r1');
+    expect((await mine()).trainerEpoch).not.toBe(trainerEpoch);
+  });
+
   it('gets the epoch of the job that its trainer has made under this id', async () => {
     const args = { job, takeoverId: 'mine', groups: [], isLast: true, step: 1, groupIds: [] };
     const { trainerEpoch } = await rounds.reconcile(pool, args);
