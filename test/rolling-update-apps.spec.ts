@@ -13,10 +13,10 @@ const NEW_BUILD = 'dist';
 const REPLICAS = OLD_BUILD === undefined ? 1 : 2;
 const APPS = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'] as const;
 const PROMPTS = dataSet(8, 2);
-/** One of each length, and more where there are more replicas. */
+/** One for each length of response; more when there are two replicas. */
 const CLIENTS = OLD_BUILD === undefined ? 2 : 6;
 const CALLERS = 4;
-/** Between the calls of a caller or an operator: more of them show nothing more. */
+/** Pause between the calls of a caller or an operator. A shorter one only takes more processor time. */
 const PAUSE_MS = 50;
 const TOKEN = 'token-of-the-tests';
 const TIMEOUT_MS = 600_000;

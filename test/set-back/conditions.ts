@@ -29,7 +29,7 @@ export interface Condition {
   victim: 'goes on' | 'is killed';
 }
 
-/** So little is lost that the attempts are the same ones, and only their last payloads are gone. */
+/** The loss is shorter than an attempt: Redis keeps the attempts, and loses only their last payloads. */
 const ONLY_PAYLOADS: Condition = {
   kind: 'truncated',
   payloads: 'same',

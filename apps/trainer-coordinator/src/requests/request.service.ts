@@ -137,7 +137,7 @@ export class RequestService {
     return { state: answer.state };
   }
 
-  /** Looks for the segment once more when Redis was set back after the look: it may have lost it. */
+  /** Looks for the segment again if Redis was set back after the look, because the segment may be lost. */
   private async finish(pool: PoolName, body: CompleteRequest) {
     const segment = segmentOf(this.payloads, pool, body);
     for (let looks = 1; ; looks += 1) {
@@ -149,7 +149,7 @@ export class RequestService {
       } catch (error) {
         if (!isBroomwagonError(error, 'GENERATION_CHANGED')) throw error;
         if (looks === MOST_LOOKS) {
-          throw new BroomwagonError('UNAVAILABLE', 'Redis was set back again and again', { cause: error });
+          throw new BroomwagonError('UNAVAILABLE', `Redis was set back ${MOST_LOOKS} times`, { cause: error });
         }
       }
     }

@@ -59,7 +59,7 @@ describe('a group with a replica that hangs', () => {
 
   it('repeats in the group while no replica has replied', async () => {
     const controller = echoController('quiet');
-    // NATS chooses by chance: of one of two, all nine sends within a minute would go to the silent one once in 500 runs.
+    // NATS chooses a replica at random. With one other replica, all nine sends would go to the silent one in 1 of 500 runs.
     apps = await Promise.all([1, 2, 3].map(() => startEchoApp(testNatsUrl(), controller)));
     const subject = `rollout.v1.${pool}.quiet.echo`;
     await hang(subject);

@@ -1,5 +1,5 @@
---[[ Gives the job to a new trainer; the one before is fenced. A call that found no job is remembered: its trainer has
-made the job since, and a copy of the call that is read late must not fence it.
+--[[ Gives the job to a new trainer; the one before is fenced. It remembers a call that
+found no job: a copy of it that is read after its trainer made the job must not fence that trainer.
 ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets the same answer until another takes over
 Reply: TakeoverRoundReply
 Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, since). Events: job.taken-over.
