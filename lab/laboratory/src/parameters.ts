@@ -149,12 +149,24 @@ export const SETUPS = {
 
 export type SetupName = keyof typeof SETUPS;
 
+/**
+ * As RollPacker ran vLLM 0.8.4: without a prefix cache (`vllm_strategy.py` of its artifact), and with the token budget of
+ * the class `LLM` on GPUs that are not named H100 or H200 (vllm#12369; vllm#17073, which goes by the memory, came after 0.8.4).
+ */
+const withoutPrefixCache = (setup: Setup): Setup => ({
+  ...setup,
+  engine: { ...setup.engine, chunkTokensWithoutCache: 8_192 },
+});
+
 /** The setups of RollPacker's figure 11, by their caps. */
 export const FIGURE_11 = {
-  '8k': SETUPS.rollpacker8k,
-  '16k': SETUPS.rollpacker16k,
-  '32k': SETUPS.rollpacker32k,
+  '8k': withoutPrefixCache(SETUPS.rollpacker8k),
+  '16k': withoutPrefixCache(SETUPS.rollpacker16k),
+  '32k': withoutPrefixCache(SETUPS.rollpacker32k),
 } as const satisfies Record<string, Setup>;
+
+/** The setup of RollPacker's parallelism planner, where KV is short. */
+export const PREEMPTIONS = withoutPrefixCache(SETUPS.rollpacker8b);
 
 export type RollpackerCap = keyof typeof FIGURE_11;
 

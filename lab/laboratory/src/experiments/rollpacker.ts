@@ -1,6 +1,6 @@
 import type { RoundKind, TailPolicy } from '@broomwagon/contracts';
 import type { LengthDistribution } from '@broomwagon/models';
-import { FIGURE_11, SETUPS, type RollpackerCap } from '../parameters';
+import { FIGURE_11, PREEMPTIONS, type RollpackerCap } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup, WAIT } from './run-setup';
 
@@ -71,12 +71,13 @@ export const rollpacker: Experiment[] = (Object.keys(FIGURE_11) as RollpackerCap
 
 /**
  * KV pressure: what over-provision does to preemptions of an engine with little KV, and what a fixed concurrency does.
+ * So few steps have no long round.
  */
 export const preemptions: Experiment = {
   id: 'preemptions',
   run({ seed, isQuick }) {
     const count = (policy: TailPolicy): number => {
-      const { outcome } = runSetup(SETUPS.rollpacker8b, { policy, seed, steps: isQuick ? 2 : 4 });
+      const { outcome } = runSetup(PREEMPTIONS, { policy, seed, steps: isQuick ? 2 : 4 });
       return outcome.preemptions / outcome.steps.length;
     };
     const both = { overProvision: 1.25, sampleOverProvision: 1.25 };

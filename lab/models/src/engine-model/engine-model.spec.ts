@@ -1,5 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
+import { RandomStream } from '../lengths';
 import { EngineModel } from './engine-model';
 import { ENGINE_PRESETS, type EngineParameters } from './engine-parameters';
 import { stepSeconds } from './step-seconds';
@@ -29,6 +30,49 @@ function makespanBySteps(parameters: EngineParameters, lengths: number[]): numbe
     for (const one of running) one.made += 1;
   }
 }
+
+/** The scheduler of vLLM V1 without a prefix cache, step by step: how often it preempts. */
+function preemptionsBySteps(lengths: number[], capacity: number, chunk: number): number {
+  const waiting = lengths.map((length) => ({ length, made: 0, computed: 0 }));
+  const running: typeof waiting = [];
+  const inUse = (): number => running.reduce((sum, { computed }) => sum + computed + 7.5, 0);
+  let [preemptions, budget] = [0, 0];
+  const missing = ({ made, computed }: (typeof waiting)[number]): number => Math.min(budget, made + 1 - computed);
+  const compute = (one: (typeof waiting)[number]): void => {
+    const tokens = missing(one);
+    one.computed += tokens;
+    budget -= tokens;
+  };
+  while (waiting.length + running.length > 0) {
+    let hasPreempted = false;
+    budget = chunk;
+    for (const one of running.slice()) {
+      while (running.includes(one) && running.length > 1 && inUse() + missing(one) > capacity) {
+        const victim = running.pop()!;
+        victim.computed = 0;
+        waiting.unshift(victim);
+        hasPreempted = true;
+        preemptions += 1;
+      }
+      if (running.includes(one)) compute(one);
+    }
+    for (;;) {
+      const head = waiting[0];
+      if (head === undefined || hasPreempted || budget === 0) break;
+      if (running.length > 0 && inUse() + missing(head) + 7.5 > capacity) break;
+      compute(head);
+      running.push(waiting.shift()!);
+    }
+    for (const one of running.slice()) {
+      if (one.computed <= one.made) continue;
+      one.made += 1;
+      if (one.made === one.length) running.splice(running.indexOf(one), 1);
+    }
+  }
+  return preemptions;
+}
+
+const sum = (values: number[]): number => values.reduce((total, value) => total + value, 0);
 
 describe('engine model', () => {
   it('gives a lone request L * tau(1)', () => {
@@ -130,6 +174,24 @@ describe('engine model', () => {
     expect(model.totals.prefillTokens).toBe(200 + 100 + made);
   });
 
+  it('preempts as often as a scheduler that goes step by step, within 2 %, whatever the chunks', () => {
+    const random = new RandomStream('preemptions');
+    const fleets = Array.from({ length: 40 }, () =>
+      Array.from({ length: 16 }, () => 50 + Math.floor(2_950 * random.uniform())),
+    );
+    for (const chunk of [256, 512, 4_000]) {
+      const parameters = { ...roomy, kvCapacityTokens: 6_000, chunkTokensWithoutCache: chunk };
+      const models = fleets.map((lengths) => {
+        const model = new EngineModel(parameters);
+        lengths.forEach((length, index) => model.add(sequence(`${index}`, length)));
+        drain(model);
+        return model.totals.preemptions;
+      });
+      const oracle = fleets.map((lengths) => preemptionsBySteps(lengths, 6_000, chunk));
+      expect(Math.abs(sum(models) / sum(oracle) - 1), `chunks of ${chunk}`).toBeLessThan(0.02);
+    }
+  });
+
   it('stores and computes a shared prefix once', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 4_000 });
     const prefix = { key: 'prompt', tokens: 1_000 };
@@ -182,8 +244,13 @@ describe('engine model', () => {
       fc.record({ kind: fc.constant('advance' as const), tokens: fc.integer({ min: 1, max: 300 }) }),
     );
     fc.assert(
-      fc.property(fc.array(action, { maxLength: 120 }), (actions) => {
-        const model = new EngineModel({ ...roomy, kvCapacityTokens: 900, slots: 5 });
+      fc.property(fc.array(action, { maxLength: 120 }), fc.constantFrom(undefined, 64), (actions, chunk) => {
+        const model = new EngineModel({
+          ...roomy,
+          kvCapacityTokens: 900,
+          slots: 5,
+          ...(chunk && { chunkTokensWithoutCache: chunk }),
+        });
         const added: string[] = [];
         for (const { kind, tokens } of actions) {
           if (kind === 'add') {

@@ -1,8 +1,8 @@
 import type { EngineParameters } from './engine-parameters';
 import type { EngineSequence, EngineTotals, SequenceState } from './engine-model.types';
 import { Batch, type BatchMember } from './batch';
-import { BLOCK_WASTE_TOKENS, sharedTokens, SharedPrefixes } from './kv-blocks';
-import { stepSeconds } from './step-seconds';
+import { KvCache } from './kv-cache';
+import { secondsOfSteps, stepsInSeconds, stepSeconds } from './step-seconds';
 
 /** Rounding of the continuous step counter, steps. */
 const EPSILON = 1e-6;
@@ -20,20 +20,20 @@ interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
  * tau(batch, KV). The KV cache is kept as the scheduler of vLLM V1 keeps it: in blocks, with no share held back.
  * Running sequences take the blocks of their next token first; when there is none, the sequence admitted last loses
  * all of its blocks, goes to the head of the queue and is computed again. The queue is admitted first in first out
- * while slots and blocks last, but not in a step that has preempted. Prefixes that are shared are stored once.
+ * while slots and blocks last, but not in a step that has preempted. Prefixes that are shared are stored once. Without a
+ * prefix cache, a long context is admitted as soon as its first chunk fits, and preempted when the next one does not.
  *
  * Pure and without a clock: time moves only by {@link advance}. Between two events (an end, a preemption, a prefill
- * done) the batch is fixed and the KV cache grows by the batch per step, so the time of s steps is the quadratic
- * s * tau + ck * batch * s^2 / 2 and the model jumps from event to event without an error that adds up. An event costs
- * O(log sequences).
+ * done, a chunk) the batch is fixed and the KV cache grows by the batch per step, so the model jumps from event to event
+ * without an error that adds up. An event costs O(log sequences).
  */
 export class EngineModel<Id = string> {
   private readonly sequences = new Map<Id, Tracked<Id>>();
   private readonly batch = new Batch<Tracked<Id>>();
   private readonly waiting: Tracked<Id>[] = [];
-  /** Sum of all running contexts, as attention reads them. */
-  private kvTokens = 0;
-  private readonly prefixes = new SharedPrefixes();
+  /** Step before which nothing is admitted to what runs, and at which the queue is looked at. */
+  private nextAdmissionStep = -Infinity;
+  private readonly kv: KvCache;
   private prefillDebtSeconds = 0;
   /** Decode steps so far; a sequence has made stepCounter - startStep tokens. */
   private stepCounter = 0;
@@ -45,7 +45,9 @@ export class EngineModel<Id = string> {
     prefillTokens: 0,
   };
 
-  constructor(readonly parameters: EngineParameters) {}
+  constructor(readonly parameters: EngineParameters) {
+    this.kv = new KvCache(parameters.kvCapacityTokens);
+  }
 
   /** Puts a sequence into the queue. Throws RangeError for one that could never run, or an id that is in use. */
   add(sequence: EngineSequence<Id>): void {
@@ -55,6 +57,7 @@ export class EngineModel<Id = string> {
       throw new RangeError(`context of ${sequence.contextTokens} tokens is larger than the KV cache`);
     }
     const tracked = { ...sequence, state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0 };
+    if (this.parameters.chunkTokensWithoutCache !== undefined) tracked.prefix = undefined;
     this.sequences.set(sequence.id, tracked);
     this.waiting.push(tracked);
     this.admit();
@@ -70,7 +73,9 @@ export class EngineModel<Id = string> {
       this.leaveBatch(sequence);
       this.admit();
     } else if (sequence.state === 'waiting') {
-      this.waiting.splice(this.waiting.indexOf(sequence), 1);
+      const place = this.waiting.indexOf(sequence);
+      if (place === 0) this.kv.chunkTokens = 0;
+      this.waiting.splice(place, 1);
       this.admit();
     }
     return made;
@@ -104,19 +109,17 @@ export class EngineModel<Id = string> {
     return finished;
   }
 
-  /** Simulated seconds until the next end or preemption; Infinity when nothing runs. */
+  /** Simulated seconds until the next end, preemption or chunk; Infinity when nothing runs. */
   secondsToNextEvent(): number {
     if (this.batch.size === 0) return Infinity;
-    return this.prefillDebtSeconds + this.secondsOfSteps(this.stepsToNextEvent());
+    return this.prefillDebtSeconds + secondsOfSteps(this.stepsToNextEvent(), this.stepSeconds, this.stepGrowthSeconds);
   }
 
-  /** Decode steps until the next end or preemption; Infinity when nothing runs. */
+  /** Decode steps until the next end, preemption or chunk; Infinity when nothing runs. */
   stepsToNextEvent(): number {
-    const toFinish = Math.max(0, this.nextFinishStep() - this.stepCounter);
-    // A sequence that fills the cache alone has no other to make room for it.
-    if (this.batch.size < 2) return toFinish;
-    const toFull = Math.max(0, (this.parameters.kvCapacityTokens - this.kvTokensInUse) / this.batch.size);
-    return Math.min(toFinish, toFull);
+    const admissionStep = this.mayAdmit ? Infinity : this.nextAdmissionStep;
+    const steps = Math.max(0, Math.min(this.nextFinishStep(), admissionStep) - this.stepCounter);
+    return Math.min(steps, this.kv.stepsToFull);
   }
 
   /** Keeps the engine from decoding for a while, as a transfer of KV does, seconds. Nothing to an idle one. */
@@ -144,7 +147,7 @@ export class EngineModel<Id = string> {
 
   /** KV cache in use, in whole blocks on average, tokens; what only the prefix cache keeps does not count. */
   get kvTokensInUse(): number {
-    return this.kvTokens - this.prefixes.savedTokens + this.batch.size * BLOCK_WASTE_TOKENS;
+    return this.kv.tokensInUse;
   }
 
   /** KV cache in use, 0 to 1. */
@@ -154,12 +157,12 @@ export class EngineModel<Id = string> {
 
   /** Contexts that a decode step reads, tokens. */
   get contextTokens(): number {
-    return this.kvTokens;
+    return this.kv.contextTokens;
   }
 
   /** New weights: no cached prefix is of use any more. */
   forgetPrefixes(): void {
-    this.prefixes.evict(0);
+    this.kv.forgetPrefixes();
   }
 
   /** Prefill and stalls to be paid before the next decode step, seconds. */
@@ -169,7 +172,12 @@ export class EngineModel<Id = string> {
 
   /** Time of the next decode step, seconds. */
   get stepSeconds(): number {
-    return stepSeconds(this.parameters, this.batch.size, this.kvTokens);
+    return stepSeconds(this.parameters, this.batch.size, this.kv.contextTokens);
+  }
+
+  /** What each decode step takes longer than the one before it, seconds. */
+  private get stepGrowthSeconds(): number {
+    return this.parameters.stepPerKvTokenSeconds * this.batch.size;
   }
 
   get totals(): Readonly<EngineTotals> {
@@ -184,8 +192,8 @@ export class EngineModel<Id = string> {
       return used;
     }
     const steps = this.stepsToNextEvent();
-    const seconds = this.secondsOfSteps(steps);
-    this.decode(seconds > limit ? this.stepsInSeconds(limit) : steps);
+    const seconds = secondsOfSteps(steps, this.stepSeconds, this.stepGrowthSeconds);
+    this.decode(seconds > limit ? stepsInSeconds(limit, this.stepSeconds, this.stepGrowthSeconds) : steps);
     // Also short of the event: rounding may have brought the counter to it.
     this.settle(finished);
     return Math.min(seconds, limit);
@@ -198,21 +206,8 @@ export class EngineModel<Id = string> {
 
   private decode(steps: number): void {
     this.stepCounter += steps;
-    this.kvTokens += steps * this.batch.size;
+    this.kv.grow(steps);
     this.counted.tokensMade += steps * this.batch.size;
-    this.evictPrefixes();
-  }
-
-  private secondsOfSteps(steps: number): number {
-    const growth = this.parameters.stepPerKvTokenSeconds * this.batch.size;
-    return steps * this.stepSeconds + (growth * steps * steps) / 2;
-  }
-
-  /** Inverse of {@link secondsOfSteps}, in the form that stays exact for growth = 0. */
-  private stepsInSeconds(seconds: number): number {
-    const growth = this.parameters.stepPerKvTokenSeconds * this.batch.size;
-    const step = this.stepSeconds;
-    return (2 * seconds) / (step + Math.sqrt(step * step + 2 * growth * seconds));
   }
 
   private nextFinishStep(): number {
@@ -230,65 +225,75 @@ export class EngineModel<Id = string> {
 
   private preemptWhileFull(): boolean {
     const before = this.counted.preemptions;
-    while (this.batch.size > 1 && this.kvTokensInUse >= this.parameters.kvCapacityTokens - EPSILON) {
+    if (this.kv.isFull) this.preemptHead();
+    while (this.batch.size > 1 && this.kv.isFull) {
       const victim = this.batch.lastAdmitted();
       this.leaveBatch(victim);
       victim.state = 'waiting';
       victim.prefillTokens = victim.contextTokens + victim.madeTokens;
-      this.counted.preemptions += 1;
       this.waiting.unshift(victim);
+      this.countPreemption();
     }
     return this.counted.preemptions > before;
+  }
+
+  /** The head of the queue loses the chunks that it has, if any. */
+  private preemptHead(): void {
+    if (this.kv.chunkTokens === 0) return;
+    this.kv.chunkTokens = 0;
+    this.countPreemption();
+  }
+
+  private countPreemption(): void {
+    this.counted.preemptions += 1;
+    // With a prefix cache nothing fits before another sequence ends.
+    if (this.parameters.chunkTokensWithoutCache !== undefined) this.nextAdmissionStep = this.stepCounter + 1;
+  }
+
+  private get mayAdmit(): boolean {
+    return this.stepCounter >= this.nextAdmissionStep - EPSILON;
   }
 
   private admit(): void {
     while (this.waiting.length > 0 && this.batch.size < this.parameters.slots) {
       const head = this.waiting[0]!;
       const context = head.contextTokens + head.madeTokens;
-      if (this.batch.size > 0 && !this.fits(head, context)) return;
+      if (this.batch.size > 0) {
+        if (!this.mayAdmit) return;
+        if (!this.kv.fits(context - this.kv.chunkTokens, head.prefix)) return this.admitChunk(head);
+      }
       this.waiting.shift();
       this.enterBatch(head, context);
     }
   }
 
-  /** There are blocks for it after all that run have taken those of their next token. */
-  private fits({ prefix }: Tracked<Id>, context: number): boolean {
-    const own = prefix && this.prefixes.isHeld(prefix) ? context - sharedTokens(prefix) : context;
-    const taken = this.kvTokensInUse + this.batch.size;
-    return taken + own + 1 + BLOCK_WASTE_TOKENS <= this.parameters.kvCapacityTokens;
+  /** Takes the next chunk of a context that does not fit as a whole, if the engine computes in chunks and it fits. */
+  private admitChunk({ prefillTokens }: Tracked<Id>): void {
+    const chunk = (this.parameters.chunkTokensWithoutCache ?? Infinity) - this.batch.size;
+    if (prefillTokens - this.kv.chunkTokens <= chunk || !this.kv.fits(chunk)) return this.preemptHead();
+    this.kv.chunkTokens += chunk;
+    this.prefill(chunk);
+    this.nextAdmissionStep = this.stepCounter + 1;
   }
 
   private enterBatch(sequence: Tracked<Id>, context: number): void {
     sequence.state = 'running';
     sequence.startStep = this.stepCounter - sequence.madeTokens;
     this.batch.enter(sequence, sequence.startStep + sequence.remainingTokens);
-    this.kvTokens += context;
-    const prefillTokens = Math.max(0, sequence.prefillTokens - this.holdPrefix(sequence));
-    this.counted.prefillTokens += prefillTokens;
-    this.prefillDebtSeconds += prefillTokens / this.parameters.prefillTokensPerSecond;
+    this.prefill(Math.max(0, sequence.prefillTokens - this.kv.enter(context, sequence.prefix)));
   }
 
-  /** Returns the tokens that are in the cache. */
-  private holdPrefix({ prefix }: Tracked<Id>): number {
-    const hit = prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0;
-    this.evictPrefixes();
-    return hit;
-  }
-
-  private evictPrefixes(): void {
-    this.prefixes.evict(this.parameters.kvCapacityTokens - this.kvTokensInUse);
+  private prefill(tokens: number): void {
+    this.counted.prefillTokens += tokens;
+    this.prefillDebtSeconds += tokens / this.parameters.prefillTokensPerSecond;
   }
 
   /** Whole tokens are kept; the part of a token in work is lost with the KV. */
   private leaveBatch(sequence: Tracked<Id>): void {
     sequence.madeTokens = this.wholeTokens(sequence);
     this.batch.leave(sequence);
-    if (sequence.prefix) this.prefixes.release(sequence.prefix);
-    this.kvTokens -= sequence.contextTokens + (this.stepCounter - sequence.startStep);
-    if (this.batch.size === 0) {
-      this.kvTokens = 0;
-      this.prefillDebtSeconds = 0;
-    }
+    this.kv.leave(sequence.contextTokens + (this.stepCounter - sequence.startStep), sequence.prefix);
+    if (this.batch.size === 0) this.prefillDebtSeconds = 0;
   }
 
   private madeBy(sequence: Tracked<Id>): number {

@@ -14,6 +14,11 @@ export interface EngineParameters {
   prefillTokensPerSecond: number;
   /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest one that fits. Absent: eager. */
   graphTiers?: readonly number[];
+  /**
+   * Tokens that a step computes at most (`max_num_batched_tokens`) of an engine without a prefix cache. Absent: it has
+   * one, so that a chunk that was preempted is not lost, and a context is admitted when all of it fits.
+   */
+  chunkTokensWithoutCache?: number;
 }
 
 /** One engine: a model in bf16 on some GPUs. */

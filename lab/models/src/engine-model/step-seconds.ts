@@ -9,3 +9,13 @@ export function stepSeconds(parameters: EngineParameters, batch: number, kvToken
     parameters.stepBaseSeconds + parameters.stepPerSequenceSeconds * tier + parameters.stepPerKvTokenSeconds * kvTokens
   );
 }
+
+/** Seconds of decode steps of a fixed batch, of which the first takes `first` and each other `growth` more. */
+export function secondsOfSteps(steps: number, first: number, growth: number): number {
+  return steps * first + (growth * steps * steps) / 2;
+}
+
+/** Inverse of {@link secondsOfSteps}, in the form that stays exact for growth = 0. */
+export function stepsInSeconds(seconds: number, first: number, growth: number): number {
+  return (2 * seconds) / (first + Math.sqrt(first * first + 2 * growth * seconds));
+}
