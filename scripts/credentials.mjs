@@ -6,6 +6,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path';
 
 const folder = process.argv[2] ?? '.credentials';
+if (folder.startsWith('-')) {
+  console.error('usage: node scripts/credentials.mjs [FOLDER]');
+  process.exit(2);
+}
 const passwordsFile = join(folder, 'passwords.env');
 const read = (file) => readFileSync(new URL(`../deploy/${file}`, import.meta.url), 'utf8');
 /** Pairs of a user and the variable of its password. */

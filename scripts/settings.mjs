@@ -45,14 +45,16 @@ Each service reads its settings from the environment, and from the JSON file tha
 ${table(shared)}
 ${services.map((s) => `\n## ${s}\n${table(all.get(s).filter(({ name }) => !names.has(name)))}\n`).join('')}`;
 
+let printed = '';
 /** The help of a command, below its full name. */
 function section(command, name) {
-  const help = command.configureHelp({ helpWidth: 110, showGlobalOptions: false }).helpInformation();
-  return `\n## ${name}\n\n\`\`\`text\n${help.trimEnd()}\n\`\`\`\n`;
+  printed = '';
+  command.configureHelp({ ...command.configureHelp(), helpWidth: 110, showGlobalOptions: false }).outputHelp();
+  return `\n## ${name}\n\n\`\`\`text\n${printed.trimEnd()}\n\`\`\`\n`;
 }
 
 const { createProgram } = createRequire(import.meta.url)(join(root, 'dist', 'apps', 'cli', 'src', 'program.js'));
-const program = createProgram(process);
+const program = createProgram({ ...process, stdout: { write: (text) => (printed += text) } });
 const sections = program.commands.flatMap((command) =>
   command.commands.length === 0
     ? section(command, command.name())

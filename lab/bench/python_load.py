@@ -20,7 +20,7 @@ from verl.workers.rollout.router import GlobalRequestLoadBalancer
 
 SERVERS = 8
 WARM_PAIRS = 256
-#: Ways of acquire and release, without a pause between the two, as in a burst at the begin of a step.
+#: Ways of acquire and release, without a pause between the two, as in a burst at the start of a step.
 WAYS = ("verl", "broomwagon actor", "broomwagon leases")
 
 

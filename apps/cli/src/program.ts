@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import { durationOption } from './arguments';
 import { addAudit } from './commands/audit';
 import { addConfig } from './commands/config';
@@ -18,7 +18,7 @@ import { printable } from './tables';
 
 const EXIT_CODES = `
 Exit codes: 0 done; 1 refused, or a check that failed; 2 wrong usage; 3 no reply of admin-api.
-Ids of requests are JOB/GROUP/SAMPLE. docs/cli.md lists every command.`;
+Ids of requests are JOB/GROUP/SAMPLE; durations are 500ms, 90s, 5m, 2h or 1d. docs/cli.md lists every command.`;
 
 /** The whole command line. */
 export function createProgram(terminal: Terminal): Command {
@@ -28,16 +28,20 @@ export function createProgram(terminal: Terminal): Command {
       new Option('--url <address>', 'address of admin-api').env('BROOMWAGON_URL').default('http://127.0.0.1:8080'),
     )
     .addOption(
-      new Option('--token <token>', 'bearer token; the variable does not show in lists of processes').env(
+      new Option('--token <token>', 'bearer token; prefer the variable: lists of processes show options').env(
         'BROOMWAGON_TOKEN',
       ),
     )
     .addOption(new Option('--pool <name>', 'pool (default: the only one)').env('BROOMWAGON_POOL'))
     .option('--json', 'print JSON instead of tables')
-    .option('--yes', 'do not ask before changes that cannot be taken back')
+    .option('--yes', 'do not ask for confirmation')
     .addOption(durationOption('--timeout <duration>', 'maximum duration of a call', '30s'))
     .addHelpText('after', EXIT_CODES)
-    .configureHelp({ showGlobalOptions: true })
+    .configureHelp({
+      showGlobalOptions: true,
+      optionDescription: (option) =>
+        `${Help.prototype.optionDescription.call(new Help(), option)}${option.mandatory ? ' (required)' : ''}`,
+    })
     .configureOutput({
       writeOut: (text) => void terminal.stdout.write(text),
       writeErr: (text) => void terminal.stderr.write(text),

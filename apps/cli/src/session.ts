@@ -90,7 +90,7 @@ export class Session {
   }
 
   /**
-   * Asks before a change that cannot be taken back; `--yes` answers.
+   * Asks before a change that ends or stops work; `--yes` answers.
    * @throws UsageError without a terminal, CommandFailure for any answer but yes
    */
   async confirm(question: string): Promise<void> {

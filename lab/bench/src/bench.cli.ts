@@ -49,7 +49,7 @@ const commands: [string, string, Bench][] = [
   ['abort', 'aborts beside 10,000 requests in flight, and one plan', benchAbort],
   ['prompts', 'the memory of response lengths with a million prompts', benchPrompts],
   ['pools', 'CPU of Redis with unused pools', benchIdlePools],
-  ['scripts', 'each script with the largest inputs its limits allow: none may take 5 ms', benchScripts],
+  ['scripts', 'each transition with the largest inputs its limits allow: none may take 5 ms', benchScripts],
   ['events', 'acquires beside 10,000 readers of events, and beside readers that do not read', benchEvents],
   ['console', 'the console in Chromium beside 1,000 servers and a round of 16,384 requests', benchConsole],
   ['hung', 'callers while one of two replicas is stopped', benchHungReplica],
@@ -59,7 +59,7 @@ const commands: [string, string, Bench][] = [
 for (const [name, description, bench] of commands) {
   add(name, description, bench);
 }
-add('acquire', 'the load-balancer beside a raw echo, the raw script and a raw handler', benchAcquire).option(
+add('acquire', 'the load-balancer beside a raw echo, the raw transition and a raw handler', benchAcquire).option(
   '--against <dir>',
   'another checkout that is built, of which one replica is measured too',
 );

@@ -70,7 +70,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
         .choices(['cumulative', 'incremental'])
         .default('incremental'),
     )
-    .option('--noise', 'tokens are random numbers that depend on the seed only (default: on prompt and sample)', false)
+    .option('--noise', 'tokens are random numbers that depend on the seed only, not on prompt and sample', false)
     .addHelpText(
       'after',
       '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.\n' +

@@ -33,7 +33,7 @@ export interface SimulatorOptions {
   noise?: boolean;
   /** vLLM with `--enable-scale-out`: with the route that parses the tokens of a chat. */
   scaleOut?: boolean;
-  /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
+  /** Tokens at the start of each message of a chat that are its reasoning; default 0. */
   reasoningTokens?: number;
   /** Routed experts that requests may ask for; default: none. */
   experts?: ExpertsOption;

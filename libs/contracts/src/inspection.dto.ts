@@ -203,8 +203,8 @@ export interface ListSessionsReply extends PageReply {
 }
 
 /**
- * `pool.audit`: proves the counts of the pool. An audit ends after 8 s with what it has proven; calls during an audit
- * get its result. `npm run audit` has no such limit, and also repairs.
+ * `pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s with what it has
+ * compared; calls during an audit get its result. `npm run audit` has no such limit, and also repairs.
  */
 export class AuditPoolRequest {}
 /** Something that is wrong with the counts. */

@@ -76,7 +76,7 @@ export class PoolSettings {
   @IsOptional() @IsWithin(1, 10_000) breakerFailures?: Integer;
   /** How long the server is then suspect, milliseconds. Default 10,000. */
   @IsOptional() @IsWithin(100, 3_600_000) breakerOpenMs?: Integer;
-  /** 1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 = off. */
+  /** 1 = the capacity of each server follows its load reports. Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;
   /** Pause between two changes of a server's capacity, milliseconds. Default 2,000. */
   @IsOptional() @IsWithin(100, 600_000) adaptIntervalMs?: Integer;

@@ -96,7 +96,10 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
     'outcome',
   ]);
   const duration = metrics.histogram('message_seconds', 'Time from receipt to reply', ['subject']);
-  const inFlight = metrics.gauge('messages_in_flight', 'Messages being handled; near MAX_IN_FLIGHT it sheds');
+  const inFlight = metrics.gauge(
+    'messages_in_flight',
+    'Messages being handled; above MAX_IN_FLIGHT they are answered OVERLOADED',
+  );
   return {
     handled: (subject, outcome, durationSeconds) => {
       handled.inc({ subject, outcome });

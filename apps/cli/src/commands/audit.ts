@@ -15,7 +15,7 @@ interface LogOptions {
 export function addAudit(program: Command, act: Act): void {
   program
     .command('audit')
-    .description('proves the counts of the pool; exit code 1 when one is wrong')
+    .description('compares the counts of the pool with its leases and requests; exit code 1 when one is wrong')
     .action(
       act(async (session) => {
         const params = { path: { pool: await session.pool() } };
@@ -45,7 +45,7 @@ export function addAudit(program: Command, act: Act): void {
 }
 
 function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolReply']): string {
-  const right = unproven.length === 0 ? 'All counts are right.' : 'No count is wrong; some are not proven.';
+  const right = unproven.length === 0 ? 'All counts are right.' : 'No count is wrong; some were not checked.';
   const result = balanced ? right : tableOf(findings.map(({ check, message }) => ({ check, message })));
   return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
 }

@@ -21,6 +21,7 @@ export function addRebalance(program: Command, act: Act): void {
     );
   rebalance
     .command('apply <planId>')
+    .alias('execute')
     .description('executes a plan; a move whose request or server has changed is dropped')
     .action(
       act(async (session, planId: string) => {

@@ -66,7 +66,7 @@ export function addRequests(program: Command, act: Act): void {
     .option('--round <roundId>', 'those of a round; with --job')
     .option('--job <job>', 'those of a job')
     .option('--all', 'all of the pool')
-    .addOption(durationOption('--wait <duration>', 'wait for the engines to confirm, at most this long and 30s', '10s'))
+    .addOption(durationOption('--wait <duration>', 'how long to wait for the engines to confirm, at most 30s', '10s'))
     .option('--reason <text>', 'stored with the requests')
     .action(
       act(async (session, requestIds: string[], { wait: waitMs, reason, ...selector }: AbortOptions) => {

@@ -32,7 +32,7 @@ export function addServers(program: Command, act: Act): void {
     .command('add <serverId> <endpoint>')
     .description('adds a server, or changes one that has the same id')
     .requiredOption('--max-inflight <n>', 'maximum requests at the same time', count)
-    .addArgument(new Argument('[dialect]').choices(['vllm', 'sglang', 'openai']).default('vllm'))
+    .addArgument(new Argument('[dialect]', 'API of the engine').choices(['vllm', 'sglang', 'openai']).default('vllm'))
     .option('--weight <x>', 'capacity in relation to other servers', number)
     .option('--weight-version <n>', 'version of its weights', number)
     .option('--model <name>', 'model to ask for')
@@ -87,7 +87,9 @@ export function addServers(program: Command, act: Act): void {
     );
   program
     .command('drain <serverId>')
-    .description('removes a server with its last request, or at the deadline with all; it gets no new ones')
+    .description(
+      'gives a server no new requests, and removes it with its last one, or at the deadline with all that run',
+    )
     .addOption(durationOption('--deadline <duration>', 'time that running requests have', '5m'))
     .action(
       act(async (session, serverId: string, { deadline: deadlineMs }: { deadline: number }) => {
@@ -97,7 +99,10 @@ export function addServers(program: Command, act: Act): void {
     );
   program
     .command('undrain <serverId>')
-    .description('ends a drain, a cordon or a quarantine')
+    .alias('uncordon')
+    .description(
+      'ends a drain or a cordon; after a quarantine the server is failed until its engine restarts or registers again',
+    )
     .action(
       act(async (session, serverId: string) => {
         const path = { pool: await session.pool(), serverId };

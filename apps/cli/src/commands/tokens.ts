@@ -24,7 +24,7 @@ interface CreateOptions extends Place, Omit<NewToken, 'pools' | 'expiresInMs'> {
 }
 
 export function addTokens(program: Command, act: Act): void {
-  const tokens = program.command('tokens').description('bearer tokens of the REST API');
+  const tokens = program.command('tokens').description('tokens of the REST API and keys of the gateway');
   const command = (name: string, about: string, options?: { isDefault: true }) =>
     tokens
       .command(name, options)
@@ -115,7 +115,15 @@ async function withStore(work: (tokens: Tokens) => Promise<void>): Promise<void>
   }
 }
 
-function tokenRow({ tokenId, name, role, pools, createdAtMs, expiresAtMs }: Schemas['TokenStatus']) {
-  const expires = expiresAtMs === undefined ? 'never' : timeOf(expiresAtMs);
-  return { id: tokenId, name, role, pools: pools?.join(', ') ?? 'all', created: timeOf(createdAtMs), expires };
+function tokenRow({ tokenId, name, role, pools, createdAtMs, expiresAtMs, ...limits }: Schemas['TokenStatus']) {
+  return {
+    id: tokenId,
+    name,
+    role,
+    pools: pools?.join(', ') ?? 'all',
+    created: timeOf(createdAtMs),
+    expires: expiresAtMs === undefined ? 'never' : timeOf(expiresAtMs),
+    'max generations': limits.maxGenerations ?? 'none',
+    'max per minute': limits.maxPerMinute ?? 'none',
+  };
 }

@@ -30,7 +30,7 @@ export function firstBytesOf({ parts }: OpaqueText, count: number): Buffer {
 
 /**
  * One Base64 text of several ranges, one after the other. A part of some 64 KiB is written in each turn of the event
- * loop; what the first range has at the begin of its text is not written again.
+ * loop; what the first range has at the start of its text is not written again.
  * @param header bytes before all of them
  */
 export async function joinedBase64(ranges: readonly ByteRange[], header: Buffer = EMPTY): Promise<OpaqueText> {

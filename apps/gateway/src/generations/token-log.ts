@@ -17,7 +17,7 @@ export class TokenLog {
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
   private isEnded = false;
-  /** Tokens whose text has not come yet: the begin of a character. */
+  /** Tokens whose text has not come yet: the start of a character. */
   private readonly held: TokenIncrement[] = [];
   private heldTokens = 0;
   /** Length of the text where the last call ended. */

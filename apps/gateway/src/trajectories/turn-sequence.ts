@@ -6,7 +6,7 @@ export function sequenceOf(tokenIds: readonly number[], generation: string): str
 }
 
 /**
- * The turn that a prompt extends: of those whose tokens are the begin of the prompt the longest, and of equal ones the
+ * The turn that a prompt extends: of those whose tokens are a prefix of the prompt the longest, and of equal ones the
  * latest.
  * @param sequences of the turns 1, 2, ...; empty for a turn without a record
  */

@@ -19,7 +19,7 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
-import { lackedFeatures } from './missing-features';
+import { missingFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
@@ -202,7 +202,7 @@ export class ProbeService implements OnModuleDestroy {
     const capabilities = await this.health.capabilities({ ...server, pool });
     if (capabilities === undefined || this.stopped) return;
     const { serverId, epoch } = server;
-    await this.changed(pool, { serverId, epoch, capabilities, lacks: lackedFeatures(capabilities) });
+    await this.changed(pool, { serverId, epoch, capabilities, lacks: missingFeatures(capabilities) });
   }
 
   /** Two missed probes make a server suspect; a late answer makes it ready again. */

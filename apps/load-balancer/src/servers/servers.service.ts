@@ -18,7 +18,7 @@ import { PoolDirectory, ServerStore, type ServerChange, type ServerStart } from 
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
-import { lackedFeatures } from './missing-features';
+import { missingFeatures } from './missing-features';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 
@@ -52,7 +52,7 @@ export class ServersService {
       ...request,
       ...taken.change,
       weight: request.weight ?? 1,
-      lacks: lackedFeatures(request.capabilities),
+      lacks: missingFeatures(request.capabilities),
       discovered,
     });
     this.waiters.sendAll(pool, reply);

@@ -442,8 +442,9 @@ class AuditPoolReply(TypedDict):
 
 
 class AuditPoolRequest(TypedDict):
-    """`pool.audit`: proves the counts of the pool. An audit ends after 8 s with what it has proven; calls
-    during an audit get its result. `npm run audit` has no such limit, and also repairs.
+    """`pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s
+    with what it has compared; calls during an audit get its result. `npm run audit` has no such limit,
+    and also repairs.
     """
 
 
@@ -990,9 +991,7 @@ class ConfigurePoolRequest(TypedDict):
     """How long the server is then suspect, milliseconds. Default 10,000."""
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
-    """1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 =
-    off.
-    """
+    """1 = the capacity of each server follows its load reports. Default 0 = off."""
 
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""
@@ -3062,9 +3061,7 @@ class PoolSettings(TypedDict):
     """How long the server is then suspect, milliseconds. Default 10,000."""
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
-    """1 = the capacity of each server follows its load reports (libs/policies/src/admission). Default 0 =
-    off.
-    """
+    """1 = the capacity of each server follows its load reports. Default 0 = off."""
 
     adaptIntervalMs: NotRequired[int]
     """Pause between two changes of a server's capacity, milliseconds. Default 2,000."""

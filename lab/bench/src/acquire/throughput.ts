@@ -135,7 +135,7 @@ export class Throughput {
     const raw = loadOf('raw');
     const one = loadOf('replicas-1');
     add('echo', `raw nats.js echo, window ${WINDOW}`, { ...raw, kind: 'echo', subject: ECHO_SUBJECT, window: WINDOW });
-    add('script', `raw EVALSHA of acquire, window ${WINDOW}`, {
+    add('script', `raw FCALL of acquire, window ${WINDOW}`, {
       ...raw,
       kind: 'script',
       window: WINDOW,

@@ -26,8 +26,8 @@ const QUICK = { rounds: 3, payloadRounds: 3, fanOuts: 1, steps: 5, largeGroups: 
 
 const ROWS = {
   echo: `raw nats.js echo, window ${WINDOW}`,
-  'script claim': 'raw EVALSHA of claim, one a call',
-  'script complete': 'raw EVALSHA of complete',
+  'script claim': 'raw FCALL of claim, one a call',
+  'script complete': 'raw FCALL of complete',
   submit: 'submit, 128 groups of 16 a call, one at a time',
   claim: 'claim, one a call',
   'claim 64': 'claim, 64 a call',
@@ -348,7 +348,7 @@ function textOf({ machine, rounds, ratios, rows, large, queues, cutFanoutMs, pay
     '',
     `Last abort of ${IN_FLIGHT.toLocaleString('en')} in flight: ${cutFanoutMs.toFixed(0)} ms after the last completion.`,
     `claim / echo ${ratios.claimOverEcho}, complete / echo ${ratios.completeOverEcho}; ` +
-      `of the raw script ${ratios.claimOverScript} and ${ratios.completeOverScript}.`,
+      `of the raw transition ${ratios.claimOverScript} and ${ratios.completeOverScript}.`,
     '',
   ].join('\n');
 }

@@ -7,7 +7,7 @@ import { WINDOW, type RoundShape } from './round-flow';
 
 const PAGE = 128;
 
-/** The scripts of claim and complete by EVALSHA alone, as many at once as over NATS: the least that Redis costs. */
+/** The transitions of claim and complete by FCALL alone, as many at once as over NATS: the least that Redis costs. */
 export class ScriptFlow {
   private readonly rounds: RoundStore;
   private readonly requests: RequestStore;

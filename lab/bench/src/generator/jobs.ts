@@ -28,7 +28,7 @@ export type Job =
   | (Load & { kind: 'acquire'; window: number })
   /** `lb.acquire` and then `lb.release`, `window` pairs at a time. */
   | (Load & { kind: 'pairs'; window: number })
-  /** The acquire script alone, once per acquire, by EVALSHA; the leases stay. */
+  /** The transition of acquire alone, once per acquire, by FCALL; the leases stay. */
   | (Load & { kind: 'script'; window: number; redisUrl: string; keyPrefix: string })
   /** Pairs at a fixed rate per second, whether answered or not. */
   | (Load & { kind: 'open'; ratePerSecond: number })

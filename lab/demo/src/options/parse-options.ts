@@ -23,7 +23,7 @@ Examples:
   cat my.jsonl | npm start -- --once --prompts - --tail-policy regenerate
 
 Prompts are one JSON object a line: "prompt" (text), or OpenAI "messages", or "promptTokenIds"; optional "id",
-"domain" and "answer" (not sent anywhere). NATS_URL and REDIS_URL name servers to use instead of private ones.`;
+"domain", "engineFields" and "answer" (not sent anywhere). NATS_URL and REDIS_URL name servers to use instead of private ones.`;
 
 /** Help was asked for; the text goes to standard output and the exit code is 0. */
 export class HelpRequested extends Error {

@@ -23,7 +23,7 @@ export function reportText(report: Report): string {
   if (baseline !== null) lines.push('', ...runText(baseline, engines.speed));
   lines.push(
     '',
-    'mean wall: seconds per step. mean gen, slowest: seconds from the begin of a step to the end of a sample, mean of all',
+    'mean wall: seconds per step. mean gen, slowest: seconds from the start of a step to the end of a sample, mean of all',
     "and the last. idle: share of the engines' time with nothing to do. tail: mean seconds of the last tenth of the",
     'requests of a round; share: of the wall time.',
     '',

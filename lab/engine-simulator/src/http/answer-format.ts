@@ -21,7 +21,7 @@ export interface AnswerContext {
   start: number;
   /** SGLang: chunks repeat everything made by this attempt. */
   cumulative: boolean;
-  /** Tokens at the begin of a message that are its reasoning. */
+  /** Tokens at the start of a message that are its reasoning. */
   reasoningTokens: number;
   /** JSON of the routed experts at the end of an answer. */
   experts?: (made: number) => string;

@@ -25,7 +25,7 @@ export interface EngineServerOptions {
   cumulative: boolean;
   /** vLLM with `--enable-scale-out`. */
   scaleOut?: boolean;
-  /** Tokens at the begin of each message of a chat that are its reasoning; default 0. */
+  /** Tokens at the start of each message of a chat that are its reasoning; default 0. */
   reasoningTokens?: number;
   experts?: ExpertsOption;
 }

@@ -111,7 +111,7 @@ function isEscaped(bytes: Buffer, open: readonly Buffer[]): boolean {
   }
 }
 
-/** How many bytes at the end are the begin of a name. */
+/** How many bytes at the end are the start of a name. */
 function beginOf(name: Buffer, bytes: Buffer): number {
   for (let length = Math.min(name.length - 1, bytes.length); length > 0; length -= 1) {
     if (bytes.subarray(bytes.length - length).equals(name.subarray(0, length))) return length;

@@ -13,10 +13,10 @@ export interface ConfigRow {
 /** A configuration for people and logs, without secrets. */
 export function describeConfig(config: object): ConfigRow[] {
   return envFieldsOf(config.constructor as new () => object).map((field) => {
-    const value = (config as Record<string, unknown>)[field.property];
+    const value = textOf((config as Record<string, unknown>)[field.property]);
     return {
       variable: field.variable,
-      value: field.isSecret && value !== undefined ? '***' : withoutCredentials(textOf(value)),
+      value: field.isSecret && value !== '' ? '***' : withoutCredentials(value),
       source: sourceOf(config, field.property),
       description: field.description,
     };
