@@ -63,6 +63,8 @@ async function startServices(): Promise<string[]> {
         // The certificate of the tests has no other name.
         REDIS_TLS_SERVER_NAME: 'localhost',
         HTTP_PORT: String(port),
+        // Other tests use this NATS too, with pools in another Redis.
+        POOLS: 'default',
       },
       ready: pages.at(-1)!,
       readyTimeoutMs: WAIT.timeout,
