@@ -36,7 +36,7 @@ interface Bytes {
 
 /** What an acquire asks for, by how the rows name it. */
 const REQUESTS: Record<string, (index: number) => Partial<AcquireEntry>> = {
-  plain: () => ({}),
+  'without constraints': () => ({}),
   'of a session': (index) => ({ sessionId: `session-${index}`, contextTokens: 3_000 }),
   'of a group': (index) => ({ groupId: `group-${index % 16}` }),
   'with constraints': () => ({ labels: LABELS, minWeightVersion: 1 }),
@@ -96,7 +96,7 @@ class Cost {
       await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => build.redis.ping()));
     for (const request of Object.keys(REQUESTS)) for (const build of builds) await this.lone(build, 'some', request);
     for (const pool of ['ten', 'many'] as const) {
-      for (const build of builds) await this.lone(build, pool, 'plain', `, ${POOLS[pool]} servers`);
+      for (const build of builds) await this.lone(build, pool, 'without constraints', `, ${POOLS[pool]} servers`);
     }
     for (const build of builds) await this.batches(build);
     for (const build of builds) await this.burst(build);
@@ -126,7 +126,7 @@ class Cost {
 
   /** Batches one after the other, as the load-balancer makes them of single calls that come at the same time. */
   private async batches(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BATCHES * BATCH, REQUESTS.plain!), BATCH);
+    const pages = pagesOf(build.entries('some', BATCHES * BATCH, REQUESTS['without constraints']!), BATCH);
     await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
       for (const page of pages) granted(await build.leases.acquire('some', page));
     });
@@ -137,7 +137,7 @@ class Cost {
 
   /** Pages that leave at once, as of `lb.acquire-many`. */
   private async burst(build: Build): Promise<void> {
-    const pages = pagesOf(build.entries('some', BURST, REQUESTS.plain!), LIMITS.page);
+    const pages = pagesOf(build.entries('some', BURST, REQUESTS['without constraints']!), LIMITS.page);
     await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
       for (const reply of await Promise.all(pages.map((page) => build.leases.acquire('some', page)))) granted(reply);
     });

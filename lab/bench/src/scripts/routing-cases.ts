@@ -100,7 +100,7 @@ export class RoutingCases {
 
   private requests(): [string, Partial<AcquireEntry>, number?][] {
     return [
-      ['plain', {}],
+      ['without constraints', {}],
       ['of a session', { sessionId: 'one' }],
       ['with a version', { minWeightVersion: 0 }],
       ['with 64 exclusions', { excludeServers: serverIds.slice(0, LIMITS.excludedServers) }],
