@@ -174,13 +174,17 @@ describe('engine model', () => {
     expect(model.totals.prefillTokens).toBe(200 + 100 + made);
   });
 
+  it('refuses chunks that the sequences of a full batch would use up', () => {
+    expect(() => new EngineModel({ ...roomy, slots: 64, chunkTokensWithoutCache: 64 })).toThrow(RangeError);
+  });
+
   it('preempts as often as a scheduler that goes step by step, within 2 %, whatever the chunks', () => {
     const random = new RandomStream('preemptions');
     const fleets = Array.from({ length: 40 }, () =>
       Array.from({ length: 16 }, () => 50 + Math.floor(2_950 * random.uniform())),
     );
     for (const chunk of [256, 512, 4_000]) {
-      const parameters = { ...roomy, kvCapacityTokens: 6_000, chunkTokensWithoutCache: chunk };
+      const parameters = { ...roomy, slots: 16, kvCapacityTokens: 6_000, chunkTokensWithoutCache: chunk };
       const models = fleets.map((lengths) => {
         const model = new EngineModel(parameters);
         lengths.forEach((length, index) => model.add(sequence(`${index}`, length)));

@@ -45,7 +45,10 @@ export class EngineModel<Id = string> {
     prefillTokens: 0,
   };
 
+  /** Throws RangeError when sequences that run can take all tokens of a chunk. */
   constructor(readonly parameters: EngineParameters) {
+    const { chunkTokensWithoutCache = Infinity, slots } = parameters;
+    if (chunkTokensWithoutCache <= slots) throw new RangeError('chunkTokensWithoutCache must be more than slots');
     this.kv = new KvCache(parameters.kvCapacityTokens);
   }
 

@@ -15,8 +15,8 @@ export interface EngineParameters {
   /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest one that fits. Absent: eager. */
   graphTiers?: readonly number[];
   /**
-   * Tokens that a step computes at most (`max_num_batched_tokens`) of an engine without a prefix cache. Absent: it has
-   * one, so that a chunk that was preempted is not lost, and a context is admitted when all of it fits.
+   * Tokens that a step computes at most (`max_num_batched_tokens`) of an engine without a prefix cache, more than `slots`.
+   * Absent: it has one, so that a chunk that was preempted is not lost, and a context is admitted when all of it fits.
    */
   chunkTokensWithoutCache?: number;
 }
