@@ -15,7 +15,8 @@ export interface Recording {
 
 interface Group {
   queuedAtMs: number;
-  lengths: number[];
+  /** By sample; one that was thrown away and made again has its last length. */
+  lengths: Map<string, number>;
 }
 
 /** Collects samples from events of one job, in any order of groups. */
@@ -25,26 +26,27 @@ export class RecordedSamples {
 
   add(event: PoolEvent): void {
     if (event.type !== 'request.finished' && event.type !== 'attempt.ended') return;
-    const groupId = idOfPart(event.requestId.split('/')[1]!);
+    const [, part, sample] = event.requestId.split('/');
+    const groupId = idOfPart(part!);
     const { queuedAtMs = event.atMs } = event;
-    const group = this.groups.get(groupId) ?? { queuedAtMs, lengths: [] };
+    const group = this.groups.get(groupId) ?? { queuedAtMs, lengths: new Map<string, number>() };
     if (this.groups.size >= MOST_GROUPS && !this.groups.has(groupId)) return;
     group.queuedAtMs = Math.min(group.queuedAtMs, queuedAtMs);
     this.groups.set(groupId, group);
     if (event.type !== 'request.finished') return;
-    group.lengths.push(event.tokens);
+    group.lengths.set(sample!, event.tokens);
     const longest = this.longestTokens.get(event.roundId) ?? 0;
     this.longestTokens.set(event.roundId, Math.max(longest, event.attemptTokens));
   }
 
   recording(): Recording {
     const entries = [...this.groups];
-    const samples = Math.max(0, ...entries.map(([, { lengths }]) => lengths.length));
+    const samples = Math.max(0, ...entries.map(([, { lengths }]) => lengths.size));
     const whole = entries
-      .filter(([, { lengths }]) => lengths.length === samples && samples > 0)
+      .filter(([, { lengths }]) => lengths.size === samples && samples > 0)
       .sort(([one, a], [other, b]) => a.queuedAtMs - b.queuedAtMs || byName(one, other));
     return {
-      groups: whole.map(([, { lengths }]) => lengths),
+      groups: whole.map(([, { lengths }]) => [...lengths.values()]),
       partialGroups: entries.length - whole.length,
       longestTokens: this.longestTokens,
     };

@@ -45,6 +45,17 @@ describe('PolicyResolver', () => {
     expect(turns).toBeGreaterThan(20);
   });
 
+  it('gives a round the choice of its plan when the ledger has counted its batches meanwhile', async () => {
+    const resolver = new PolicyResolver();
+    const costs = { offPolicyShare: 0.1, lengthBias: 1 };
+    const measured = (batchVariation: number) =>
+      ({ ...costs, waste: { tokens: 1, share: 0.1 }, batchVariation }) as unknown as ControlInput['measured'];
+    const planned = await resolver.resolve(AUTO, { ...PAST, measured: measured(0.1) });
+    expect(await resolver.resolve(AUTO, { ...PAST, measured: measured(0.2) })).toBe(planned);
+    const other = { ...measured(0.1)!, offPolicyShare: 0.2 };
+    expect(await resolver.resolve(AUTO, { ...PAST, measured: other })).not.toBe(planned);
+  });
+
   it('gives a round the choice of its plan, even if it was late', async () => {
     const resolver = new PolicyResolver();
     const planned = await resolver.resolve(AUTO, PAST, 0);

@@ -29,7 +29,9 @@ export class PolicyResolver {
   async resolve(given: TailPolicy, past: ControlInput, lateAfterMs = LATE_AFTER_MS): Promise<ResolvedPolicy> {
     if (given.name !== 'auto') return resolvePolicy(given, past);
     const { control, history, measured } = past;
-    const text = JSON.stringify([given, control, history, measured]);
+    // What else the ledger has may change while the last round is folded, between the plan and the opening.
+    const costs = measured && [measured.offPolicyShare, measured.lengthBias, measured.waste.share];
+    const text = JSON.stringify([given, control, history, costs]);
     const key = createHash('sha256').update(text).digest('base64');
     const known = this.kept.get(key);
     if (known !== undefined) return known;

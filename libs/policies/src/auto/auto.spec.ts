@@ -108,6 +108,10 @@ describe('auto', () => {
       frontier: [],
     });
     expect(chooseAuto(AUTO, {}).state).toEqual({ name: 'wait', overProvision: 1 });
+    // What an earlier choice has taught is kept, as after cancelled rounds or a restore.
+    const factors = { offPolicyShare: 3, lengthBias: 1, wasteShare: 1 };
+    const control = { auto: { name: 'drip', overProvision: 1.5, factors } } as const;
+    expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, factors });
   });
 
   /** Every eighth group is ten times as long. */

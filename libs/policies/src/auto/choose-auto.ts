@@ -26,9 +26,12 @@ export function* chooseAuto(
   const recording = recordingOf(history);
   const groups = recording.groups.length;
   const isKnown = groups >= FEWEST_GROUPS || (groups > 0 && history.length >= HISTORY_STEPS);
-  if (!isKnown) return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state: WAIT };
-
   const last = control.auto ?? WAIT;
+  if (!isKnown) {
+    const state = { ...WAIT, ...(last.factors && { factors: last.factors }) };
+    return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state };
+  }
+
   const samples = replayOf(recording);
   const { rows: frontier, factors, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
   const kept = frontier.filter(({ breaks }) => breaks.length === 0);

@@ -23,7 +23,12 @@ type Costs = Pick<AutoRow, 'offPolicyShare' | 'versionSpan' | 'lengthBias' | 'wa
 
 /** The bounds of `auto` that these costs break. */
 export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): AutoBound[] {
-  const { maxOffPolicyShare = 1, maxVersionSpan = DEFAULT_VERSION_SPAN, maxLengthBias = 1, maxWaste = 1 } = policy;
+  const {
+    maxOffPolicyShare = 1,
+    maxVersionSpan = DEFAULT_VERSION_SPAN,
+    maxLengthBias = Infinity,
+    maxWaste = 1,
+  } = policy;
   const broken: Record<AutoBound, boolean> = {
     maxOffPolicyShare: costs.offPolicyShare > maxOffPolicyShare,
     maxVersionSpan: costs.versionSpan > maxVersionSpan,
