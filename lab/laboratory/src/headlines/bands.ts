@@ -6,6 +6,8 @@ export interface Band {
   id: string;
   what: string;
   check(mean: MeanOf): { holds: boolean; value: string };
+  /** Why it does not hold, as far as can be told. */
+  why?: string;
 }
 
 const CAPS = ['8k', '16k', '32k'] as const;
@@ -128,6 +130,7 @@ export const BANDS: readonly Band[] = [
       const value = [base, both, fixed].map(Math.round).join(' -> ');
       return { holds: both > 5_000 && base < both && fixed < both, value: `${value} a round` };
     },
+    why: 'The lengths of Qwen3-8B and the KV cache that RollPacker leaves to it beside the trainer are not published.',
   },
   {
     id: 'A11',

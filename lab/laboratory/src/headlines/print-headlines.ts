@@ -40,6 +40,7 @@ export function headlineText({ headlines, bands, seeds }: HeadlineRun): string {
   });
   for (const { band, value, holds } of bands) table.push([band.id, band.what, value, verdict(holds)]);
   lines.push('', pc.bold('Bands'), table.toString());
+  for (const { band, holds } of bands) if (!holds && band.why) lines.push(`  ${band.id}: ${band.why}`);
   const count = (results: readonly { holds: boolean }[]): string =>
     `${results.filter(({ holds }) => holds).length} of ${results.length}`;
   lines.push('', `${count(headlines)} headlines and ${count(bands)} bands hold.`);
@@ -75,6 +76,7 @@ export function headlineJson({ headlines, bands, seeds, measures }: HeadlineRun)
       holds,
       value,
       what: band.what,
+      note: holds ? undefined : band.why,
     })),
     seeds,
     measures,
@@ -106,8 +108,14 @@ export function headlinePage(run: HeadlineRun): string {
     {
       title: 'Bands',
       table: {
-        head: ['', 'must hold', 'found', ''],
-        rows: bands.map(({ band, value, holds }) => [band.id, band.what, value, word(holds)]),
+        head: ['', 'must hold', 'found', '', 'why not'],
+        rows: bands.map(({ band, value, holds }) => [
+          band.id,
+          band.what,
+          value,
+          word(holds),
+          holds ? '' : (band.why ?? ''),
+        ]),
       },
     },
   ]);

@@ -76,8 +76,8 @@ export class RolloutCounts {
     }
   }
 
-  /** The round is over: its groups are trained. */
-  roundEnded(round: ModelRound, now: number, isWithinData: boolean): void {
+  /** The round is over: its groups are trained. `preemptions` are all so far. */
+  roundEnded(round: ModelRound, now: number, isWithinData: boolean, preemptions: number): void {
     let [samples, trainedTokens] = [0, 0];
     for (const group of round.accepted) {
       for (const request of group.requests) {
@@ -107,8 +107,10 @@ export class RolloutCounts {
       takenGroups: round.takenGroups,
       meanTokens,
       trainedTokens,
+      preemptions: preemptions - this.outcome.preemptions,
       ...(round.choice?.auto && { choice: round.choice.auto }),
     });
+    this.outcome.preemptions = preemptions;
   }
 
   private trained(request: ModelRequest, round: ModelRound): LedgerCounters {

@@ -47,7 +47,6 @@ export class Rollout {
     outcome.seconds = this.clock.now;
     const busySeconds = engines.reduce((sum, { totals }) => sum + totals.busySeconds, 0);
     outcome.busyShare = busySeconds / (engines.length * outcome.rolloutSeconds);
-    outcome.preemptions = engines.reduce((sum, { totals }) => sum + totals.preemptions, 0);
     outcome.prefillTokens = engines.reduce((sum, { totals }) => sum + totals.prefillTokens, 0);
     outcome.moves = this.placement.moves;
     outcome.movedTokens = this.placement.movedTokens;
@@ -172,7 +171,8 @@ export class Rollout {
     this.mover?.roundEnds();
     this.counts.roundCompleted(round);
     this.stopAll(this.model.cut());
-    this.counts.roundEnded(round, this.clock.now, this.launchedGroups < this.options.groups);
+    const preemptions = this.placement.fleet.engines.reduce((sum, { totals }) => sum + totals.preemptions, 0);
+    this.counts.roundEnded(round, this.clock.now, this.launchedGroups < this.options.groups, preemptions);
     this.model.close();
     this.model.fold();
     for (const { groupId, requests } of round.accepted) {

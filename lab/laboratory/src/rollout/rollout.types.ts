@@ -49,6 +49,8 @@ export interface StepOutcome {
   takenGroups: number;
   meanTokens: number;
   trainedTokens: number;
+  /** Requests that lost their KV cache because it was full. */
+  preemptions: number;
   /** Under `auto`. */
   choice?: AutoChoice;
 }
