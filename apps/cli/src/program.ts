@@ -39,8 +39,7 @@ export function createProgram(terminal: Terminal): Command {
     .addHelpText('after', EXIT_CODES)
     .configureHelp({
       showGlobalOptions: true,
-      optionDescription: (option) =>
-        `${Help.prototype.optionDescription.call(new Help(), option)}${option.mandatory ? ' (required)' : ''}`,
+      optionDescription: (option) => `${new Help().optionDescription(option)}${option.mandatory ? ' (required)' : ''}`,
     })
     .configureOutput({
       writeOut: (text) => void terminal.stdout.write(text),

@@ -28,9 +28,9 @@ const ROLLPACKER_WORDS: Record<string, string> = {
   r: 'samples over-provisioned',
 };
 const SIBLINGS =
-  'How alike siblings are decides this row, and is not published for these data. Here it is what TailSieve measured of another model (64.8 % of the variance between prompts); the responses of a long round in figure 4a, 1.18 times as long as all, are those of siblings that are 5 to 10 % alike (code), but its rounds without the policy do not say so (decision 0135). `lab sensitivity` prints the row over this range.';
+  'This row depends on how similar the lengths of siblings are, which is not published for these data. The laboratory uses what TailSieve measured on another model: 64.8 % of the variance is between prompts. In figure 4a the median of a long round (code) is 1.18 times that of all rounds; siblings with a share of 5 to 10 % would give that, but the rounds without the policy do not confirm it (decision 0135). `lab sensitivity` prints the row over this range.';
 const SHORT_ROUNDS =
-  'In which short rounds a response that never ends must be awaited depends on their share and on how alike siblings are: `lab sensitivity` prints the row over both. 1 % is read from figure 2a, of another model at 16k.';
+  'In which short rounds a response that never ends must be awaited depends on the share of such responses and on how similar the lengths of siblings are: `lab sensitivity` prints the row over both. 1 % is read from figure 2a, of another model at 16k.';
 
 /** Why a row of the table does not hold, by axis and value. */
 const WHY: Record<string, string> = {
@@ -164,7 +164,7 @@ const others: Headline[] = [
     published: 0.4,
     tolerance: TOLERANCE,
     measure: 'april.wide.1.5.offPolicy',
-    why: 'All tokens of a group that was cut are old here, those of its finished siblings too; the source does not say what it counts, and averages over other models and over-provisions.',
+    why: 'The laboratory counts all tokens of a group that was cut as off-policy, also those of its finished siblings. The source does not say which tokens it counts, and its value is an average over other models and over-provisions.',
   },
   ...Object.entries({ '8k': 1.27, '15k': 54.05 / 34.2, '40k': 2.26 }).map(([cap, published]): Headline => ({
     id: `copris-${cap}`,

@@ -178,6 +178,17 @@ describe('engine model', () => {
     expect(() => new EngineModel({ ...roomy, slots: 64, chunkTokensWithoutCache: 64 })).toThrow(RangeError);
   });
 
+  it('pays for the chunks of the head of the queue when the last sequence that runs is removed', () => {
+    const limits = { slots: 16, kvCapacityTokens: 3_000, chunkTokensWithoutCache: 500, prefillTokensPerSecond: 100 };
+    const model = new EngineModel({ ...roomy, ...limits });
+    model.add(sequence('runs', 100, 2_000));
+    model.add({ ...sequence('waits', 100, 2_500), prefillTokens: 2_500 });
+    expect([model.state('waits'), model.totals.prefillTokens]).toEqual(['waiting', 499]);
+    model.remove('runs');
+    expect([model.state('waits'), model.totals.prefillTokens]).toEqual(['running', 2_500]);
+    expect(model.debtSeconds).toBeCloseTo(25, 9);
+  });
+
   it('preempts as often as a scheduler that goes step by step, within 2 %, whatever the chunks', () => {
     const random = new RandomStream('preemptions');
     const fleets = Array.from({ length: 40 }, () =>

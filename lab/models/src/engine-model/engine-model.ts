@@ -31,7 +31,7 @@ export class EngineModel<Id = string> {
   private readonly sequences = new Map<Id, Tracked<Id>>();
   private readonly batch = new Batch<Tracked<Id>>();
   private readonly waiting: Tracked<Id>[] = [];
-  /** Step before which nothing is admitted to what runs, and at which the queue is looked at. */
+  /** Until this step no sequence joins those that run; at this step the head of the queue is tried again. */
   private nextAdmissionStep = -Infinity;
   private readonly kv: KvCache;
   private prefillDebtSeconds = 0;
@@ -60,7 +60,7 @@ export class EngineModel<Id = string> {
       throw new RangeError(`context of ${sequence.contextTokens} tokens is larger than the KV cache`);
     }
     const tracked = { ...sequence, state: 'waiting' as const, madeTokens: 0, startStep: 0, admission: 0 };
-    if (this.parameters.chunkTokensWithoutCache !== undefined) tracked.prefix = undefined;
+    if (!this.hasPrefixCache) tracked.prefix = undefined;
     this.sequences.set(sequence.id, tracked);
     this.waiting.push(tracked);
     this.admit();
@@ -77,7 +77,7 @@ export class EngineModel<Id = string> {
       this.admit();
     } else if (sequence.state === 'waiting') {
       const place = this.waiting.indexOf(sequence);
-      if (place === 0) this.kv.chunkTokens = 0;
+      if (place === 0) this.kv.dropChunks();
       this.waiting.splice(place, 1);
       this.admit();
     }
@@ -242,15 +242,17 @@ export class EngineModel<Id = string> {
 
   /** The head of the queue loses the chunks that it has, if any. */
   private preemptHead(): void {
-    if (this.kv.chunkTokens === 0) return;
-    this.kv.chunkTokens = 0;
-    this.countPreemption();
+    if (this.kv.dropChunks()) this.countPreemption();
   }
 
   private countPreemption(): void {
     this.counted.preemptions += 1;
     // With a prefix cache nothing fits before another sequence ends.
-    if (this.parameters.chunkTokensWithoutCache !== undefined) this.nextAdmissionStep = this.stepCounter + 1;
+    if (!this.hasPrefixCache) this.nextAdmissionStep = this.stepCounter + 1;
+  }
+
+  private get hasPrefixCache(): boolean {
+    return this.parameters.chunkTokensWithoutCache === undefined;
   }
 
   private get mayAdmit(): boolean {
@@ -274,7 +276,7 @@ export class EngineModel<Id = string> {
   private admitChunk({ prefillTokens }: Tracked<Id>): void {
     const chunk = (this.parameters.chunkTokensWithoutCache ?? Infinity) - this.batch.size;
     if (prefillTokens - this.kv.chunkTokens <= chunk || !this.kv.fits(chunk)) return this.preemptHead();
-    this.kv.chunkTokens += chunk;
+    this.kv.takeChunk(chunk);
     this.prefill(chunk);
     this.nextAdmissionStep = this.stepCounter + 1;
   }
@@ -296,7 +298,10 @@ export class EngineModel<Id = string> {
     sequence.madeTokens = this.wholeTokens(sequence);
     this.batch.leave(sequence);
     this.kv.leave(sequence.contextTokens + (this.stepCounter - sequence.startStep), sequence.prefix);
-    if (this.batch.size === 0) this.prefillDebtSeconds = 0;
+    if (this.batch.size > 0) return;
+    // The chunks of the head of the queue are still to be paid.
+    const chunkSeconds = this.kv.chunkTokens / this.parameters.prefillTokensPerSecond;
+    this.prefillDebtSeconds = Math.min(this.prefillDebtSeconds, chunkSeconds);
   }
 
   private madeBy(sequence: Tracked<Id>): number {

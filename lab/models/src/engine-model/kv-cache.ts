@@ -8,8 +8,7 @@ export class KvCache {
   private readonly prefixes = new SharedPrefixes();
   private running = 0;
   private contexts = 0;
-  /** What the head of the queue has here while its context is computed in chunks, tokens. */
-  chunkTokens = 0;
+  private chunks = 0;
 
   constructor(private readonly capacityTokens: number) {}
 
@@ -18,18 +17,23 @@ export class KvCache {
     return this.contexts;
   }
 
+  /** What the head of the queue has here while its context is computed in chunks, tokens. */
+  get chunkTokens(): number {
+    return this.chunks;
+  }
+
   /** In whole blocks on average; what only the prefix cache keeps does not count. */
   get tokensInUse(): number {
-    return this.contexts + this.chunkTokens - this.prefixes.savedTokens + this.running * BLOCK_WASTE_TOKENS;
+    return this.contexts + this.chunks - this.prefixes.savedTokens + this.running * BLOCK_WASTE_TOKENS;
   }
 
   get isFull(): boolean {
     return this.tokensInUse >= this.capacityTokens - EPSILON;
   }
 
-  /** Decode steps until it is full; Infinity when nothing that runs could make room for another. */
+  /** Decode steps until it is full; Infinity when nothing can be preempted. */
   get stepsToFull(): number {
-    if (this.running < 2 && this.chunkTokens === 0) return Infinity;
+    if (this.running < 2 && this.chunks === 0) return Infinity;
     return Math.max(0, (this.capacityTokens - this.tokensInUse) / this.running);
   }
 
@@ -39,10 +43,22 @@ export class KvCache {
     return this.tokensInUse + this.running + own + 1 + BLOCK_WASTE_TOKENS <= this.capacityTokens;
   }
 
+  /** Stores the next chunk of the head of the queue. */
+  takeChunk(tokens: number): void {
+    this.chunks += tokens;
+  }
+
+  /** The head of the queue loses its chunks. Returns whether it had any. */
+  dropChunks(): boolean {
+    const had = this.chunks > 0;
+    this.chunks = 0;
+    return had;
+  }
+
   /** A sequence begins to run. Returns the tokens of it that were here: its chunks, or its prefix. */
   enter(context: number, prefix?: SharedPrefix): number {
-    const found = this.chunkTokens + (prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0);
-    this.chunkTokens = 0;
+    const found = this.chunks + (prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0);
+    this.chunks = 0;
     this.running += 1;
     this.contexts += context;
     this.evictPrefixes();
@@ -52,7 +68,7 @@ export class KvCache {
   leave(context: number, prefix?: SharedPrefix): void {
     if (prefix) this.prefixes.release(prefix);
     this.running -= 1;
-    // Rounding does not add up.
+    // Starts at 0 again, so that rounding errors do not add up.
     this.contexts = this.running === 0 ? 0 : this.contexts - context;
   }
 

@@ -10,7 +10,7 @@ export function stepSeconds(parameters: EngineParameters, batch: number, kvToken
   );
 }
 
-/** Seconds of decode steps of a fixed batch, of which the first takes `first` and each other `growth` more. */
+/** Seconds of decode steps of a fixed batch, as a fluid: a step takes `first` seconds at the start, and `growth` more with each step. */
 export function secondsOfSteps(steps: number, first: number, growth: number): number {
   return steps * first + (growth * steps * steps) / 2;
 }

@@ -17,7 +17,7 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('HTTP_HOST', 'address of the HTTP server: health and metrics; in gateway and admin-api all routes')
   httpHost: string = '127.0.0.1';
 
-  @Env('HTTP_PORT', 'its port; 0: any free port', { min: 0, max: 65_535 })
+  @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
   httpPort: number = 0;
 
   @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`)
