@@ -28,11 +28,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** All payloads of the job. */
+/** All payloads of the job; a worker may write to a folder that is just being removed. */
 function loseAll(job: string): void {
   const jobFolder = join(folder, system.pool, job);
   for (const name of readdirSync(jobFolder)) {
-    if (!name.startsWith('.')) rmSync(join(jobFolder, name), { recursive: true, force: true });
+    if (!name.startsWith('.')) rmSync(join(jobFolder, name), { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

@@ -45,8 +45,8 @@ export function pairs(): Condition[] {
 }
 
 /**
- * A fifth of the moments and every loss, each in at least one condition, every pair of values of the other factors, and
- * {@link ONLY_PAYLOADS}. To save time each kind has one place for payloads, and no more is lost than must be.
+ * A fifth of the moments and the shorter losses, each in at least one condition, every pair of values of the other
+ * factors, and {@link ONLY_PAYLOADS}. To save time each kind has one place for payloads, and no more is lost than must be.
  */
 export function chosenPairs(): Condition[] {
   const placeOf: Record<SetBackKind, PayloadPlace> = {
@@ -56,8 +56,8 @@ export function chosenPairs(): Condition[] {
     failover: 'file',
   };
   const kinds = SET_BACK_KINDS.length;
-  const all = combinations().filter(({ kind, payloads, moment }) => {
-    if (payloads !== placeOf[kind]) return false;
+  const all = combinations().filter(({ kind, payloads, lostMs, moment }) => {
+    if (payloads !== placeOf[kind] || lostMs > 2_000) return false;
     if (moment === AT_RANDOM) return true;
     const index = FACTORS.moment.indexOf(moment);
     return kind === SET_BACK_KINDS[index % kinds] && index % 5 === 0;
