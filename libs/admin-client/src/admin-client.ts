@@ -75,22 +75,36 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Sends a request before its deadline, and again a few times when a read is answered 429. */
+/**
+ * Sends a request, and again a few times when a read is answered 429. Before the deadline a stream has begun, and every
+ * other reply is whole. A signal of `AbortSignal.timeout`, or of a second `Request`, is not used: when nothing else holds
+ * it, it is collected as garbage and never fires.
+ */
 async function send(request: Request, timeoutMs: number): Promise<Response> {
-  const timeout = AbortSignal.timeout(timeoutMs);
   const control = new AbortController();
-  let isStream = false;
-  timeout.addEventListener('abort', () => {
-    if (!isStream) control.abort(timeout.reason);
-  });
-  const signal = AbortSignal.any([request.signal, control.signal]);
-  for (let repeats = 0; ; repeats++) {
-    const response = await fetch(new Request(request, { signal }));
-    isStream = response.ok && STREAM_TYPES.test(response.headers.get('Content-Type') ?? '');
-    const pauseMs = Number(response.headers.get('Retry-After')) * 1_000;
-    const isRefused = response.status === 429 && request.method === 'GET' && pauseMs <= LONGEST_PAUSE_MS;
-    if (!isRefused || repeats === MOST_REPEATS) return response;
-    await response.body?.cancel();
-    await pause(pauseMs, signal);
+  const { signal } = control;
+  const timer = setTimeout(() => control.abort(new DOMException('The call took too long', 'TimeoutError')), timeoutMs);
+  const onAbort = () => control.abort(request.signal.reason);
+  request.signal.addEventListener('abort', onAbort);
+  if (request.signal.aborted) onAbort();
+  try {
+    for (let repeats = 0; ; repeats++) {
+      const response = await fetch(request, { signal });
+      if (response.ok && STREAM_TYPES.test(response.headers.get('Content-Type') ?? '')) return response;
+      const pauseMs = Number(response.headers.get('Retry-After')) * 1_000;
+      const isRefused = response.status === 429 && request.method === 'GET' && pauseMs <= LONGEST_PAUSE_MS;
+      if (!isRefused || repeats === MOST_REPEATS) return await whole(response);
+      await response.body?.cancel();
+      await pause(pauseMs, signal);
+    }
+  } finally {
+    clearTimeout(timer);
+    request.signal.removeEventListener('abort', onAbort);
   }
+}
+
+/** The same reply with a body that has arrived. */
+async function whole(response: Response): Promise<Response> {
+  const body = response.body === null ? null : await response.arrayBuffer();
+  return Object.defineProperty(new Response(body, response), 'url', { value: response.url });
 }

@@ -45,7 +45,7 @@ export async function* eventsOf(
       const params = { path: { pool }, query, header };
       const body = await dataOf(client.GET('/api/v1/pools/{pool}/events', { params, parseAs: 'stream', signal }));
       onOpen?.();
-      for await (const { id, event, isLive } of parse(textOf(body!))) {
+      for await (const { id, event, isLive } of parse(textOf(body!, signal))) {
         if (isLive && once) return;
         if (isLive || event !== undefined) failures = 0;
         lastId = id ?? lastId;
@@ -62,12 +62,15 @@ export async function* eventsOf(
 }
 
 /**
- * The text of a reply as it arrives (`parseAs: 'stream'`).
+ * The text of a reply as it arrives (`parseAs: 'stream'`). Ends when `signal` aborts.
  * @throws AdminApiError TIMED_OUT when nothing comes for 40 s, UNREACHABLE when the connection breaks
  */
-export async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<string, void> {
+export async function* textOf(body: ReadableStream<Uint8Array>, signal?: AbortSignal): AsyncGenerator<string, void> {
   const decoder = new TextDecoder();
   const reader = body.getReader();
+  const onAbort = () => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener('abort', onAbort);
+  if (signal?.aborted) onAbort();
   try {
     for (;;) {
       const { done, value } = await beforeDeadline(reader.read());
@@ -77,6 +80,7 @@ export async function* textOf(body: ReadableStream<Uint8Array>): AsyncGenerator<
   } catch (cause) {
     throw AdminApiError.ofFailure(cause);
   } finally {
+    signal?.removeEventListener('abort', onAbort);
     await reader.cancel().catch(() => undefined);
   }
 }
