@@ -129,7 +129,10 @@ export interface PoolHistoryReply {
   versions: PoolVersion[];
 }
 
-/** `pool.rollback`: sets all settings as they were in an earlier version, as a new version. */
+/**
+ * `pool.rollback`: sets all settings as they were in an earlier version, as a new version. `requiredWeightVersion`
+ * stays as it is, since changes of weights set it.
+ */
 export class RollbackPoolRequest {
   /** A version of `pool.history`. */
   @IsCounter(0) version!: Integer;

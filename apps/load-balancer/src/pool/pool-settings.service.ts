@@ -38,15 +38,17 @@ export class PoolSettingsService {
     return replyOf(await this.settings.settings(pool));
   }
 
-  /** Restores an earlier version. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
+  /** Restores an earlier version, but for the version of the weights. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
     const versions = await this.settings.history(pool);
     const found = versions.find((one) => one.version === version);
     if (!found) {
       throw new BroomwagonError('VERSION_NOT_FOUND', `The history has no version ${version}`, { field: 'version' });
     }
-    const { settings } = found;
-    return this.configure(pool, { ...settings, reset: [...POOL_SETTING_NAMES], ifVersion });
+    // The pool trains on meanwhile: with the weights of then, every server would be quarantined.
+    const { requiredWeightVersion: _, ...settings } = found.settings;
+    const reset = POOL_SETTING_NAMES.filter((name) => name !== 'requiredWeightVersion');
+    return this.configure(pool, { ...settings, reset, ifVersion });
   }
 
   /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */

@@ -38,6 +38,17 @@ it('lets every replica act by new settings from the next acquire on', async () =
   expect(next.decisions[0]!.seq).toBe(51);
 });
 
+it('rolls settings back, and keeps the version of the weights, with which the pool trains on meanwhile', async () => {
+  await lb.server('a', 1_000, { weightVersion: 3 });
+  const { version } = await lb.call('pool.configure', { requiredWeightVersion: 2, maxSessions: 6 });
+  await lb.call('pool.configure', { requiredWeightVersion: 3, maxSessions: 7 });
+  expect(await lb.call('pool.rollback', { version })).toMatchObject({
+    version: version + 2,
+    settings: { requiredWeightVersion: 3, maxSessions: 6 },
+  });
+  expect((await acquire()).serverId).toBe('a');
+});
+
 it('continues a change of settings whose replica died before all servers were scored', async () => {
   await lb.server('a', 1_000);
   setFailpoints('load-balancer.configure.before-apply=throw@1');

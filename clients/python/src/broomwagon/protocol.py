@@ -4078,7 +4078,9 @@ class RewardGroupsRequest(TypedDict):
 
 
 class RollbackPoolRequest(TypedDict):
-    """`pool.rollback`: sets all settings as they were in an earlier version, as a new version."""
+    """`pool.rollback`: sets all settings as they were in an earlier version, as a new version.
+    `requiredWeightVersion` stays as it is, since changes of weights set it.
+    """
 
     version: int
     """A version of `pool.history`."""

@@ -38,7 +38,11 @@ return function(tx, args)
   if args.ifVersion and args.ifVersion ~= version then
     return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
   end
-  if version == 0 then redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx)) end
+  -- The first version, and one that a change of weights has made, are not in the history yet.
+  local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
+  if not newest or cjson.decode(newest).version ~= version then
+    redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
+  end
   if has_new_policy then
     redis.call('DEL', tx.key.nextEligible)
     if wanted == 'consistent-hash' and in_force ~= wanted then
