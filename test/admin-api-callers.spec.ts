@@ -31,6 +31,7 @@ beforeAll(async () => {
   nats = await connectNats({ url: testNatsUrl() });
   api = await AdminApi.start(pool, { callTimeoutMs: 200 });
   serve();
+  await addPool(pool);
 });
 afterAll(async () => {
   await api?.close();
@@ -38,6 +39,11 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), `${pool}:`);
 });
 
+async function addPool(name: string): Promise<void> {
+  const redis = connectRedis({ url: testRedisUrl() });
+  await new PoolDirectory(redis, pool).add(name);
+  redis.disconnect();
+}
 const post = (path: string, token?: string, key?: string, of = api) =>
   of.send('POST', path, undefined, { token, headers: key === undefined ? {} : { 'Idempotency-Key': key } });
 const changesOf = async (operation: string) =>
@@ -56,10 +62,8 @@ describe('a repeat with an Idempotency-Key', () => {
   });
 
   it('is made after a change that no service has received', async () => {
-    const redis = connectRedis({ url: testRedisUrl() });
     const unserved = `${pool}-unserved`;
-    await new PoolDirectory(redis, pool).add(unserved);
-    redis.disconnect();
+    await addPool(unserved);
     for (let repeat = 0; repeat < 2; repeat++)
       expect((await post(`/pools/${unserved}/pause`, undefined, 'unserved')).body.code).toBe('UNAVAILABLE');
   });

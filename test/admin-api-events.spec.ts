@@ -119,7 +119,7 @@ it.each(['not json', 'null', '{}'])('leaves out the message %s, which is no even
 });
 
 it('names the place where a stream begins, so that a reader without an event can continue', async () => {
-  const first = await listen('?type=none');
+  const first = await listen('?type=server.paused');
   await expect.poll(() => first.places).toHaveLength(1);
   first.close();
   const missed = await happen('round.opened');

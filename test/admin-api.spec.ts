@@ -38,7 +38,7 @@ afterAll(async () => {
 const RIGHT: Record<string, () => Fields> = {
   'PATCH /pools/{pool}/config': () => ({ slowStartMs: 1_000 }),
   'POST /pools/{pool}/config/rollback': () => ({ version: 0 }),
-  'PUT /pools/{pool}/log-level': () => ({ level: 'silent' }),
+  'PUT /pools/{pool}/log-level': () => ({ level: 'fatal' }),
   'POST /pools/{pool}/servers': () => ({
     serverId: 's2',
     endpoint: bench.engine.url,
@@ -153,7 +153,9 @@ describe('every route', () => {
     const shown = new Set(
       entries.filter(({ before }: Fields) => before !== undefined).map(({ operation }: Fields) => operation),
     );
-    const showing = ROUTES.filter(({ shows }) => shows !== undefined).map(({ operation }) => operation);
+    const showing = ROUTES.filter(({ shows, operation }) => shows !== undefined && operation !== 'server.register').map(
+      ({ operation }) => operation,
+    );
     expect(showing.filter((operation) => !shown.has(operation))).toEqual([]);
   });
 
@@ -480,6 +482,24 @@ describe('changes', () => {
     expect(fields.map((field) => body[field])).toEqual(fields.map(() => 777));
   });
 
+  it('of a pool that does not exist are refused, and do not make it', async () => {
+    const send = (method: string, path: string, body?: object) =>
+      api.send(method, `/pools/typo/${path}`, body && JSON.stringify(body));
+    const refused = { status: 404, body: { code: 'POOL_NOT_FOUND', field: 'pool' } };
+    expect(await send('POST', 'pause')).toMatchObject(refused);
+    expect(await send('PATCH', 'config', { maxSessions: 9 })).toMatchObject(refused);
+    expect(await send('PATCH', 'jobs/job/quota', { quota: { weight: 2 } })).toMatchObject(refused);
+    expect((await api.send('GET', '/pools')).body.pools).not.toContain('typo');
+  });
+
+  it('with two versions, or with a body where fields are in the query, are refused', async () => {
+    const etag = (await api.send('GET', `${pathOfPool()}/config`)).headers.get('ETag')!;
+    const twice = await patch({ maxSessions: 9, ifVersion: 9_999 }, { 'If-Match': etag });
+    expect(twice.body).toMatchObject({ code: 'VALIDATION_FAILED', field: 'If-Match' });
+    const hidden = await api.send('DELETE', `${pathOfPool()}/jobs/other`, '{"force":true}');
+    expect(hidden.body).toMatchObject({ code: 'VALIDATION_FAILED', field: 'body' });
+  });
+
   it('are made once for an Idempotency-Key, and by each caller with keys of its own', async () => {
     const headers = { 'Idempotency-Key': 'once' };
     const send = (body: object, token?: string) =>
@@ -594,6 +614,15 @@ describe('changes', () => {
     const created = await log('operation=token.create');
     expect(created.entries.length).toBeGreaterThan(1);
     expect(JSON.stringify(created)).not.toMatch(/bw_/);
+    expect(created.entries.at(-1)).toMatchObject({ after: { tokenId: expect.any(String), role: expect.any(String) } });
+    const endpoint = 'http://user:secret@host:1/v1?key=secret';
+    const server = { serverId: 's1', endpoint, dialect: 'vllm', maxInflight: 1 };
+    expect((await api.send('POST', `${pathOfPool()}/servers`, JSON.stringify(server))).status).toBe(400);
+    const registered = await log(`pool=${bench.pool}&operation=server.register`);
+    expect(registered.entries.at(-1)).toMatchObject({
+      request: { endpoint: 'http://***@host:1/v1?***' },
+      before: { serverId: 's1' },
+    });
     const one = await log('limit=1');
     const next = await log(`limit=1&cursor=${one.cursor}`);
     expect(next.entries).toHaveLength(1);

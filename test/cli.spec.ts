@@ -39,7 +39,7 @@ describe('status', () => {
   it('shows totals, servers and jobs of a pool', async () => {
     const { exitCode, stdout } = await cli.run('status');
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(new RegExp(`^POOL +SERVERS READY +LEASES .*\n${bench.pool} +2/2 +2 `));
+    expect(stdout).toMatch(new RegExp(`^POOL +STATE +SERVERS READY +LEASES .*\n${bench.pool} +running +2/2 +2 `));
     expect(stdout).toMatch(/^s1 +ready +1\/64 /m);
     expect(stdout).toMatch(/^job +0 +r1 \(short, open\) +0\/3 +6 +0 +0$/m);
     expect(await cli.json('status')).toMatchObject({
@@ -93,7 +93,10 @@ describe('servers', () => {
     expect(await cli.run('servers remove s3', 'n')).toMatchObject({ exitCode: 1 });
     expect((await cli.json('servers')).servers).toHaveLength(3);
     expect(await cli.run('servers remove s3', 'y')).toMatchObject({ exitCode: 0, stdout: 's3: removed\n' });
-    expect(await cli.json('servers remove s3')).toEqual({ removed: false });
+    expect(await cli.run('servers remove s3 --yes')).toMatchObject({
+      exitCode: 1,
+      stderr: 'error: there is no server s3\n',
+    });
   });
 
   it('are cordoned, drained and undrained', async () => {
@@ -104,6 +107,7 @@ describe('servers', () => {
     expect(drainUntilMs - Date.now()).toBeGreaterThan(3_600_000);
     expect(await cli.run('undrain s2')).toMatchObject({ exitCode: 0, stdout: 's2: ready\n' });
     expect((await cli.run('drain s2 --deadline 5')).exitCode).toBe(2);
+    expect((await cli.run('drain s2 --deadline 0s')).stderr).toMatch(/--yes/);
     expect((await cli.run('drain nobody')).exitCode).toBe(1);
   });
 });
@@ -117,6 +121,11 @@ it('requests are listed, shown and aborted', async () => {
   expect((await cli.run('abort job/g2/0')).exitCode).toBe(2);
   expect((await cli.run('abort job/g2/0 --server s1 --yes')).stderr).toMatch(/VALIDATION_FAILED/);
   expect((await cli.run('abort job/g2/0 --reason wrong', 'yes')).stdout).toMatch(/^job\/g2\/0 +aborted/m);
+  expect(await cli.run('abort job/g9/0 --yes')).toMatchObject({
+    exitCode: 1,
+    stderr: 'error: there is no request job/g9/0\n',
+  });
+  expect((await cli.run('abort --job job --group g9 --yes')).exitCode).toBe(1);
   expect((await cli.json('abort --job job --group g2')).results).toMatchObject([
     { outcome: 'aborted' },
     { outcome: 'aborted' },
@@ -157,7 +166,11 @@ it('rounds are listed, shown and cancelled; the long-tail queue is listed, expor
   expect(lines.map((line) => JSON.parse(line).groupId)).toEqual(['g0', 'g1']);
   expect((await cli.run('tail drop g0')).stderr).toMatch(/required option '--reason/);
   expect((await cli.run('tail drop g0 --all --reason x --yes')).exitCode).toBe(2);
-  expect((await cli.run('tail drop g0 g9 --reason x', 'y')).stdout).toBe('1 groups dropped; not in the queue: g9\n');
+  expect(await cli.run('tail drop g0 g9 --reason x', 'y')).toMatchObject({
+    exitCode: 1,
+    stdout: '1 groups dropped\n',
+    stderr: expect.stringMatching(/error: not in the queue: g9\n$/),
+  });
   expect(await cli.json('tail drop --all --reason x')).toEqual({ dropped: ['g1'], notQueued: [] });
 });
 
@@ -180,6 +193,7 @@ it('settings are read, changed, listed and rolled back; the pool is paused and r
   });
   expect((await cli.run('config patch colour=red')).stderr).toMatch(/VALIDATION_FAILED: .*\(field colour\)/);
   expect((await cli.run('config patch')).exitCode).toBe(2);
+  expect((await cli.run('config patch maxSessions=9 ifVersion=3')).stderr).toMatch(/use --reset or --if-version/);
   expect((await cli.run('config patch maxSessions')).stderr).toMatch(/must be NAME=VALUE/);
   expect((await cli.json('config patch --reset policy')).settings).toMatchObject({ maxSessions: 7 });
   expect((await cli.run('config history')).stdout).toMatch(/^VERSION +SINCE +SETTINGS\n\d+ +2.* \{.*"maxSessions":7/);
@@ -189,6 +203,7 @@ it('settings are read, changed, listed and rolled back; the pool is paused and r
   expect((await cli.run('pause')).exitCode).toBe(2);
   expect((await cli.run('pause --yes')).stdout).toBe(`${bench.pool}: paused\n`);
   expect(await cli.json('pause')).toEqual({ paused: true, changed: false });
+  expect((await cli.run('status')).stdout).toMatch(new RegExp(`^${bench.pool} +PAUSED `, 'm'));
   expect((await cli.run('resume')).stdout).toBe(`${bench.pool}: running\n`);
 });
 
@@ -210,8 +225,11 @@ it('counts are audited, and changes are listed', async () => {
   expect(await cli.json('audit')).toMatchObject({ balanced: true });
   await expect
     .poll(async () => (await cli.run('changes --operation server.drain --since 1h')).stdout)
-    .toMatch(/ADMIN_TOKEN_SHA256 +admin +server.drain .* done/);
-  expect((await cli.json('changes --limit 1')).entries).toHaveLength(1);
+    .toMatch(/ADMIN_TOKEN_SHA256 +configured +admin +server.drain .* done/);
+  const { entries } = await cli.json('changes');
+  expect((await cli.json('changes --limit 1')).entries).toEqual(entries.slice(-1));
+  const [{ actorId }] = entries;
+  expect((await cli.run(`changes --actor ${actorId} --limit 1`)).stdout).toMatch(/ ACTOR ID /);
 });
 
 it('decisions are listed and replayed', async () => {
@@ -227,14 +245,14 @@ it('the level of the logs is set in all replicas of a service', async () => {
   const apps = async (command: string) =>
     ((await cli.json(command)).replicas as { app: string }[]).map(({ app }) => app).toSorted();
   await expect
-    .poll(() => apps('log-level silent'))
+    .poll(() => apps('log-level fatal'))
     .toEqual(expect.arrayContaining(['load-balancer', 'trainer-coordinator']));
-  await expect.poll(() => apps('log-level silent --app load-balancer')).toEqual(['load-balancer']);
-  const table = async () => (await cli.run('log-level silent --app load-balancer')).stdout;
+  await expect.poll(() => apps('log-level fatal --app load-balancer')).toEqual(['load-balancer']);
+  const table = async () => (await cli.run('log-level fatal --app load-balancer')).stdout;
   await expect.poll(table).toMatch(/^APP +REPLICAID +LEVEL\nload-balancer/);
-  expect(await cli.run('log-level silent --replica unknown')).toMatchObject({
+  expect(await cli.run('log-level fatal --replica unknown')).toMatchObject({
     exitCode: 1,
-    stderr: 'error: no replica has replied\n',
+    stderr: expect.stringMatching(/^error: UNAVAILABLE: No replica of those that are named/),
   });
   expect((await cli.run('log-level loud')).exitCode).toBe(2);
 });
@@ -266,6 +284,8 @@ it('tokens are made, listed and revoked, by REST and in Redis', async () => {
         REDIS_URL: testRedisUrl(),
         NATS_URL: testNatsUrl(),
         REDIS_KEY_PREFIX: bench.prefix,
+        BROOMWAGON_URL: api.url,
+        BROOMWAGON_POOL: bench.pool,
       },
     },
   );
@@ -289,6 +309,12 @@ describe('a wrong call', () => {
       exitCode: 2,
       stderr: expect.stringMatching(/set BROOMWAGON_TOKEN/),
     });
+    expect(await new CommandLine(['--url', 'admin-api:8080', '--token', 'x']).run('status')).toMatchObject({
+      exitCode: 2,
+      stderr: expect.stringMatching(/must be http:/),
+    });
+    const broken = await new CommandLine(['--url', api.url, '--token', 'secret\nline']).run('status');
+    expect([broken.exitCode, broken.stderr]).toEqual([2, expect.not.stringContaining('secret')]);
     const { exitCode, stderr } = await stranger.run('status --json');
     expect([exitCode, JSON.parse(stderr).error]).toMatchObject([1, { code: 'UNAUTHENTICATED', retryable: false }]);
     expect((await cli.run('stauts')).stderr).toMatch(/unknown command 'stauts'[^]*Did you mean status/);

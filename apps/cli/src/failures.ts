@@ -18,7 +18,7 @@ const UNREACHABLE = new Set<string>(['UNREACHABLE', 'TIMED_OUT', 'UNEXPECTED_REP
 /** What to do next, by the code of an error. */
 const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   UNREACHABLE: 'Check that admin-api runs, and its address in BROOMWAGON_URL or --url.',
-  TIMED_OUT: 'The change may have been made. Look at it, or repeat the command with a longer --timeout.',
+  TIMED_OUT: 'Repeat the command with a longer --timeout. A change may have been made: look at it first.',
   UNEXPECTED_REPLY: 'Check that BROOMWAGON_URL or --url is the address of admin-api.',
   UNAUTHENTICATED: 'Set BROOMWAGON_TOKEN to a valid token; `broomwagon tokens create --redis` makes one.',
   FORBIDDEN: 'Use a token with this role and for this pool.',
@@ -28,9 +28,17 @@ const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   JOB_NOT_FOUND: '`broomwagon rounds` lists the jobs of the pool.',
   ROUND_NOT_FOUND: '`broomwagon rounds` lists the rounds of the job.',
   REQUEST_NOT_FOUND: '`broomwagon requests --job JOB` lists the requests that are not finished.',
-  TIMEOUT: 'The change may have been made. Look at it before you repeat the command.',
+  TIMEOUT: 'A service did not reply in time. A change may have been made: look at it before you repeat the command.',
   VERSION_MISMATCH: '`broomwagon config get` shows the present version.',
   VERSION_NOT_FOUND: '`broomwagon config history` lists the versions.',
+};
+
+/** By name, since the libraries of the last two are only loaded for the commands that use Redis. */
+const EXIT_OF: Record<string, number> = {
+  UsageError: EXIT.usage,
+  CommandFailure: EXIT.refused,
+  ConfigurationError: EXIT.usage,
+  BroomwagonError: EXIT.refused,
 };
 
 /** Why a command failed, for people or as JSON, and its exit code. */
@@ -53,8 +61,8 @@ export function describeFailure(failure: unknown, isJson: boolean): { exitCode: 
 }
 
 function exitCodeOf(failure: unknown): number {
-  if (failure instanceof UsageError) return EXIT.usage;
-  if (failure instanceof CommandFailure) return EXIT.refused;
-  if (!(failure instanceof AdminApiError)) throw failure;
-  return UNREACHABLE.has(failure.code) ? EXIT.unreachable : EXIT.refused;
+  if (failure instanceof AdminApiError) return UNREACHABLE.has(failure.code) ? EXIT.unreachable : EXIT.refused;
+  const code = EXIT_OF[(failure as Error).name];
+  if (code === undefined) throw failure;
+  return code;
 }

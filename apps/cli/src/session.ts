@@ -24,6 +24,8 @@ export interface GlobalOptions {
   timeout: number;
 }
 
+const TOKEN = /^[\x21-\x7e]+$/;
+
 /** One run of a command: its calls and its output. */
 export class Session {
   constructor(
@@ -31,18 +33,22 @@ export class Session {
     private readonly terminal: Terminal,
   ) {}
 
-  /** @throws UsageError without a token */
+  /** @throws UsageError without a token or with a wrong address */
   get client(): AdminClient {
     return this.clientFor(0);
   }
 
   /**
    * A client for calls that wait on purpose, in addition to `--timeout`.
-   * @throws UsageError without a token
+   * @throws UsageError without a token or with a wrong address
    */
   clientFor(waitMs: number): AdminClient {
     const { url, token, timeout } = this.options;
     if (!token) throw new UsageError('there is no token: set BROOMWAGON_TOKEN, or use --token');
+    if (!TOKEN.test(token))
+      throw new UsageError('the token has a character that no token has, such as a space or a line end');
+    if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+      throw new UsageError(`the address must be http://... or https://..., it is ${url}`);
     return createAdminClient({ url, token, timeoutMs: timeout + waitMs });
   }
 

@@ -148,13 +148,16 @@ it('reads events, and after a broken or ended connection continues behind the la
   ];
   const stop = new AbortController();
   const found = [];
-  for await (const { id } of eventsOf(client(), 'p', { query: { type: ['a', 'b'] }, signal: stop.signal })) {
+  for await (const { id } of eventsOf(client(), 'p', {
+    query: { type: ['job.restored', 'round.opened'] },
+    signal: stop.signal,
+  })) {
     found.push(id);
     if (id === '3') stop.abort();
   }
   expect(found).toEqual(['1', '2', '3']);
   expect(requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '1', '1', '2']);
-  expect(requests[0]!.url).toBe('/api/v1/pools/p/events?type=a&type=b');
+  expect(requests[0]!.url).toBe('/api/v1/pools/p/events?type=job.restored&type=round.opened');
 });
 
 it('continues a stream that breaks before its first event from where it began', async () => {
@@ -169,6 +172,24 @@ it('continues a stream that breaks before its first event from where it began', 
   expect(await eventsOf(client(), 'p', { signal: stop.signal }).next()).toMatchObject({ value: { id: '8' } });
   stop.abort();
   expect(requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '7']);
+});
+
+it('gives a stream up that ends again and again before its first event', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  replies = [events('')];
+  const error = errorOf(eventsOf(client(), 'p').next());
+  const settled = vi.fn<() => void>();
+  void error.then(settled);
+  await vi.waitFor(
+    async () => {
+      await vi.advanceTimersByTimeAsync(10_000);
+      expect(settled).toHaveBeenCalled();
+    },
+    { timeout: 30_000 },
+  );
+  vi.useRealTimers();
+  expect(await error).toMatchObject({ code: 'UNREACHABLE', retryable: true });
+  expect(requests).toHaveLength(10);
 });
 
 it('ends a stream of events with an error that a repeat does not mend', async () => {

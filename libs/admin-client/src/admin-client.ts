@@ -17,6 +17,8 @@ export interface AdminClientOptions {
 }
 
 const TIMEOUT_MS = 30_000;
+/** A timer has 31 bits. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** Repeats of a read that was answered 429. */
 const MOST_REPEATS = 4;
 /** A longer `Retry-After` is not waited for, milliseconds. */
@@ -83,7 +85,8 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 async function send(request: Request, timeoutMs: number): Promise<Response> {
   const control = new AbortController();
   const { signal } = control;
-  const timer = setTimeout(() => control.abort(new DOMException('The call took too long', 'TimeoutError')), timeoutMs);
+  const end = () => control.abort(new DOMException('The call took too long', 'TimeoutError'));
+  const timer = setTimeout(end, Math.min(timeoutMs, LONGEST_TIMEOUT_MS));
   const onAbort = () => control.abort(request.signal.reason);
   request.signal.addEventListener('abort', onAbort);
   if (request.signal.aborted) onAbort();

@@ -23,7 +23,7 @@ export interface EventsOptions {
 
 /** admin-api sends a comment every 15 s; a stream without a byte for this long is dead, milliseconds. */
 const SILENT_MS = 40_000;
-/** Connections in sequence that bring no event before the stream is given up. */
+/** Connections in sequence that bring nothing before the stream is given up. */
 const MOST_FAILURES = 10;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
@@ -38,8 +38,13 @@ export async function* eventsOf(
   pool: string,
   { query, lastId, once, onOpen, signal }: EventsOptions = {},
 ): AsyncGenerator<StreamedEvent, void> {
-  for (let failures = 0; ;) {
+  for (let failures = 1; ; failures++) {
     if (signal?.aborted) return;
+    let failure = new AdminApiError({
+      code: 'UNREACHABLE',
+      reason: 'The stream of events ends before its first event: admin-api cannot read it',
+      retryable: true,
+    });
     try {
       const header = lastId === undefined ? undefined : { 'Last-Event-ID': lastId };
       const params = { path: { pool }, query, header };
@@ -52,11 +57,10 @@ export async function* eventsOf(
         if (event !== undefined) yield { id: lastId!, event };
       }
     } catch (cause) {
-      if (signal?.aborted) return;
-      const error = AdminApiError.ofFailure(cause);
-      failures += 1;
-      if (!error.retryable || failures === MOST_FAILURES) throw error;
+      failure = AdminApiError.ofFailure(cause);
     }
+    if (signal?.aborted) return;
+    if (!failure.retryable || failures === MOST_FAILURES) throw failure;
     await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), signal).catch(() => undefined);
   }
 }

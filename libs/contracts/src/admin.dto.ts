@@ -1,6 +1,7 @@
-import { IsIn, IsOptional, Matches, MaxLength } from 'class-validator';
+import { IsIn, IsOptional, Matches } from 'class-validator';
 import type { NumberedPageReply } from './common.dto';
 import type { ErrorCode, WireError } from './errors';
+import { EVENT_TYPES, type EventType } from './events';
 import { LIMITS } from './limits';
 import { POOL_PATTERN } from './ids';
 import { IsCorrelationId, IsCounter, IsId, IsList, IsName, IsWithin } from './rules';
@@ -134,7 +135,7 @@ export interface AuditEntry {
   result: 'done' | ErrorCode;
   /** The state before, for operations that have a read of it. */
   before?: unknown;
-  /** The state after, or the reply; absent if it is larger than 16 kB. */
+  /** The state after, or the reply, without a secret; absent if it is larger than 16 kB, or was not read in time. */
   after?: unknown;
 }
 export interface ListAuditLogReply extends NumberedPageReply {
@@ -144,12 +145,12 @@ export interface ListAuditLogReply extends NumberedPageReply {
 
 /**
  * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. `id` is
- * the place in the stream, `event` the type, `data` the event. A reader that is too slow is cut off, and every stream
- * ends after ten minutes: connect again with the last id.
+ * the place in the stream, `event` the type, `data` the event. A stream may end at any time, for example because its
+ * reader is too slow: connect again with the last id.
  */
 export class StreamEventsRequest {
   /** Only these types, for example `round.completed`. */
-  @IsOptional() @IsList(64) @MaxLength(64, { each: true }) type?: string[];
+  @IsOptional() @IsList(64) @IsIn(EVENT_TYPES, { each: true }) type?: EventType[];
   /** Only events of this job. */
   @IsOptional() @IsId() job?: JobId;
   /** Only events of this round. */

@@ -7,8 +7,37 @@ import type { TailPolicyName } from './tail-policy.dto';
 import type { WeightSync } from './weights.dto';
 import type { AttemptId, Epoch, GroupId, Integer, JobId, PoolName, RequestId, RoundId, ServerId } from './scalars';
 
+export const EVENT_TYPES = [
+  'round.opened',
+  'round.submitted',
+  'round.progressed',
+  'round.completed',
+  'round.settled',
+  'round.closed',
+  'round.cancelled',
+  'request.finished',
+  'attempt.ended',
+  'request.aborted',
+  'request.lost',
+  'group.failed',
+  'group.dropped',
+  'longtail.requeued',
+  'job.taken-over',
+  'job.reconciled',
+  'job.snapshotted',
+  'job.restored',
+  'weights.begun',
+  'weights.committed',
+  'weights.rolled-back',
+  'server.paused',
+  'server.resumed',
+  'server.fenced',
+] as const;
+/** Name of an event. */
+export type EventType = (typeof EVENT_TYPES)[number];
+
 /** Fields of every event. */
-interface EventFields<Type extends string> {
+interface EventFields<Type extends EventType> {
   /** Name of the event, as in its subject. */
   type: Type;
   /** Pool it happened in. */
@@ -18,19 +47,19 @@ interface EventFields<Type extends string> {
   /** Number of the event in its pool, without gaps, so that a reader detects missed events. */
   sequence: Integer;
 }
-interface JobFields<Type extends string> extends EventFields<Type> {
+interface JobFields<Type extends EventType> extends EventFields<Type> {
   /** The job. */
   job: JobId;
 }
-interface RoundFields<Type extends string> extends JobFields<Type> {
+interface RoundFields<Type extends EventType> extends JobFields<Type> {
   /** The round. */
   roundId: RoundId;
 }
-interface RequestFields<Type extends string> extends EventFields<Type> {
+interface RequestFields<Type extends EventType> extends EventFields<Type> {
   /** The request. */
   requestId: RequestId;
 }
-interface GroupFields<Type extends string> extends RoundFields<Type> {
+interface GroupFields<Type extends EventType> extends RoundFields<Type> {
   /** The group. */
   groupId: GroupId;
 }
@@ -76,7 +105,7 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
 }
 
 /** An attempt that has ended. The time of its end is `atMs` of the event. */
-interface AttemptFields<Type extends string> extends RequestFields<Type> {
+interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   /** Its round. */
   roundId: RoundId;
   /** The attempt. */
@@ -153,7 +182,7 @@ export interface JobRestoredEvent extends JobFields<'job.restored'> {
 /** A change of weights has begun. */
 export interface WeightsBegunEvent
   extends EventFields<'weights.begun'>, Pick<WeightSync, 'syncId' | 'version' | 'mode' | 'fromVersion'> {}
-interface WeightsEndedFields<Type extends string> extends EventFields<Type>, Pick<WeightSync, 'syncId' | 'version'> {
+interface WeightsEndedFields<Type extends EventType> extends EventFields<Type>, Pick<WeightSync, 'syncId' | 'version'> {
   /** Why it ended: `asked` or `deadline`. */
   reason: string;
 }
@@ -162,7 +191,7 @@ export interface WeightsCommittedEvent extends WeightsEndedFields<'weights.commi
 /** The pool resumes with its previous weights. */
 export interface WeightsRolledBackEvent extends WeightsEndedFields<'weights.rolled-back'> {}
 
-interface EnginePauseFields<Type extends string> extends EventFields<Type> {
+interface EnginePauseFields<Type extends EventType> extends EventFields<Type> {
   /** The server. */
   serverId: ServerId;
   /** The change of weights. */

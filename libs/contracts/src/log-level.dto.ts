@@ -2,8 +2,8 @@ import { IsIn, IsOptional, IsString, MaxLength } from 'class-validator';
 import { SUBJECT_ROOT } from './operations';
 import type { PoolName } from './scalars';
 
-export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
-/** Level of a log line; `silent` writes none. */
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'] as const;
+/** Level of a log line. */
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
 /** Subject that every replica of every service takes, in each pool that it serves. */

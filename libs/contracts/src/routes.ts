@@ -28,7 +28,7 @@ export interface Route {
   readonly isFenced?: true;
   /** An absent `trainerEpoch` is that of the present trainer of the job: an operator acts in its place. */
   readonly asTrainer?: true;
-  /** The reply holds a secret: it is neither stored for an `Idempotency-Key` nor in the audit log. */
+  /** The reply has a `token`: it is not stored for an `Idempotency-Key`, and is in the audit log without it. */
   readonly isSecret?: true;
   /** The reply is a stream of server-sent events. */
   readonly isStream?: true;
@@ -36,7 +36,7 @@ export interface Route {
   readonly isExport?: true;
   /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
   readonly versionField?: string;
-  /** The read that shows what the operation changes, before and after it, with the same path; for the audit log. */
+  /** The read that shows what the operation changes, before and after it, with the same ids; for the audit log. */
   readonly shows?: RestOperationName;
 }
 
@@ -91,7 +91,7 @@ export const ROUTES: readonly Route[] = [
   changes('operator', 'POST', '/pools/{pool}/resume', 'pool.resume', SHOWS_POOL),
 
   reads('/pools/{pool}/servers', 'server.list'),
-  changes('operator', 'POST', '/pools/{pool}/servers', 'server.register'),
+  changes('operator', 'POST', '/pools/{pool}/servers', 'server.register', SHOWS_SERVER),
   reads(SERVER, 'server.get'),
   changes('operator', 'PATCH', SERVER, 'server.update', SHOWS_SERVER),
   changes('operator', 'DELETE', SERVER, 'server.remove', SHOWS_SERVER),

@@ -31,11 +31,11 @@ export type ServerState = (typeof SERVER_STATES)[number];
  * most a second) or sends a heartbeat. The same instanceId updates the description of the server, never its state.
  */
 export class RegisterServerRequest extends ServerRequest {
-  /** Base URL of the engine, without user and password: it is shown to callers. */
+  /** Base URL of the engine, without user, password and query: it is shown to callers. */
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   @MaxLength(512)
-  @Matches(/^[A-Za-z]+:\/\/[!"$-.0->A-~]+([/?#][!-~]*)?$/, {
-    message: 'endpoint must be plain ASCII without user and password, other characters percent-encoded',
+  @Matches(/^[A-Za-z]+:\/\/[!"$-.0->A-~]+(\/[!"$->@-~]*)?$/, {
+    message: 'endpoint must be plain ASCII without user, password and query, other characters percent-encoded',
   })
   endpoint!: string;
   /** API of the engine. */

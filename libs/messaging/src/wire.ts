@@ -20,6 +20,8 @@ export type JsonObject = Record<string, unknown>;
 /** One escape of a JSON text: a surrogate pair, half of one, or any other. */
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
+/** What may be a number beyond 1.8e308, which JSON can write, and which would be read as infinite and sent on as null. */
+const LARGE_NUMBER = /[[:,\s]-?\d+(?:\.\d+)?[eE]\+?0*[1-9]\d\d|\d{309}/;
 const HALF_LENGTH = '\\ud800'.length;
 
 /**
@@ -34,7 +36,7 @@ export function decodeBody(bytes: Uint8Array): JsonObject {
   let body: unknown;
   try {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8');
-    body = JSON.parse(SURROGATE.test(text) ? withoutHalves(text) : text);
+    body = JSON.parse(SURROGATE.test(text) ? withoutHalves(text) : text, LARGE_NUMBER.test(text) ? finite : undefined);
   } catch (error) {
     throw new BroomwagonError('MALFORMED_JSON', `The body is not JSON: ${cutText((error as Error).message, 120)}`);
   }
@@ -42,6 +44,11 @@ export function decodeBody(bytes: Uint8Array): JsonObject {
     throw new BroomwagonError('MALFORMED_JSON', 'The body must be a JSON object');
   }
   return body as JsonObject;
+}
+
+function finite(name: string, value: unknown): unknown {
+  if (value === Infinity || value === -Infinity) throw new Error(`the number ${name} is too large`);
+  return value;
 }
 
 /** In the text and not in the parsed values, so that it costs no walk over what may be nested to any depth. */

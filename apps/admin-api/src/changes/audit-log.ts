@@ -23,7 +23,7 @@ const MOST_BYTES = 16_384;
 
 /**
  * Every change that was made through this API, in a stream of JetStream and in the log. A change is not undone when the
- * stream does not take its entry: then the log has it as a warning, and `audit_entries_lost_total` grows.
+ * stream does not take its entry: then the log has it at its highest level, and `audit_entries_lost_total` grows.
  */
 @Injectable()
 export class AuditLog {
@@ -41,7 +41,7 @@ export class AuditLog {
 
   /** Settles when the stream has the entry, or cannot take it. Never throws. */
   async add({ request, before, after, ...entry }: AuditEntry): Promise<void> {
-    const small = { ...entry, ...onlySmall({ request, before, after }) };
+    const small = { ...entry, ...onlySmall({ request: request && withoutPassword(request), before, after }) };
     try {
       await this.ensure();
       const subject = auditSubject(entry.pool ?? NO_POOL, entry.operation);
@@ -51,7 +51,8 @@ export class AuditLog {
     } catch (error) {
       this.hasStream = false;
       this.lost.inc();
-      this.logger.warn({ audit: small, err: error }, 'change that the audit stream did not take');
+      // No level of the log hides it.
+      this.logger.fatal({ audit: small, err: error }, 'change that the audit stream did not take');
     }
   }
 
@@ -86,6 +87,13 @@ export class AuditLog {
     await ensureStream(this.connection, { name: AUDIT_STREAM, subjects: [auditSubject('*', '>')], ...bounds });
     this.hasStream = true;
   }
+}
+
+/** An endpoint that was refused may have a user and password, or a key in its query. */
+function withoutPassword(request: object): object {
+  const { endpoint } = request as { endpoint?: unknown };
+  if (typeof endpoint !== 'string') return request;
+  return { ...request, endpoint: endpoint.replace(/[^/@]*@/, '***@').replace(/[?#].*/s, '?***') };
 }
 
 function onlySmall<Fields extends object>(fields: Fields): Partial<Fields> {

@@ -1,5 +1,12 @@
 import { Injectable } from '@nestjs/common';
-import { type AuditEntry, BroomwagonError, type ErrorCode, fieldsOfPath, type Route } from '@broomwagon/contracts';
+import {
+  type AuditEntry,
+  BroomwagonError,
+  type ErrorCode,
+  fieldsOfPath,
+  type Route,
+  ROUTES,
+} from '@broomwagon/contracts';
 import { UndeliveredError } from '@broomwagon/messaging';
 import { ReplyStore } from '@broomwagon/state';
 import type { Identity } from '../auth/identity';
@@ -15,6 +22,9 @@ export interface Change {
   requestId: string;
   address: string;
 }
+
+/** A read of the state for the audit log takes no longer: the change does not wait for a service that hangs, milliseconds. */
+const SHOW_MS = 1_000;
 
 /** Makes changes: once for each `Idempotency-Key`, and each with its entry in the audit log. */
 @Injectable()
@@ -62,7 +72,8 @@ export class ChangesService {
       result = error instanceof BroomwagonError ? error.code : 'INTERNAL';
       throw error;
     } finally {
-      const after = route.isSecret ? undefined : ((await this.show(route, fields, identity)) ?? reply);
+      const shown = await this.show(route, fields, identity);
+      const after = shown ?? (route.isSecret && reply ? withoutToken(reply) : reply);
       const { id: actorId, name: actor, role } = identity;
       const who = { requestId, actorId, actor, role, address };
       const { operation } = route;
@@ -73,11 +84,16 @@ export class ChangesService {
   /** The state that the route changes, as its read shows it; undefined if there is none, or no answer. */
   private async show({ shows, path }: Route, { pool, body }: RequestFields, identity: Identity) {
     if (shows === undefined) return undefined;
-    const ids = Object.fromEntries(fieldsOfPath(path).map((name) => [name, body[name]]));
-    const { pool: _pool, ...target } = ids;
-    const read: Route = { method: 'GET', path, operation: shows, role: 'viewer' };
-    return this.operations.call(read, pool, target, identity).catch(() => undefined);
+    const read = ROUTES.find(({ method, operation }) => method === 'GET' && operation === shows)!;
+    const names = new Set([...fieldsOfPath(path), ...fieldsOfPath(read.path)]);
+    names.delete('pool');
+    const target = Object.fromEntries([...names].map((name) => [name, body[name]]));
+    return this.operations.call(read, pool, target, identity, SHOW_MS).catch(() => undefined);
   }
+}
+
+function withoutToken({ token: _token, ...reply }: { token?: string }): object {
+  return reply;
 }
 
 /** Errors after which a change may be made all the same. */

@@ -4,13 +4,18 @@ import { decodeBody, type JsonObject } from '@broomwagon/messaging';
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
+/** Whether a request announces a body. */
+export function hasBody({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
+}
+
 /**
  * Reads a JSON object; no body is an empty object.
  * @throws BroomwagonError PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON
  */
 export async function readBody(request: IncomingMessage): Promise<JsonObject> {
   const { headers } = request;
-  if (headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0) return {};
+  if (!hasBody(request)) return {};
   if (!JSON_TYPE.test(headers['content-type'] ?? '') || (headers['content-encoding'] ?? 'identity') !== 'identity') {
     throw new BroomwagonError('UNSUPPORTED_MEDIA_TYPE', 'The body must be application/json without an encoding');
   }

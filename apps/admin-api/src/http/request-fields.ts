@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { BroomwagonError, fieldsOfPath, POOL_PATTERN, REST_OPERATIONS, type Route } from '@broomwagon/contracts';
 import { fieldsOfQuery, type JsonObject } from '@broomwagon/messaging';
 import type { Request } from 'express';
-import { readBody } from './read-body';
+import { hasBody, readBody } from './read-body';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 
@@ -26,6 +26,11 @@ export async function readFields(route: Route, request: Request, callerId: strin
   const inQuery = method === 'GET' || method === 'DELETE';
   const query = new URL(request.originalUrl, 'http://localhost').searchParams;
   if (!inQuery && query.size > 0) throw unknownField([...query.keys()][0]!);
+  if (inQuery && hasBody(request)) {
+    throw new BroomwagonError('VALIDATION_FAILED', `${method} has no body: its fields are in the query`, {
+      field: 'body',
+    });
+  }
   const given = inQuery ? fieldsOfQuery(REST_OPERATIONS[operation].request, query) : await readBody(request);
   const idempotencyKey = method === 'GET' ? undefined : request.get('Idempotency-Key');
   if (idempotencyKey !== undefined && !IDEMPOTENCY_KEY.test(idempotencyKey)) {
@@ -49,6 +54,11 @@ export async function readFields(route: Route, request: Request, callerId: strin
     const [, version] = /^"(\d{1,14})"$/.exec(ifMatch) ?? [];
     if (versionField === undefined || version === undefined) {
       throw new BroomwagonError('VALIDATION_FAILED', 'If-Match must be the ETag of a configuration', {
+        field: 'If-Match',
+      });
+    }
+    if (body[versionField] !== undefined && body[versionField] !== Number(version)) {
+      throw new BroomwagonError('VALIDATION_FAILED', `If-Match and ${versionField} are different versions`, {
         field: 'If-Match',
       });
     }

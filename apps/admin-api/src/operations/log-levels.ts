@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import {
+  BroomwagonError,
   type LogLevelReply,
   logLevelSubject,
   type PoolName,
@@ -18,9 +19,12 @@ export class LogLevels {
 
   /**
    * Sends the request to every replica that serves the pool. A slow replica may be missing in the reply.
-   * @throws BroomwagonError UNAVAILABLE when no service serves the pool
+   * @throws BroomwagonError UNAVAILABLE when no replica of those that are named has replied
    */
   async set(pool: PoolName, request: SetLogLevelRequest): Promise<ReplicasLogLevelReply> {
-    return { replicas: await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS) };
+    const replicas = await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS);
+    if (replicas.length === 0)
+      throw new BroomwagonError('UNAVAILABLE', 'No replica of those that are named has replied');
+    return { replicas };
   }
 }

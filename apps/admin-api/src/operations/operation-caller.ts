@@ -25,9 +25,17 @@ export class OperationCaller {
   ) {}
 
   /** @throws BroomwagonError of the operation; POOL_NOT_FOUND */
-  async call(route: Route, pool: string | undefined, body: JsonObject, identity: Identity): Promise<object> {
-    const { operation, asTrainer } = route;
-    const options = { timeoutMs: this.config.callTimeoutMs + waitMsOf(body) };
+  async call(
+    route: Route,
+    pool: string | undefined,
+    body: JsonObject,
+    identity: Identity,
+    timeoutMs = this.config.callTimeoutMs,
+  ): Promise<object> {
+    const { method, operation, asTrainer } = route;
+    const options = { timeoutMs: timeoutMs + waitMsOf(body) };
+    // A registration makes its pool; any other change of a pool that does not exist has its name wrong.
+    if (pool !== undefined && method !== 'GET' && operation !== 'server.register') await this.checkPool(pool);
     try {
       if (isAdmin(operation)) {
         const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);
@@ -41,9 +49,14 @@ export class OperationCaller {
     } catch (error) {
       // Services may serve some pools only: a pool without a service is no outage if the pool does not exist.
       if (pool === undefined || !isBroomwagonError(error, 'UNAVAILABLE')) throw error;
-      if ((await this.directory.list()).includes(pool)) throw error;
-      throw new BroomwagonError('POOL_NOT_FOUND', `There is no pool ${pool}`, { field: 'pool', cause: error });
+      await this.checkPool(pool, error);
+      throw error;
     }
+  }
+
+  private async checkPool(pool: string, cause?: unknown): Promise<void> {
+    if ((await this.directory.list()).includes(pool)) return;
+    throw new BroomwagonError('POOL_NOT_FOUND', `There is no pool ${pool}`, { field: 'pool', cause });
   }
 }
 

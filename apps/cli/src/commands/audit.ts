@@ -28,9 +28,9 @@ export function addAudit(program: Command, act: Act): void {
     .command('changes')
     .description('lists changes made through the REST API, refused ones too: who, what, result')
     .addOption(durationOption('--since <duration>', 'how far back', '1d'))
-    .option('--actor <actorId>', 'only by this actor')
+    .option('--actor <id>', 'only by this actor, as in the column ACTOR ID')
     .option('--operation <name>', 'only of this operation, e.g. server.drain')
-    .option('--limit <n>', 'maximum changes', count, 100)
+    .option('--limit <n>', 'maximum changes, the latest', count, 100)
     .action(
       act(async (session, { since, actor: actorId, operation, limit }: LogOptions) => {
         const sinceMs = Date.now() - since;
@@ -38,7 +38,7 @@ export function addAudit(program: Command, act: Act): void {
           const query = { pool: session.options.pool, actorId, operation, sinceMs, cursor };
           return dataOf(session.client.GET('/api/v1/audit-log', { params: { query } }));
         };
-        const entries = await session.all(read, (page) => page.entries, limit);
+        const entries = (await session.all(read, (page) => page.entries)).slice(-limit);
         await session.show({ entries }, () => tableOf(entries.map(entryRow)));
       }),
     );
@@ -50,6 +50,6 @@ function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolR
   return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
 }
 
-function entryRow({ atMs, actor, role, operation, pool, request, result }: Schemas['AuditEntry']) {
-  return { time: timeOf(atMs), actor, role, operation, pool, request, result };
+function entryRow({ atMs, actor, actorId, role, operation, pool, request, result }: Schemas['AuditEntry']) {
+  return { time: timeOf(atMs), actor, 'actor id': actorId, role, operation, pool, request, result };
 }

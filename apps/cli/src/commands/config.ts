@@ -33,7 +33,10 @@ export function addConfig(program: Command, act: Act): void {
         if (Object.keys(values).length === 0 && reset === undefined) throw new UsageError('there is nothing to change');
         const params = { path: { pool: await session.pool() } };
         // The service checks names and values.
-        const body = { ...values, reset: reset as Schemas['PoolSettingName'][] | undefined, ifVersion };
+        const options = { reset: reset as Schemas['PoolSettingName'][] | undefined, ifVersion };
+        const twice = Object.keys(values).find((name) => Object.hasOwn(options, name));
+        if (twice !== undefined) throw new UsageError(`${twice} is no setting: use --reset or --if-version`);
+        const body = { ...values, ...options };
         await session.show(await dataOf(session.client.PATCH(CONFIG, { params, body })), settingsText);
       }),
     );

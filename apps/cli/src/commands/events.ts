@@ -4,6 +4,7 @@ import { count, repeated } from '../arguments';
 import type { Act } from '../session';
 import { timeOf } from '../tables';
 
+type EventType = StreamedEvent['event']['type'];
 interface EventOptions {
   follow?: true;
   after?: string;
@@ -27,7 +28,8 @@ export function addEvents(program: Command, act: Act): void {
     .option('--server <serverId>', 'only of this server')
     .action(
       act(async (session, { follow, after, limit = Infinity, type, job, round, server }: EventOptions) => {
-        const query = { type, job, roundId: round, serverId: server };
+        // The service checks the types.
+        const query = { type: type as EventType[] | undefined, job, roundId: round, serverId: server };
         const lastId = after ?? (follow ? undefined : '0');
         let printed = 0;
         for await (const streamed of eventsOf(session.client, await session.pool(), { query, lastId, once: !follow })) {

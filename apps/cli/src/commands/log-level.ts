@@ -1,10 +1,9 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { Argument, type Command } from 'commander';
-import { CommandFailure } from '../failures';
 import type { Act } from '../session';
 import { tableOf } from '../tables';
 
-const LEVELS: readonly Schemas['LogLevel'][] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+const LEVELS: readonly Schemas['LogLevel'][] = ['fatal', 'error', 'warn', 'info', 'debug', 'trace'];
 
 export function addLogLevel(program: Command, act: Act): void {
   program
@@ -18,7 +17,6 @@ export function addLogLevel(program: Command, act: Act): void {
         const params = { path: { pool: await session.pool() } };
         const body = { level, app, replicaId: replica };
         const reply = await dataOf(session.client.PUT('/api/v1/pools/{pool}/log-level', { params, body }));
-        if (reply.replicas.length === 0) throw new CommandFailure('no replica has replied');
         await session.show(reply, ({ replicas }) => tableOf(replicas.map((one) => ({ ...one }))));
       }),
     );

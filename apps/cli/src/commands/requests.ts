@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import { count, durationOption } from '../arguments';
-import { UsageError } from '../failures';
+import { CommandFailure, UsageError } from '../failures';
 import type { Act } from '../session';
 import { durationOf, fieldsOf, tableOf } from '../tables';
 
@@ -91,6 +91,9 @@ export function addRequests(program: Command, act: Act): void {
         };
         const results = await session.all(read, (page) => page.results);
         await session.show({ abortId, results }, () => tableOf(results.map(abortRow)));
+        const unknown = results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId);
+        if (unknown.length > 0) throw new CommandFailure(`there is no request ${unknown.join(', ')}`);
+        if (results.length === 0 && !all) throw new CommandFailure('there was no such request');
       }),
     );
 }

@@ -1,7 +1,7 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { Argument, type Command } from 'commander';
 import { count, durationOption, label, number } from '../arguments';
-import { UsageError } from '../failures';
+import { CommandFailure, UsageError } from '../failures';
 import type { Act, Session } from '../session';
 import { durationOf, fieldsOf, tableOf } from '../tables';
 
@@ -71,7 +71,8 @@ export function addServers(program: Command, act: Act): void {
         const path = { pool: await session.pool(), serverId };
         await session.confirm(`Remove server ${serverId} of pool ${path.pool}?`);
         const reply = await dataOf(session.client.DELETE(SERVER, { params: { path } }));
-        await session.show(reply, ({ removed }) => `${serverId}: ${removed ? 'removed' : 'there was no such server'}`);
+        if (!reply.removed) throw new CommandFailure(`there is no server ${serverId}`);
+        await session.show(reply, () => `${serverId}: removed`);
       }),
     );
   servers
@@ -94,6 +95,8 @@ export function addServers(program: Command, act: Act): void {
     .action(
       act(async (session, serverId: string, { deadline: deadlineMs }: { deadline: number }) => {
         const path = { pool: await session.pool(), serverId };
+        if (deadlineMs === 0)
+          await session.confirm(`Remove server ${serverId} at once? Its requests run again elsewhere.`);
         await showChange(session, session.client.POST(`${SERVER}/drain`, { params: { path }, body: { deadlineMs } }));
       }),
     );

@@ -1,7 +1,7 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import type { Act, Session } from '../session';
-import { tableOf } from '../tables';
+import { tableOf, timeOf } from '../tables';
 import { listServers, serverRow } from './servers';
 
 /** A job with its open round, if it has one. */
@@ -20,33 +20,69 @@ export function addStatus(program: Command, act: Act): void {
           : (await dataOf(session.client.GET('/api/v1/pools'))).pools;
         const [only, ...others] = pools;
         if (only !== undefined && others.length === 0) return showPool(session, only);
-        const status = await Promise.all(pools.map((pool) => totals(session, pool)));
+        const status = await Promise.all(pools.map((pool) => totalsOf(session, pool)));
         return session.show({ pools: status }, () => tableOf(status.map(poolRow)));
       }),
     );
 }
 
-function totals(session: Session, pool: string): Promise<Schemas['LoadBalancerStatus']> {
+function totalsOf(session: Session, pool: string): Promise<Schemas['LoadBalancerStatus']> {
   return dataOf(session.client.GET('/api/v1/pools/{pool}', { params: { path: { pool } } }));
 }
 
 function poolRow(status: Schemas['LoadBalancerStatus']) {
-  const { pool, servers, readyServers, leases, waiters, workers, sessions } = status;
-  return { pool, 'servers ready': `${readyServers}/${servers}`, leases, waiting: waiters, workers, sessions };
+  const { pool, paused, servers, readyServers, leases, waiters, workers, sessions } = status;
+  return {
+    pool,
+    state: paused ? 'PAUSED' : 'running',
+    'servers ready': `${readyServers}/${servers}`,
+    leases,
+    waiting: waiters,
+    workers,
+    sessions,
+  };
 }
 
+/** Shows what there is when one service does not answer, and fails then. */
 async function showPool(session: Session, pool: string): Promise<void> {
-  const [status, servers, names] = await Promise.all([
-    totals(session, pool),
+  const params = { path: { pool } };
+  const [totals, servers, jobs, weights] = await Promise.allSettled([
+    totalsOf(session, pool),
     listServers(session, pool),
-    session.jobs(pool),
-  ]);
-  const jobs: JobView[] = [];
-  for (const job of names) jobs.push(await readJob(session, pool, job));
-  const { perServer: _perServer, ...sums } = status;
-  await session.show({ ...sums, perServer: servers, jobs }, () =>
-    [tableOf([poolRow(status)]), tableOf(servers.map(serverRow)), tableOf(jobs.map(jobRow))].join('\n\n'),
+    listJobs(session, pool),
+    dataOf(session.client.GET('/api/v1/pools/{pool}/weights', { params })),
+  ] as const);
+  const parts = [totals, servers, jobs, weights];
+  const failures = parts.flatMap((part) => (part.status === 'rejected' ? [part.reason as Error] : []));
+  if (failures.length === parts.length) throw failures[0]!;
+  const { perServer: _perServer, ...sums } = valueOf(totals) ?? {};
+  const sync = valueOf(weights)?.sync;
+  const shown = { ...sums, sync, perServer: valueOf(servers), jobs: valueOf(jobs) };
+  await session.show(shown, () =>
+    [
+      textOf(totals, (status) => tableOf([poolRow(status)])),
+      textOf(servers, (all) => tableOf(all.map(serverRow))),
+      textOf(jobs, (all) => tableOf(all.map(jobRow))),
+      ...(sync?.state === 'begun'
+        ? [`The weights change to version ${sync.version} (mode ${sync.mode}) since ${timeOf(sync.startedAtMs)}.`]
+        : []),
+    ].join('\n\n'),
   );
+  if (failures.length > 0) throw failures[0]!;
+}
+
+function valueOf<Value>(part: PromiseSettledResult<Value>): Value | undefined {
+  return part.status === 'fulfilled' ? part.value : undefined;
+}
+
+function textOf<Value>(part: PromiseSettledResult<Value>, text: (value: Value) => string): string {
+  return part.status === 'fulfilled' ? text(part.value) : `(no reply: ${(part.reason as Error).message})`;
+}
+
+async function listJobs(session: Session, pool: string): Promise<JobView[]> {
+  const jobs: JobView[] = [];
+  for (const job of await session.jobs(pool)) jobs.push(await readJob(session, pool, job));
+  return jobs;
 }
 
 async function readJob({ client }: Session, pool: string, job: string): Promise<JobView> {

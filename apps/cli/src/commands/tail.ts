@@ -77,10 +77,8 @@ export function addTail(program: Command, act: Act): void {
         const pages = await session.all(read, (page) => [page]);
         const dropped = pages.flatMap((page) => page.dropped);
         const notQueued = pages.flatMap((page) => page.notQueued);
-        await session.show({ dropped, notQueued }, () => {
-          const others = notQueued.length === 0 ? '' : `; not in the queue: ${notQueued.join(', ')}`;
-          return `${dropped.length} groups dropped${others}`;
-        });
+        await session.show({ dropped, notQueued }, () => `${dropped.length} groups dropped`);
+        if (notQueued.length > 0) throw new CommandFailure(`not in the queue: ${notQueued.join(', ')}`);
       }),
     );
 }

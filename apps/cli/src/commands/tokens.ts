@@ -101,7 +101,8 @@ async function withStore(work: (tokens: Tokens) => Promise<void>): Promise<void>
   const { validate } = await import('@broomwagon/messaging');
   const { ConnectionsConfig, loadConfig } = await import('@broomwagon/platform');
   const { connectRedis, CredentialStore } = await import('@broomwagon/state');
-  const config = loadConfig(ConnectionsConfig).redisConfig();
+  const alsoKnown = ['BROOMWAGON_URL', 'BROOMWAGON_TOKEN', 'BROOMWAGON_POOL'];
+  const config = loadConfig(ConnectionsConfig, { alsoKnown }).redisConfig();
   const redis = connectRedis(config);
   try {
     const store = new CredentialStore(redis, config.keyPrefix);

@@ -3503,7 +3503,7 @@ class RegisterServerRequest(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     endpoint: str
-    """Base URL of the engine, without user and password: it is shown to callers."""
+    """Base URL of the engine, without user, password and query: it is shown to callers."""
 
     dialect: EngineDialect
     """API of the engine."""
@@ -5757,7 +5757,7 @@ EqualRewards = Literal["keep", "exclude", "replace"]
 ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
-LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace", "silent"]
+LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace"]
 MoveMeans = Literal["bind", "recompute", "transfer"]
 MoveRefusal = Literal["unknown-request", "unknown-lease", "victim-changed", "ending", "same-server", "moved-too-often", "server-not-found", "server-changed", "server-full", "server-pending", "server-suspect", "server-failed", "server-draining", "server-cordoned", "server-quarantined"]
 MoveState = Literal["planned", "sent", "moved", "completed-first", "superseded", "expired", "refused"]

@@ -20,8 +20,8 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
   httpPort: number = 0;
 
-  @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}`)
-  @IsIn(LOG_LEVELS)
+  @Env('LOG_LEVEL', `one of ${LOG_LEVELS.join(', ')}, silent`)
+  @IsIn([...LOG_LEVELS, 'silent'])
   logLevel: string = 'info';
 
   @Env('LOG_FORMAT', 'json, pretty (readable), or auto: pretty on a terminal, otherwise json')

@@ -10,7 +10,11 @@ Flags: allow-oom ]]
 return function(tx, args)
   local job, hash = args.job, tx.key:job(args.job)
   local field = redis.call('HMGET', hash, 'openRoundId', 'deleting')
-  if redis.call('EXISTS', hash) == 0 then return '{"state":"deleted"}' end
+  if redis.call('EXISTS', hash) == 0 then
+    -- A job that has never run may have a quota.
+    redis.call('UNLINK', tx.key:jobQuota(job))
+    return '{"state":"deleted"}'
+  end
   if field[2] then
     if not args.finish then return '{"state":"emptying"}' end
     redis.call('UNLINK', hash, tx.key:counts(job), tx.key:recount(job), tx.key:jobQuota(job))
