@@ -20,7 +20,7 @@ export type JsonObject = Record<string, unknown>;
 /** One escape of a JSON text: a surrogate pair, half of one, or any other. */
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
-/** What may be a number beyond 1.8e308, which JSON can write, and which would be read as infinite and sent on as null. */
+/** What may be a number beyond 1.8e308: JSON can write it, but it is read as infinite, and sent on as null. */
 const LARGE_NUMBER = /[[:,\s]-?\d+(?:\.\d+)?[eE]\+?0*[1-9]\d\d|\d{309}/;
 const HALF_LENGTH = '\\ud800'.length;
 

@@ -23,7 +23,7 @@ export interface Change {
   address: string;
 }
 
-/** A read of the state for the audit log takes no longer: the change does not wait for a service that hangs, milliseconds. */
+/** Longest read of the state for the audit log: a change does not wait for a service that hangs. Milliseconds. */
 const SHOW_MS = 1_000;
 
 /** Makes changes: once for each `Idempotency-Key`, and each with its entry in the audit log. */

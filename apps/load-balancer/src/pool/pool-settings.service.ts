@@ -38,7 +38,10 @@ export class PoolSettingsService {
     return replyOf(await this.settings.settings(pool));
   }
 
-  /** Restores an earlier version, but for the version of the weights. @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE */
+  /**
+   * Restores an earlier version, but for the version of the weights.
+   * @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE
+   */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
     const versions = await this.settings.history(pool);
     const found = versions.find((one) => one.version === version);
