@@ -30,7 +30,8 @@ it('300 servers that accept connections and answer nothing become suspect, and n
 
   const reviews = vi.spyOn(ServerStore.prototype, 'review');
   hanging.hangs = true;
-  const replies = () => Promise.all(reviews.mock.results.map(({ value }) => value as ReturnType<ServerStore['review']>));
+  const replies = () =>
+    Promise.all(reviews.mock.results.map(({ value }) => value as ReturnType<ServerStore['review']>));
   const suspected = async () => (await replies()).flatMap((reply) => reply.suspected).sort();
   await expect.poll(async () => (await suspected()).length).toBeGreaterThanOrEqual(HANGING);
   const before = well.map(({ probes }) => probes);
