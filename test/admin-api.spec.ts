@@ -627,7 +627,12 @@ describe('changes', () => {
     const next = await log(`limit=1&cursor=${one.cursor}`);
     expect(next.entries).toHaveLength(1);
     expect(next.entries[0]).not.toEqual(one.entries[0]);
-    expect((await api.send('GET', '/audit-log', undefined, { token })).status).toBe(403);
+    const statusOf = async (query: string) =>
+      (await api.send('GET', `/audit-log${query}`, undefined, { token })).status;
+    expect([await statusOf(''), await statusOf('?pool=other'), await statusOf(`?pool=${bench.pool}`)]).toEqual([
+      403, 403, 200,
+    ]);
+    expect(await statusOf(`?pool=${bench.pool}&pool=other`)).toBe(403);
   });
 });
 

@@ -59,11 +59,12 @@ export class AccessGuard implements CanActivate {
 }
 
 function checkRights(identity: Identity, { role }: Route, request: Request): void {
-  const { pool } = request.params as { pool?: string };
+  // The audit log is of all pools, or of the one in its query.
+  const { pool = request.query.pool } = request.params as { pool?: string };
   if (!includesRole(identity.role, role)) {
     throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);
   }
-  if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool)) {
+  if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool as string)) {
     throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
   }
   if (pool === undefined && role !== 'viewer' && identity.pools !== undefined) {

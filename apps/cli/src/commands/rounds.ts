@@ -46,7 +46,7 @@ export function addRounds(program: Command, act: Act): void {
         .choices(['requeue', 'drop'] satisfies Schemas['CancelMode'][])
         .default('requeue'),
     )
-    .option('--reason <text>', 'stored with the round')
+    .option('--reason <text>', 'for the list of changes, and kept with what is dropped')
     .action(
       act(async (session, roundId: string, given: { job?: string; mode: Schemas['CancelMode']; reason?: string }) => {
         const pool = await session.pool();

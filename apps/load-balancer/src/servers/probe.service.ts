@@ -124,7 +124,7 @@ export class ProbeService implements OnModuleDestroy {
     if (change.epoch !== epoch) {
       this.logger.warn({ pool, serverId, ...report }, 'An engine has restarted: its leases have expired');
       this.sweeper.soon(pool);
-    } else {
+    } else if (weightVersion !== (knownWeightVersion ?? NO_VERSION)) {
       this.logger.log({ pool, serverId, before, ...report }, 'An engine reports another weight version');
     }
   }

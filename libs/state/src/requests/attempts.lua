@@ -6,7 +6,10 @@ local function gone(tx, id)
   local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
   local may_be_folded = job and tonumber(redis.call('HGET', tx.key:job(job), 'stepsTrained') or 0) > 0
     and redis.call('EXISTS', tx.key:group(job, group_id)) == 0
-  if may_be_folded then return Reply.fail('ROUND_CLOSED', 'The round of ' .. id .. ' is closed', 'requestId') end
+  if may_be_folded then
+    return Reply.fail('ROUND_CLOSED', 'There is no request ' .. id .. ': its round is closed, or it never was',
+      'requestId')
+  end
   return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
 end
 
