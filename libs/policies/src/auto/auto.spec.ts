@@ -200,6 +200,14 @@ describe('auto', () => {
     expect([choice.reason, choice.broken]).toEqual(['late', broken]);
   });
 
+  it('waits if all recorded samples are empty', () => {
+    const history = [closed(Array.from({ length: 32 }, () => [0, 0]))];
+    const { choice, state } = chooseAuto({ ...AUTO, maxLengthBias: 0.1 }, { history });
+    expect(state).toEqual({ name: 'wait', overProvision: 1 });
+    expect(choice.reason).toBe('best');
+    expect(choice.frontier.filter(({ lengthBias, breaks }) => lengthBias !== 1 || breaks.length > 0)).toEqual([]);
+  });
+
   it('takes `regenerate` only within a bound of the bias', () => {
     const names = (given: Partial<TailPolicy>): Set<string> =>
       new Set(chooseAuto({ ...AUTO, ...given }, { history: [tailed] }).choice.frontier.map(({ policy }) => policy));

@@ -34,7 +34,8 @@ export function* chooseAuto(
 
   const samples = replayOf(recording);
   const { rows: frontier, factors, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
-  const kept = frontier.filter(({ breaks }) => breaks.length === 0);
+  // `wait` is never left out: it is what remains when all others break a bound.
+  const kept = frontier.filter(({ policy: name, breaks }) => name === 'wait' || breaks.length === 0);
   const best = fastest(kept);
   const over = measuredBreaks(policy, measured);
   const isBack = over.length > 0;

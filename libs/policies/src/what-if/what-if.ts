@@ -132,7 +132,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
     if (next < groups.length) within = { ...sums };
     yield;
   }
-  const lengthBias = ratio(sums.tokens * begun.samples, sums.samples * begun.tokens);
+  const lengthBias = ratio(sums.tokens * begun.samples, sums.samples * begun.tokens, 1);
   return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), lengthBias, versionSpan };
 }
 
@@ -152,6 +152,6 @@ function outcomeOf(counted: Sums): Omit<WhatIfOutcome, 'steps' | 'lengthBias' | 
   };
 }
 
-function ratio(part: number, whole: number): number {
-  return whole === 0 ? 0 : part / whole;
+function ratio(part: number, whole: number, ofNothing = 0): number {
+  return whole === 0 ? ofNothing : part / whole;
 }
