@@ -50,10 +50,13 @@ describe('PolicyResolver', () => {
     const costs = { offPolicyShare: 0.1, lengthBias: 1 };
     const measured = (batchVariation: number) =>
       ({ ...costs, waste: { tokens: 1, share: 0.1 }, batchVariation }) as unknown as ControlInput['measured'];
-    const planned = await resolver.resolve(AUTO, { ...PAST, measured: measured(0.1) });
-    expect(await resolver.resolve(AUTO, { ...PAST, measured: measured(0.2) })).toBe(planned);
-    const other = { ...measured(0.1)!, offPolicyShare: 0.2 };
-    expect(await resolver.resolve(AUTO, { ...PAST, measured: other })).not.toBe(planned);
+    // Only a choice that is made again is not late.
+    const planned = await resolver.resolve(AUTO, { ...PAST, measured: measured(0.1) }, 0);
+    expect(planned.choice!.auto!.reason).toBe('late');
+    expect(await resolver.resolve(AUTO, { ...PAST, measured: measured(0.2) }, Infinity)).toEqual(planned);
+    const changed = { ...measured(0.1)!, offPolicyShare: 0.2 };
+    const other = await resolver.resolve(AUTO, { ...PAST, measured: changed }, Infinity);
+    expect(other.choice!.auto!.reason).not.toBe('late');
   });
 
   it('gives a round the choice of its plan, even if it was late', async () => {
@@ -61,10 +64,23 @@ describe('PolicyResolver', () => {
     const planned = await resolver.resolve(AUTO, PAST, 0);
     expect(planned.choice!.auto!.reason).toBe('late');
     expect(planned.policy.name).toBe('wait');
-    expect(await resolver.resolve({ ...AUTO }, structuredClone(PAST), Infinity)).toBe(planned);
+    expect(await resolver.resolve({ ...AUTO }, structuredClone(PAST), Infinity)).toEqual(planned);
     // Another past is another choice.
-    const other = await resolver.resolve(AUTO, { ...PAST, control: {} }, Infinity);
+    const control = { auto: { name: 'drip', overProvision: 1.25 } } as const;
+    const other = await resolver.resolve(AUTO, { ...PAST, control }, Infinity);
     expect(other.choice!.auto!.reason).not.toBe('late');
+  });
+
+  it('gives a round the choice of its plan when the opening has other fields that the choice does not read', async () => {
+    const resolver = new PolicyResolver();
+    const planned = await resolver.resolve(AUTO, PAST, 0);
+    const cut = { '': { finished: {}, censored: { 7: 1 } } };
+    const past = { history: [{ ...PAST.history![0]!, lengths: cut, tailMs: 7 }] };
+    const opened = await resolver.resolve({ ...AUTO, shortfall: 'accept-fewer' }, past, Infinity);
+    expect(opened).toEqual({ ...planned, policy: { ...planned.policy, shortfall: 'accept-fewer' } });
+    expect(opened.choice!.auto!.reason).toBe('late');
+    const bounded = await resolver.resolve({ ...AUTO, maxCuts: 1 }, PAST, Infinity);
+    expect(bounded.choice!.auto!.reason).not.toBe('late');
   });
 
   it('chooses for other jobs after a choice has failed', async () => {
@@ -79,12 +95,12 @@ describe('PolicyResolver', () => {
     const resolver = new PolicyResolver();
     const pasts = Array.from({ length: 33 }, (_, index) => ({
       ...PAST,
-      control: { overProvision: { '': index + 1 } },
+      control: { auto: { name: 'drip' as const, overProvision: 1 + index } },
     }));
     const asked = pasts.slice(0, 32).map((past) => resolver.resolve(AUTO, past, 0));
     await expect(resolver.resolve(AUTO, pasts[32]!, 0)).rejects.toMatchObject({ code: 'OVERLOADED', retryable: true });
     const repeated = await resolver.resolve(AUTO, pasts[0]!, 0);
-    expect(repeated).toBe(await asked[0]);
+    expect(repeated).toEqual(await asked[0]);
     await Promise.all(asked);
     expect((await resolver.resolve(AUTO, pasts[32]!, 0)).choice!.auto!.reason).toBe('late');
   });

@@ -2,7 +2,15 @@ import { createHash } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, type TailPolicy } from '@broomwagon/contracts';
-import { type ControlInput, type ResolvedPolicy, resolvePolicy, resolveSteps } from '@broomwagon/policies';
+import {
+  AUTO_FIELDS,
+  chooseAuto,
+  type ChosenAuto,
+  type ControlInput,
+  type ResolvedPolicy,
+  resolvePolicy,
+  withChoice,
+} from '@broomwagon/policies';
 
 /** For this long a choice of `auto` keeps the event loop for itself, about. */
 const SLICE_MS = 10;
@@ -18,7 +26,7 @@ const MOST_WAITING = 32;
  */
 @Injectable()
 export class PolicyResolver {
-  private readonly kept = new Map<string, Promise<ResolvedPolicy>>();
+  private readonly kept = new Map<string, Promise<ChosenAuto>>();
   private turn: Promise<unknown> = Promise.resolve();
   private waiting = 0;
 
@@ -28,10 +36,16 @@ export class PolicyResolver {
    */
   async resolve(given: TailPolicy, past: ControlInput, lateAfterMs = LATE_AFTER_MS): Promise<ResolvedPolicy> {
     if (given.name !== 'auto') return resolvePolicy(given, past);
-    const { control, history, measured } = past;
-    // What else the ledger has may change while the last round is folded, between the plan and the opening.
+    return withChoice(given, await this.choose(given, past, lateAfterMs));
+  }
+
+  private choose(given: TailPolicy, past: ControlInput, lateAfterMs: number): Promise<ChosenAuto> {
+    // Only what the choice reads: the rest may change between the plan and the opening, as the trainer sets `shortfall`,
+    // and the last round is cut and folded.
+    const { control, history = [], measured } = past;
+    const rounds = history.map(({ acceptedGroups, newGroups, recorded }) => [acceptedGroups, newGroups, recorded]);
     const costs = measured && [measured.offPolicyShare, measured.lengthBias, measured.waste.share];
-    const text = JSON.stringify([given, control, history, costs]);
+    const text = JSON.stringify([AUTO_FIELDS.map((field) => given[field]), control?.auto, rounds, costs]);
     const key = createHash('sha256').update(text).digest('base64');
     const known = this.kept.get(key);
     if (known !== undefined) return known;
@@ -39,13 +53,13 @@ export class PolicyResolver {
       throw new BroomwagonError('OVERLOADED', `${MOST_WAITING} choices of tail policies wait; repeat later`);
     }
     const lateAtMs = performance.now() + lateAfterMs;
-    const resolved = this.turn.then(() => inSlices(resolveSteps(given, past, () => performance.now() >= lateAtMs)));
+    const chosen = this.turn.then(() => inSlices(chooseAuto(given, past, () => performance.now() >= lateAtMs)));
     this.waiting += 1;
-    this.turn = resolved.catch(() => this.kept.delete(key)).finally(() => (this.waiting -= 1));
-    this.kept.set(key, resolved);
+    this.turn = chosen.catch(() => this.kept.delete(key)).finally(() => (this.waiting -= 1));
+    this.kept.set(key, chosen);
     const [oldest] = this.kept.keys();
     if (this.kept.size > KEPT_CHOICES) this.kept.delete(oldest!);
-    return resolved;
+    return chosen;
   }
 }
 

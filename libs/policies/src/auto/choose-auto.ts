@@ -1,7 +1,7 @@
 import type { AutoBound, AutoChoice, AutoReason, AutoRow, LedgerSummary } from '@broomwagon/contracts';
-import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS } from '../tail';
+import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
 import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
-import { recordingOf, replayOf } from './recorded-rounds';
+import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
 
 /** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
@@ -9,6 +9,16 @@ const FEWEST_GROUPS = 32;
 const LEAST_GAIN = 0.015;
 const WAIT: AutoState = { name: 'wait', overProvision: 1 };
 const ROUNDING = 1e-9;
+
+/** What the choice reads of the past. */
+export interface AutoPast extends Pick<ControlInput, 'measured'> {
+  control?: Pick<TailControl, 'auto'>;
+  history?: readonly RecordedRound[];
+}
+export interface ChosenAuto {
+  choice: AutoChoice;
+  state: AutoState;
+}
 
 /**
  * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
@@ -19,9 +29,9 @@ const ROUNDING = 1e-9;
  */
 export function* chooseAuto(
   policy: AutoPolicy,
-  past: ControlInput,
+  past: AutoPast,
   isLate: () => boolean = () => false,
-): Generator<void, { choice: AutoChoice; state: AutoState }> {
+): Generator<void, ChosenAuto> {
   const { history = [], control = {}, measured } = past;
   const recording = recordingOf(history);
   const groups = recording.groups.length;

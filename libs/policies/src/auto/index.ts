@@ -1,3 +1,4 @@
-export { boundsOfReplay, brokenBounds, DEFAULT_VERSION_SPAN } from './predict-rows';
+export { chooseAuto, type ChosenAuto } from './choose-auto';
+export { AUTO_FIELDS, boundsOfReplay, brokenBounds, DEFAULT_VERSION_SPAN } from './predict-rows';
 export { isRecorded, recordGroup } from './recorded-groups';
-export { type ResolvedPolicy, resolvePolicy, resolveSteps } from './resolve-policy';
+export { type ResolvedPolicy, resolvePolicy, withChoice } from './resolve-policy';

@@ -1,9 +1,10 @@
-import type { AutoBound, AutoRow, TailPolicy } from '@broomwagon/contracts';
+import { AUTO_BOUNDS, type AutoBound, type AutoRow, type TailPolicy } from '@broomwagon/contracts';
 import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName } from '../tail';
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
-/** The bounds of `auto`, and those that each policy keeps by itself. */
-export type AutoPolicy = Pick<TailPolicy, 'name' | AutoBound | 'maxCuts' | 'maxAgeSteps' | 'maxLongtailShare'>;
+/** The bounds of `auto`, and those that each policy keeps by itself: all fields of a policy that the choice reads. */
+export const AUTO_FIELDS = [...AUTO_BOUNDS, 'maxCuts', 'maxAgeSteps', 'maxLongtailShare'] as const;
+export type AutoPolicy = Pick<TailPolicy, 'name' | (typeof AUTO_FIELDS)[number]>;
 
 /** Weight versions that a group may span, if the trainer names no bound. */
 export const DEFAULT_VERSION_SPAN = 2;

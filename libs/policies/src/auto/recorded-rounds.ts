@@ -13,6 +13,9 @@ export interface Recording {
   samples: number;
 }
 
+/** What is read of a closed round. */
+export type RecordedRound = Pick<StepRecord, 'acceptedGroups' | 'newGroups' | 'recorded'>;
+
 /** Steps of a replay; fewer if they are large, so that a replay has about so many samples. */
 const MOST_STEPS = 60;
 const FEWEST_STEPS = 20;
@@ -24,7 +27,7 @@ const MOMENTS = 1_024;
 /** Until the long-tail queue is as long as it is afterwards. */
 const WARM_UP_STEPS = 6;
 
-export function recordingOf(history: readonly StepRecord[]): Recording {
+export function recordingOf(history: readonly RecordedRound[]): Recording {
   const groups = history.flatMap(({ recorded = '', newGroups = 0 }) =>
     readGroups(recorded).map((group) => ({ ...group, newGroups })),
   );

@@ -1,7 +1,7 @@
 import type { TailChoice, TailPolicy } from '@broomwagon/contracts';
 import type { ControlInput, FixedPolicy, TailControl } from '../tail';
 import { toEnd } from '../what-if/what-if';
-import { chooseAuto } from './choose-auto';
+import { chooseAuto, type ChosenAuto } from './choose-auto';
 import { DEFAULT_VERSION_SPAN } from './predict-rows';
 
 /** The policy that a round has. */
@@ -17,19 +17,12 @@ export interface ResolvedPolicy {
  * same policy, so a plan and the opening of its round agree.
  */
 export function resolvePolicy(given: TailPolicy, past: ControlInput): ResolvedPolicy {
-  return toEnd(resolveSteps(given, past));
+  if (given.name === 'auto') return withChoice(given, toEnd(chooseAuto(given, past)));
+  return { policy: { ...given, name: given.name, overProvision: given.overProvision ?? 1 } };
 }
 
-/** {@link resolvePolicy} for one that may not block: it stops after each replayed step, and ends when it is late. */
-export function* resolveSteps(
-  given: TailPolicy,
-  past: ControlInput,
-  isLate?: () => boolean,
-): Generator<void, ResolvedPolicy> {
-  if (given.name !== 'auto') {
-    return { policy: { ...given, name: given.name, overProvision: given.overProvision ?? 1 } };
-  }
-  const auto = yield* chooseAuto(given, past, isLate);
+/** What `auto` has chosen, with the fields of the given policy that the choice does not depend on. */
+export function withChoice(given: TailPolicy, auto: ChosenAuto): ResolvedPolicy {
   const { name, overProvision } = auto.state;
   // The other bounds are kept by the choice: nothing is thrown away for them.
   const policy = { ...given, maxOffPolicyShare: undefined, maxLengthBias: undefined, maxWaste: undefined };
