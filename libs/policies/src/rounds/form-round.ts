@@ -1,4 +1,4 @@
-import type { RoundPlan } from '@broomwagon/contracts';
+import { LIMITS, type RoundPlan } from '@broomwagon/contracts';
 import { chooseTail, type ControlInput, type FixedPolicy, sharePlaces, TAIL_RULES } from '../tail';
 
 /** What a plan depends on in the state of a job. */
@@ -45,7 +45,7 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
 
   const choice = chooseTail(policy, groupsPerStep, progress)?.choice;
   const overProvision = policy.name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision);
-  const launched = Math.min(untrained, times(overProvision, needed));
+  const launched = Math.min(untrained, LIMITS.groupsPerRound, times(overProvision, needed));
   const urgent = Math.min(needed, queued, (progress.finishedGroups ?? 0) + (progress.pinnedGroups ?? 0));
   const dripGroups = Math.min(needed, choice?.dripGroups ?? policy.dripGroups ?? Math.max(1, launched - needed));
   const situation = { needed, groupsPerStep, queued, urgent, remaining, launched, dripGroups };
@@ -60,11 +60,10 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
     const places = TAIL_RULES[policy.name].reservesTaken(policy)
       ? needed - take
       : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
-    newByDomain = newOfDomains(
-      input,
-      places,
-      newGroups,
-      (domain) => choice?.domains?.[domain]?.overProvision ?? overProvision,
+    // Each domain is rounded up.
+    const room = LIMITS.groupsPerRound - take - Object.keys(policy.domainQuotas).length - 1;
+    newByDomain = newOfDomains(input, places, newGroups, (domain) =>
+      Math.min(choice?.domains?.[domain]?.overProvision ?? overProvision, Math.max(1, room / Math.max(1, places))),
     );
     newGroups = Object.values(newByDomain).reduce((sum, count) => sum + count, 0);
   }

@@ -1,4 +1,4 @@
-import { TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
+import { LIMITS, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { planRound } from './plan-round';
@@ -19,6 +19,36 @@ describe('planRound', () => {
       newGroups: 88,
       takeGroups: 0,
     });
+  });
+
+  it('launches no more groups than a round may have', () => {
+    const groupsPerStep = 40_000;
+    const progress = { stepsTrained: 0, longtailGroups: 100, settlingGroups: 0 };
+    const remainingByDomain = { math: 300_000, code: 300_000, chat: 300_000 };
+    const domainQuotas = { math: 10_001, code: 3 };
+    const policies: TailPolicy[] = [
+      { name: 'resume', overProvision: 2 },
+      { name: 'drip', overProvision: 2 },
+      { name: 'fixed-concurrency', overProvision: 16, concurrency: 9 },
+      { name: 'resume', overProvision: 2, domainQuotas },
+      { name: 'drip', overProvision: 2, domainQuotas },
+      { name: 'fixed-concurrency', overProvision: 16, concurrency: 9, domainQuotas },
+    ];
+    for (const policy of policies) {
+      const { newGroups, takeGroups, newByDomain, neededGroups } = planRound(progress, {
+        groupsPerStep,
+        remainingGroups: 900_000,
+        remainingByDomain,
+        policy,
+      });
+      const launched = newGroups + takeGroups;
+      expect(launched).toBeLessThanOrEqual(LIMITS.groupsPerRound);
+      expect(launched).toBeGreaterThan(LIMITS.groupsPerRound - 10);
+      expect(neededGroups).toBe(groupsPerStep);
+      if (policy.domainQuotas !== undefined) expect(newByDomain!.math).toBeGreaterThan(15_000);
+    }
+    const wait = { groupsPerStep: LIMITS.groupsPerRound, remainingGroups: 900_000, policy: { name: 'wait' as const } };
+    expect(planRound(progress, wait).newGroups).toBe(LIMITS.groupsPerRound);
   });
 
   it('does not launch one more for a rounding error', () => {
