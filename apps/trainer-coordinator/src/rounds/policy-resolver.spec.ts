@@ -98,7 +98,11 @@ describe('PolicyResolver', () => {
       control: { auto: { name: 'drip' as const, overProvision: 1 + index } },
     }));
     const asked = pasts.slice(0, 32).map((past) => resolver.resolve(AUTO, past, 0));
-    await expect(resolver.resolve(AUTO, pasts[32]!, 0)).rejects.toMatchObject({ code: 'OVERLOADED', retryable: true });
+    await expect(resolver.resolve(AUTO, pasts[32]!, 0)).rejects.toMatchObject({
+      code: 'OVERLOADED',
+      retryable: true,
+      retryAfterMs: 1_000,
+    });
     const repeated = await resolver.resolve(AUTO, pasts[0]!, 0);
     expect(repeated).toEqual(await asked[0]);
     await Promise.all(asked);

@@ -17,6 +17,8 @@ const SLICE_MS = 10;
 /** After this time, with that of waiting for other choices, a choice is late: it takes the best that it has found. */
 export const LATE_AFTER_MS = 2_000;
 const KEPT_CHOICES = 64;
+/** Of a refusal: about the time of a choice or two. */
+const RETRY_AFTER_MS = 1_000;
 /** Fewer than are kept, so that each choice is kept while a repeat may ask for it. */
 const MOST_WAITING = 32;
 
@@ -50,7 +52,9 @@ export class PolicyResolver {
     const known = this.kept.get(key);
     if (known !== undefined) return known;
     if (this.waiting === MOST_WAITING) {
-      throw new BroomwagonError('OVERLOADED', `${MOST_WAITING} choices of tail policies wait; repeat later`);
+      throw new BroomwagonError('OVERLOADED', `${MOST_WAITING} choices of tail policies wait; repeat later`, {
+        retryAfterMs: RETRY_AFTER_MS,
+      });
     }
     const lateAtMs = performance.now() + lateAfterMs;
     const chosen = this.turn.then(() => inSlices(chooseAuto(given, past, () => performance.now() >= lateAtMs)));

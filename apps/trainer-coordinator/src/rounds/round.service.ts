@@ -89,9 +89,15 @@ export class RoundService {
   }
 
   /** Computed again, so that the round does not depend on the replica that planned it. */
-  private async terms(pool: PoolName, { job, policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
-    const past = looksBack(policy) ? await this.progress(pool, { job, policy }) : {};
-    return roundTerms(policy, plan, past, await this.resolver.resolve(policy, past));
+  private async terms(pool: PoolName, { policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
+    if (!looksBack(policy)) return roundTerms(policy, plan, {});
+    const past = await this.progress(pool, { policy, ...plan });
+    // A repeat, or a round that is refused: the transition answers it whatever the terms are.
+    const isNext = past.openRoundId === undefined && plan.step === past.stepsTrained + 1;
+    const resolved = isNext
+      ? await this.resolver.resolve(policy, past)
+      : resolvePolicy(policy, { control: past.control });
+    return roundTerms(policy, plan, past, resolved);
   }
 
   private async progress(
