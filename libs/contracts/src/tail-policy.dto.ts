@@ -133,7 +133,10 @@ export class TailPolicy {
    * Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is biased.
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLengthBias?: number;
-  /** For `auto`: maximum share: tokens thrown away / these and the trained tokens. */
+  /**
+   * For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Those of failed and aborted
+   * samples and of groups with equal rewards do not count.
+   */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxWaste?: number;
   /** Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups. */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLongtailShare?: number;
@@ -162,7 +165,7 @@ export class TailPolicy {
   /**
    * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
    * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`; under `auto` also of
-   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`.
+   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (the alarm counts all waste).
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**

@@ -46,8 +46,7 @@ export class PolicyResolver {
     // and the last round is cut and folded.
     const { control, history = [], measured } = past;
     const rounds = history.map(({ acceptedGroups, newGroups, recorded }) => [acceptedGroups, newGroups, recorded]);
-    const costs = measured && [measured.offPolicyShare, measured.lengthBias, measured.waste.share];
-    const text = JSON.stringify([AUTO_FIELDS.map((field) => given[field]), control?.auto, rounds, costs]);
+    const text = JSON.stringify([AUTO_FIELDS.map((field) => given[field]), control?.auto, rounds, measured]);
     const key = createHash('sha256').update(text).digest('base64');
     const known = this.kept.get(key);
     if (known !== undefined) return known;

@@ -16,6 +16,7 @@ import {
   findPolicyFault,
   hasPins,
   looksBack,
+  measuredCosts,
   planRound,
   resolvePolicy,
   roundRules,
@@ -111,7 +112,7 @@ export class RoundService {
     if (isAuto && progress.lastRoundId !== undefined) {
       // What the last round has trained is recorded when it is counted.
       await this.ledgers.count(pool, { job, roundId: progress.lastRoundId });
-      measured = summariseLedger((await this.ledgers.read(pool, { job })).counters);
+      measured = measuredCosts(summariseLedger((await this.ledgers.read(pool, { job })).counters));
       progress = await read(true);
     }
     const { lastRoundId: _, ...known } = progress;

@@ -5243,7 +5243,9 @@ class TailPolicy(TypedDict):
     """
 
     maxWaste: NotRequired[float]
-    """For `auto`: maximum share: tokens thrown away / these and the trained tokens."""
+    """For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Those of
+    failed and aborted samples and of groups with equal rewards do not count.
+    """
 
     maxLongtailShare: NotRequired[float]
     """Maximum share: groups of the long-tail queue / groups of the batch, while there are new groups."""
@@ -5272,7 +5274,8 @@ class TailPolicy(TypedDict):
     alarms: NotRequired[LedgerBounds]
     """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
     `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
-    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`.
+    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (the
+    alarm counts all waste).
     """
 
     maxFailures: NotRequired[int]

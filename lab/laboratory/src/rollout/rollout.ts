@@ -1,4 +1,4 @@
-import { planRound, resolvePolicy, summariseLedger } from '@broomwagon/policies';
+import { measuredCosts, planRound, resolvePolicy, summariseLedger } from '@broomwagon/policies';
 import {
   RoundModel,
   type ModelAbort,
@@ -61,7 +61,7 @@ export class Rollout {
     const { groupsPerStep, groups, policy, samples } = this.options;
     const remainingGroups = groups - this.launchedGroups;
     // As in production, only `auto` looks at the ledger of the job.
-    const measured = policy.name === 'auto' ? summariseLedger(this.counts.outcome.ledger) : undefined;
+    const measured = policy.name === 'auto' ? measuredCosts(summariseLedger(this.counts.outcome.ledger)) : undefined;
     const progress = { ...this.model.progress(), measured };
     const resolved = resolvePolicy(policy, progress);
     const plan = planRound(progress, { groupsPerStep, remainingGroups, policy }, resolved);

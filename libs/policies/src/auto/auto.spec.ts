@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, inject, it } from 'vitest';
 import type { TailPolicy } from '@broomwagon/contracts';
+import { summariseLedger } from '../ledger';
 import { type ControlInput, HISTORY_STEPS, type StepRecord } from '../tail';
 import { toEnd } from '../what-if/what-if';
 import { chooseAuto as choiceSteps } from './choose-auto';
+import { measuredCosts } from './measured-costs';
 import { AUTO_STEP } from './predict-rows';
 import { readGroups, recordGroup } from './recorded-groups';
 
@@ -48,11 +50,7 @@ const bounds = fc.record(
 const measured = fc.record({
   offPolicyShare: fc.double({ min: 0, max: 1, noNaN: true }),
   lengthBias: fc.double({ min: 0.5, max: 1.1, noNaN: true }),
-  waste: fc.record({
-    tokens: fc.constant(0),
-    share: fc.double({ min: 0, max: 1, noNaN: true }),
-    byReason: fc.constant({}),
-  }),
+  wasteShare: fc.double({ min: 0, max: 1, noNaN: true }),
 });
 const lastChoice = fc.record({
   name: fc.constantFrom('resume' as const, 'drip' as const, 'regenerate' as const),
@@ -128,7 +126,7 @@ describe('auto', () => {
     }
     expect(seen[0]).toBe(1 + AUTO_STEP);
     expect(seen.at(-1)).toBeGreaterThan(1 + AUTO_STEP);
-    const over = { offPolicyShare: 0.5, lengthBias: 1, waste: { tokens: 0, share: 0, byReason: {} } };
+    const over = { offPolicyShare: 0.5, lengthBias: 1, wasteShare: 0 };
     const policy = { ...AUTO, maxOffPolicyShare: 0.4 };
     for (let last = seen.at(-1)!; last > 1; last = control!.auto!.overProvision) {
       const { state, choice } = chooseAuto(policy, { history: [tailed], control, measured: over });
@@ -149,7 +147,7 @@ describe('auto', () => {
     let [control, sum]: [ControlInput['control'], number] = [{}, 0];
     const seen: string[] = [];
     for (let round = 1; round <= 36; round++) {
-      const measured = { offPolicyShare: 0, lengthBias: 1 - sum / round, waste: { tokens: 0, share: 0, byReason: {} } };
+      const measured = { offPolicyShare: 0, lengthBias: 1 - sum / round, wasteShare: 0 };
       const { state } = chooseAuto(policy, { history, control, measured });
       control = { auto: state };
       seen.push(nameOf(state.name, state.overProvision));
@@ -189,9 +187,9 @@ describe('auto', () => {
   it.each([
     ['nothing is', 0.01, undefined],
     ['the ledger breaks one', 0.9, { measured: ['maxWaste'] }],
-  ])('says when it is late whether a bound is known to be broken: %s', (_, share, broken) => {
+  ])('says when it is late whether a bound is known to be broken: %s', (_, wasteShare, broken) => {
     const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.25 } };
-    const measured = { offPolicyShare: 0, lengthBias: 1, waste: { tokens: 0, share, byReason: {} } };
+    const measured = { offPolicyShare: 0, lengthBias: 1, wasteShare };
     const { choice } = chooseAuto(
       { ...AUTO, maxWaste: 0.1 },
       { history: [tailed], control: last, measured },
@@ -206,6 +204,24 @@ describe('auto', () => {
     expect(state).toEqual({ name: 'wait', overProvision: 1 });
     expect(choice.reason).toBe('best');
     expect(choice.frontier.filter(({ lengthBias, breaks }) => lengthBias !== 1 || breaks.length > 0)).toEqual([]);
+  });
+
+  it('does not go back for waste that it does not cause', () => {
+    const ledger = {
+      'trained.tokens': 400,
+      'trained.samples': 4,
+      'waste.cut': 40,
+      'waste.surplus': 10,
+      'waste.equal-rewards': 500,
+      'waste.failed': 20,
+      'waste.aborted': 30,
+    };
+    const measured = measuredCosts(summariseLedger(ledger));
+    expect(measured.wasteShare).toBeCloseTo(0.05);
+    const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.25 } };
+    const { choice } = chooseAuto({ ...AUTO, maxWaste: 0.1 }, { history: [tailed], control: last, measured });
+    expect(choice.broken).toBeUndefined();
+    expect(measuredCosts(summariseLedger({})).wasteShare).toBe(0);
   });
 
   it('takes `regenerate` only within a bound of the bias', () => {

@@ -1,4 +1,4 @@
-import type { AutoBound, AutoChoice, AutoReason, AutoRow, LedgerSummary } from '@broomwagon/contracts';
+import type { AutoBound, AutoChoice, AutoReason, AutoRow } from '@broomwagon/contracts';
 import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
 import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
 import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
@@ -111,9 +111,7 @@ function fastest(rows: readonly AutoRow[]): AutoRow {
 }
 
 function measuredBreaks(policy: AutoPolicy, measured: ControlInput['measured']): AutoBound[] {
-  if (measured === undefined) return [];
-  const { offPolicyShare, lengthBias, waste } = measured as LedgerSummary;
-  return brokenBounds(policy, { offPolicyShare, lengthBias, wasteShare: waste.share, versionSpan: 0 });
+  return measured === undefined ? [] : brokenBounds(policy, { ...measured, versionSpan: 0 });
 }
 
 function brokenOf(measured: AutoBound[], predicted: AutoBound[]): Pick<AutoChoice, 'broken'> {

@@ -80,7 +80,7 @@ export function* predictRows(
   const factors: CostFactors = {
     offPolicyShare: factorOf('offPolicyShare', own?.offPolicyShare, measured?.offPolicyShare),
     lengthBias: factorOf('lengthBias', differenceOf(own), differenceOf(measured)),
-    wasteShare: factorOf('wasteShare', own?.wasteShare, measured?.waste.share),
+    wasteShare: factorOf('wasteShare', own?.wasteShare, measured?.wasteShare),
   };
   const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
     const costs: Costs = {

@@ -1,4 +1,4 @@
-import type { LedgerSummary, TailChoice, TailPolicy } from '@broomwagon/contracts';
+import type { AutoRow, TailChoice, TailPolicy } from '@broomwagon/contracts';
 import { chooseOverProvision, mergeLengths, type GroupLengths, type RoundTime } from '../over-provision';
 import { nextDrip, type DripState, type StepPace } from './drip-count';
 import type { FixedPolicy, FixedPolicyName } from './tail-rule';
@@ -34,15 +34,16 @@ export interface AutoState {
   /** The ledger broke a bound, so that it has the costs of the choice before. */
   isBack?: boolean;
 }
-export type CostFactors = Record<'offPolicyShare' | 'lengthBias' | 'wasteShare', number>;
+export type MeasuredCosts = Pick<AutoRow, 'offPolicyShare' | 'lengthBias' | 'wasteShare'>;
+export type CostFactors = Record<keyof MeasuredCosts, number>;
 export interface ControlInput {
   control?: TailControl;
   /** The last {@link HISTORY_STEPS} closed rounds, oldest first. */
   history?: readonly StepRecord[];
   /** What the KV caches of all engines hold, as they report; 0 or absent: not known. */
   fleetKvTokens?: number;
-  /** The ledger of the job, for bounds of `auto`. */
-  measured?: Pick<LedgerSummary, 'offPolicyShare' | 'lengthBias' | 'waste'>;
+  /** What the ledger of the job has, for bounds of `auto`. */
+  measured?: MeasuredCosts;
 }
 
 /** What an adaptive policy chooses for the next round; undefined when it has nothing to choose. */
