@@ -108,8 +108,9 @@ describe('auto', () => {
     expect(chooseAuto(AUTO, {}).state).toEqual({ name: 'wait', overProvision: 1 });
     // What an earlier choice has taught is kept, as after cancelled rounds or a restore.
     const factors = { offPolicyShare: 3, lengthBias: 1, wasteShare: 1 };
-    const control = { auto: { name: 'drip', overProvision: 1.5, factors } } as const;
-    expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, factors });
+    const least = { offPolicyShare: 0, lengthBias: 0, wasteShare: 0.2 };
+    const control = { auto: { name: 'drip', overProvision: 1.5, factors, least } } as const;
+    expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, factors, least });
   });
 
   /** Every eighth group is ten times as long. */
@@ -159,6 +160,27 @@ describe('auto', () => {
     expect(new Set(seen.slice(-10))).toEqual(new Set(['wait 1']));
   });
 
+  it('learns a cost of which it has predicted nothing', () => {
+    const history = Array.from({ length: HISTORY_STEPS }, () => tailed);
+    const policy = { ...AUTO, maxWaste: 0.1 };
+    expect(chooseAuto(policy, { history }).choice.frontier.filter(({ wasteShare }) => wasteShare > 0)).toEqual([]);
+    let [control, sum]: [ControlInput['control'], number] = [{}, 0];
+    const seen: number[] = [];
+    for (let round = 1; round <= 60; round++) {
+      const measured = { offPolicyShare: 0, lengthBias: 1, wasteShare: sum / round };
+      const { state } = chooseAuto(policy, { history, control, measured });
+      control = { auto: state };
+      seen.push(state.overProvision);
+      // As when the weights go faster than the steps.
+      sum += 0.5 * (state.overProvision - 1);
+    }
+    expect(Math.max(...seen)).toBeGreaterThan(1.25);
+    // It stays where the ledger is within the bound.
+    expect(new Set(seen.slice(-20)).size).toBe(1);
+    expect(seen.at(-1)).toBeGreaterThan(1);
+    expect(sum / 60).toBeLessThanOrEqual(0.1);
+  });
+
   it('goes on by steps when it is late, from what is nearest to the last choice', () => {
     const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.5 } };
     let replays = 0;
@@ -186,7 +208,7 @@ describe('auto', () => {
 
   it.each([
     ['nothing is', 0.01, undefined],
-    ['the ledger breaks one', 0.9, { measured: ['maxWaste'] }],
+    ['the ledger breaks one', 0.9, { measured: ['maxWaste'], predicted: ['maxWaste'] }],
   ])('says when it is late whether a bound is known to be broken: %s', (_, wasteShare, broken) => {
     const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.25 } };
     const measured = { offPolicyShare: 0, lengthBias: 1, wasteShare };

@@ -1,6 +1,6 @@
 import type { AutoBound, AutoChoice, AutoReason, AutoRow } from '@broomwagon/contracts';
 import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS, type TailControl } from '../tail';
-import { AUTO_STEP, type AutoPolicy, brokenBounds, predictRows } from './predict-rows';
+import { AUTO_STEP, type AutoPolicy, brokenBounds, type Learned, predictRows } from './predict-rows';
 import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
 
 /** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
@@ -38,16 +38,17 @@ export function* chooseAuto(
   const isKnown = groups >= FEWEST_GROUPS || (groups > 0 && history.length >= HISTORY_STEPS);
   const last = control.auto ?? WAIT;
   if (!isKnown) {
-    const state = { ...WAIT, ...(last.factors && { factors: last.factors }) };
+    const state = { ...WAIT, ...learnedOf(last) };
     return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state };
   }
 
   const samples = replayOf(recording);
-  const { rows: frontier, factors, isPartial } = yield* predictRows(policy, samples, { last, measured }, isLate);
+  const over = measuredBreaks(policy, measured);
+  const found = yield* predictRows(policy, samples, { last, measured, over }, isLate);
+  const { rows: frontier, learned, isPartial } = found;
   // `wait` is never left out: it is what remains when all others break a bound.
   const kept = frontier.filter(({ policy: name, breaks }) => name === 'wait' || breaks.length === 0);
   const best = fastest(kept);
-  const over = measuredBreaks(policy, measured);
   const isBack = over.length > 0;
   const { row, reason } = isBack ? stepBack(kept, last) : stepTowards(best, kept, last);
   const broken = brokenOf(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
@@ -60,10 +61,14 @@ export function* chooseAuto(
     state: {
       name: row.policy as FixedPolicyName,
       overProvision: row.overProvision,
-      factors: isProof ? factors : last.factors,
+      ...(isProof ? learned : learnedOf(last)),
       ...(isBack ? { isBack } : {}),
     },
   };
+}
+
+function learnedOf({ factors, least }: AutoState): Partial<Learned> {
+  return { ...(factors && { factors }), ...(least && { least }) };
 }
 
 interface Chosen {

@@ -1,5 +1,5 @@
 import { AUTO_BOUNDS, type AutoBound, type AutoRow, type TailPolicy } from '@broomwagon/contracts';
-import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName } from '../tail';
+import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName, MeasuredCosts } from '../tail';
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
 /** The bounds of `auto`, and those that each policy keeps by itself: all fields of a policy that the choice reads. */
@@ -33,17 +33,25 @@ export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): Au
   const broken: Record<AutoBound, boolean> = {
     maxOffPolicyShare: costs.offPolicyShare > maxOffPolicyShare,
     maxVersionSpan: costs.versionSpan > maxVersionSpan,
-    maxLengthBias: differenceOf(costs) > maxLengthBias,
+    maxLengthBias: Math.abs(costs.lengthBias - 1) > maxLengthBias,
     maxWaste: costs.wasteShare > maxWaste,
   };
   return (Object.keys(broken) as AutoBound[]).filter((bound) => broken[bound]);
 }
 
+/** How much more the ledger had than was predicted. */
+export type Learned = Required<Pick<AutoState, 'factors' | 'least'>>;
+const BOUND_OF: Record<keyof CostFactors, AutoBound> = {
+  offPolicyShare: 'maxOffPolicyShare',
+  lengthBias: 'maxLengthBias',
+  wasteShare: 'maxWaste',
+};
+
 /** What was found before it was late. */
 export interface Prediction {
   rows: AutoRow[];
   /** That the costs are raised by. */
-  factors: CostFactors;
+  learned: Learned;
   /** Not all policies were replayed; `wait` and the last choice always are. */
   isPartial: boolean;
 }
@@ -52,12 +60,14 @@ export interface Prediction {
  * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
  * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
  * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor, or by that of an earlier choice that broke a bound
+ *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of 0: if
+ *   it was wrong and a bound broke, all such predictions are what was measured, in proportion to the over-provision
+ * @param past.over the bounds that the ledger breaks
  */
 export function* predictRows(
   policy: AutoPolicy,
   samples: RecordedSamples,
-  { last, measured }: { last: AutoState; measured: ControlInput['measured'] },
+  { last, measured, over }: { last: AutoState; measured: ControlInput['measured']; over: readonly AutoBound[] },
   isLate: () => boolean,
 ): Generator<void, Prediction> {
   const bounds = boundsOfReplay(policy);
@@ -75,28 +85,43 @@ export function* predictRows(
   const replayed = candidates.filter((one) => found.has(one)).map((one) => ({ ...one, ...found.get(one)! }));
   const [wait] = replayed;
   const own = replayed.find((one) => one.name !== 'wait' && isSame(one, last));
-  const factorOf = (cost: keyof CostFactors, predicted = 0, seen = 0): number =>
-    Math.max(last.factors?.[cost] ?? 1, predicted > 0 ? seen / predicted : 1);
-  const factors: CostFactors = {
-    offPolicyShare: factorOf('offPolicyShare', own?.offPolicyShare, measured?.offPolicyShare),
-    lengthBias: factorOf('lengthBias', differenceOf(own), differenceOf(measured)),
-    wasteShare: factorOf('wasteShare', own?.wasteShare, measured?.wasteShare),
-  };
+  const learned = learn(last, own, measured, over);
   const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
+    const predicted = amountsOf(outcome);
+    const raised = (cost: keyof CostFactors): number =>
+      predicted[cost] > 0 ? predicted[cost] * learned.factors[cost] : learned.least[cost] * (overProvision - 1);
     const costs: Costs = {
-      offPolicyShare: Math.min(1, outcome.offPolicyShare * factors.offPolicyShare),
+      offPolicyShare: Math.min(1, raised('offPolicyShare')),
       versionSpan: outcome.versionSpan,
-      lengthBias: Math.max(0, 1 + (outcome.lengthBias - 1) * factors.lengthBias),
-      wasteShare: Math.min(1, outcome.wasteShare * factors.wasteShare),
+      lengthBias: Math.max(0, outcome.lengthBias > 1 ? 1 + raised('lengthBias') : 1 - raised('lengthBias')),
+      wasteShare: Math.min(1, raised('wasteShare')),
     };
     const speed = wait!.tokensPerTime === 0 ? 1 : tokensPerTime / wait!.tokensPerTime;
     return { policy: name, overProvision, speed, ...costs, breaks: brokenBounds(policy, costs) };
   });
-  return { rows, factors, isPartial: replayed.length < candidates.length };
+  return { rows, learned, isPartial: replayed.length < candidates.length };
 }
 
-function differenceOf({ lengthBias }: Pick<Costs, 'lengthBias'> = { lengthBias: 1 }): number {
-  return Math.abs(lengthBias - 1);
+/** @param own what was predicted of the last choice; absent if that is `wait` */
+function learn(
+  last: AutoState,
+  own: MeasuredCosts | undefined,
+  measured: MeasuredCosts | undefined,
+  over: readonly AutoBound[],
+): Learned {
+  const factors = { offPolicyShare: 1, lengthBias: 1, wasteShare: 1, ...last.factors };
+  const least = { offPolicyShare: 0, lengthBias: 0, wasteShare: 0, ...last.least };
+  if (own === undefined || measured === undefined) return { factors, least };
+  const [predicted, seen] = [amountsOf(own), amountsOf(measured)];
+  for (const [cost, bound] of Object.entries(BOUND_OF) as [keyof CostFactors, AutoBound][]) {
+    if (predicted[cost] > 0) factors[cost] = Math.max(factors[cost], seen[cost] / predicted[cost]);
+    else if (over.includes(bound)) least[cost] = Math.max(least[cost], seen[cost] / (last.overProvision - 1));
+  }
+  return { factors, least };
+}
+
+function amountsOf({ offPolicyShare, lengthBias, wasteShare }: MeasuredCosts): CostFactors {
+  return { offPolicyShare, lengthBias: Math.abs(lengthBias - 1), wasteShare };
 }
 
 type Candidate = Pick<FixedPolicy, 'name' | 'overProvision'>;
