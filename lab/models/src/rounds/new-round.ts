@@ -33,6 +33,7 @@ export function newRound(opening: ModelOpening, terms: RoundTerms, nowMs: number
     ...opening,
     rules: terms.rules,
     choice: terms.choice,
+    control: terms.control,
     openedAtMs: nowMs,
     places: terms.places && new Map(terms.places.map(({ domain, places }) => [domain, places])),
     keepTokens: terms.keepTokens ?? Infinity,

@@ -99,7 +99,6 @@ export class RoundModel extends AttemptTransitions {
     if (longtail.size < takeGroups) {
       return longtail.size + groups.settling < takeGroups ? 'PLAN_STALE' : 'ROUND_SETTLING';
     }
-    if (terms.control !== undefined) this.control = terms.control;
     const round = newRound(opening, terms, nowMs);
     if (this.round !== undefined) this.left.push(this.round);
     this.round = round;
@@ -177,6 +176,7 @@ export class RoundModel extends AttemptTransitions {
     if (round.state !== 'completed') throw new Error('The round is not completed');
     round.state = 'closed';
     this.stepsTrained += 1;
+    this.control = round.control ?? this.control;
     const excluded = round.accepted.filter(isExcluded).length;
     this.state.groups.excluded += excluded;
     this.state.groups.trained += round.accepted.length - excluded;

@@ -8,7 +8,7 @@ import type {
   TailPolicy,
   WasteReason,
 } from '@broomwagon/contracts';
-import type { PlanProgress, PromptLengths, ResolvedPolicy } from '@broomwagon/policies';
+import type { PlanProgress, PromptLengths, ResolvedPolicy, TailControl } from '@broomwagon/policies';
 
 export type RequestState =
   'pending' | 'claimed' | 'running' | 'cutting' | 'unfinished' | 'finished' | 'trained' | 'failed' | 'dropped';
@@ -105,6 +105,8 @@ export interface ModelOpening {
 export interface ModelRound extends ModelOpening {
   rules: RoundRules;
   choice?: TailChoice;
+  /** For the next round, if this one is closed. */
+  control?: TailControl;
   state: RoundState;
   settled: boolean;
   completedReason?: 'accepted' | 'deadline' | 'accepted-fewer';

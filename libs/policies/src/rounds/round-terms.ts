@@ -12,7 +12,7 @@ export interface RoundTerms {
   /** Places of new groups by domain, '' for all that no quota names; absent without quotas. */
   places?: { domain: string; places: number }[];
   choice?: TailChoice;
-  /** For the next round. */
+  /** For the next round, if this one is closed. */
   control?: TailControl;
 }
 

@@ -58,6 +58,9 @@ return function(tx, args)
   if round.state == 'completed' then
     redis.call('HSET', hash, 'state', 'closed', 'trainedDigest', read.all)
     redis.call('HDEL', job, 'openRoundId')
+    -- Not of a cancelled round: an adaptive policy goes on only from what a round has shown.
+    local control = redis.call('HGET', hash, 'tailControl')
+    if control then redis.call('HSET', job, 'tailControl', control) end
     redis.call('SREM', tx.key.openJobs, args.job)
     redis.call('HINCRBY', job, 'stepsTrained', 1)
     redis.call('HINCRBY', job, 'trainedGroups', trained)

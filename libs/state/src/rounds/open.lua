@@ -69,13 +69,14 @@ return function(tx, args)
   redis.call('SADD', tx.key.jobs, args.job)
   redis.call('SADD', tx.key.openJobs, args.job)
   Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
-    lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs, tailControl = args.control })
+    lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs })
   Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
   Hashes.set(hash, {
     state = state, planId = args.planId, digest = args.digest, kind = args.kind, step = args.step,
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, takenGroups = 0,
     submittedGroups = 0, acceptedGroups = 0, acceptedRequests = 0, failedGroups = 0, liveGroups = 0,
     reservedGroups = 0, inFlight = 0, settled = 0, policy = args.policy, choice = args.choice,
+    tailControl = args.control,
     records = policy == 'auto' and 1 or nil,
     shortfall = rules.acceptsFewer and 'accept-fewer' or 'replace', maxFailures = rules.maxFailures,
     maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken and 1 or 0,
