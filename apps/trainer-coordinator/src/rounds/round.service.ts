@@ -44,7 +44,8 @@ export class RoundService {
   ) {}
 
   /**
-   * The plan of the next round; writes nothing.
+   * The plan of the next round; changes nothing of the job. Under `auto`, what the last round trained is counted in the
+   * ledger first, which otherwise happens when it is folded.
    * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a
    *   round is not closed; ROUND_SETTLING
    */
