@@ -113,6 +113,11 @@ describe('auto', () => {
     expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, factors, least });
   });
 
+  it('stops after each round that it reads, before it replays any', () => {
+    const steps = choiceSteps(AUTO, { history: Array.from({ length: 3 }, () => closed([[10, 20]])) });
+    expect(Array.from({ length: 4 }, () => steps.next().done)).toEqual([false, false, false, true]);
+  });
+
   /** Every eighth group is ten times as long. */
   const tailed = closed(Array.from({ length: 32 }, (_, index) => [100, 100, index % 8 === 0 ? 1_000 : 100]));
 

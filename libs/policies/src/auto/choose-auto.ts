@@ -25,7 +25,7 @@ export interface ChosenAuto {
  * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
  * bound, it goes back by a step instead, down to `wait`, which breaks none, and remembers by how much the predictions
  * were too low. When it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each
- * replayed step, for one that may not block.
+ * round that it reads and each step that it replays, for one that may not block.
  */
 export function* chooseAuto(
   policy: AutoPolicy,
@@ -33,7 +33,7 @@ export function* chooseAuto(
   isLate: () => boolean = () => false,
 ): Generator<void, ChosenAuto> {
   const { history = [], control = {}, measured } = past;
-  const recording = recordingOf(history);
+  const recording = yield* recordingOf(history);
   const groups = recording.groups.length;
   const isKnown = groups >= FEWEST_GROUPS || (groups > 0 && history.length >= HISTORY_STEPS);
   const last = control.auto ?? WAIT;
@@ -42,7 +42,7 @@ export function* chooseAuto(
     return { choice: { policy: 'wait', reason: 'unknown', groups, frontier: [] }, state };
   }
 
-  const samples = replayOf(recording);
+  const samples = yield* replayOf(recording);
   const over = measuredBreaks(policy, measured);
   const found = yield* predictRows(policy, samples, { last, measured, over }, isLate);
   const { rows: frontier, learned, isPartial } = found;

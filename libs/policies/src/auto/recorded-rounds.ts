@@ -27,10 +27,13 @@ const MOMENTS = 1_024;
 /** Until the long-tail queue is as long as it is afterwards. */
 const WARM_UP_STEPS = 6;
 
-export function recordingOf(history: readonly RecordedRound[]): Recording {
-  const groups = history.flatMap(({ recorded = '', newGroups = 0 }) =>
-    readGroups(recorded).map((group) => ({ ...group, newGroups })),
-  );
+/** Stops after each round. */
+export function* recordingOf(history: readonly RecordedRound[]): Generator<void, Recording> {
+  const groups: (RecordedGroup & { newGroups: number })[] = [];
+  for (const { recorded = '', newGroups = 0 } of history) {
+    for (const group of readGroups(recorded)) groups.push({ ...group, newGroups });
+    yield;
+  }
   return {
     groups,
     groupsPerStep: Math.max(1, ...history.map(({ acceptedGroups }) => acceptedGroups)),
@@ -38,17 +41,21 @@ export function recordingOf(history: readonly RecordedRound[]): Recording {
   };
 }
 
-/** A data set like the recorded groups: groups drawn from them, the same in each call. */
-export function replayOf({ groups, groupsPerStep, samples }: Recording): RecordedSamples {
+/** A data set like the recorded groups: groups drawn from them, the same in each call. Stops between its parts. */
+export function* replayOf({ groups, groupsPerStep, samples }: Recording): Generator<void, RecordedSamples> {
   const replayedGroups = Math.min(GROUPS_OF_STEP, groupsPerStep);
   const steps = Math.round(SAMPLES_OF_REPLAY / (replayedGroups * samples));
   const counted = Math.max(FEWEST_STEPS, Math.min(MOST_STEPS, steps));
-  const time = loadedRoundTime(momentsOf(groups));
+  const moments = momentsOf(groups);
+  yield;
+  const time = loadedRoundTime(moments);
+  const drawn = Array.from(
+    { length: replayedGroups * (counted + WARM_UP_STEPS) },
+    (_, index) => groups[spread(index) % groups.length]!.lengths,
+  );
+  yield;
   return {
-    groups: Array.from(
-      { length: replayedGroups * (counted + WARM_UP_STEPS) },
-      (_, index) => groups[spread(index) % groups.length]!.lengths,
-    ),
+    groups: drawn,
     groupsPerStep: replayedGroups,
     time: (tokens, madeTokens) => time(tokens, (madeTokens * groupsPerStep) / replayedGroups),
     warmUpSteps: WARM_UP_STEPS,
