@@ -64,11 +64,11 @@ export class LengthHistory {
 }
 
 /** What `auto` replays of a round. */
-function recordedGroups({ accepted, neededGroups }: ModelRound): string {
+function recordedGroups({ accepted, ...round }: ModelRound): string {
   return accepted
     .map(({ requests, taken, finishedMs }, position) => {
       const lengths = requests.filter(({ state }) => state === 'finished').map(({ tokens }) => tokens);
-      return isRecorded(position, neededGroups, lengths.length)
+      return isRecorded(position, lengths.length, round)
         ? recordGroup({ lengths, finishedMs: taken ? undefined : finishedMs })
         : '';
     })

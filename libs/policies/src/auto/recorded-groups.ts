@@ -11,9 +11,19 @@ export interface RecordedGroup {
 /** Samples that are kept of a round: groups in equal distances, if it has more. */
 export const RECORDED_SAMPLES = 2_048;
 
-/** Whether the group that a round has accepted as number `position`, from 0, is kept. */
-export function isRecorded(position: number, neededGroups: number, samples: number): boolean {
-  return position % Math.ceil((neededGroups * Math.max(1, samples)) / RECORDED_SAMPLES) === 0;
+const GOLDEN_RATIO = 0.618033988749895;
+
+/**
+ * Whether the group that a round has accepted as number `position`, from 0, is kept. The first that is kept differs from
+ * step to step, spread evenly, so that the slowest groups are as likely to be kept as all others.
+ */
+export function isRecorded(
+  position: number,
+  samples: number,
+  { step, neededGroups }: { step: number; neededGroups: number },
+): boolean {
+  const everyNth = Math.ceil((neededGroups * Math.max(1, samples)) / RECORDED_SAMPLES);
+  return position % everyNth === Math.floor(((step * GOLDEN_RATIO) % 1) * everyNth);
 }
 
 /** A group as it is stored: `MS:BIN,BIN;`. libs/state/src/ledger/trained-ledger.lua writes the same. */

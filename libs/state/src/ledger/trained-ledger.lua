@@ -4,11 +4,13 @@ local TrainedLedger = {}
 
 local LEDGER_PAGE = 128
 local RECORDED_SAMPLES = 2048
+local GOLDEN_RATIO = 0.618033988749895
 
 -- A group as `auto` replays it, or nothing for most groups of a large round, and for one whose samples Redis has lost:
 -- recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
-local function recorded_group(position, needed, lengths, finished_ms)
-  if #lengths == 0 or position % math.ceil(needed * #lengths / RECORDED_SAMPLES) ~= 0 then return '' end
+local function recorded_group(position, round, lengths, finished_ms)
+  local every_nth = math.ceil(round.needed * #lengths / RECORDED_SAMPLES)
+  if #lengths == 0 or position % every_nth ~= math.floor(round.step * GOLDEN_RATIO % 1 * every_nth) then return '' end
   local bins = {}
   for index, length in ipairs(lengths) do bins[index] = Format.integer(Lengths.bin_of(length.tokens)) end
   return (finished_ms or '') .. ':' .. table.concat(bins, ',') .. ';'
@@ -44,12 +46,13 @@ end
 function TrainedLedger.count_accepted(tx, job, round_id)
   local hash = tx.key:round(job, round_id)
   local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards',
-    'records', 'neededGroups')
+    'records', 'neededGroups', 'step')
   if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
   local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
   if counted >= accepted then return true end
 
-  local round = { job = job, roundId = round_id, equalRewards = field[5] or 'keep' }
+  local round = { job = job, roundId = round_id, equalRewards = field[5] or 'keep', needed = tonumber(field[7]),
+    step = tonumber(field[8]) }
   local sums, touched, waits, recorded = {}, 0, false, {}
   local function add(name, by) sums[name] = (sums[name] or 0) + by end
   while counted < accepted and touched < LEDGER_PAGE do
@@ -76,7 +79,7 @@ function TrainedLedger.count_accepted(tx, job, round_id)
     add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
     if group[3] and lengths[1] then PromptLengths.remember(tx, group[3], lengths) end
     if field[6] then
-      table.insert(recorded, recorded_group(counted, tonumber(field[7]), lengths, group[4] ~= '1' and group[5]))
+      table.insert(recorded, recorded_group(counted, round, lengths, group[4] ~= '1' and group[5]))
     end
     counted, touched = counted + 1, touched + math.max(1, launched)
   end
