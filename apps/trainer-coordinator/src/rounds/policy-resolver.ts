@@ -42,7 +42,7 @@ export class PolicyResolver {
   }
 
   private choose(given: TailPolicy, past: ControlInput, lateAfterMs: number): Promise<ChosenAuto> {
-    // Only what the choice reads: the rest may change between the plan and the opening, as the trainer sets `shortfall`,
+    // Only what the choice reads: the rest may change between the plan and the opening. The trainer sets `shortfall`,
     // and the last round is cut and folded.
     const { control, history = [], measured } = past;
     const rounds = history.map(({ acceptedGroups, newGroups, recorded }) => [acceptedGroups, newGroups, recorded]);

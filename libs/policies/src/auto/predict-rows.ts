@@ -60,8 +60,8 @@ export interface Prediction {
  * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
  * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
  * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of 0: if
- *   it was wrong and a bound broke, all such predictions are what was measured, in proportion to the over-provision
+ *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of 0:
+ *   if it was wrong and a bound broke, all such predictions are what was measured, in proportion to the over-provision
  * @param past.over the bounds that the ledger breaks
  */
 export function* predictRows(

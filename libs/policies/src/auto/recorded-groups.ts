@@ -14,8 +14,8 @@ export const RECORDED_SAMPLES = 2_048;
 const GOLDEN_RATIO = 0.618033988749895;
 
 /**
- * Whether the group that a round has accepted as number `position`, from 0, is kept. The first that is kept differs from
- * step to step, spread evenly, so that the slowest groups are as likely to be kept as all others.
+ * Whether the group that a round has accepted as number `position`, from 0, is kept. The first that is kept differs
+ * from step to step, spread evenly, so that the slowest groups are as likely to be kept as all others.
  */
 export function isRecorded(
   position: number,
