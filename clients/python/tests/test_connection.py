@@ -12,12 +12,12 @@ from uuid import uuid4
 
 import nats.errors
 import pytest
-from conftest import leases_of, until
+from conftest import leases_of, until, until_set
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from broomwagon import Client, errors
-from broomwagon._connection import _log_error
+from broomwagon import Attempt, Client, errors
+from broomwagon._arguments import encoded
 
 
 async def test_a_pool_without_services_is_an_error_at_the_deadline() -> None:
@@ -118,11 +118,77 @@ def test_a_client_of_another_event_loop_is_refused() -> None:
         loop.close()
 
 
-async def test_what_nats_does_not_permit_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_nats_does_not_permit_is_an_error(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "broomwagon")
-    await _log_error(nats.errors.Error('nats: Permissions Violation for Publish to "rollout.v1.other.lb.acquire"'))
-    await _log_error(ConnectionRefusedError())
-    assert ["rollout.v1.other" in record.message for record in caplog.records] == [True]
+    connection = client._connected
+    subject = f"rollout.v1.{client.pool}.lb.Hung"
+    is_asked = asyncio.Event()
+
+    async def refuse(_: Msg) -> None:
+        is_asked.set()
+
+    await connection._nats.subscribe(subject, cb=refuse)
+    calling = asyncio.create_task(connection.call("lb.Hung", {}))
+    await until_set(is_asked)
+    await connection._note_error(ConnectionRefusedError())
+    await connection._note_error(nats.errors.Error(f'nats: permissions violation for publish to "{subject.lower()}"'))
+    with pytest.raises(errors.Forbidden, match=subject) as refused:
+        await asyncio.wait_for(calling, 30)
+    assert not refused.value.retryable
+    assert ["permissions violation" in record.message for record in caplog.records] == [True]
+
+
+async def test_a_body_is_compared_with_the_limit_of_nats_with_its_headers(client: Client) -> None:
+    limit = client._connected._nats.max_payload
+    headers = "NATS/1.0\r\nBroomwagon-Timeout-Ms: 1000\r\n\r\n"
+    fits = limit - len(headers) - len(encoded({"x": ""}))
+    with pytest.raises(errors.PayloadTooLarge, match="with its headers") as refused:
+        await client._connected.request("lb.status", {"x": "x" * (fits + 1)}, 1.0)
+    assert (refused.value.field, refused.value.details) == ("body", {"bytes": limit + 1, "limit": limit})
+    # As large as NATS takes: the service answers.
+    with pytest.raises(errors.PayloadTooLarge, match="over 1000000 bytes"):
+        await client._connected.request("lb.status", {"x": "x" * fits}, 1.0)
+
+
+async def close_by_nats(client: Client) -> None:
+    """NATS ends the connection of the client, which sends what it cannot read."""
+    connection = client._connected._nats
+    await connection._send_command(b"NONSENSE\r\n")
+    await connection._flush_pending()
+
+
+async def test_a_connection_that_nats_has_closed_ends_calls_and_workers() -> None:
+    async with Client() as client:
+        worker = client.worker(concurrency=1)
+
+        @worker.run
+        async def loop(attempt: Attempt) -> None:
+            raise AssertionError("there is no sample")
+
+        serving = asyncio.create_task(worker.serve())
+        waiting = asyncio.create_task(_acquire(client))
+        await until_claiming(client)
+        await close_by_nats(client)
+        for task in (serving, waiting):
+            with pytest.raises(errors.Unavailable, match="unknown protocol operation") as closed:
+                await asyncio.wait_for(task, 15)
+            assert not closed.value.retryable
+        with pytest.raises(errors.Unavailable, match="make another client"):
+            await client.call("lb.status", {})
+
+
+async def _acquire(client: Client) -> None:
+    async with client.lease("request", labels={"gpu": "none"}, timeout=60):
+        pass
+
+
+async def until_claiming(client: Client) -> None:
+    """Waits until a claim of the client waits for its answer."""
+
+    async def is_asked() -> bool:
+        return any(subject.endswith(".request.claim") for subject, _ in client._connected._inbox._pending.values())
+
+    await until(is_asked)
 
 
 async def test_a_cancellation_while_the_socket_is_full_is_kept(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from conftest import is_empty, leases_of, roll_out, serving, until, until_set, until_stopped
 
-from broomwagon import Attempt, Client
+from broomwagon import Attempt, Client, errors
 
 
 @pytest.mark.short
@@ -82,6 +84,37 @@ async def test_a_worker_claims_and_is_renewed_after_a_defect(
         await until(both_failed)
         await asyncio.sleep(0)
     assert not beating.done()
+
+
+async def test_a_claim_that_is_refused_for_good_ends_the_worker(client: Client) -> None:
+    worker = client.worker(job="no\nname")
+
+    @worker.run
+    async def loop(attempt: Attempt) -> None:
+        raise AssertionError("there is no sample")
+
+    with pytest.raises(errors.ValidationFailed) as refused:
+        await asyncio.wait_for(worker.serve(), 30)
+    assert refused.value.field == "job"
+
+
+async def test_signals_while_a_worker_drains_do_not_end_the_process(client: Client, job: str) -> None:
+    worker = client.worker(job=job, drain=60)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> None:
+        async with attempt.server():
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until_set(worker._stopping)
+            await client.call("lb.status", {})
+            assert signal.getsignal(signal.SIGTERM) != signal.SIG_DFL
+            os.kill(os.getpid(), signal.SIGTERM)
+            await client.call("lb.status", {})
+            attempt.add([1], "x")
+
+    groups, _ = await asyncio.gather(roll_out(client, job, groups=1), worker.serve())
+    assert groups[0].samples[0].token_ids == [1]
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
 
 
 async def test_a_worker_that_stops_hands_its_samples_on(client: Client, job: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import re
 import ssl
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -31,6 +32,8 @@ WARN_AFTER = 5.0
 CLOSE_DEADLINE = 2.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 REPLICA_HEADER = "Broomwagon-Replica"
+#: How NATS refuses a message; nats-py gives it in lower case.
+_REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 
 
 def pause_before_repeat(tries: int, error: BroomwagonError) -> float:
@@ -48,6 +51,8 @@ class Connection:
         #: The replica that has replied last, and when, by the first part of the operations' names.
         self._replicas: dict[str, tuple[str, float]] = {}
         self.pool = pool
+        #: Set when nothing connects again, as after `close`.
+        self.closed = asyncio.Event()
 
     @classmethod
     async def open(
@@ -61,7 +66,8 @@ class Connection:
         inbox_prefix: str | None,
         timeout: float,
     ) -> Connection:
-        """Connects within `timeout` seconds. Afterwards a lost connection is made again without end.
+        """Connects within `timeout` seconds. Afterwards a lost connection is made again without end; one that NATS ends
+        with an error, for example about a message that it cannot read, is closed.
 
         :raises Unavailable: no NATS server answers
         """
@@ -73,6 +79,7 @@ class Connection:
         if inbox_prefix:
             options["inbox_prefix"] = inbox_prefix.encode()
         client = Nats()
+        connection = cls(client, pool)
 
         async def log_disconnected() -> None:
             if not client.is_closed:
@@ -83,14 +90,14 @@ class Connection:
             name="broomwagon-python",
             max_reconnect_attempts=-1,
             ping_interval=10,
-            error_cb=_log_error,
+            error_cb=connection._note_error,
+            closed_cb=connection._note_closed,
             disconnected_cb=log_disconnected,
             reconnected_cb=_log_reconnected,
             **options,
         )
         try:
             await asyncio.wait_for(connecting, timeout)
-            connection = cls(client, pool)
             await connection._inbox.open()
             return connection
         except BaseException as error:
@@ -143,15 +150,26 @@ class Connection:
 
     async def _send(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg | None:
         """The reply; None if nobody serves the subject."""
+        size = len(data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{name}: {text}\r\n") for name, text in headers.items())
+        if size > self._nats.max_payload:
+            # NATS would end the connection: nats-py compares only the body with the limit.
+            limit = self._nats.max_payload
+            raise errors.PayloadTooLarge(
+                f"The body for {subject} has {size} bytes with its headers, and NATS takes {limit}",
+                field="body",
+                details={"bytes": size, "limit": limit},
+            )
         try:
             message = await self._inbox.request(subject, data, timeout, headers)
         except asyncio.TimeoutError:
             raise errors.Timeout(f"No reply from {subject} within {timeout:.1f} s", retryable=True) from None
-        except nats.errors.MaxPayloadError:
-            raise errors.PayloadTooLarge(f"The body for {subject} is over the limit of NATS") from None
+        except nats.errors.ConnectionClosedError as error:
+            raise self.closed_error() from error
         except nats.errors.Error as error:
-            is_closed = isinstance(error, nats.errors.ConnectionClosedError)
-            raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=not is_closed) from error
+            if _REFUSED.search(str(error)):
+                advice = f"NATS does not let this user publish to {subject}: add it to the permissions of the user"
+                raise errors.Forbidden(advice) from error
+            raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=True) from error
         is_unserved = not message.data and message.headers and message.headers.get("Status") == "503"
         return None if is_unserved else message
 
@@ -216,6 +234,23 @@ class Connection:
     async def close(self) -> None:
         await _close(self._nats)
 
+    def closed_error(self) -> errors.Unavailable:
+        """For calls of a closed connection."""
+        reason = f": {error}" if (error := self._nats.last_error) else ""
+        return errors.Unavailable(f"The connection to NATS is closed{reason}; make another client")
+
+    async def _note_closed(self) -> None:
+        self.closed.set()
+        self._inbox.fail(nats.errors.ConnectionClosedError())
+
+    async def _note_error(self, error: Exception) -> None:
+        # Each try to connect again has an error too.
+        refused = _REFUSED.search(str(error))
+        logger.log(logging.WARNING if refused else logging.DEBUG, "NATS: %r", error)
+        if refused and refused[1] and isinstance(error, nats.errors.Error):
+            # It has no other answer.
+            self._inbox.fail(error, refused[1].lower())
+
     @property
     def has_closed_loop(self) -> bool:
         return self._loop.is_closed()
@@ -256,12 +291,6 @@ async def _close(client: Nats) -> None:
         await asyncio.wait_for(client.close(), CLOSE_DEADLINE)
     except asyncio.TimeoutError:
         client._transport.close()  # type: ignore[no-untyped-call]
-
-
-async def _log_error(error: Exception) -> None:
-    # Each try to connect again has an error too. A call that is not permitted has no other answer.
-    is_refused = "permissions violation" in str(error).lower()
-    logger.log(logging.WARNING if is_refused else logging.DEBUG, "NATS: %r", error)
 
 
 async def _log_reconnected() -> None:

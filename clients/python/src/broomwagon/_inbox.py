@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from itertools import count
 
+import nats.errors
 from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
 
@@ -17,13 +18,15 @@ class Inbox:
 
     def __init__(self, nats: Nats) -> None:
         self._nats = nats
-        self._inbox = nats.new_inbox()
-        self._pending: dict[str, asyncio.Future[Msg]] = {}
+        self._inbox = ""
+        #: Subject and reply of each request, by its token.
+        self._pending: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         self._unsent: deque[tuple[str, str, bytes, dict[str, str]]] = deque()
         self._sending: asyncio.Task[None] | None = None
         self._tokens = count()
 
     async def open(self) -> None:
+        self._inbox = self._nats.new_inbox()
         await self._nats.subscribe(f"{self._inbox}.*", cb=self._receive)
 
     async def request(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg:
@@ -35,7 +38,7 @@ class Inbox:
         loop = asyncio.get_running_loop()
         token = str(next(self._tokens))
         future: asyncio.Future[Msg] = loop.create_future()
-        self._pending[token] = future
+        self._pending[token] = subject, future
         timer = loop.call_later(timeout, _time_out, future)
         self._unsent.append((token, subject, data, headers))
         if self._sending is None:
@@ -46,11 +49,17 @@ class Inbox:
             timer.cancel()
             del self._pending[token]
 
+    def fail(self, error: nats.errors.Error, subject: str | None = None) -> None:
+        """Ends all requests that wait, or those of a subject in lower case, with an error."""
+        for asked, future in self._pending.values():
+            if subject in (None, asked.lower()) and not future.done():
+                future.set_exception(error)
+
     async def _send(self) -> None:
         try:
             while self._unsent:
                 token, subject, data, headers = self._unsent.popleft()
-                future = self._pending.get(token)
+                _, future = self._pending.get(token, (None, None))
                 # Its caller was cancelled, or has waited too long for the socket.
                 if future is None or future.done():
                     continue
@@ -63,7 +72,7 @@ class Inbox:
             self._sending = None
 
     async def _receive(self, message: Msg) -> None:
-        future = self._pending.get(message.subject.rpartition(".")[2])
+        _, future = self._pending.get(message.subject.rpartition(".")[2], (None, None))
         # The reply may be too late, or a second one.
         if future is not None and not future.done():
             future.set_result(message)

@@ -73,6 +73,8 @@ class Worker:
         to end; the others are returned with their tokens, and another worker continues them.
 
         :raises WorkerIdInUse: another process registers under the same id
+        :raises BroomwagonError: a claim is refused in a way that another try cannot change; NATS has closed the
+            connection for good (Unavailable)
         """
         if self._loop is None:
             raise RuntimeError("Decorate the function of the agent loop with @worker.run first")
@@ -80,15 +82,22 @@ class Worker:
         handled = [one for one in (signal.SIGTERM, signal.SIGINT) if _handles(loop, one, self.stop)]
         claiming = asyncio.create_task(self._claim_always())
         stopping = asyncio.create_task(self._stopping.wait())
+        closed = asyncio.create_task(self._connection.closed.wait())
         try:
-            await asyncio.wait((stopping, claiming), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((stopping, claiming, closed), return_when=asyncio.FIRST_COMPLETED)
             if claiming.done():
                 claiming.result()
+            if closed.done():
+                raise self._connection.closed_error()
         finally:
             stopping.cancel()
-            for one in handled:
-                loop.remove_signal_handler(one)
-            await asyncio.shield(self._end(claiming))
+            closed.cancel()
+            try:
+                await asyncio.shield(self._end(claiming))
+            finally:
+                # A second signal would end the process, with the samples that are not returned yet.
+                for one in handled:
+                    loop.remove_signal_handler(one)
 
     async def _end(self, claiming: asyncio.Task[None]) -> None:
         # What a waiting claim is still granted is returned by the next sync, or when the client is closed.
@@ -113,9 +122,11 @@ class Worker:
                     await self._claim(worker, min(free, CLAIMS_PER_CALL))
                 except EXPIRED_EPOCH as error:
                     self._session.fence(worker, error)
-            except WorkerIdInUse:
-                raise
             except Exception as error:
+                # After an expired epoch the next claim registers again.
+                is_expired = isinstance(error, EXPIRED_EPOCH) and not isinstance(error, WorkerIdInUse)
+                if isinstance(error, BroomwagonError) and not (error.retryable or is_expired):
+                    raise
                 logger.warning("The claim failed: %s", error, exc_info=not isinstance(error, BroomwagonError))
                 await asyncio.sleep(ERROR_PAUSE)
 
