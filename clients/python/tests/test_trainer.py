@@ -120,6 +120,35 @@ async def test_a_loop_that_is_left_begins_again(client: Client, served: str) -> 
     assert sorted(str(group.prompt) for group in trained) == prompts
 
 
+@pytest.mark.parametrize("way", ["break", "error", "cancellation"])
+async def test_a_loop_that_is_left_repeats_no_group_that_is_named(client: Client, served: str, way: str) -> None:
+    prompts = ["a", "b", "c", "d"]
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
+    is_in_body = asyncio.Event()
+
+    async def begin() -> None:
+        async for group in rollout.round(prompts, "wait"):
+            assert rollout.yielded == [group]
+            is_in_body.set()
+            if way == "break":
+                break
+            if way == "error":
+                raise KeyError("of the trainer")
+            await asyncio.Event().wait()
+
+    named: list[Group] = []
+    beginning = asyncio.create_task(begin())
+    beginning.add_done_callback(lambda _: named.extend(rollout.yielded))
+    await until_set(is_in_body)
+    if way == "cancellation":
+        beginning.cancel()
+    await asyncio.wait((beginning,))
+    named += rollout.yielded
+    trained = named + await train(rollout, prompts)
+    assert sorted(str(group.prompt) for group in trained) == prompts
+    assert rollout.step == 2
+
+
 async def test_a_loop_that_is_left_and_not_closed_begins_again(client: Client, served: str) -> None:
     prompts = ["a", "b", "c", "d"]
     rollout = client.rollout(served, groups=2, samples=1, max_tokens=32)
@@ -145,8 +174,12 @@ async def test_another_process_continues_and_fences_the_first(client: Client, se
     assert sorted(group.id for group in trained) == [str(index) for index in range(6)]
     # A group of the first trainer has its prompt from the payload store.
     assert {json.dumps(group.prompt) for group in trained} >= {'{"text": "prompt 3"}'}
-    with pytest.raises(errors.Fenced):
-        await first._job.call("round.status")
+    for _ in range(2):
+        with pytest.raises(errors.Fenced):
+            await step_of(first, prompts)
+        with pytest.raises(errors.Fenced):
+            await first.save("step-1")
+    assert await step_of(second, prompts) == []
 
 
 async def test_a_prompt_may_have_any_form_and_size(client: Client, served: str) -> None:

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -33,6 +34,8 @@ class Job:
         self.name = name
         self.epoch: str | None = None
         self._stamp: str | None = None
+        #: Another trainer has taken the job over: this one must not take it back.
+        self._is_fenced = False
         self.steps_trained = 0
         #: The last trained steps: samples by group.
         self._trained: deque[tuple[int, dict[str, int]]] = deque(maxlen=STEPS_KEPT)
@@ -45,7 +48,7 @@ class Job:
         """
         fields = {"job": self.name, "trainerEpoch": self.epoch, "stamp": self._stamp, **body}
         sent = {name: value for name, value in fields.items() if value is not None}
-        reply = await self._connection.call(operation, sent, deadline=CALL_DEADLINE)
+        reply = await self._send(operation, sent)
         self._stamp = reply.get("stamp", self._stamp)
         self.epoch = reply.get("trainerEpoch", self.epoch)
         return reply
@@ -56,11 +59,16 @@ class Job:
         :param submitted: groups that this process has submitted and not trained
         :returns: the status of the open round, those of `submitted` that Redis has lost, and how many groups were
             submitted ever
+        :raises Fenced: another trainer has taken the job over since this one has begun
         """
+        if self.epoch is not None:
+            # What Redis has lost is no reason to stop: the takeover finds it out.
+            with suppress(errors.GenerationChanged, errors.JobNotFound):
+                await self.call("round.status")
         self._stamp = self.epoch = None
         body = {"job": self.name, "takeoverId": uuid4().hex}
         try:
-            found = await self._connection.call("round.takeover", body, deadline=CALL_DEADLINE)
+            found = await self._send("round.takeover", body)
         except errors.JobNotFound:
             found = {"stepsTrained": 0, "submittedGroups": 0}
         self.epoch, self._stamp = found.get("trainerEpoch"), found.get("stamp")
@@ -116,6 +124,17 @@ class Job:
         """The job was returned to a snapshot: later steps do not count as trained."""
         self.steps_trained = steps_trained
         self._trained = deque((kept for kept in self._trained if kept[0] <= steps_trained), maxlen=STEPS_KEPT)
+
+    async def _send(self, operation: str, body: dict[str, Any]) -> Any:
+        if self._is_fenced:
+            raise errors.Fenced(
+                f"Another trainer has taken job {self.name} over; a new Rollout takes it back", field="job"
+            )
+        try:
+            return await self._connection.call(operation, body, deadline=CALL_DEADLINE)
+        except errors.Fenced:
+            self._is_fenced = True
+            raise
 
     async def _reconcile_step(self, step: int, groups: dict[str, int], takeover_id: str) -> str | None:
         """Returns the id of the open round."""

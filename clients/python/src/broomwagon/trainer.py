@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from contextlib import aclosing
 from itertools import count
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .protocol import SamplingParameters, TailPolicy
 
 T = TypeVar("T")
+Loop = weakref.ref[AsyncGenerator[Group, None]]
 
 MOST_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
@@ -62,8 +64,8 @@ class Rollout:
         self._round: dict[str, Any] | None = None
         self._open = OpenStep()
         self._reading: Round | None = None
-        #: The loop that has begun last, and whether its body runs.
-        self._loop = object()
+        #: The loop that has begun last, and whether its body runs, or was left.
+        self._loop: Loop | None = None
         self._is_in_body = False
         #: The job is taken over.
         self._is_started = False
@@ -78,17 +80,17 @@ class Rollout:
 
     @property
     def yielded(self) -> list[Group]:
-        """The groups of the open step that were yielded. After an error of `round` they count as trained, and the next
-        `round` yields the others."""
+        """The groups of the open step that were yielded, which the next `round` does not yield again. After an error of
+        `round` they count as trained. None after the body of the loop was left, by a `break` or an error."""
+        if self._is_in_body and self._loop and self._loop() is None:
+            self._leave()
         return list(self._open.groups.values())
 
-    async def round(
-        self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume"
-    ) -> AsyncGenerator[Group, None]:
+    def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> AsyncGenerator[Group, None]:
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
-        trained. Without a group: all prompts are trained. A loop that is left early leaves the round open, and the
-        next one begins with its first group again. After an error the next one continues with the groups that were not
-        yielded.
+        trained. Without a group: all prompts are trained. A loop whose body is left early, by a `break`, an
+        error or a cancellation, leaves the round open, and the next one begins with its first group again. After an
+        error of `round` itself the next one continues with the groups that were not yielded. `yielded` tells which.
 
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
             A round takes what it needs; the next one continues there
@@ -97,13 +99,23 @@ class Rollout:
             of the error is `prompts.` with the number of the prompt over all that were given, from 0. It is left out,
             and the next round continues with the others
         :raises StepFailed: all groups of the step have failed
-        :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced)
+        :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced,
+            also of later calls: a new Rollout takes it back)
         """
+        own: list[Loop] = []
+        groups = self._run(prompts, policy, own)
+        # Python tells a loop that was left only later, but drops it at once.
+        own.append(weakref.ref(groups))
+        return groups
+
+    async def _run(
+        self, prompts: Iterable[PromptLike], policy: TailPolicy | str, own: list[Loop]
+    ) -> AsyncGenerator[Group, None]:
         chosen = policy_of(policy)
         if self._is_in_body:
             # The loop before was left, and its end may come later.
             self._leave()
-        loop = self._loop = object()
+        loop = self._loop = own[0]
         self._prompts.give(prompts)
         began = time.monotonic()
         has_yielded = False
