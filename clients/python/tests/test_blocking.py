@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -46,6 +49,29 @@ def test_a_round_is_a_loop() -> None:
         assert sorted(str(group.prompt) for group in rollout.round(["a", "b"], "wait")) == ["a", "b"]
         assert rollout.step == rollout.metrics["training/global_step"] == 1
         assert rollout.ledger()["rollout/samples"] == 2
+        client.call("job.delete", {"job": JOB, "force": True})
+
+
+def test_ctrl_c_ends_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Client() as client:
+        rollout = client.rollout(JOB, groups=1, samples=2, max_tokens=16)
+        is_reading = threading.Event()
+
+        async def read(_: str) -> None:
+            is_reading.set()
+            await asyncio.sleep(60)
+
+        def interrupt() -> None:
+            is_reading.wait(60)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        interrupting = threading.Thread(target=interrupt)
+        interrupting.start()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(rollout._rollout._payloads, "get", read)
+            next(rollout.round(["a"], "wait"))
+        interrupting.join()
+        assert [group.prompt for group in rollout.round(["a"], "wait")] == ["a"]
         client.call("job.delete", {"job": JOB, "force": True})
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from conftest import cancelled_at, leases_of, until, until_set, until_stopped
 
-from broomwagon import Client, LeaseStopped, errors
+from broomwagon import Client, LeaseStopped, StepFailed, errors
+from broomwagon._connection import error_of
 
 #: Cancellations of one run.
 CANCELLATIONS = int(os.environ.get("CANCELLATIONS", "1000"))
@@ -237,6 +239,32 @@ async def test_errors_have_classes_with_the_codes_of_the_wire(client: Client) ->
         async with client.lease("request", labels={"gpu": "none"}, timeout=0.4):
             pass
     assert none.value.details["reason"] == "none-fits"
+
+
+async def test_the_timeout_of_a_lease_is_that_of_its_registration_too() -> None:
+    async with Client(pool="no-such-pool") as client:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        with pytest.raises(errors.Timeout, match="registered"):
+            async with client.lease("request", timeout=0.2):
+                pass
+        assert loop.time() - began < 20
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        LeaseStopped("abort"),
+        StepFailed(7, {"failedGroups": 2, "droppedGroups": 1}),
+        error_of({"code": "OF_A_LATER_VERSION", "message": "new", "retryable": True, "retryAfterMs": 500}),
+        errors.Fenced("of another", field="trainerEpoch"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_travel_between_processes(error: Exception) -> None:
+    copied = pickle.loads(pickle.dumps(error))
+    assert (type(copied), str(copied), vars(copied)) == (type(error), str(error), vars(error))
+    assert "code" not in vars(error) or copied.code in str(copied)
 
 
 async def test_a_cancelled_close_deregisters_the_worker(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:

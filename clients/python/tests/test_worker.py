@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from conftest import is_empty, leases_of, roll_out, serving, until, until_set, until_stopped
 
-from broomwagon import Attempt, Client, errors
+from broomwagon import Attempt, Client, LeaseStopped, StepFailed, errors
 
 
 @pytest.mark.short
@@ -184,6 +184,60 @@ async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client
     async with serving(worker):
         groups, _ = await asyncio.gather(roll_out(client, job, groups=1), change())
     assert groups[0].samples[0].token_ids == [1, 2]
+
+
+async def test_ids_of_a_part_are_not_those_of_a_sample(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    began_with: list[list[int]] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        began_with.append(list(attempt.token_ids))
+        async with attempt.server():
+            attempt.add([7, 8], "a")
+            if len(began_with) == 1:
+                attempt.add(text="b", token_count=1)
+                raise LeaseStopped("cut")
+        assert attempt.token_ids == []
+        return "stop"
+
+    async with serving(worker):
+        [group] = await roll_out(client, job, groups=1)
+    [sample] = group.samples
+    assert began_with == [[], []]
+    assert (sample.token_ids, sample.token_count, sample.text) == ([], 5, "aba")
+
+
+async def test_repeats_of_an_abort_leave_the_end_of_a_loop_alone(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    is_generating, is_cleaned = asyncio.Event(), asyncio.Event()
+    running: list[Attempt] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        running.append(attempt)
+        try:
+            async with attempt.server():
+                is_generating.set()
+                await until_stopped()
+        finally:
+            for _ in range(3):
+                # As the service repeats it until the attempt has ended.
+                attempt.stop("abort")
+                await client.call("lb.status", {})
+            is_cleaned.set()
+        return "stop"
+
+    async def abort() -> None:
+        await until_set(is_generating)
+        await client.call("request.abort", {"abortId": uuid4().hex, "job": job, "groupId": "0"})
+        await until_set(is_cleaned)
+
+    async with serving(worker):
+        with pytest.raises(StepFailed):
+            await asyncio.gather(roll_out(client, job, groups=1), asyncio.wait_for(abort(), 30))
+        await asyncio.wait_for(is_cleaned.wait(), 30)
+    assert len(running) == 1
 
 
 async def test_a_sample_that_is_moved_continues_on_its_new_server(client: Client, job: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import Any
 
 import pytest
 from conftest import roll_out, serving, until_stopped
 
-from broomwagon import Attempt, Client, StepFailed, errors
+from broomwagon import Attempt, Client, InvalidArgument, StepFailed, errors
 
 
 async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: str) -> None:
@@ -75,6 +77,51 @@ async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Cli
         groups = await roll_out(client, job, groups=3)
     assert [group.id for group in groups] == ["1"]
     assert [tries.count(group) for group in "012"] == [1, 6, 4]
+
+
+async def test_a_report_that_is_refused_fails_the_sample_at_the_limit(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            if attempt.group_id == "0":
+                tries.append(attempt.request_id)
+            # More tokens than any sample may have.
+            attempt.add(text="x", token_count=10_000_001 if attempt.group_id == "0" else 1)
+        return "stop"
+
+    async with serving(worker):
+        groups = await roll_out(client, job, groups=2)
+    assert [group.id for group in groups] == ["1"]
+    assert 2 <= len(tries) <= 10
+
+
+async def test_what_an_engine_cannot_have_made_is_refused_where_it_is_added(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        ("logprobs.1", {"token_ids": [1, 2], "logprobs": [-0.5, math.nan]}),
+        ("logprobs.0", {"token_ids": [1], "logprobs": ["-1"]}),
+        ("token_ids.1", {"token_ids": [1, 2.5]}),
+        ("token_ids.0", {"token_ids": "12"}),
+        ("token_count", {"token_count": -1}),
+    ]
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server():
+            for field, options in wrong:
+                with pytest.raises(InvalidArgument) as refused:
+                    attempt.add(text="wrong", **options)
+                assert refused.value.field == field
+            attempt.add([1, 2], "ab", logprobs=[-0.5, None])
+        return "stop"
+
+    async with serving(worker):
+        [group] = await roll_out(client, job, groups=1)
+    [sample] = group.samples
+    assert (sample.text, sample.token_ids, sample.logprobs) == ("ab", [1, 2], [-0.5, None])
 
 
 async def test_a_step_whose_groups_all_failed_is_no_end_of_the_data(client: Client, job: str) -> None:

@@ -82,15 +82,37 @@ def check_rewards(rewards: object) -> list[float]:
     return [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
 
 
-def check_count(field: str, value: int) -> int:
+def check_count(field: str, value: int, least: int = 1) -> int:
     """Returns it as an `int` of Python.
 
-    :raises InvalidArgument: it is no whole number of at least 1
+    :raises InvalidArgument: it is no whole number of at least `least`
     """
     number = plain_number(value)
-    if not isinstance(number, int) or number < 1:
-        raise InvalidArgument(f"{field} must be a whole number of at least 1: {value!r}", field=field)
+    if not isinstance(number, int) or number < least:
+        raise InvalidArgument(f"{field} must be a whole number of at least {least}: {value!r}", field=field)
     return number
+
+
+def check_token_ids(token_ids: Iterable[int]) -> list[int]:
+    """Returns them as `int` of Python.
+
+    :raises InvalidArgument: one of them is no whole number of at least 0
+    """
+    ids = list(token_ids)
+    if all(type(value) is int and value >= 0 for value in ids):
+        return ids
+    return [check_count(f"token_ids.{index}", value, 0) for index, value in enumerate(ids)]
+
+
+def check_logprobs(logprobs: Iterable[float | None]) -> list[float | None]:
+    """Returns them as numbers of Python.
+
+    :raises InvalidArgument: one of them is neither None nor a finite number
+    """
+    return [
+        None if value is None else check_number(f"logprobs.{index}", value, -math.inf)
+        for index, value in enumerate(logprobs)
+    ]
 
 
 def check_pool(pool: str) -> None:

@@ -103,16 +103,21 @@ class AttemptCalls:
             raise
         except BroomwagonError as error:
             logger.error("The end of %s was not accepted: %s", body["requestId"], error)
-            if not error.retryable or isinstance(error, errors.Internal):
+            if not error.retryable:
+                # The next attempt may end alike, so it counts as a failure.
+                await self._return(body, "engine-error", f"The end of the attempt was refused: {error}")
+            elif isinstance(error, errors.Internal):
                 await self._return(body)
 
-    async def _return(self, body: dict[str, Any]) -> None:
+    async def _return(self, body: dict[str, Any], reason: str = "unclaimed", message: str = "") -> None:
         """Returns the attempt with nothing but its identity: the request continues with its last partial save. If this
         call fails too, the next sync returns the attempt."""
         identity = {name: body[name] for name in ("requestId", "attempt", "workerId", "workerEpoch")}
         try:
-            unclaimed = {**identity, "reason": "unclaimed", "retryable": True}
-            await self._connection.call("request.fail", unclaimed, deadline=END_DEADLINE)
+            returned = {**identity, "reason": reason, "retryable": True}
+            if message:
+                returned["message"] = message[:MAX_MESSAGE_LENGTH]
+            await self._connection.call("request.fail", returned, deadline=END_DEADLINE)
         except BroomwagonError as error:
             logger.error("%s was not returned: %s", body["requestId"], error)
 

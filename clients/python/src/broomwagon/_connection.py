@@ -266,16 +266,16 @@ class Connection:
 
 def error_of(wire: dict[str, Any]) -> BroomwagonError:
     """The exception of a `WireError`. A code of a later version is a BroomwagonError with its code."""
-    kind = errors.BY_CODE.get(wire["code"])
-    if kind is None:
-        kind = type("UnknownError", (BroomwagonError,), {"code": wire["code"]})
-    return kind(
+    kind = errors.BY_CODE.get(wire["code"], BroomwagonError)
+    error = kind(
         wire["message"],
         retryable=wire["retryable"],
         retry_after=wire.get("retryAfterMs", 0) / 1000,
         field=wire.get("field"),
         details=wire.get("details"),
     )
+    error.code = wire["code"]
+    return error
 
 
 def _group_of(operation: str) -> str:

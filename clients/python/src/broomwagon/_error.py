@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 
 class BroomwagonError(Exception):
     """An error of the protocol. Each code has a class of its own in `broomwagon.errors`."""
 
     #: Stable name of the error, as on the wire.
-    code: ClassVar[str] = "INTERNAL"
+    code: str = "INTERNAL"
 
     def __init__(
         self,

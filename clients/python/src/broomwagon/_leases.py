@@ -66,7 +66,7 @@ class Leases:
         self._connection.check_loop()
         ends_at = asyncio.get_running_loop().time() + timeout
         while True:
-            worker = await self._session.established()
+            worker = await self._session.established(max(0.0, ends_at - asyncio.get_running_loop().time()))
             acquire_id = uuid4().hex
             held = self._session.leases
             held.asking(acquire_id)

@@ -12,18 +12,18 @@ class MadeTokens:
         self._versions: list[int] = []
         self._token_ids: list[int] = []
         self._text = ""
-        self._logprobs: list[float] = []
+        self._logprobs: list[float | None] = []
 
     def add(
         self,
         token_ids: Sequence[int],
         text: str,
-        logprobs: Sequence[float],
-        token_count: int | None,
+        logprobs: Sequence[float | None],
+        count: int,
         weight_version: int,
     ) -> None:
-        """:param token_count: for an engine that returns no token ids"""
-        self.count += len(token_ids) if token_count is None else int(token_count)
+        """:param count: of the tokens; an engine may return no ids"""
+        self.count += count
         self._versions.append(weight_version)
         self._token_ids.extend(token_ids)
         self._text += text

@@ -58,12 +58,15 @@ class Session:
         #: Set when the current epoch ends.
         self.epoch_ended = asyncio.Event()
 
-    async def established(self) -> WorkerEpoch:
+    async def established(self, timeout: float = math.inf) -> WorkerEpoch:
         """Waits for an epoch.
 
-        :raises BroomwagonError: ShuttingDown if the session is closed; no service answers within a minute
+        :raises BroomwagonError: ShuttingDown if the session is closed; no service answers within a minute, or within
+            `timeout` seconds
         :raises WorkerIdInUse: another process registers under the same id
         """
+        loop = asyncio.get_running_loop()
+        ends_at = loop.time() + timeout
         while self._epoch is None:
             if self._is_closed:
                 raise errors.ShuttingDown("The client is closed")
@@ -71,8 +74,12 @@ class Session:
                 raise WorkerIdInUse(f"Another process uses the worker id {self._worker_id}", field="worker_id")
             if self._registering is None:
                 self._registering = asyncio.create_task(self._register())
-            # The registration is shared: a caller that is cancelled must not cancel it.
-            await asyncio.shield(self._registering)
+            registering = self._registering
+            # The registration is shared: a caller that is cancelled, or does not wait any more, must not cancel it.
+            await asyncio.wait((registering,), timeout=max(0.0, ends_at - loop.time()))
+            if not registering.done():
+                raise errors.Timeout(f"No service has registered the worker within {timeout:.1f} s", retryable=True)
+            registering.result()
         return self._epoch
 
     def is_current(self, worker: WorkerEpoch) -> bool:

@@ -15,11 +15,16 @@ class StepFailed(Exception):
     the next step."""
 
     def __init__(self, step: int, status: dict[str, Any]) -> None:
-        failed, dropped = status["failedGroups"], status["droppedGroups"]
-        super().__init__(f"Step {step} has no groups: {failed} have failed, {dropped} were aborted or timed out")
+        # As a copy is made with: exceptions travel between processes.
+        super().__init__(step, status)
         self.step = step
         #: The last samples that failed, with their reasons.
         self.failures: list[RequestFailure] = status.get("lastFailures", [])
+
+    def __str__(self) -> str:
+        step, status = self.args
+        failed, dropped = status["failedGroups"], status["droppedGroups"]
+        return f"Step {step} has no groups: {failed} have failed, {dropped} were aborted or timed out"
 
 
 class OpenStep:

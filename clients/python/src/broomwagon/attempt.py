@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import errors
+from ._arguments import check_count, check_logprobs, check_token_ids
 from ._attempt_calls import END_DEADLINE, GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
 from ._attempt_times import AttemptTimes
 from ._error import BroomwagonError
@@ -49,8 +50,9 @@ class Attempt:
         self._made = MadeTokens()
         #: The prompt, as in `broomwagon.protocol.Prompt`.
         self.prompt: Prompt = {}
-        #: Tokens of earlier attempts and of this one.
+        #: Tokens of earlier attempts and of this one; empty if a part of them has no ids.
         self.token_ids: list[int] = []
+        self._lacks_ids = False
         #: Text of earlier attempts and of this one.
         self.text = ""
         #: Anything that JSON can have. It is stored with the tokens, and the next attempt begins with it.
@@ -121,22 +123,28 @@ class Attempt:
         token_ids: Sequence[int] = (),
         text: str = "",
         *,
-        logprobs: Sequence[float] = (),
+        logprobs: Sequence[float | None] = (),
         token_count: int | None = None,
     ) -> None:
         """Adds what an engine has generated, within the block of its server.
 
+        :param logprobs: of each token, None where the engine returned none
         :param token_count: for an engine that returns no token ids
+        :raises InvalidArgument: a token id or the count is no whole number, or a log probability is not finite; `field`
+            is for example `logprobs.3`. Nothing is added
         """
         if self._server is None:
             raise RuntimeError("Tokens are added within `async with attempt.server()`")
-        self._made.add(token_ids, text, logprobs, token_count, self._server.weight_version)
-        self.token_ids.extend(token_ids)
+        ids = check_token_ids(token_ids)
+        count = len(ids) if token_count is None else check_count("token_count", token_count, 0)
+        self._made.add(ids, text, check_logprobs(logprobs), count, self._server.weight_version)
+        self._add_ids(ids, len(ids) == count)
         self.text += text
 
     async def save(self) -> None:
-        """Saves the tokens and the state: if the worker dies, the next attempt continues there. A save that fails is
-        logged, because the next one has more tokens."""
+        """Saves the tokens and the state: if the worker dies, the next attempt continues there. Without new tokens
+        nothing is saved: a later state is kept with the next tokens, or with the end of this attempt. A save that fails
+        is logged, because the next one has more tokens."""
         if self._made.count == self._saved_tokens:
             return
         count = self._made.count
@@ -148,10 +156,12 @@ class Attempt:
             self._save_failed(error)
 
     def stop(self, cause: StopCause) -> None:
-        """Cancels the loop. The first cause stays, except that `expired` and `fenced` replace it."""
+        """Cancels the loop, once: a command is repeated until the loop has ended, which may take time. Only `shutdown`
+        cancels what the loop still does. The first cause stays, except that `expired` and `fenced` replace it."""
+        must_cancel = self._cause is None or cause == "shutdown"
         if self._cause is None or cause in ("expired", "fenced"):
             self._cause = cause
-        if self._loop_task:
+        if self._loop_task and must_cancel:
             self._loop_task.cancel()
 
     async def perform(self, loop: Callable[[Attempt], Awaitable[str | None]]) -> None:
@@ -214,9 +224,16 @@ class Attempt:
         self.prompt = prompt  # type: ignore[assignment]
         self._earlier_tokens = sum(segment["tokenCount"] for segment in self._claim["segments"])
         for part in parts:
-            self.token_ids.extend(part.get("tokenIds", []))
+            self._add_ids(part.get("tokenIds") or [], "tokenIds" in part)
             self.text += part.get("text", "")
             self.state = part.get("engineFields", {}).get(STATE, self.state)
+
+    def _add_ids(self, token_ids: list[int], are_all: bool) -> None:
+        self._lacks_ids = self._lacks_ids or not are_all
+        if self._lacks_ids:
+            self.token_ids.clear()
+        else:
+            self.token_ids.extend(token_ids)
 
     async def _begin(self, server: Server) -> None:
         """The sample runs on a server: from now on it can be moved, and its generation time counts."""

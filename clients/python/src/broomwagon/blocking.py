@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from types import TracebackType
@@ -206,11 +206,22 @@ class Rollout:
 
     def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> Iterator[Group]:
         groups = self._rollout.round(prompts, policy)
+        # After Ctrl-C the call that is cancelled ends first.
+        turn = asyncio.Lock()
+
+        async def advance() -> Group | None:
+            async with turn:
+                return await anext(groups, None)
+
+        async def close() -> None:
+            async with turn:
+                await groups.aclose()
+
         try:
-            while (group := self._client._wait(_next_of(groups))) is not None:
+            while (group := self._client._wait(advance())) is not None:
                 yield group
         finally:
-            self._client._wait(groups.aclose())
+            self._client._wait(close())
 
     def reward(self, group: Group, rewards: Sequence[float]) -> bool:
         return self._client._wait(self._rollout.reward(group, rewards))
@@ -223,10 +234,6 @@ class Rollout:
 
     def restore(self, tag: str) -> int:
         return self._client._wait(self._rollout.restore(tag))
-
-
-async def _next_of(groups: AsyncIterator[Group]) -> Group | None:
-    return await anext(groups, None)
 
 
 async def _result_of(future: asyncio.Future[T]) -> T:

@@ -59,8 +59,12 @@ class LeaseStopped(Exception):
     """
 
     def __init__(self, cause: StopCause) -> None:
-        super().__init__(f"The lease was stopped: {cause}")
+        # As a copy is made with: exceptions travel between processes.
+        super().__init__(cause)
         self.cause = cause
+
+    def __str__(self) -> str:
+        return f"The lease was stopped: {self.cause}"
 
 
 class Lease:

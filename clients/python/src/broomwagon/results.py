@@ -20,7 +20,7 @@ class Sample:
     request_id: str
     #: Why generation ended: the model stopped (`stop`), or the budget was used up (`length`).
     finish_reason: Literal["stop", "length"]
-    #: Empty if the engine returned no ids.
+    #: Empty if the engine returned no ids for a part of it.
     token_ids: list[int]
     #: Tokens of all segments.
     token_count: int
@@ -69,12 +69,13 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
     segments = await payloads.segments_of(sample)
     parts = await payloads.get_all([segment["ref"] for segment in segments])
     texts = [part.get("text") for part in parts]
+    has_ids = all(part.get("tokenIds") is not None for part in parts)
     has_logprobs = bool(parts) and all(part.get("logprobs") is not None for part in parts)
     return Sample(
         index=sample["sampleIndex"],
         request_id=sample["requestId"],
         finish_reason=sample["finishReason"],
-        token_ids=[token for part in parts for token in part.get("tokenIds", [])],
+        token_ids=[token for part in parts for token in part["tokenIds"]] if has_ids else [],
         token_count=sample["tokenCount"],
         text=None if None in texts else "".join(texts),
         logprobs=[value for part in parts for value in part["logprobs"]] if has_logprobs else None,
