@@ -1,6 +1,7 @@
-import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { startNats, TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RunningSystem } from '../system/running-system';
 import type { TestSystem } from '../system/test-system';
@@ -72,6 +73,39 @@ describe.skipIf(newest === undefined)('the client for Python', () => {
     // The simulated engine does not say yes.
     expect(steps.map(({ rewards, done }) => `${rewards} ${done}`)).toEqual(Array(3).fill('0 true'));
     await system.expectAtRest();
+  });
+
+  it('connects to a NATS that asks for a client certificate', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'broomwagon-python-tls-'));
+    const [certificate, key] = ['server.crt', 'server.key'].map((name) => join(folder, name)) as [string, string];
+    writeFileSync(certificate, TEST_CERTIFICATE);
+    writeFileSync(key, TEST_KEY);
+    const files = `cert_file: "${certificate}", key_file: "${key}", ca_file: "${certificate}"`;
+    const nats = await startNats({ configuration: `tls { ${files}, verify: true }` });
+    const lines = [
+      'import asyncio',
+      'from broomwagon import BroomwagonError, Client',
+      'async def main():',
+      '    try:',
+      '        async with Client(connect_timeout=2) as client:',
+      '            await client.call("lb.status", {}, deadline=0.1)',
+      '    except BroomwagonError as error:',
+      '        print(error.field, error)',
+      'asyncio.run(main())',
+    ];
+    const settings = { NATS_TLS_CA: certificate, NATS_TLS_CERT: certificate, NATS_TLS_KEY: key };
+    const NATS_URL = `tls://127.0.0.1:${nats.port}`;
+    const says = (environment: Record<string, string>) =>
+      runPython(newest!, ['-c', lines.join('\n')], undefined, { NATS_URL, ...environment });
+    try {
+      expect(await says({ ...settings, NATS_TLS_SERVER_NAME: 'localhost' })).toContain('No service handles');
+      expect(await says({ ...settings, NATS_TLS_SERVER_NAME: 'nats.example' })).toContain('Cannot connect');
+      expect(await says({ NATS_TLS_CA: certificate, NATS_TLS_SERVER_NAME: 'localhost' })).toContain('Cannot connect');
+      expect(await says({ ...settings, NATS_TLS_KEY: '/nowhere' })).toMatch(/^NATS_TLS_CERT VALIDATION_FAILED/);
+    } finally {
+      await nats.stop();
+      rmSync(folder, { recursive: true });
+    }
   });
 
   it.each(pythons)('is well typed for mypy --strict with %s', async (python) => {

@@ -41,6 +41,8 @@ async def test_wrong_arguments_are_refused_before_a_call(client: Client) -> None
         *(("concurrency", lambda value=value: client.worker(concurrency=value)) for value in (0, 1.5, math.nan)),
         *(("groups", lambda value=value: client.rollout("j", groups=value)) for value in (0, 1.5, "2", math.nan)),
         *(("drain", lambda value=value: client.worker(drain=value)) for value in (-1, math.nan)),
+        ("exclude_servers", lambda: client.lease("r", exclude_servers="server-1")),
+        ("needs", lambda: client.lease("r", needs="logprobs")),  # type: ignore[arg-type]
     ]
     for field, act in wrong:
         with pytest.raises(InvalidArgument, match=field) as refused:
@@ -53,8 +55,9 @@ async def test_wrong_arguments_are_refused_before_a_call(client: Client) -> None
         with pytest.raises(InvalidArgument, match="deadline"):
             await call("lb.status", {}, deadline=deadline)
     for body in ({"x": math.nan}, {"x": [math.inf]}):
-        with pytest.raises(InvalidArgument, match="JSON"):
+        with pytest.raises(InvalidArgument, match="JSON") as refused:
             await call("lb.status", body)
+        assert refused.value.field == "body"
     with pytest.raises(InvalidArgument, match="JSON"):
         async with client.lease("r", context_tokens=math.nan):  # type: ignore[arg-type]
             pass
@@ -153,10 +156,11 @@ async def test_a_text_is_no_reward(client: Client, served: str) -> None:
         texts: Any = "01"
         with pytest.raises(InvalidArgument, match=r"rewards\.0 .* not str '0'"):
             await rollout.reward(group, texts)
-        number: Any = 1
-        with pytest.raises(InvalidArgument, match="sequence") as refused:
-            await rollout.reward(group, number)
-        assert refused.value.field == "rewards"
+        odd: tuple[Any, ...] = (1, {0: 1, 1: 0}, {0, 1})
+        for rewards in odd:
+            with pytest.raises(InvalidArgument, match="sequence") as refused:
+                await rollout.reward(group, rewards)
+            assert refused.value.field == "rewards"
         assert await rollout.reward(group, [0, 1])
     with pytest.raises(InvalidArgument, match="none of this step") as refused:
         await rollout.reward(group, [0, 1])

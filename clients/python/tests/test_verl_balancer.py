@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import until
 
+from broomwagon import InvalidArgument
 from broomwagon.lease import Lease
 from broomwagon.verl import _servers
 from broomwagon.verl import balancer as module
@@ -43,6 +44,14 @@ async def test_acquires_go_to_the_server_with_the_fewest_requests(make: Any) -> 
     for n, (server, _) in enumerate(acquired):
         await balancer.release_server(server, f"r{n}")
     assert await balancer.get_total_inflight() == 0
+
+
+@pytest.mark.short
+@pytest.mark.parametrize("field, value", [("capacity", 2.5), ("capacity", "8"), ("capacity", 0), ("timeout", "1")])
+def test_a_wrong_setting_is_refused(field: str, value: Any) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        Balancer({}, {"router_class": "Router", field: value})
+    assert refused.value.field == field
 
 
 async def test_a_release_without_a_request_id_ends_the_oldest_one(make: Any) -> None:

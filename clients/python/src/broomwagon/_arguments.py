@@ -6,7 +6,7 @@ import json
 import math
 import operator
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from numbers import Integral, Real
 from typing import Any
@@ -77,7 +77,8 @@ def check_rewards(rewards: object) -> list[float]:
 
     :raises InvalidArgument: they are no sequence, or one of them is no finite number
     """
-    if not isinstance(rewards, Iterable):
+    # A mapping or set is no order of samples.
+    if not isinstance(rewards, Iterable) or isinstance(rewards, (Mapping, Set)):
         raise InvalidArgument(f"rewards must be a sequence, not {type(rewards).__name__}", field="rewards")
     return [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
 
@@ -181,7 +182,7 @@ def encoded(value: Any) -> bytes:
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False, default=_plain).encode()
     except ValueError as error:
-        raise InvalidArgument(f"JSON cannot have the body: {error}") from error
+        raise InvalidArgument(f"JSON cannot have the body: {error}", field="body") from error
 
 
 def _plain(value: object) -> int | float:

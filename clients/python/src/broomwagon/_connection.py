@@ -7,7 +7,6 @@ import json
 import logging
 import random
 import re
-import ssl
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -62,20 +61,19 @@ class Connection:
         *,
         user: str | None,
         password: str | None,
-        tls_ca: str | None,
+        tls: dict[str, Any],
         inbox_prefix: str | None,
         timeout: float,
     ) -> Connection:
         """Connects within `timeout` seconds. Afterwards a lost connection is made again without end; one that NATS ends
         with an error, for example about a message that it cannot read, is closed.
 
+        :param tls: parameters of nats-py
         :raises Unavailable: no NATS server answers
         """
-        options: dict[str, Any] = {"reconnect_time_wait": 0.2}
+        options: dict[str, Any] = {"reconnect_time_wait": 0.2, **tls}
         if user:
             options.update(user=user, password=password)
-        if url.startswith("tls://"):
-            options["tls"] = ssl.create_default_context(cafile=tls_ca)
         if inbox_prefix:
             options["inbox_prefix"] = inbox_prefix.encode()
         client = Nats()

@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ._arguments import check_count, check_number, check_pool, check_token, check_url
+from ._arguments import InvalidArgument, check_count, check_number, check_pool, check_token, check_url
 from ._connection import Connection
 from ._leases import Leases
 from ._session import Session
+from ._tls import tls_options
 from .lease import Lease
 from .trainer import Rollout
 from .worker import Worker
@@ -37,8 +38,9 @@ class Client:
     """Use it as `async with Client() as client`, within one event loop.
 
     Settings that are not given are read from the environment: `NATS_URL`, `POOL`, `NATS_USER`, `NATS_PASSWORD`,
-    `NATS_TLS_CA`, `NATS_INBOX_PREFIX`. The process registers as a worker when it acquires its first lease, and a
-    heartbeat renews all its leases until the client is closed or the process dies.
+    `NATS_INBOX_PREFIX`, and for tls:// `NATS_TLS_CA`, `NATS_TLS_CERT`, `NATS_TLS_KEY` and `NATS_TLS_SERVER_NAME`. The
+    process registers as a worker when it acquires its first lease, and a heartbeat renews all its leases until the
+    client is closed or the process dies.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class Client:
             self._pool,
             user=os.environ.get("NATS_USER"),
             password=os.environ.get("NATS_PASSWORD"),
-            tls_ca=os.environ.get("NATS_TLS_CA"),
+            tls=tls_options(self._url),
             inbox_prefix=os.environ.get("NATS_INBOX_PREFIX"),
             timeout=self._connect_timeout,
         )
@@ -179,6 +181,9 @@ class Client:
         The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
         """
         timeout = check_number("timeout", timeout, may_be_infinite=True)
+        for field, names in (("exclude_servers", exclude_servers), ("needs", needs)):
+            if isinstance(names, (str, bytes)):
+                raise InvalidArgument(f"{field} must be a list of texts, not {names!r}", field=field)
         request = {
             "requestId": request_id,
             "sessionId": session_id,

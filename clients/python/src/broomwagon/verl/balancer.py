@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 from .. import errors
+from .._arguments import check_count, check_number
 from .._error import BroomwagonError
 from ..client import Client
 from ._holding import Holding
@@ -57,8 +58,8 @@ class Balancer:
             raise ValueError(f"The router configuration of Broomwagon does not know {', '.join(sorted(unknown))}")
         self._id = f"verl-{uuid4().hex[:12]}"
         self._connect = {name: settings[name] for name in ("url", "pool", "worker_ttl") if name in settings}
-        self._pool_servers = PoolServers(self._id, int(settings.get("capacity", NO_LIMIT)))
-        self._timeout = float(settings.get("timeout", 600.0))
+        self._pool_servers = PoolServers(self._id, check_count("capacity", settings.get("capacity", NO_LIMIT)))
+        self._timeout = check_number("timeout", settings.get("timeout", 600.0))
         self._full_determinism = full_determinism
         self._servers: dict[str, Any] = {}
         #: Starts of each server: a server that comes again has an empty cache and no requests.

@@ -1,0 +1,29 @@
+"""TLS to NATS, by the settings of the services."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from typing import Any
+
+from ._arguments import InvalidArgument
+
+
+def tls_options(url: str) -> dict[str, Any]:
+    """Parameters of nats-py from `NATS_TLS_CA`, `NATS_TLS_CERT`, `NATS_TLS_KEY` and `NATS_TLS_SERVER_NAME`. None
+    without tls://.
+
+    :raises InvalidArgument: a file cannot be read, or has no certificate or key; `field` is its setting
+    """
+    if not url.startswith("tls://"):
+        return {}
+    setting = "NATS_TLS_CA"
+    try:
+        context = ssl.create_default_context(cafile=os.environ.get("NATS_TLS_CA"))
+        if certificate := os.environ.get("NATS_TLS_CERT"):
+            setting = "NATS_TLS_CERT"
+            context.load_cert_chain(certificate, os.environ.get("NATS_TLS_KEY"))
+    except OSError as error:
+        raise InvalidArgument(f"{setting} cannot be used: {error}", field=setting) from error
+    name = os.environ.get("NATS_TLS_SERVER_NAME")
+    return {"tls": context, **({"tls_hostname": name} if name else {})}
