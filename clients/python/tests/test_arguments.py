@@ -91,6 +91,25 @@ async def test_wrong_prompts_are_refused(client: Client, job: str) -> None:
 
 
 @pytest.mark.short
+def test_a_list_of_prompts_may_grow_and_not_change() -> None:
+    source = PromptSource()
+    prompts: list[Any] = ["a", "b"]
+    for more in ([], ["c"], ["d"]):
+        prompts += more
+        source.give(prompts)
+        source.read_ahead(3)
+    assert [prompt for _, prompt in source.take(9)] == ["a", "b", "c", "d"]
+    # As a loader that fills one list with each batch.
+    for wrong in (["e", "f", "g", "h"], [], ["a", "c", "b", "d"]):
+        prompts[:] = wrong
+        with pytest.raises(InvalidArgument, match="give a new list") as refused:
+            source.give(prompts)
+        assert refused.value.field == "prompts"
+    source.give(["e"])
+    assert [prompt for _, prompt in source.take(9)] == ["e"]
+
+
+@pytest.mark.short
 def test_a_wrong_prompt_of_an_iterator_is_the_only_one_left_out() -> None:
     source = PromptSource()
     prompts: Any = iter(["a", 7, "b", None, "c"])

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from conftest import roll_out, serving, until_stopped
+from conftest import lose_changes, roll_out, serving, step_of, until_stopped
 
 from broomwagon import Attempt, Client, InvalidArgument, StepFailed, errors
 
@@ -77,6 +77,30 @@ async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Cli
         groups = await roll_out(client, job, groups=3)
     assert [group.id for group in groups] == ["1"]
     assert [tries.count(group) for group in "012"] == [1, 6, 4]
+
+
+async def test_a_group_that_has_failed_does_not_come_again(client: Client, job: str) -> None:
+    worker = client.worker(job=job)
+    tries: list[str] = []
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        tries.append(attempt.group_id)
+        if attempt.group_id == "0":
+            raise ValueError("of the agent loop")
+        async with attempt.server():
+            attempt.add([1], "x")
+        return "stop"
+
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=100)
+    prompts = ["a", "b", "c", "d"]
+    async with serving(worker):
+        assert await step_of(rollout, prompts) == ["b"]
+        failures = tries.count("0")
+        lose_changes(rollout)
+        assert sorted(await step_of(rollout, prompts)) == ["c", "d"]
+        assert await step_of(rollout, prompts) == []
+    assert tries.count("0") == failures
 
 
 async def test_a_report_that_is_refused_fails_the_sample_at_the_limit(client: Client, job: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -25,6 +26,8 @@ class PromptSource:
 
     def __init__(self) -> None:
         self._given: Iterable[PromptLike] | None = None
+        #: What it had, if it is a list.
+        self._listed: list[PromptLike] = []
         self._iterators: deque[Iterator[PromptLike]] = deque()
         self._waiting: deque[str] = deque()
         self._items: dict[str, PromptLike] = {}
@@ -35,16 +38,26 @@ class PromptSource:
         self._submitted_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
-        """Prompts of the next rounds. The same object again continues where the last round has ended.
+        """Prompts of the next rounds. The same object again continues where the last round has ended; a list may have
+        more of them then.
 
-        :raises InvalidArgument: it is one prompt, or nothing that can be iterated over
+        :raises InvalidArgument: it is one prompt, or nothing that can be iterated over, or a list that was changed
         """
         if isinstance(prompts, (str, bytes, Mapping)) or not _is_iterable(prompts):
             message = f"prompts must be a list or an iterator of prompts, not {_shown(prompts)}"
             raise InvalidArgument(message, field="prompts")
-        if prompts is not self._given:
-            self._given = prompts
+        is_new = prompts is not self._given
+        if isinstance(prompts, list):
+            # What is not read of it must not change, or would be left out without a word.
+            self._listed = [] if is_new else self._listed
+            if len(prompts) < len(self._listed) or not all(map(operator.is_, prompts, self._listed)):
+                raise InvalidArgument("prompts was changed after a round had it: give a new list", field="prompts")
+            added = prompts[len(self._listed) :]
+            self._listed += added
+            self._iterators.append(iter(added))
+        elif is_new:
             self._iterators.append(iter(prompts))
+        self._given = prompts
 
     def skip(self, count: int) -> None:
         """An earlier trainer has submitted `count` prompts. `find_submitted` finds out which."""
@@ -149,7 +162,8 @@ class PromptSource:
     def find(self, group_id: str) -> PromptLike | None:
         return self._items.get(group_id)
 
-    def trained(self, group_id: str) -> None:
+    def ended(self, group_id: str) -> None:
+        """It is trained, or has failed for good."""
         self._forget(group_id)
         if group_id in self._waiting:
             self._waiting.remove(group_id)

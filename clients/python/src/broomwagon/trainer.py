@@ -284,6 +284,10 @@ class Rollout:
             if policy.get("equalRewards", "keep") != "keep":
                 # Those that were rewarded after the last page count too.
                 reading.ledger = await self._job.ledger(self._round["roundId"])
+            # Redis forgets groups that have failed: a later takeover would take them for lost.
+            left = [group_id for group_id in self._prompts.submitted() if group_id not in self._open.groups]
+            for group_id in await self._job.unknown(left):
+                self._prompts.ended(group_id)
         self._job.has_trained(step, trained)
         self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
 
@@ -306,5 +310,5 @@ class Rollout:
         if self._round and self._round["step"] == self._open.number:
             self._round = None
         for group in groups:
-            self._prompts.trained(group.id)
+            self._prompts.ended(group.id)
         self.metrics.update(round_metrics(self._open.number, trained, time.monotonic() - began))
