@@ -99,6 +99,9 @@ class Trainer:
                 # Before the round is closed, which is after its last group.
                 if len(groups) == options.groups and run.step == self._rollout.step:
                     await self._learn(groups, time.monotonic() - began)
+            if groups and run.step == self._rollout.step - 1:
+                # Groups that have failed for good are missing, which shows when the round is closed.
+                await self._learn(groups, time.monotonic() - began)
             if run.step != self._rollout.step:
                 raise RuntimeError(f"Step {self._rollout.step} had {len(groups)} groups, or its checkpoint is lost")
             if not groups:
