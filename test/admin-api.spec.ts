@@ -615,12 +615,12 @@ describe('changes', () => {
     expect(created.entries.length).toBeGreaterThan(1);
     expect(JSON.stringify(created)).not.toMatch(/bw_/);
     expect(created.entries.at(-1)).toMatchObject({ after: { tokenId: expect.any(String), role: expect.any(String) } });
-    const endpoint = 'http://user:secret@host:1/v1?key=secret';
+    const endpoint = 'http://us/er:sec@secret@host:1/v1?key=secret';
     const server = { serverId: 's1', endpoint, dialect: 'vllm', maxInflight: 1 };
     expect((await api.send('POST', `${pathOfPool()}/servers`, JSON.stringify(server))).status).toBe(400);
     const registered = await log(`pool=${bench.pool}&operation=server.register`);
     expect(registered.entries.at(-1)).toMatchObject({
-      request: { endpoint: 'http://***@host:1/v1?***' },
+      request: { endpoint: '***@host:1/v1?***' },
       before: { serverId: 's1' },
     });
     const one = await log('limit=1');

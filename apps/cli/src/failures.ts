@@ -21,7 +21,7 @@ const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   TIMED_OUT: 'Repeat the command with a longer --timeout. A change may have been made: look at it first.',
   UNEXPECTED_REPLY: 'Check that BROOMWAGON_URL or --url is the address of admin-api.',
   UNAUTHENTICATED: 'Set BROOMWAGON_TOKEN to a valid token; `broomwagon tokens create --redis` makes one.',
-  FORBIDDEN: 'Use a token with this role and for this pool.',
+  FORBIDDEN: 'Use a token with this role and for this pool, and name the pool with --pool.',
   ROUTE_NOT_FOUND: 'Check that BROOMWAGON_URL or --url is the address of admin-api, without a path.',
   POOL_NOT_FOUND: '`broomwagon status` lists the pools.',
   SERVER_NOT_FOUND: '`broomwagon servers` lists the servers of the pool.',

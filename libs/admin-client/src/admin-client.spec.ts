@@ -9,6 +9,7 @@ import { type AdminApiError, createAdminClient, dataOf, eventsOf, pagesOf, textO
 /** The replies of the server, one for each request; the last one repeats. */
 let replies: ((response: ServerResponse) => void)[];
 let requests: IncomingMessage[];
+let collecting: ReturnType<typeof setInterval> | undefined;
 const server = createServer((request, response) => {
   requests.push(request);
   (replies.length > 1 ? replies.shift()! : replies[0]!)(response);
@@ -20,6 +21,8 @@ beforeEach(async () => {
   await once(server, 'listening');
 });
 afterEach(async () => {
+  vi.useRealTimers();
+  clearInterval(collecting);
   server.closeAllConnections();
   server.close();
   await once(server, 'close');
@@ -81,8 +84,14 @@ it('keeps its deadline, and ends a stream that its caller ends, whatever is coll
   const collect = runInNewContext('gc') as () => void;
   replies = [() => undefined];
   const late = errorOf(pools(500));
-  const collecting = setInterval(collect, 20);
+  collecting = setInterval(collect, 20);
   expect(await late).toMatchObject({ code: 'TIMED_OUT' });
+
+  // The body of the reply stops in the middle.
+  replies = [
+    (response) => response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': 9 }).write('{'),
+  ];
+  expect(await errorOf(pools(500))).toMatchObject({ code: 'TIMED_OUT' });
 
   replies = [
     (response) => {
@@ -99,7 +108,6 @@ it('keeps its deadline, and ends a stream that its caller ends, whatever is coll
   stop.abort();
   expect(await end).toMatchObject({ done: true });
   await expect.poll(() => connection.destroyed).toBe(true);
-  clearInterval(collecting);
 });
 
 it('repeats a read that is answered 429 a few times, and a change never', async () => {
@@ -187,7 +195,6 @@ it('gives a stream up that ends again and again before its first event', async (
     },
     { timeout: 30_000 },
   );
-  vi.useRealTimers();
   expect(await error).toMatchObject({ code: 'UNREACHABLE', retryable: true });
   expect(requests).toHaveLength(10);
 });
@@ -218,5 +225,4 @@ it('reads a stream for longer than the deadline of a call, and reports a connect
   expect(await second).toMatchObject({ value: '[]\n' });
   open!.destroy();
   expect(await errorOf(text.next())).toMatchObject({ code: 'UNREACHABLE' });
-  vi.useRealTimers();
 });

@@ -64,7 +64,7 @@ export const ERROR_CODES = {
     408,
   ),
   QUEUE_FULL: retryable('The queue of waiting calls is full, or a gateway runs as many generations as it may.', 429),
-  POOL_NOT_FOUND: final('There is no such pool, and no service serves one of this name.'),
+  POOL_NOT_FOUND: final('There is no such pool: its first server or job makes it.'),
   POOL_PAUSED: retryable(
     'The pool is paused, or its weights are being changed: no lease is granted and no request is claimed.',
     503,

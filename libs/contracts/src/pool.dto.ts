@@ -130,8 +130,8 @@ export interface PoolHistoryReply {
 }
 
 /**
- * `pool.rollback`: sets all settings as they were in an earlier version, as a new version. `requiredWeightVersion`
- * stays as it is, since changes of weights set it.
+ * `pool.rollback`: sets all settings as they were in an earlier version, as a new version. A `requiredWeightVersion`
+ * becomes the version of the weights that was committed last, if there is one.
  */
 export class RollbackPoolRequest {
   /** A version of `pool.history`. */

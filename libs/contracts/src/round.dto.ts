@@ -20,7 +20,7 @@ export const ROUND_STATES = ['opening', 'open', 'completed', 'closed', 'cancelle
  */
 export type RoundState = (typeof ROUND_STATES)[number];
 
-/** `round.next`: returns the plan of the next round; every step trains exactly its groups. Read-only. */
+/** `round.next`: returns the plan of the next round; every step trains exactly its groups. Changes no round. */
 export class NextRoundRequest extends StampedJobRequest {
   /** Groups of one training step. */
   @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;

@@ -165,7 +165,8 @@ export class TailPolicy {
   /**
    * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
    * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`; under `auto` also of
-   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (the alarm counts all waste).
+   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (of what the
+   * tail policy throws away; a bound that is given is of all waste).
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**

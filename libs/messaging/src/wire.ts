@@ -21,7 +21,7 @@ export type JsonObject = Record<string, unknown>;
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
 /** What may be a number beyond 1.8e308: JSON can write it, but it is read as infinite, and sent on as null. */
-const LARGE_NUMBER = /[[:,\s]-?\d+(?:\.\d+)?[eE]\+?0*[1-9]\d\d|\d{309}/;
+const LARGE_NUMBER = /[eE]\+?\d{3,}\s*[,\]}]|[[:,\s]-?\d{210}/;
 const HALF_LENGTH = '\\ud800'.length;
 
 /**

@@ -58,16 +58,19 @@ export class AccessGuard implements CanActivate {
   }
 }
 
-function checkRights(identity: Identity, { role }: Route, request: Request): void {
+function checkRights(identity: Identity, { role, operation }: Route, request: Request): void {
   // The audit log is of all pools, or of the one in its query.
-  const { pool = request.query.pool } = request.params as { pool?: string };
+  const { pool } = (operation === 'audit-log.list' ? request.query : request.params) as { pool?: string };
   if (!includesRole(identity.role, role)) {
     throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);
   }
-  if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool as string)) {
+  if (pool !== undefined && identity.pools !== undefined && !identity.pools.includes(pool)) {
     throw new BroomwagonError('FORBIDDEN', 'The token is not for this pool');
   }
   if (pool === undefined && role !== 'viewer' && identity.pools !== undefined) {
-    throw new BroomwagonError('FORBIDDEN', 'This needs a token for all pools');
+    throw new BroomwagonError(
+      'FORBIDDEN',
+      'This needs a token for all pools; the audit log of one pool is at ?pool=POOL',
+    );
   }
 }

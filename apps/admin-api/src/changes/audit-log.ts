@@ -51,7 +51,7 @@ export class AuditLog {
     } catch (error) {
       this.hasStream = false;
       this.lost.inc();
-      // No level of the log hides it.
+      // Only LOG_LEVEL=silent hides it.
       this.logger.fatal({ audit: small, err: error }, 'change that the audit stream did not take');
     }
   }
@@ -93,7 +93,7 @@ export class AuditLog {
 function withoutPassword(request: object): object {
   const { endpoint } = request as { endpoint?: unknown };
   if (typeof endpoint !== 'string') return request;
-  return { ...request, endpoint: endpoint.replace(/[^/@]*@/, '***@').replace(/[?#].*/s, '?***') };
+  return { ...request, endpoint: endpoint.replace(/.*@/s, '***@').replace(/[?#].*/s, '?***') };
 }
 
 function onlySmall<Fields extends object>(fields: Fields): Partial<Fields> {

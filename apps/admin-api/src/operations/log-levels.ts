@@ -1,13 +1,12 @@
 import { Injectable } from '@nestjs/common';
 import {
-  BroomwagonError,
   type LogLevelReply,
   logLevelSubject,
   type PoolName,
   type ReplicasLogLevelReply,
   type SetLogLevelRequest,
 } from '@broomwagon/contracts';
-import { MessagingClient } from '@broomwagon/messaging';
+import { MessagingClient, UndeliveredError } from '@broomwagon/messaging';
 
 /** Longest time for the first reply, milliseconds. */
 const MAX_WAIT_MS = 2_000;
@@ -24,7 +23,7 @@ export class LogLevels {
   async set(pool: PoolName, request: SetLogLevelRequest): Promise<ReplicasLogLevelReply> {
     const replicas = await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS);
     if (replicas.length === 0)
-      throw new BroomwagonError('UNAVAILABLE', 'No replica of those that are named has replied');
+      throw new UndeliveredError('UNAVAILABLE', 'No replica of those that are named has replied');
     return { replicas };
   }
 }

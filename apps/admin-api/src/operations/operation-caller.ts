@@ -14,6 +14,14 @@ import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
 import { AdminHandlers, type HandledName } from './admin-handlers';
 
+/** Changes that do not need their pool: one makes it, deletions may be repeats, and the last does not use Redis. */
+const WITHOUT_POOL: ReadonlySet<RestOperationName> = new Set([
+  'server.register',
+  'pool.delete',
+  'job.delete',
+  'service.log-level',
+]);
+
 /** Calls operations: those of the protocol over NATS, those of admin-api here. */
 @Injectable()
 export class OperationCaller {
@@ -34,8 +42,7 @@ export class OperationCaller {
   ): Promise<object> {
     const { method, operation, asTrainer } = route;
     const options = { timeoutMs: timeoutMs + waitMsOf(body) };
-    // A registration makes its pool; any other change of a pool that does not exist has its name wrong.
-    if (pool !== undefined && method !== 'GET' && operation !== 'server.register') await this.checkPool(pool);
+    if (pool !== undefined && method !== 'GET' && !WITHOUT_POOL.has(operation)) await this.checkPool(pool);
     try {
       if (isAdmin(operation)) {
         const request = validate(ADMIN_OPERATIONS[operation].request as new () => object, body);

@@ -53,7 +53,7 @@ export function addConfig(program: Command, act: Act): void {
     );
   config
     .command('rollback')
-    .description('sets the settings of a version again, without the version of the weights')
+    .description('sets the settings of a version again, with the present version of the weights')
     .argument('<version>', 'from the history', number)
     .option(...ifVersion)
     .action(

@@ -93,7 +93,8 @@ export function addRequests(program: Command, act: Act): void {
         await session.show({ abortId, results }, () => tableOf(results.map(abortRow)));
         const unknown = results.filter(({ outcome }) => outcome === 'not-found').map(({ requestId }) => requestId);
         if (unknown.length > 0) throw new CommandFailure(`there is no request ${unknown.join(', ')}`);
-        if (results.length === 0 && !all) throw new CommandFailure('there was no such request');
+        const named = groupId ?? roundId;
+        if (results.length === 0 && named !== undefined) throw new CommandFailure(`there is no request of ${named}`);
       }),
     );
 }

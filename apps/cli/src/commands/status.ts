@@ -20,8 +20,10 @@ export function addStatus(program: Command, act: Act): void {
           : (await dataOf(session.client.GET('/api/v1/pools'))).pools;
         const [only, ...others] = pools;
         if (only !== undefined && others.length === 0) return showPool(session, only);
-        const status = await Promise.all(pools.map((pool) => totalsOf(session, pool)));
-        return session.show({ pools: status }, () => tableOf(status.map(poolRow)));
+        const found = await Promise.allSettled(pools.map((pool) => totalsOf(session, pool)));
+        const status = found.flatMap((one) => valueOf(one) ?? []);
+        await session.show({ pools: status }, () => tableOf(status.map(poolRow)));
+        throwFailure(found);
       }),
     );
 }
@@ -53,8 +55,7 @@ async function showPool(session: Session, pool: string): Promise<void> {
     dataOf(session.client.GET('/api/v1/pools/{pool}/weights', { params })),
   ] as const);
   const parts = [totals, servers, jobs, weights];
-  const failures = parts.flatMap((part) => (part.status === 'rejected' ? [part.reason as Error] : []));
-  if (failures.length === parts.length) throw failures[0]!;
+  if (parts.every(({ status }) => status === 'rejected')) throwFailure(parts);
   const { perServer: _perServer, ...sums } = valueOf(totals) ?? {};
   const sync = valueOf(weights)?.sync;
   const shown = { ...sums, sync, perServer: valueOf(servers), jobs: valueOf(jobs) };
@@ -68,7 +69,13 @@ async function showPool(session: Session, pool: string): Promise<void> {
         : []),
     ].join('\n\n'),
   );
-  if (failures.length > 0) throw failures[0]!;
+  throwFailure(parts);
+}
+
+/** @throws the first failure, if there is one */
+function throwFailure(parts: readonly PromiseSettledResult<unknown>[]): void {
+  const failed = parts.find((part) => part.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
 }
 
 function valueOf<Value>(part: PromiseSettledResult<Value>): Value | undefined {

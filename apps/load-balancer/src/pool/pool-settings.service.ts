@@ -39,19 +39,25 @@ export class PoolSettingsService {
   }
 
   /**
-   * Restores an earlier version, but for the version of the weights.
+   * Restores an earlier version. What it says of the weights is replaced by the version that was committed last.
    * @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE
    */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
-    const versions = await this.settings.history(pool);
+    const { versions, weightVersion } = await this.settings.history(pool);
     const found = versions.find((one) => one.version === version);
     if (!found) {
       throw new BroomwagonError('VERSION_NOT_FOUND', `The history has no version ${version}`, { field: 'version' });
     }
+    const [present] = versions;
+    const settings = { ...found.settings };
     // The pool trains on meanwhile: with the weights of then, every server would be quarantined.
-    const { requiredWeightVersion: _, ...settings } = found.settings;
-    const reset = POOL_SETTING_NAMES.filter((name) => name !== 'requiredWeightVersion');
-    return this.configure(pool, { ...settings, reset, ifVersion });
+    const hasGate = settings.requiredWeightVersion ?? present!.settings.requiredWeightVersion;
+    if (hasGate !== undefined && weightVersion !== undefined) settings.requiredWeightVersion = weightVersion;
+    return this.configure(pool, {
+      ...settings,
+      reset: [...POOL_SETTING_NAMES],
+      ifVersion: ifVersion ?? present!.version,
+    });
   }
 
   /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */

@@ -34,7 +34,8 @@ export class PoolController {
 
   @Operation('pool.history')
   async history(_body: PoolHistoryRequest, { pool }: MessageContext) {
-    return { versions: await this.store.history(pool) };
+    const { versions } = await this.store.history(pool);
+    return { versions };
   }
 
   @Operation('pool.rollback')

@@ -38,10 +38,11 @@ it('lets every replica act by new settings from the next acquire on', async () =
   expect(next.decisions[0]!.seq).toBe(51);
 });
 
-it('rolls settings back, and keeps the version of the weights, with which the pool trains on meanwhile', async () => {
+it('rolls settings back as a whole; a version of weights that nobody has committed too', async () => {
   await lb.server('a', 1_000, { weightVersion: 3 });
-  const { version } = await lb.call('pool.configure', { requiredWeightVersion: 2, maxSessions: 6 });
-  await lb.call('pool.configure', { requiredWeightVersion: 3, maxSessions: 7 });
+  const { version } = await lb.call('pool.configure', { requiredWeightVersion: 3, maxSessions: 6 });
+  await lb.call('pool.configure', { requiredWeightVersion: 33, reset: ['maxSessions'] });
+  await expect.poll(lb.status).toMatchObject({ readyServers: 0 });
   expect(await lb.call('pool.rollback', { version })).toMatchObject({
     version: version + 2,
     settings: { requiredWeightVersion: 3, maxSessions: 6 },

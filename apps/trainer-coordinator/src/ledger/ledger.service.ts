@@ -15,6 +15,7 @@ import {
   DEFAULT_VERSION_SPAN,
   ledgerAlarms,
   type LedgerCounters,
+  measuredCosts,
   summariseLedger,
 } from '@broomwagon/policies';
 import { InspectionStore, LedgerStore, pagesOf, RoundStore, type StoredLedger } from '@broomwagon/state';
@@ -104,7 +105,10 @@ export class LedgerService {
 /** What `job.ledger` answers. */
 export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerReply {
   const summary = summariseLedger(counters, open);
-  return { summary, alarms: ledgerAlarms(summary, policy && boundsOf(policy)) };
+  // The bound of `auto` is of what the tail policy throws away.
+  const isOfPolicy = policy?.maxWaste !== undefined && policy.alarms?.wasteShare === undefined;
+  const waste = isOfPolicy ? { ...summary.waste, share: measuredCosts(summary).wasteShare } : summary.waste;
+  return { summary, alarms: ledgerAlarms({ ...summary, waste }, policy && boundsOf(policy)) };
 }
 
 function negative(counters: LedgerCounters): LedgerCounters {

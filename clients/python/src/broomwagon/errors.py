@@ -174,7 +174,7 @@ class QueueFull(BroomwagonError):
 
 
 class PoolNotFound(BroomwagonError):
-    """There is no such pool, and no service serves one of this name."""
+    """There is no such pool: its first server or job makes it."""
 
     code = "POOL_NOT_FOUND"
 

@@ -2802,7 +2802,9 @@ class NextRoundReply(TypedDict):
 
 
 class NextRoundRequest(TypedDict):
-    """`round.next`: returns the plan of the next round; every step trains exactly its groups. Read-only."""
+    """`round.next`: returns the plan of the next round; every step trains exactly its groups. Changes no
+    round.
+    """
 
     job: str
     """Id of a job, one training run, chosen by its trainer."""
@@ -4078,8 +4080,8 @@ class RewardGroupsRequest(TypedDict):
 
 
 class RollbackPoolRequest(TypedDict):
-    """`pool.rollback`: sets all settings as they were in an earlier version, as a new version.
-    `requiredWeightVersion` stays as it is, since changes of weights set it.
+    """`pool.rollback`: sets all settings as they were in an earlier version, as a new version. A
+    `requiredWeightVersion` becomes the version of the weights that was committed last, if there is one.
     """
 
     version: int
@@ -5274,8 +5276,8 @@ class TailPolicy(TypedDict):
     alarms: NotRequired[LedgerBounds]
     """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
     `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
-    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (the
-    alarm counts all waste).
+    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (of
+    what the tail policy throws away; a bound that is given is of all waste).
     """
 
     maxFailures: NotRequired[int]

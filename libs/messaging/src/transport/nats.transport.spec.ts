@@ -46,6 +46,7 @@ describe('NatsTransport', () => {
     ['bytes that are no text', new Uint8Array([0xff, 0xfe, 0x00, 0x80])],
     ['half a body', '{"value":'],
     ['a number that no computer has', '{"value": -1.5E+400}'],
+    ['a number that no computer has, in another form', `{"value":1${'0'.repeat(250)}e99 }`],
   ])('answers MALFORMED_JSON to %s and lives on', async (_, body) => {
     const reply = await raw('echo', body);
     expect(errorOf(reply)).toMatchObject({ code: 'MALFORMED_JSON', retryable: false });

@@ -108,9 +108,9 @@ describe('auto', () => {
     expect(chooseAuto(AUTO, {}).state).toEqual({ name: 'wait', overProvision: 1 });
     // What an earlier choice has taught is kept, as after cancelled rounds or a restore.
     const factors = { offPolicyShare: 3, lengthBias: 1, wasteShare: 1 };
-    const least = { offPolicyShare: 0, lengthBias: 0, wasteShare: 0.2 };
-    const control = { auto: { name: 'drip', overProvision: 1.5, factors, least } } as const;
-    expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, factors, least });
+    const learned = { factors, leastWaste: 0.2 };
+    const control = { auto: { name: 'drip', overProvision: 1.5, ...learned } } as const;
+    expect(chooseAuto(AUTO, { control }).state).toEqual({ name: 'wait', overProvision: 1, ...learned });
   });
 
   it('stops after each round that it reads, before it replays any', () => {
@@ -165,7 +165,7 @@ describe('auto', () => {
     expect(new Set(seen.slice(-10))).toEqual(new Set(['wait 1']));
   });
 
-  it('learns a cost of which it has predicted nothing', () => {
+  it('learns a waste of which it has predicted nothing, and no other cost', () => {
     const history = Array.from({ length: HISTORY_STEPS }, () => tailed);
     const policy = { ...AUTO, maxWaste: 0.1 };
     expect(chooseAuto(policy, { history }).choice.frontier.filter(({ wasteShare }) => wasteShare > 0)).toEqual([]);
@@ -184,6 +184,14 @@ describe('auto', () => {
     expect(new Set(seen.slice(-20)).size).toBe(1);
     expect(seen.at(-1)).toBeGreaterThan(1);
     expect(sum / 60).toBeLessThanOrEqual(0.1);
+
+    // Samples of earlier choices have made the tokens old: this choice makes none so.
+    const biased = { ...AUTO, maxLengthBias: 1, maxOffPolicyShare: 0.1 };
+    const late = { name: 'regenerate', overProvision: 1.25 } as const;
+    const measured = { offPolicyShare: 0.12, lengthBias: 1, wasteShare: 0 };
+    const next = chooseAuto(biased, { history, control: { auto: late }, measured });
+    const rows = next.choice.frontier.filter(({ policy }) => policy === 'regenerate');
+    expect(rows.map(({ offPolicyShare }) => offPolicyShare)).toEqual(rows.map(() => 0));
   });
 
   it('goes on by steps when it is late, from what is nearest to the last choice', () => {

@@ -23,8 +23,7 @@ export interface ChosenAuto {
 /**
  * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
  * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, it goes back by a step instead, down to `wait`, which breaks none, and remembers by how much the predictions
- * were too low. When it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each
+ * bound, it goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too low. When it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each
  * round that it reads and each step that it replays, for one that may not block.
  */
 export function* chooseAuto(
@@ -67,8 +66,8 @@ export function* chooseAuto(
   };
 }
 
-function learnedOf({ factors, least }: AutoState): Partial<Learned> {
-  return { ...(factors && { factors }), ...(least && { least }) };
+function learnedOf({ factors, leastWaste }: AutoState): Partial<Learned> {
+  return { ...(factors && { factors }), ...(leastWaste === undefined ? {} : { leastWaste }) };
 }
 
 interface Chosen {

@@ -40,12 +40,8 @@ export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): Au
 }
 
 /** How much more the ledger had than was predicted. */
-export type Learned = Required<Pick<AutoState, 'factors' | 'least'>>;
-const BOUND_OF: Record<keyof CostFactors, AutoBound> = {
-  offPolicyShare: 'maxOffPolicyShare',
-  lengthBias: 'maxLengthBias',
-  wasteShare: 'maxWaste',
-};
+export type Learned = Required<Pick<AutoState, 'factors' | 'leastWaste'>>;
+const COSTS: readonly (keyof CostFactors)[] = ['offPolicyShare', 'lengthBias', 'wasteShare'];
 
 /** What was found before it was late. */
 export interface Prediction {
@@ -60,8 +56,9 @@ export interface Prediction {
  * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
  * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
  * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of 0:
- *   if it was wrong and a bound broke, all such predictions are what was measured, in proportion to the over-provision
+ *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of no
+ *   waste: if the bound of the waste broke all the same, all choices waste what was measured, in proportion to their
+ *   over-provision
  * @param past.over the bounds that the ledger breaks
  */
 export function* predictRows(
@@ -88,13 +85,13 @@ export function* predictRows(
   const learned = learn(last, own, measured, over);
   const rows = replayed.map(({ name, overProvision, tokensPerTime, ...outcome }) => {
     const predicted = amountsOf(outcome);
-    const raised = (cost: keyof CostFactors): number =>
-      predicted[cost] > 0 ? predicted[cost] * learned.factors[cost] : learned.least[cost] * (overProvision - 1);
+    const raised = (cost: keyof CostFactors): number => predicted[cost] * learned.factors[cost];
+    const leastWaste = learned.leastWaste * (overProvision - 1);
     const costs: Costs = {
       offPolicyShare: Math.min(1, raised('offPolicyShare')),
       versionSpan: outcome.versionSpan,
       lengthBias: Math.max(0, outcome.lengthBias > 1 ? 1 + raised('lengthBias') : 1 - raised('lengthBias')),
-      wasteShare: Math.min(1, raised('wasteShare')),
+      wasteShare: Math.min(1, Math.max(leastWaste, raised('wasteShare'))),
     };
     const speed = wait!.tokensPerTime === 0 ? 1 : tokensPerTime / wait!.tokensPerTime;
     return { policy: name, overProvision, speed, ...costs, breaks: brokenBounds(policy, costs) };
@@ -110,14 +107,17 @@ function learn(
   over: readonly AutoBound[],
 ): Learned {
   const factors = { offPolicyShare: 1, lengthBias: 1, wasteShare: 1, ...last.factors };
-  const least = { offPolicyShare: 0, lengthBias: 0, wasteShare: 0, ...last.least };
-  if (own === undefined || measured === undefined) return { factors, least };
+  let { leastWaste = 0 } = last;
+  if (own === undefined || measured === undefined) return { factors, leastWaste };
   const [predicted, seen] = [amountsOf(own), amountsOf(measured)];
-  for (const [cost, bound] of Object.entries(BOUND_OF) as [keyof CostFactors, AutoBound][]) {
+  for (const cost of COSTS) {
     if (predicted[cost] > 0) factors[cost] = Math.max(factors[cost], seen[cost] / predicted[cost]);
-    else if (over.includes(bound)) least[cost] = Math.max(least[cost], seen[cost] / (last.overProvision - 1));
   }
-  return { factors, least };
+  // The other costs are rightly predicted as 0: what the ledger has of them is of earlier choices.
+  if (predicted.wasteShare === 0 && over.includes('maxWaste')) {
+    leastWaste = Math.max(leastWaste, seen.wasteShare / (last.overProvision - 1));
+  }
+  return { factors, leastWaste };
 }
 
 function amountsOf({ offPolicyShare, lengthBias, wasteShare }: MeasuredCosts): CostFactors {

@@ -31,8 +31,8 @@ export interface AutoState {
   overProvision: number;
   /** What the ledger had / what was predicted, of choices under which it broke a bound. */
   factors?: CostFactors;
-  /** What the ledger had of a cost that was predicted as 0, for each 1 of over-provision. */
-  least?: CostFactors;
+  /** The waste that the ledger had where none was predicted, for each 1 of over-provision. */
+  leastWaste?: number;
   /** The ledger broke a bound, so that it has the costs of the choice before. */
   isBack?: boolean;
 }

@@ -16,7 +16,7 @@ export interface Situation {
   urgent: number;
   /** Never submitted. */
   remaining: number;
-  /** ceil(over-provision x needed), at most the remaining groups. */
+  /** ceil(over-provision x needed), at most the remaining groups and what a round may have. */
   launched: number;
   /** What `drip` takes. */
   dripGroups: number;

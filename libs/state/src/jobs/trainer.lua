@@ -1,6 +1,8 @@
 -- What a trainer asks counts only with the current epoch of its job, and when it has seen the present generation.
 local Trainer = {}
 
+function Trainer.deleting() return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
+
 function Trainer.no_job(job) return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
 
 -- Returns nil, or the error to answer.

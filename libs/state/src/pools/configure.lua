@@ -38,9 +38,7 @@ return function(tx, args)
   if args.ifVersion and args.ifVersion ~= version then
     return Reply.fail('VERSION_MISMATCH', 'The settings have the version ' .. Format.integer(version), 'ifVersion')
   end
-  -- The first version, and one that a change of weights has made, are not in the history yet.
-  local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
-  if not newest or cjson.decode(newest).version ~= version then
+  if not Settings.is_in_history(tx) then
     redis.call('LPUSH', tx.key.settingsHistory, Settings.history_entry(tx))
   end
   if has_new_policy then
@@ -50,7 +48,7 @@ return function(tx, args)
       changed.ringGeneration = Format.integer(redis.call('HINCRBY', tx.key.meta, 'ringGeneration', 1))
     end
   end
-  changed.version = Format.integer(version + 1)
+  changed.version, changed.sinceMs = Format.integer(version + 1), Format.integer(tx.now)
   Hashes.set(tx.key.settings, changed)
   if gone[1] then redis.call('HDEL', tx.key.settings, unpack(gone)) end
   tx.settings = nil

@@ -38,10 +38,16 @@ export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 /** Without a change it reads the settings. */
 const configurePool = transition<SettingsChange, RawSettings>('pools/configure');
 const TRANSITIONS = {
-  history: transition<object, { versions: RawVersion[] }>('pools/history'),
+  history: transition<object, { versions: RawVersion[]; weightVersion?: number }>('pools/history'),
   finish: transition<{ version: number }, RawSettings>('pools/finish-settings'),
 };
 const TEXTS = new Set<string>(['policy', 'groupPlacement']);
+
+/** The last versions of the settings, latest first, and the version of the weights that was committed last. */
+export interface SettingsHistory {
+  versions: PoolVersion[];
+  weightVersion?: number;
+}
 
 /** Settings and totals of pools. */
 @Injectable()
@@ -77,9 +83,10 @@ export class PoolStore extends storeOf({
   }
 
   /** The last versions of the settings, latest first. */
-  async history(pool: string): Promise<PoolVersion[]> {
-    const { versions } = await this.runner.run(TRANSITIONS.history, pool, {});
-    return versions.map(({ settings, ...version }) => ({ ...version, settings: namedSettings(settings) }));
+  async history(pool: string): Promise<SettingsHistory> {
+    const { versions, weightVersion } = await this.runner.run(TRANSITIONS.history, pool, {});
+    const named = versions.map(({ settings, ...version }) => ({ ...version, settings: namedSettings(settings) }));
+    return { versions: named, weightVersion };
   }
 }
 

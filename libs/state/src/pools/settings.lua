@@ -42,11 +42,18 @@ function Settings.json(tx)
   })
 end
 
+-- Whether the history has the present version. It lacks the first one, and those that changes of weights make.
+function Settings.is_in_history(tx)
+  local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
+  return newest and cjson.decode(newest).version == (Settings.number(tx, 'version') or 0)
+end
+
 -- The settings as the history keeps them; the policy is the one wanted last.
 function Settings.history_entry(tx)
   local settings = Hashes.all(tx.key.settings)
   settings.policy = settings.nextPolicy or settings.policy
-  return cjson.encode({ version = tonumber(settings.version) or 0, sinceMs = tx.now, settings = settings })
+  return cjson.encode({ version = tonumber(settings.version) or 0, sinceMs = tonumber(settings.sinceMs) or tx.now,
+    settings = settings })
 end
 
 return Settings

@@ -15,7 +15,7 @@ return function(tx, args)
     field[1] or nil, tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
   local given = args.trainerEpoch
 
-  if field[5] then return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
+  if field[5] then return Trainer.deleting() end
   if given and not current then return Trainer.no_job(args.job) end
 
   local function answer(state, taken, epoch)

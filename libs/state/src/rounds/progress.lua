@@ -2,13 +2,15 @@
 ARGV[1] JSON: {job, trainerEpoch, stamp; history: the lengths and times of the last 8 closed rounds are wanted, and
   of those under `auto` the groups}
 Reply: JobProgress
-Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED.
+Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED, JOB_IN_USE.
 Flags: allow-oom ]]
 return function(tx, args)
   local NUMBERS = { 'acceptedGroups', 'acceptedTokens', 'longestTokens', 'bulkGroups', 'bulkMs', 'tailGroups', 'tailMs',
     'newGroups', 'step', 'openedAtMs', 'completedAtMs' }
   local refused = Trainer.refusal(tx, args)
-  if refused then return refused end
+  if refused then
+    return redis.call('HEXISTS', tx.key:job(args.job), 'deleting') == 1 and Trainer.deleting() or refused
+  end
   local field = redis.call('HMGET', tx.key:job(args.job), 'stepsTrained', 'settlingGroups', 'openRoundId',
     'tailControl', 'lastRoundId')
   local steps = tonumber(field[1] or 0)

@@ -39,7 +39,7 @@ return function(tx, args)
 
   local gate = committed and Format.integer(sync.version) or sync.gateBefore
   if gate and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
-    redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate)
+    redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate, 'sinceMs', Format.integer(now))
     -- The load-balancer puts every server where the changed settings demand.
     redis.call('HINCRBY', tx.key.settings, 'version', 1)
   end

@@ -239,23 +239,29 @@ describe('a change of weights', () => {
     expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['quarantined', false] });
   });
 
-  it('has its version in the history of the settings before the next change of an operator', async () => {
+  it('is in the history of the settings, since its commit, also before and after changes of an operator', async () => {
     const pools = new PoolStore(runner);
     await begin();
     await server('s1', 2);
     await end('committed');
+    const first = await pools.history(pool);
+    expect(first).toMatchObject({ weightVersion: 2, versions: [{ settings: { requiredWeightVersion: 2 } }] });
     await pools.configure(pool, { maxSessions: 7 });
     const { version } = await pools.settings(pool);
     await begin({ syncId: 'next', version: 3 });
     await server('s1', 3);
     await end('committed', { syncId: 'next' });
     await pools.configure(pool, { maxSessions: 8 });
-    expect(await pools.history(pool)).toMatchObject([
+    const { versions, weightVersion } = await pools.history(pool);
+    expect(weightVersion).toBe(3);
+    expect(versions).toMatchObject([
       { version: version + 2, settings: { requiredWeightVersion: 3, maxSessions: 8 } },
       { version: version + 1, settings: { requiredWeightVersion: 3, maxSessions: 7 } },
       { version, settings: { requiredWeightVersion: 2, maxSessions: 7 } },
-      { version: version - 1, settings: { requiredWeightVersion: 2 } },
+      first.versions[0],
     ]);
+    const times = versions.map(({ sinceMs }) => sinceMs);
+    expect(times).toEqual(times.toSorted().toReversed());
   });
 
   it('is rolled back at its deadline, and then cannot be committed', async () => {
