@@ -23,7 +23,7 @@ export interface ChosenAuto {
 /**
  * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
  * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, it goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too low. When
+ * bound, it goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too low. If
  * it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each round that it reads
  * and each step that it replays, for one that may not block.
  */
