@@ -1,5 +1,6 @@
 import { afterAll, expect, it } from 'vitest';
-import { isRecorded, RECORDED_SAMPLES } from '@broomwagon/policies';
+import { isRecorded } from '@broomwagon/policies';
+import { RECORDED_SAMPLES } from '../../../policies/src/auto/recorded-groups';
 import { TestPools } from '../rounds/test-pools.fixture';
 import { LedgerStore } from './ledger.store';
 import { promptHash, PromptMemoryStore } from './prompt-memory.store';
