@@ -347,6 +347,11 @@ describe('a reply of another caller', () => {
       response.end(`id: 1\ndata: ${JSON.stringify(EVENT)}\n\n:live\n\n`);
     } else if (url.includes('/abort')) {
       setTimeout(() => response.end(JSON.stringify({ abortId: 'a', results: [] })), 400);
+    } else if (url.includes('/servers')) {
+      response.setHeader('Content-Type', 'application/json');
+      response.end(
+        JSON.stringify({ servers: [{ serverId: 's1', state: 'ready', inflight: 1, capacity: 2, maxInflight: 2 }] }),
+      );
     } else {
       response.writeHead(404, { 'Content-Type': 'application/problem+json' });
       response.end(JSON.stringify({ code: 'JOB_NOT_FOUND', detail: 'no job \u009b31m\u001b[31m', retryable: false }));
@@ -359,6 +364,14 @@ describe('a reply of another caller', () => {
     other = new CommandLine(['--url', `http://127.0.0.1:${port}`, '--token', 'x', '--pool', 'p']);
   });
   afterAll(() => void server.close());
+
+  it('shows of the status what there is, and fails for the rest', async () => {
+    expect(await other.run('status')).toMatchObject({
+      exitCode: 1,
+      stdout: expect.stringMatching(/^\(no reply: no job .*\n\nSERVER +[^]*\ns1 +ready +1\/2 [^]*\(no reply: /),
+      stderr: expect.stringMatching(/^error: JOB_NOT_FOUND: /),
+    });
+  });
 
   it('cannot control the terminal', async () => {
     const line = await other.run('events');
