@@ -130,6 +130,7 @@ export class ReferenceRun {
           this.show(policy.name, steps, status);
         },
         onStep: (step) => display.say(renderStep(policy.name, step, steps)),
+        onCancelled: (roundId) => display.say(`Round ${roundId} was cancelled; what is left of it is in the next one.`),
         onMissing: (ids) =>
           display.say(`The payload store has lost payloads of ${ids.join(', ')}: these groups are submitted again`),
         onReconciled: (lost) => display.say(renderReconciled(lost)),

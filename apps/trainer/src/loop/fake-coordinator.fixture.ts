@@ -36,7 +36,7 @@ export class FakeCoordinator {
   readonly losing = new Set<string>();
   /** Groups whose prompts the payload store loses once they are submitted. */
   readonly losingPrompts = new Set<string>();
-  private readonly cancelled = new Set<string>();
+  private cancelled = new Set<string>();
   private longtail: string[] = [];
   private generation = 1;
   private round?: FakeRound;
@@ -64,8 +64,8 @@ export class FakeCoordinator {
 
   /** What it holds now: to be set back to it later. */
   saved(): () => void {
-    const { groups, trained, longtail, round, closed, trainerEpoch, steps, known } = this;
-    const state = structuredClone({ groups, trained, longtail, round, closed, trainerEpoch, steps, known });
+    const { groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known } = this;
+    const state = structuredClone({ groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known });
     return () => {
       Object.assign(this, structuredClone(state));
       this.generation += 1;
@@ -84,6 +84,9 @@ export class FakeCoordinator {
     if ('trainerEpoch' in body && body.trainerEpoch !== undefined && body.trainerEpoch !== this.trainerEpoch) {
       throw new BroomwagonError('FENCED', 'another trainer took over');
     }
+    const isOfRound = ['round.submit', 'round.results', 'round.close'].includes(operation);
+    if (isOfRound && this.cancelled.has(body['roundId'] ?? ''))
+      throw new BroomwagonError('ROUND_CANCELLED', 'given up');
     switch (operation) {
       case 'job.status':
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
@@ -168,7 +171,7 @@ export class FakeCoordinator {
   private look(): RoundStatus {
     const round = this.current();
     const waiting = this.live(round)[0];
-    if (!this.completed(round) && waiting !== undefined) {
+    if (!this.completed(round) && waiting !== undefined && round !== this.closed) {
       const fails = this.failing.has(waiting) || this.losingPrompts.has(waiting);
       (fails ? round.failed : round.accepted).push(waiting);
     }
@@ -180,7 +183,7 @@ export class FakeCoordinator {
     const roundGroups = taken.length + submitted.length;
     return {
       ...round,
-      state: this.completed(round) ? 'completed' : 'open',
+      state: this.cancelled.has(round.roundId) ? 'cancelled' : this.completed(round) ? 'completed' : 'open',
       weightVersion: round.step - 1,
       trainerEpoch: this.trainerEpoch,
       takenGroups: taken.length,
@@ -227,7 +230,8 @@ export class FakeCoordinator {
     };
   }
 
-  private cancel(): unknown {
+  /** Also by an operator. */
+  cancel(): unknown {
     const round = this.current();
     this.cancelled.add(round.roundId);
     this.longtail.unshift(...round.accepted, ...this.live(round));

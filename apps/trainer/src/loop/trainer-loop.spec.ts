@@ -69,6 +69,21 @@ describe('the trainer loop', () => {
     expect(coordinator.calls.filter((operation) => operation === 'round.cancel')).toHaveLength(2);
   });
 
+  it('goes on after an operator has cancelled its round, also between its last result and its end', async () => {
+    for (const operation of ['round.status', 'round.results', 'round.close']) {
+      const coordinator = new FakeCoordinator();
+      const results = new Map<string, readonly ResultLine[]>();
+      const cancelled: string[] = [];
+      let times = 0;
+      coordinator.before = (called) => {
+        if (called === operation && ++times === 2) coordinator.cancel();
+      };
+      await trainer(coordinator, {}, results, { onCancelled: (roundId) => cancelled.push(roundId) }).run();
+      expect(pairs(results).toSorted(), operation).toEqual(prompts(10).flatMap(({ id }) => [`${id}/0`, `${id}/1`]));
+      expect(cancelled).toEqual(operation === 'round.close' ? [] : ['j-step-1']);
+    }
+  });
+
   it('submits groups again whose prompts the payload store has lost, each once', async () => {
     const coordinator = new FakeCoordinator();
     const large = { text: 'x'.repeat(40_000) };

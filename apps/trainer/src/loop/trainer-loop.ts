@@ -108,6 +108,11 @@ export class TrainerLoop {
         round = await this.close(round);
         await this.counts.settle();
       } catch (error) {
+        if (round !== undefined && isBroomwagonError(error, 'ROUND_CANCELLED')) {
+          this.hooks.onCancelled?.(round.roundId);
+          round = this.reading = undefined;
+          continue;
+        }
         if (!(await this.hasLost(error))) throw error;
         round = await this.reconcileLoss();
       }
@@ -184,6 +189,7 @@ export class TrainerLoop {
       doneSamples.push({ atMs: performance.now(), done: status.requestsDone });
       this.hooks.onStatus?.(status);
       if (status.state === 'completed') break;
+      if (status.state === 'cancelled') throw new BroomwagonError('ROUND_CANCELLED', `Round ${roundId} was cancelled`);
       if (status.state === 'open') {
         const missing = round.newGroups - (status.roundGroups - status.takenGroups);
         if (missing > 0 && (await this.submit(round, missing))) continue;
@@ -257,7 +263,8 @@ export class TrainerLoop {
       await this.submitAgain(this.lostPrompts);
       return undefined;
     } catch (error) {
-      if (!(await this.hasLost(error))) throw error;
+      // The groups of a round that was cancelled just now must not come back: they are trained.
+      if (!isBroomwagonError(error, 'ROUND_CANCELLED') && !(await this.hasLost(error))) throw error;
       return this.reconcileLoss();
     }
   }

@@ -1,4 +1,4 @@
-import type { Epoch, GroupId, JobId, RoundStatus, TailPolicy } from '@broomwagon/contracts';
+import type { Epoch, GroupId, JobId, RoundId, RoundStatus, TailPolicy } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
 import type { StepReport } from './step-report';
 import type { HeldStep } from '../results/held-step';
@@ -47,6 +47,8 @@ export interface TrainerLoopHooks {
   onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
   /** Prompts or tokens of these groups are not in the payload store: they are submitted again. */
   onMissing?(groupIds: readonly GroupId[]): void;
+  /** An operator has cancelled this round: what was requeued comes back, what was dropped is missing. */
+  onCancelled?(roundId: RoundId): void;
   /** After each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;
 }
