@@ -140,7 +140,10 @@ async function takeOver() {
   stamp = undefined;
   const takeoverId = randomUUID();
   const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
-    if (error.code === 'JOB_NOT_FOUND') return { stepsTrained: 0 };
+    if (error.code === 'JOB_NOT_FOUND') {
+      stamp = error.details.stamp;
+      return { stepsTrained: 0 };
+    }
     throw error;
   });
   ({ trainerEpoch } = found);

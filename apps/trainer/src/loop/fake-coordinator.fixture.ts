@@ -92,7 +92,10 @@ export class FakeCoordinator {
         if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
         return { submittedGroups: this.groups.size, requests: { submitted: 0, trained: 0, failed: 0, dropped: 0 } };
       case 'round.takeover':
-        if (!this.known) throw new BroomwagonError('JOB_NOT_FOUND', 'no such job');
+        if (!this.known) {
+          const details = { stamp: `${this.generation}.0` };
+          throw new BroomwagonError('JOB_NOT_FOUND', 'no such job', { details });
+        }
         this.trainerEpoch = `e${++this.takeovers}`;
         return {
           trainerEpoch: this.trainerEpoch,
@@ -265,6 +268,7 @@ export class FakeCoordinator {
   }
 
   private reconcile({ trainerEpoch, step, groups = [], isLast, groupIds = [] }: ReconcileJobRequest): unknown {
+    if (this.known && trainerEpoch === undefined) throw new BroomwagonError('FENCED', 'another trainer took over');
     this.known = true;
     if (this.trainerEpoch === 'e0' && trainerEpoch === undefined) this.trainerEpoch = `e${++this.takeovers}`;
     if (step !== undefined && this.round !== undefined && this.round.step <= step) {

@@ -1,4 +1,11 @@
-import { OPERATIONS, type OperationName, type PoolName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import {
+  isBroomwagonError,
+  OPERATIONS,
+  type OperationName,
+  type PoolName,
+  type ReplyOf,
+  type RequestOf,
+} from '@broomwagon/contracts';
 import { schemaOf, type TypedClient } from '@broomwagon/messaging';
 
 const STAMPED: ReadonlySet<string> = new Set(
@@ -27,7 +34,13 @@ export class Operations {
   async call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
     const { stamp } = this;
     const request = STAMPED.has(operation) ? { ...body, stamp } : body;
-    const reply = await this.client.callWithRetry(this.pool, operation, request, this.options);
+    const reply = await this.client
+      .callWithRetry(this.pool, operation, request, this.options)
+      .catch((error: unknown) => {
+        // A takeover that finds no job has a stamp all the same.
+        if (isBroomwagonError(error)) this.stamp ??= (error.details as { stamp?: string } | undefined)?.stamp;
+        throw error;
+      });
     const seen = (reply as { stamp?: unknown } | undefined)?.stamp;
     // The stamp of another generation is not taken: the trainer must reconcile first.
     if (typeof seen === 'string' && generationOf(this.stamp ?? seen) === generationOf(seen)) this.stamp = seen;

@@ -202,6 +202,26 @@ describe('the trainer loop', () => {
     );
   });
 
+  it('goes on when Redis is restored after a takeover that found no job in an empty one', async () => {
+    const coordinator = new FakeCoordinator();
+    const results = new Map<string, readonly ResultLine[]>();
+    const empty = coordinator.saved();
+    let restore: (() => void) | undefined;
+    let isRestored = false;
+    coordinator.before = (operation) => {
+      if (operation === 'round.close' && restore === undefined) {
+        restore = coordinator.saved();
+        empty();
+      } else if (operation === 'job.reconcile' && !isRestored) {
+        isRestored = true;
+        restore!();
+      }
+    };
+    await trainer(coordinator, {}, results).run();
+    expect(isRestored).toBe(true);
+    expect(pairs(results).toSorted()).toEqual(prompts(10).flatMap(({ id }) => [`${id}/0`, `${id}/1`]));
+  });
+
   it('trains every sample once or names it, whenever trainers die and the coordinator is set back', async () => {
     await fc.assert(
       fc.asyncProperty(

@@ -69,8 +69,9 @@ class Job:
         body = {"job": self.name, "takeoverId": uuid4().hex}
         try:
             found = await self._send("round.takeover", body)
-        except errors.JobNotFound:
-            found = {"stepsTrained": 0, "submittedGroups": 0}
+        except errors.JobNotFound as error:
+            # By the stamp the next call learns whether Redis has been restored since, with the job.
+            found = {"stepsTrained": 0, "submittedGroups": 0, **(error.details or {})}
         self.epoch, self._stamp = found.get("trainerEpoch"), found.get("stamp")
         self.steps_trained = found["stepsTrained"]
         open_round = found.get("round", {}).get("roundId")

@@ -13,7 +13,8 @@ return function(tx, args)
     redis.call('ZADD', early, Format.integer(tx.now), name)
     redis.call('ZREMRANGEBYRANK', early, 0, -MOST_EARLY - 1)
     redis.call('PEXPIRE', early, EARLY_KEPT_MS)
-    return Trainer.no_job(args.job)
+    -- With the stamp, the next call of this trainer learns whether Redis has been restored since, with the job.
+    return Trainer.no_job(args.job, { stamp = Generation.stamp(tx) })
   end
   local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)
   if epoch ~= field[1] and (epoch or redis.call('ZSCORE', early, name)) then

@@ -3,7 +3,9 @@ local Trainer = {}
 
 function Trainer.deleting() return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
 
-function Trainer.no_job(job) return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job') end
+function Trainer.no_job(job, details)
+  return Reply.fail('JOB_NOT_FOUND', 'There is no job ' .. job, 'job', nil, details)
+end
 
 -- Returns nil, or the error to answer.
 function Trainer.error(tx, job, trainer_epoch)

@@ -30,13 +30,14 @@ function Generation.current(tx, seen)
   return tx.known_generation, sequence, renewed
 end
 
-local function present_stamp(tx)
+-- The stamp of now, for a reply that is an error.
+function Generation.stamp(tx)
   local now, sequence = Generation.current(tx)
   return now .. '.' .. sequence
 end
 
 function Generation.changed(tx, field, message)
-  return Reply.fail('GENERATION_CHANGED', message, field, nil, { stamp = present_stamp(tx) })
+  return Reply.fail('GENERATION_CHANGED', message, field, nil, { stamp = Generation.stamp(tx) })
 end
 
 -- Returns nil, or the error to answer to who has seen another generation. `stamp` is nil for who has seen none.
@@ -49,7 +50,9 @@ function Generation.stamp_error(tx, stamp)
 end
 
 -- A reply to a trainer, with the stamp to pass on: of a JSON object, or of fields as in Reply.object.
-function Generation.stamped(tx, reply) return string.sub(reply, 1, -2) .. ',"stamp":"' .. present_stamp(tx) .. '"}' end
+function Generation.stamped(tx, reply)
+  return string.sub(reply, 1, -2) .. ',"stamp":"' .. Generation.stamp(tx) .. '"}'
+end
 
 function Generation.reply(tx, fields, json)
   return Generation.stamped(tx, Reply.object(fields, json))

@@ -110,7 +110,7 @@ describe('a takeover that found no job', () => {
   const mine = () => rounds.takeover(pool, { job, takeoverId: 'mine' });
   beforeEach(async () => {
     pool = `fence-${pools++}`;
-    await expect(mine()).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
+    await expect(mine()).rejects.toMatchObject({ code: 'JOB_NOT_FOUND', details: { stamp: expect.any(String) } });
   });
 
   it('does not fence its own trainer when a copy of it is read late', async () => {
