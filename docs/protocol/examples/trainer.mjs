@@ -141,7 +141,7 @@ async function takeOver() {
   const takeoverId = randomUUID();
   const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
     if (error.code === 'JOB_NOT_FOUND') {
-      stamp = error.details.stamp;
+      stamp = error.details?.stamp;
       return { stepsTrained: 0 };
     }
     throw error;
