@@ -7,7 +7,7 @@ import { runTests } from './vitest.mjs';
 requireNode();
 install();
 build();
-await runTogether(['lint', 'types', 'schema:check']);
+await runTogether(['lint:format', 'lint:code', 'types', 'schema:check']);
 const [python] = Object.values(findPythons(10));
 const requirements = join(root, 'test', 'python', 'requirements-short.txt');
 const executable = python === undefined ? skip('there is no Python 3.10') : pythonWith('python', python, requirements);
