@@ -66,7 +66,7 @@ it.each([
   const { service, resolve, open } = serviceOf(progress);
   await service.open('p', { ...OPENING, step });
   expect(resolve).not.toHaveBeenCalled();
-  // If the job goes on meanwhile, the round opens under `wait`, and keeps what was learned.
+  // The job may train a step between the read and the transition: the round then has `wait`, and keeps what was learned.
   expect(open.mock.lastCall![1]).toMatchObject({
     choice: { auto: { policy: 'wait', reason: 'unknown' } },
     control: { auto: { name: 'wait', overProvision: 1, factors } },

@@ -58,7 +58,7 @@ return function(tx, args)
   if round.state == 'completed' then
     redis.call('HSET', hash, 'state', 'closed', 'trainedDigest', read.all)
     redis.call('HDEL', job, 'openRoundId')
-    -- Not of a cancelled round: an adaptive policy goes on only from what a round has shown.
+    -- A cancelled round does not set it: an adaptive policy continues from the last round that was closed.
     local control = redis.call('HGET', hash, 'tailControl')
     if control then redis.call('HSET', job, 'tailControl', control) end
     redis.call('SREM', tx.key.openJobs, args.job)
