@@ -47,6 +47,25 @@ it('Sentinels with TLS and passwords lead to the primary and to the next one, an
   }
 });
 
+it('Sentinels that name another primary take clients from the old one, which goes on as a primary', async () => {
+  // Or they would make it a replica some seconds later, and close its connections.
+  const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
+  const sentinels = await RedisSentinels.start(undefined, cannotBeReplica);
+  const redis = connectRedis({ url: sentinels.url });
+  const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1];
+  try {
+    const old = await portOf();
+    await sentinels.failOverHung();
+    await expect.poll(portOf, { timeout: 30_000 }).toSatisfy((port) => port !== undefined && port !== old);
+    const client = connectRedis({ url: `redis://127.0.0.1:${old}` });
+    expect((await client.role())[0]).toBe('master');
+    client.disconnect();
+  } finally {
+    redis.disconnect();
+    await sentinels.stop();
+  }
+});
+
 describe('Sentinels', () => {
   let sentinels: RedisSentinels;
   beforeAll(async () => {

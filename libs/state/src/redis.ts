@@ -6,6 +6,7 @@ import {
   type TlsSettings,
 } from '@broomwagon/contracts';
 import { Redis, type RedisOptions } from 'ioredis';
+import { PrimaryWatch } from './primary-watch';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
 
 export interface RedisConnectionOptions {
@@ -67,24 +68,38 @@ function retryStrategy(attempt: number): number {
 
 /**
  * Without the failover detector of ioredis: a message of the Sentinels during the opening of a connection would
- * end it for ever. An old primary closes its connections or answers READONLY.
+ * end it for ever.
  */
 function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): Redis {
   const { hosts, primaryName, usesTls, username, password } = address;
   const settings = settingsOf(options, usesTls);
-  return new Redis({
+  const { tls, commandTimeout, connectTimeout } = settings;
+  const login = { sentinelUsername: options.sentinelUsername, sentinelPassword: options.sentinelPassword };
+  const watch = new PrimaryWatch(hosts, primaryName!, {
+    username: login.sentinelUsername,
+    password: login.sentinelPassword,
+    tls,
+    commandTimeout,
+    connectTimeout,
+    retryStrategy,
+  });
+  const redis = new Redis({
     ...settings,
+    ...login,
     sentinels: hosts,
     name: primaryName,
     username,
     password,
-    sentinelUsername: options.sentinelUsername,
-    sentinelPassword: options.sentinelPassword,
-    sentinelCommandTimeout: settings.commandTimeout,
+    sentinelCommandTimeout: commandTimeout,
     sentinelRetryStrategy: retryStrategy,
-    ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: settings.tls } : {}),
-    natMap: options.natMap,
+    ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),
+    natMap: (announced) => {
+      watch.chosen = announced;
+      return options.natMap?.[announced] ?? null;
+    },
   });
+  watch.start(redis);
+  return redis;
 }
 
 function connectCluster(options: RedisConnectionOptions, address: RedisAddress): BoundedCluster {

@@ -35,15 +35,16 @@ export class RedisSentinels {
   private constructor(private readonly access: SentinelAccess | undefined) {}
 
   /**
+   * @param ofPrimary further lines of the configuration of the first primary
    * @throws BroomwagonError UNAVAILABLE when there is no Redis to start here, TIMEOUT when they do not come together
    */
-  static async start(access?: SentinelAccess): Promise<RedisSentinels> {
+  static async start(access?: SentinelAccess, ofPrimary: readonly string[] = []): Promise<RedisSentinels> {
     const found = (await findServers(['redis'], {})).get('redis')!;
     const group = new RedisSentinels(access);
     const { password, sentinelPassword } = access ?? {};
     try {
       const masterAuth = password === undefined ? [] : [`masterauth ${password}`];
-      const primary = await group.add(group.servers, masterAuth, (configuration) =>
+      const primary = await group.add(group.servers, [...masterAuth, ...ofPrimary], (configuration) =>
         startRedis({ password, configuration }),
       );
       const replica = [...masterAuth, `replicaof 127.0.0.1 ${primary.port}`, 'repl-diskless-sync-delay 0'];
@@ -71,15 +72,19 @@ export class RedisSentinels {
 
   /** Kills the primary, and returns when a replica has taken its place and the dead one is its replica. */
   async failOver(): Promise<void> {
-    const port = await this.primaryPort();
-    const dead = this.servers.find((one) => one.port === port)!.server;
-    await dead.kill();
-    await waitUntil(async () => (await this.primaryPort()) !== port, {
-      what: 'a replica to take over',
-      timeoutMs: READY_TIMEOUT_MS,
-    });
-    await dead.restart();
+    await this.replace(
+      (primary) => primary.kill(),
+      (primary) => primary.restart(),
+    );
     await this.untilWhole();
+  }
+
+  /** The primary is connected and silent until a replica has taken its place, and then goes on as a primary. */
+  failOverHung(): Promise<void> {
+    return this.replace(
+      (primary) => primary.pause(),
+      (primary) => primary.resume(),
+    );
   }
 
   async stop(): Promise<void> {
@@ -97,6 +102,20 @@ export class RedisSentinels {
     const member = { server, port: tlsPort ?? server.port };
     members.push(member);
     return member;
+  }
+
+  private async replace(
+    fail: (primary: ServerHandle) => Promise<void>,
+    comeBack: (primary: ServerHandle) => Promise<void>,
+  ): Promise<void> {
+    const port = await this.primaryPort();
+    const primary = this.servers.find((one) => one.port === port)!.server;
+    await fail(primary);
+    await waitUntil(async () => (await this.primaryPort()) !== port, {
+      what: 'a replica to take over',
+      timeoutMs: READY_TIMEOUT_MS,
+    });
+    await comeBack(primary);
   }
 
   private primaryPort(): Promise<number> {
