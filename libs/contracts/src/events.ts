@@ -102,6 +102,8 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
   mode: CancelMode;
   /** Groups that are requeued or dropped. */
   groups: Integer;
+  /** Why, as who cancelled it said. */
+  reason?: string;
 }
 
 /** An attempt that has ended. The time of its end is `atMs` of the event. */

@@ -17,7 +17,7 @@ export class CancelRoundRequest extends RoundRequest {
    */
   @IsIn(CANCEL_MODES) mode!: CancelMode;
   /**
-   * Stored with the dropped groups.
+   * In the event `round.cancelled`, and in `group.dropped` of each dropped group.
    * @default 'round-cancelled'
    */
   @IsOptional() @MaxLength(256) reason?: string;

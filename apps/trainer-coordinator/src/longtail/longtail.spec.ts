@@ -4,6 +4,7 @@ import {
   type Claim,
   type DropLongtailReply,
   type DropLongtailRequest,
+  eventSubject,
   type TailPolicy,
   workerCommandSubject,
 } from '@broomwagon/contracts';
@@ -301,7 +302,13 @@ describe('what is given up', () => {
       const claims = await worker.claim(4);
       for (const claim of claims.slice(0, 3)) await worker.complete(claim, 5);
       const late = claims[3]!;
+      const events: unknown[] = [];
+      fixture.client.messaging.subscribe(eventSubject(fixture.pool, 'round.cancelled'), (body) => {
+        events.push(body);
+      });
       await fixture.call('round.cancel', { ...round, mode: 'drop', reason: 'diverged' });
+      const cancelled = { roundId: round.roundId, step: 1, mode: 'drop', groups: 2, reason: 'diverged' };
+      await expect.poll(() => events).toMatchObject([cancelled]);
       await expect.poll(async () => (await counts()).cutting).toBe(1);
       // The counts of the round are folded into those of the job by then.
       await fixture.swept();

@@ -651,7 +651,7 @@ class CancelRoundRequest(TypedDict):
     """
 
     reason: NotRequired[str]
-    """Stored with the dropped groups."""
+    """In the event `round.cancelled`, and in `group.dropped` of each dropped group."""
 
 
 class Claim(TypedDict):
@@ -4135,6 +4135,9 @@ class RoundCancelledEvent(TypedDict):
 
     groups: int
     """Groups that are requeued or dropped."""
+
+    reason: NotRequired[str]
+    """Why, as who cancelled it said."""
 
 
 class RoundClosedEvent(TypedDict):

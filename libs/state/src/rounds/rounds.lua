@@ -270,7 +270,7 @@ function Rounds.cancel(tx, round, mode, reason)
   redis.call('ZREM', tx.key.roundDeadlines, Rounds.sweep_name(round))
   redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round))
   Events.add(tx, 'round.cancelled', { job = round.job, roundId = round.roundId, step = round.step, mode = mode,
-    groups = groups })
+    groups = groups, reason = reason })
   round.state, round.cancelMode, round.live, round.accepted, round.settled = 'cancelled', mode, groups, 0, false
   if groups == 0 then Rounds.mark_settled(tx, round) end
   return groups
