@@ -3,9 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { checkRedisAccess, connectRedis, FunctionRunner, WorkerStore } from '@broomwagon/state';
 import { RedisSentinels, TEST_CERTIFICATE, TEST_KEY, testPool } from '@broomwagon/testing';
+import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const { pool: prefix } = testPool();
+const DEADLINE_MS = 30_000;
 
 /** A client gets to the primary, and after a failover to the next one. */
 async function expectToFollow(
@@ -48,19 +50,21 @@ it('Sentinels with TLS and passwords lead to the primary and to the next one, an
 });
 
 it('Sentinels that name another primary take clients from the old one, which goes on as a primary', async () => {
-  // Or they would make it a replica some seconds later, and close its connections.
+  // Without this they would make it a replica some seconds later, and close its connections.
   const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
   const sentinels = await RedisSentinels.start(undefined, cannotBeReplica);
   const redis = connectRedis({ url: sentinels.url });
-  const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1];
+  let old: Redis | undefined;
+  const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1] ?? '';
+  let port = '';
   try {
-    const old = await portOf();
+    await expect.poll(async () => (port = await portOf()), { timeout: DEADLINE_MS }).not.toBe('');
     await sentinels.failOverHung();
-    await expect.poll(portOf, { timeout: 30_000 }).toSatisfy((port) => port !== undefined && port !== old);
-    const client = connectRedis({ url: `redis://127.0.0.1:${old}` });
-    expect((await client.role())[0]).toBe('master');
-    client.disconnect();
+    await expect.poll(portOf, { timeout: DEADLINE_MS }).not.toMatch(new RegExp(`^(${port})?$`));
+    old = new Redis(`redis://127.0.0.1:${port}`);
+    expect((await old.role())[0]).toBe('master');
   } finally {
+    old?.disconnect();
     redis.disconnect();
     await sentinels.stop();
   }

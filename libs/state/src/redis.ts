@@ -6,8 +6,8 @@ import {
   type TlsSettings,
 } from '@broomwagon/contracts';
 import { Redis, type RedisOptions } from 'ioredis';
-import { PrimaryWatch } from './primary-watch';
 import { BoundedCluster, type RedisClient } from './redis-cluster';
+import { SentinelRedis } from './redis-sentinels';
 
 export interface RedisConnectionOptions {
   /** One of `REDIS_ADDRESS_FORMS`; may hold user and password, `rediss` asks for TLS. */
@@ -66,40 +66,24 @@ function retryStrategy(attempt: number): number {
   return Math.min(2_000, 50 * 2 ** Math.min(attempt, 6));
 }
 
-/**
- * Without the failover detector of ioredis: a message of the Sentinels during the opening of a connection would
- * end it for ever.
- */
-function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): Redis {
+function connectBySentinels(options: RedisConnectionOptions, address: RedisAddress): SentinelRedis {
   const { hosts, primaryName, usesTls, username, password } = address;
+  const { sentinelUsername, sentinelPassword } = options;
   const settings = settingsOf(options, usesTls);
-  const { tls, commandTimeout, connectTimeout } = settings;
-  const login = { sentinelUsername: options.sentinelUsername, sentinelPassword: options.sentinelPassword };
-  const watch = new PrimaryWatch(hosts, primaryName!, {
-    username: login.sentinelUsername,
-    password: login.sentinelPassword,
-    tls,
-    commandTimeout,
-    connectTimeout,
-    retryStrategy,
-  });
-  const redis = new Redis({
+  return new SentinelRedis({
     ...settings,
-    ...login,
-    sentinels: hosts,
-    name: primaryName,
+    hosts,
+    primaryName: primaryName!,
+    addresses: options.natMap,
     username,
     password,
-    sentinelCommandTimeout: commandTimeout,
+    sentinelUsername,
+    sentinelPassword,
+    sentinelCommandTimeout: settings.commandTimeout,
     sentinelRetryStrategy: retryStrategy,
-    ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: tls } : {}),
-    natMap: (announced) => {
-      watch.chosen = announced;
-      return options.natMap?.[announced] ?? null;
-    },
+    ...(usesTls ? { enableTLSForSentinelMode: true, sentinelTLS: settings.tls } : {}),
+    ofSentinels: { ...settings, enableReadyCheck: false, username: sentinelUsername, password: sentinelPassword },
   });
-  watch.start(redis);
-  return redis;
 }
 
 function connectCluster(options: RedisConnectionOptions, address: RedisAddress): BoundedCluster {

@@ -90,6 +90,19 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await redis.hget(key('meta'), 'awaitingBytes')).toBe('0');
     });
 
+    it('removes nothing for the loss window after Redis was restarted: it may be an old primary', async () => {
+      const refs = [await put('1')];
+      await free(...refs);
+      await replica().sweep(pool);
+      await pass(6 * MINUTE_MS);
+      await redis.hset(key('meta'), 'generationOf', 'another process');
+      await replica().sweep(pool);
+      expect(await thereOf(refs)).toEqual([true]);
+      await redis.hincrby(key('meta'), 'generationSinceMs', -config.redisLossWindowMs);
+      await replica().sweep(pool);
+      expect(await thereOf(refs)).toEqual([false]);
+    });
+
     it('waits for less when too much waits, for the loss window at least, and raises an alarm', async () => {
       const refs = await Promise.all(['1', '2', '3'].map((name) => put(name, 500)));
       await free(...refs);

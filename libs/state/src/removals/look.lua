@@ -1,6 +1,7 @@
 --[[ What waits for its removal from the payload store. Marks one page of payloads as being removed: those freed long
 ago, and, as long as all together have more bytes than they may, the oldest of those freed before the loss window. Redis
-that lost its last seconds names none of them, and nothing may name them from then on.
+that lost its last seconds names none of them, and nothing may name them from then on. None for one loss window after
+Redis was restarted: it may be an old primary, without which a new one still names them.
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
 Reply: RemovalLook, with at most 128 references in each list
 Flags: allow-oom ]]
@@ -9,8 +10,8 @@ return function(tx, args)
   local now = tx.now
   local bytes = tonumber(redis.call('HGET', tx.key.meta, 'awaitingBytes') or 0)
   local unweighed = redis.call('ZRANGE', tx.key.freedPayloads, 0, PAGE - 1)
-  local page = redis.call('ZRANGEBYSCORE', tx.key.awaitingPayloads, '-inf', Format.integer(now - args.lossWindowMs),
-    'WITHSCORES', 'LIMIT', 0, PAGE)
+  local page = Generation.age_ms(tx) < args.lossWindowMs and {} or redis.call('ZRANGEBYSCORE', tx.key.awaitingPayloads,
+    '-inf', Format.integer(now - args.lossWindowMs), 'WITHSCORES', 'LIMIT', 0, PAGE)
   local due, left = {}, bytes
   for position = 1, #page, 2 do
     local ref, freed_at = page[position], tonumber(page[position + 1])

@@ -24,10 +24,17 @@ function Generation.current(tx, seen)
     -- The time, since a process may be set back as well: by a restore of its keys.
     local time = redis.call('TIME')
     tx.known_generation = string.sub(redis.sha1hex(process .. time[1] .. '.' .. time[2] .. (field[1] or '')), 1, 16)
-    redis.call('HSET', tx.key.meta, 'generation', tx.known_generation, 'generationOf', process)
     renewed = field[1] ~= false
+    redis.call('HSET', tx.key.meta, 'generation', tx.known_generation, 'generationOf', process, 'generationSinceMs',
+      Format.integer(renewed and tx.now or 0))
   end
   return tx.known_generation, sequence, renewed
+end
+
+-- How long ago the generation was renewed, milliseconds; very long for the first one of a pool.
+function Generation.age_ms(tx)
+  Generation.current(tx)
+  return tx.now - tonumber(redis.call('HGET', tx.key.meta, 'generationSinceMs') or 0)
 end
 
 -- The stamp of now, for a reply that is an error.

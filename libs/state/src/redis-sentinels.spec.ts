@@ -1,0 +1,85 @@
+import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { testRedisUrl } from '@broomwagon/testing';
+import { afterEach, expect, it } from 'vitest';
+import { connectRedis } from './redis';
+
+const ends: (() => unknown)[] = [];
+afterEach(() => Promise.all(ends.splice(0).map((end) => end())));
+
+/** A Sentinel that says what it is told to. */
+class SaidSentinel {
+  readonly sockets = new Set<Socket>();
+  /** How often it has said its epoch. */
+  asked = 0;
+
+  private constructor(
+    private readonly server: Server,
+    public primary: URL,
+    public epoch: number,
+  ) {
+    server.on('connection', (socket) => {
+      this.sockets.add(socket);
+      socket.on('close', () => this.sockets.delete(socket)).on('error', () => undefined);
+      // Commands come whole: they are short.
+      socket.on('data', (bytes) => {
+        for (const command of bytes.toString().split(/(?=\*\d+\r\n)/)) socket.write(this.answer(command.toUpperCase()));
+      });
+    });
+  }
+
+  static async start(primary: string, epoch: number): Promise<SaidSentinel> {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const sentinel = new SaidSentinel(server, new URL(primary), epoch);
+    ends.push(() => {
+      server.close();
+      for (const socket of sentinel.sockets) socket.destroy();
+    });
+    return sentinel;
+  }
+
+  get host(): string {
+    return `127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  private answer(command: string): string {
+    const { hostname, port } = this.primary;
+    if (command.includes('HELLO')) return '-NOPROTO unsupported protocol version\r\n';
+    if (command.includes('GET-MASTER-ADDR')) return listOf([hostname, port]);
+    if (command.includes('MASTER')) {
+      this.asked += 1;
+      return listOf(['config-epoch', String(this.epoch)]);
+    }
+    if (command.includes('SENTINELS')) return '*0\r\n';
+    return '-ERR unknown command\r\n';
+  }
+}
+
+const listOf = (texts: readonly string[]) =>
+  `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
+
+function connectBy(sentinels: readonly SaidSentinel[]) {
+  const redis = connectRedis({ url: `redis+sentinel://${sentinels.map(({ host }) => host).join(',')}/main` });
+  ends.push(() => redis.disconnect());
+  return redis;
+}
+
+it('leaves the Sentinels when it is closed, also while no primary can be reached', async () => {
+  const sentinel = await SaidSentinel.start('redis://127.0.0.1:1', 1);
+  const redis = connectBy([sentinel]);
+  await expect.poll(() => redis.status).toBe('reconnecting');
+  redis.disconnect();
+  await expect.poll(() => sentinel.sockets.size).toBe(0);
+});
+
+it('opens again when one Sentinel names another primary of a later failover, and not of an earlier one', async () => {
+  const [first, second] = [await SaidSentinel.start(testRedisUrl(), 2), await SaidSentinel.start('redis://none:1', 1)];
+  const redis = connectBy([first, second]);
+  let closes = 0;
+  redis.on('close', () => (closes += 1));
+  await expect.poll(() => redis.status).toBe('ready');
+  await expect.poll(() => Math.min(first.asked, second.asked), { timeout: 10_000 }).toBeGreaterThan(1);
+  expect(closes).toBe(0);
+  second.epoch = 3;
+  await expect.poll(() => closes, { timeout: 10_000 }).toBeGreaterThan(0);
+});
