@@ -40,6 +40,8 @@ export async function runSetBack(
   let training: Promise<TrainerEnd> | undefined;
   try {
     for (let tries = 0; tries < MOST_DATA_SETS; tries += 1) {
+      // Changes of weights that are left over would keep this data set from its start.
+      await victim?.provoking;
       const job = `job-${++runs}`;
       const startedMs = performance.now();
       training = train(stand, condition, job, prompts, over.signal);
@@ -79,6 +81,8 @@ export async function runSetBack(
 
 /** One more process of an application, which stops (SIGSTOP) at a failpoint. */
 class Victim {
+  /** The calls that lead to the failpoint. */
+  provoking: Promise<unknown> | undefined;
   private process: ManagedProcess | undefined;
   private provocations = 0;
 
@@ -101,7 +105,7 @@ class Victim {
     this.process ??= await this.stand.system.startApp(app, `${app}-failing-${runs}`, { FAILPOINTS }, isStopped);
     // What it calls may be lost with Redis, and then has an error.
     const provocations = new Provocations(this.stand.system, `${runs}-${++this.provocations}`);
-    void provocations.provoke(this.failpoint).catch(() => undefined);
+    this.provoking = provocations.provoke(this.failpoint).catch(() => undefined);
     await waitUntil(() => ended || this.stopped, { what: this.failpoint, timeoutMs: TRAINER_DEADLINE_MS });
   }
 

@@ -93,7 +93,8 @@ class PrimaryWatch {
       // In this order: a Sentinel names the new primary when it has the new epoch.
       const [address, fields] = await Promise.all([ask('GET-MASTER-ADDR-BY-NAME'), ask('MASTER')]);
       const epoch = Number(fields?.[fields.indexOf('config-epoch') + 1]);
-      if (address) this.answers.set(sentinel, { name: address.join(':'), epoch });
+      if (!address || !Number.isInteger(epoch)) throw new Error('It knows no such primary');
+      this.answers.set(sentinel, { name: address.join(':'), epoch });
     } catch {
       this.answers.delete(sentinel);
     }
