@@ -30,44 +30,50 @@ async function expectToFollow(
   }
 }
 
-it('Sentinels with TLS and passwords lead to the primary and to the next one, and only with the passwords', async () => {
+describe('Sentinels with TLS and passwords', () => {
+  const ca = TEST_CERTIFICATE;
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-sentinels-'));
   const tls = { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key') };
-  writeFileSync(tls.certificate, TEST_CERTIFICATE);
-  writeFileSync(tls.key, TEST_KEY);
   const access = { password: 'of-the-servers', sentinelPassword: 'of-the-sentinels', tls };
-  const sentinels = await RedisSentinels.start(access);
-  try {
-    const ca = TEST_CERTIFICATE;
-    const stranger = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword: 'wrong' });
-    await expect(checkRedisAccess(stranger, prefix)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
-    stranger.disconnect();
-    await expectToFollow(sentinels, { tls: { ca }, sentinelPassword: access.sentinelPassword });
-  } finally {
-    await sentinels.stop();
-    rmSync(folder, { recursive: true });
-  }
-});
+  const { sentinelPassword } = access;
+  beforeAll(() => {
+    writeFileSync(tls.certificate, TEST_CERTIFICATE);
+    writeFileSync(tls.key, TEST_KEY);
+  });
+  afterAll(() => rmSync(folder, { recursive: true }));
 
-it('Sentinels that name another primary take clients from the old one, which goes on as a primary', async () => {
-  // Without this they would make it a replica some seconds later, and close its connections.
-  const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
-  const sentinels = await RedisSentinels.start(undefined, cannotBeReplica);
-  const redis = connectRedis({ url: sentinels.url });
-  let old: Redis | undefined;
-  const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1] ?? '';
-  let port = '';
-  try {
-    await expect.poll(async () => (port = await portOf()), { timeout: DEADLINE_MS }).not.toBe('');
-    await sentinels.failOverHung();
-    await expect.poll(portOf, { timeout: DEADLINE_MS }).not.toMatch(new RegExp(`^(${port})?$`));
-    old = new Redis(`redis://127.0.0.1:${port}`);
-    expect((await old.role())[0]).toBe('master');
-  } finally {
-    old?.disconnect();
-    redis.disconnect();
-    await sentinels.stop();
-  }
+  it('lead to the primary and to the next one, and only with the passwords', async () => {
+    const sentinels = await RedisSentinels.start(access);
+    try {
+      const stranger = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword: 'wrong' });
+      await expect(checkRedisAccess(stranger, prefix)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+      stranger.disconnect();
+      await expectToFollow(sentinels, { tls: { ca }, sentinelPassword });
+    } finally {
+      await sentinels.stop();
+    }
+  });
+
+  it('take clients from an old primary that goes on as a primary', async () => {
+    // Without this they would make it a replica some seconds later, and close its connections.
+    const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
+    const sentinels = await RedisSentinels.start(access, cannotBeReplica);
+    const redis = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword });
+    let old: Redis | undefined;
+    const portOf = async () => ((await redis.config('GET', 'port').catch(() => [])) as string[])[1] ?? '';
+    let port = '';
+    try {
+      await expect.poll(async () => (port = await portOf()), { timeout: DEADLINE_MS }).not.toBe('');
+      await sentinels.failOverHung();
+      await expect.poll(portOf, { timeout: DEADLINE_MS }).not.toMatch(new RegExp(`^(${port})?$`));
+      old = new Redis(`redis://:${access.password}@127.0.0.1:${port}`);
+      expect((await old.role())[0]).toBe('master');
+    } finally {
+      old?.disconnect();
+      redis.disconnect();
+      await sentinels.stop();
+    }
+  });
 });
 
 describe('Sentinels', () => {

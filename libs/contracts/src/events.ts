@@ -102,7 +102,7 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
   mode: CancelMode;
   /** Groups that are requeued or dropped. */
   groups: Integer;
-  /** Why, as who cancelled it said. */
+  /** Why it was cancelled. */
   reason?: string;
 }
 

@@ -1,7 +1,8 @@
 import type { HostAndPort } from '@broomwagon/contracts';
+import { Logger } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
 
-/** How often the Sentinels are asked, milliseconds. */
+/** Between two looks, and for an answer of a Sentinel, milliseconds. */
 const LOOK_MS = 1_000;
 /** Between two closes of one connection that comes back to the same server, milliseconds; it doubles up to this. */
 const MOST_PAUSE_MS = 60_000;
@@ -23,13 +24,8 @@ export interface SentinelOptions extends RedisOptions {
 }
 
 /**
- * A connection to the primary that Sentinels name. It closes and opens again when one of them names another primary,
- * of a later failover.
- *
- * An old primary that comes back takes writes until the Sentinels make it a replica, 8 s later or more (`sentinel.c`:
- * after four periods of their messages), and then these writes are lost. ioredis asks one Sentinel, which may not know
- * of the failover yet, and does not ask again while the connection works. Its failover detector ends a connection for
- * ever when the message comes while it opens.
+ * A connection to the primary that Sentinels name, which leaves an old primary: docs/decisions/0140. The failover
+ * detector of ioredis would end it for ever when the message comes while it opens.
  */
 export class SentinelRedis extends Redis {
   private readonly primaryWatch: PrimaryWatch;
@@ -57,12 +53,15 @@ export class SentinelRedis extends Redis {
   }
 }
 
+/** Asks the Sentinels each second; closes a connection to a server that those of the latest failover do not name. */
 class PrimaryWatch {
   /** The server that the connection was opened to, as a Sentinel named it. */
   chosen: string | undefined;
+  private readonly logger = new Logger(SentinelRedis.name);
   private readonly sentinels: Redis[];
-  private readonly answers = new Map<Redis, NamedPrimary>();
   private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
+  private isForbidden = false;
   private pauseMs = LOOK_MS;
   private closedAtMs = -Infinity;
 
@@ -71,46 +70,55 @@ class PrimaryWatch {
     private readonly primaryName: string,
     options: RedisOptions,
   ) {
-    this.sentinels = hosts.map(({ host, port }) => new Redis({ ...options, host, port, enableOfflineQueue: false }));
+    const settings = { ...options, commandTimeout: LOOK_MS, enableOfflineQueue: false };
+    this.sentinels = hosts.map(({ host, port }) => new Redis({ ...settings, host, port }));
     for (const sentinel of this.sentinels) sentinel.on('error', () => undefined);
   }
 
   start(redis: Redis): void {
-    this.timer = setInterval(() => {
-      for (const sentinel of this.sentinels) void this.ask(sentinel).then(() => this.compare(redis));
-    }, LOOK_MS).unref();
     redis.once('end', () => this.stop());
+    const look = async () => {
+      await this.look(redis);
+      if (!this.isStopped) this.timer = setTimeout(() => void look(), LOOK_MS).unref();
+    };
+    void look();
   }
 
   stop(): void {
-    clearInterval(this.timer);
+    this.isStopped = true;
+    clearTimeout(this.timer);
     for (const sentinel of this.sentinels) sentinel.disconnect();
   }
 
-  private async ask(sentinel: Redis): Promise<void> {
-    const ask = (what: string) => sentinel.call('SENTINEL', what, this.primaryName) as Promise<string[] | null>;
-    try {
-      // In this order: a Sentinel names the new primary when it has the new epoch.
-      const [address, fields] = await Promise.all([ask('GET-MASTER-ADDR-BY-NAME'), ask('MASTER')]);
-      const epoch = Number(fields?.[fields.indexOf('config-epoch') + 1]);
-      if (!address || !Number.isInteger(epoch)) throw new Error('It knows no such primary');
-      this.answers.set(sentinel, { name: address.join(':'), epoch });
-    } catch {
-      this.answers.delete(sentinel);
-    }
-  }
-
-  private compare(redis: Redis): void {
-    const answers = [...this.answers.values()];
+  private async look(redis: Redis): Promise<void> {
+    const { chosen } = this;
+    const answers = (await Promise.all(this.sentinels.map((sentinel) => this.ask(sentinel)))).flat();
+    // It was opened meanwhile, perhaps by newer answers.
+    if (redis.status !== 'ready' || answers.length === 0 || chosen !== this.chosen) return;
     const latest = Math.max(...answers.map(({ epoch }) => epoch));
-    const named = answers.filter(({ epoch }) => epoch === latest).map(({ name }) => name);
-    if (redis.status !== 'ready' || named.length === 0) return;
-    if (named.includes(this.chosen!)) {
+    if (answers.some(({ epoch, name }) => epoch === latest && name === chosen)) {
       this.pauseMs = LOOK_MS;
     } else if (performance.now() >= this.closedAtMs + this.pauseMs) {
       this.closedAtMs = performance.now();
       this.pauseMs = Math.min(2 * this.pauseMs, MOST_PAUSE_MS);
       redis.disconnect(true);
+    }
+  }
+
+  /** Nothing when it does not answer, or knows no primary of this name. */
+  private async ask(sentinel: Redis): Promise<NamedPrimary[]> {
+    const ask = (what: string) => sentinel.call('SENTINEL', what, this.primaryName) as Promise<string[] | null>;
+    try {
+      // In this order: the epoch of an earlier failover with the primary of a later one does no harm.
+      const [fields, address] = await Promise.all([ask('MASTER'), ask('GET-MASTER-ADDR-BY-NAME')]);
+      const epoch = Number(fields?.[fields.indexOf('config-epoch') + 1]);
+      return address && Number.isInteger(epoch) ? [{ name: address.join(':'), epoch }] : [];
+    } catch (error) {
+      if (!this.isForbidden && String(error).includes('NOPERM')) {
+        this.isForbidden = true;
+        this.logger.warn('An old primary is not noticed: grant REDIS_SENTINEL_USER the command SENTINEL MASTER');
+      }
+      return [];
     }
   }
 }

@@ -4137,7 +4137,7 @@ class RoundCancelledEvent(TypedDict):
     """Groups that are requeued or dropped."""
 
     reason: NotRequired[str]
-    """Why, as who cancelled it said."""
+    """Why it was cancelled."""
 
 
 class RoundClosedEvent(TypedDict):

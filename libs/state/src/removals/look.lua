@@ -1,7 +1,7 @@
 --[[ What waits for its removal from the payload store. Marks one page of payloads as being removed: those freed long
 ago, and, as long as all together have more bytes than they may, the oldest of those freed before the loss window. Redis
 that lost its last seconds names none of them, and nothing may name them from then on. None for one loss window after
-Redis was restarted: it may be an old primary, without which a new one still names them.
+Redis was restarted: it may be an old primary, and the new one, which lacks its last transitions, still names them.
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
 Reply: RemovalLook, with at most 128 references in each list
 Flags: allow-oom ]]
