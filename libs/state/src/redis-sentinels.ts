@@ -14,7 +14,7 @@ interface NamedPrimary {
 }
 
 /** How Sentinels are reached, and what they watch. */
-export interface SentinelOptions extends RedisOptions {
+export interface SentinelOptions extends Omit<RedisOptions, 'replyMapping'> {
   hosts: readonly HostAndPort[];
   primaryName: string;
   /** By `host:port` as Sentinels announce a server: where we reach it. */
@@ -37,7 +37,7 @@ export class SentinelRedis extends Redis {
       sentinels: [...hosts],
       name: primaryName,
       // The last call before it connects is for the primary.
-      natMap: (announced) => {
+      natMap: (announced: string) => {
         watch.chosen = announced;
         return addresses?.[announced] ?? null;
       },
