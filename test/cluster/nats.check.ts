@@ -56,7 +56,7 @@ describe('a NATS cluster of three, of which one is killed in the middle of a dat
           sequences.push((JSON.parse(text) as { sequence: number }).sequence);
         }
       };
-      // The servers may still elect the leader of the stream.
+      // The servers may still be electing the leader of the stream.
       await expect.poll(() => read().catch(String), { timeout: LEADER_DEADLINE_MS }).toBeUndefined();
       expect(sequences.length).toBeGreaterThan(3 * PROMPTS.length);
       expect(sequences).toEqual(sequences.map((_, index) => index + 1));

@@ -54,8 +54,8 @@ describe('Sentinels with TLS and passwords', () => {
     }
   });
 
-  it('take clients from an old primary that goes on as a primary', async () => {
-    // Without this they would make it a replica some seconds later, and close its connections.
+  it('move clients from an old primary that still acts as a primary', async () => {
+    // Otherwise the Sentinels make it a replica some seconds later, and close its connections.
     const cannotBeReplica = ['rename-command REPLICAOF ""', 'rename-command SLAVEOF ""'];
     const sentinels = await RedisSentinels.start(access, cannotBeReplica);
     const redis = connectRedis({ url: sentinels.url, tls: { ca }, sentinelPassword });

@@ -40,7 +40,7 @@ export async function runSetBack(
   let training: Promise<TrainerEnd> | undefined;
   try {
     for (let tries = 0; tries < MOST_DATA_SETS; tries += 1) {
-      // Changes of weights that are left over would keep this data set from its start.
+      // Weight changes of the data set before would delay this one.
       await victim?.provoking;
       const job = `job-${++runs}`;
       const startedMs = performance.now();

@@ -6,10 +6,10 @@ import { connectRedis } from './redis';
 const ends: (() => unknown)[] = [];
 afterEach(() => Promise.all(ends.splice(0).map((end) => end())));
 
-/** A Sentinel that says what it is told to. */
-class SaidSentinel {
+/** Answers as a Sentinel, with this primary and this epoch. */
+class FakeSentinel {
   readonly sockets = new Set<Socket>();
-  /** How often it has said its epoch. */
+  /** How often it was asked for its epoch. */
   asked = 0;
 
   private constructor(
@@ -27,10 +27,10 @@ class SaidSentinel {
     });
   }
 
-  static async start(primary: string, epoch: number): Promise<SaidSentinel> {
+  static async start(primary: string, epoch: number): Promise<FakeSentinel> {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const sentinel = new SaidSentinel(server, new URL(primary), epoch);
+    const sentinel = new FakeSentinel(server, new URL(primary), epoch);
     ends.push(() => {
       server.close();
       for (const socket of sentinel.sockets) socket.destroy();
@@ -58,14 +58,14 @@ class SaidSentinel {
 const listOf = (texts: readonly string[]) =>
   `*${texts.length}\r\n${texts.map((text) => `$${text.length}\r\n${text}\r\n`).join('')}`;
 
-function connectBy(sentinels: readonly SaidSentinel[]) {
+function connectBy(sentinels: readonly FakeSentinel[]) {
   const redis = connectRedis({ url: `redis+sentinel://${sentinels.map(({ host }) => host).join(',')}/main` });
   ends.push(() => redis.disconnect());
   return redis;
 }
 
-it('leaves the Sentinels when it is closed, also while no primary can be reached', async () => {
-  const sentinel = await SaidSentinel.start('redis://127.0.0.1:1', 1);
+it('closes its connections to the Sentinels when it is closed, also while no primary can be reached', async () => {
+  const sentinel = await FakeSentinel.start('redis://127.0.0.1:1', 1);
   const redis = connectBy([sentinel]);
   await expect.poll(() => redis.status).toBe('reconnecting');
   redis.disconnect();
@@ -73,7 +73,7 @@ it('leaves the Sentinels when it is closed, also while no primary can be reached
 });
 
 it('opens again when one Sentinel names another primary of a later failover, and not of an earlier one', async () => {
-  const [first, second] = [await SaidSentinel.start(testRedisUrl(), 2), await SaidSentinel.start('redis://none:1', 1)];
+  const [first, second] = [await FakeSentinel.start(testRedisUrl(), 2), await FakeSentinel.start('redis://none:1', 1)];
   const redis = connectBy([first, second]);
   let closes = 0;
   redis.on('close', () => (closes += 1));

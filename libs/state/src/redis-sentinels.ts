@@ -7,25 +7,26 @@ const LOOK_MS = 1_000;
 /** Between two closes of one connection that comes back to the same server, milliseconds; it doubles up to this. */
 const MOST_PAUSE_MS = 60_000;
 
-/** What a Sentinel answers: the primary, as `host:port`, and the epoch of the failover that made it one. */
+/** The answer of a Sentinel: the primary, as `host:port`, and the epoch of the failover that made it the primary. */
 interface NamedPrimary {
   name: string;
   epoch: number;
 }
 
-/** How Sentinels are reached, and what they watch. */
+/** The Sentinels, the name of the primary they monitor, and the options of both kinds of connections. */
 export interface SentinelOptions extends Omit<RedisOptions, 'replyMapping'> {
   hosts: readonly HostAndPort[];
   primaryName: string;
   /** By `host:port` as Sentinels announce a server: where we reach it. */
   addresses?: Record<string, HostAndPort>;
-  /** Of the connections to the Sentinels. */
+  /** Options of the connections to the Sentinels. */
   ofSentinels: RedisOptions;
 }
 
 /**
- * A connection to the primary that Sentinels name, which leaves an old primary: docs/decisions/0140. The failover
- * detector of ioredis would end it for ever when the message comes while it opens.
+ * A connection to the primary that Sentinels name. It closes and opens again when it is to an old primary:
+ * docs/decisions/0140. The failover detector of ioredis is off: a message that comes while a connection opens would
+ * end it for ever.
  */
 export class SentinelRedis extends Redis {
   private readonly primaryWatch: PrimaryWatch;
@@ -93,7 +94,7 @@ class PrimaryWatch {
   private async look(redis: Redis): Promise<void> {
     const { chosen } = this;
     const answers = (await Promise.all(this.sentinels.map((sentinel) => this.ask(sentinel)))).flat();
-    // It was opened meanwhile, perhaps by newer answers.
+    // If it was opened again meanwhile, these answers may be older than the connection.
     if (redis.status !== 'ready' || answers.length === 0 || chosen !== this.chosen) return;
     const latest = Math.max(...answers.map(({ epoch }) => epoch));
     if (answers.some(({ epoch, name }) => epoch === latest && name === chosen)) {
@@ -116,7 +117,7 @@ class PrimaryWatch {
     } catch (error) {
       if (!this.isForbidden && String(error).includes('NOPERM')) {
         this.isForbidden = true;
-        this.logger.warn('An old primary is not noticed: grant REDIS_SENTINEL_USER the command SENTINEL MASTER');
+        this.logger.warn('An old primary cannot be detected: grant REDIS_SENTINEL_USER the command SENTINEL MASTER');
       }
       return [];
     }

@@ -79,7 +79,7 @@ export class RedisSentinels {
     await this.untilWhole();
   }
 
-  /** The primary is connected and silent until a replica has taken its place, and then goes on as a primary. */
+  /** Pauses the primary until a replica has taken its place, then resumes it: it still acts as a primary. */
   failOverHung(): Promise<void> {
     return this.replace(
       (primary) => primary.pause(),
