@@ -14,6 +14,8 @@ export interface ControlCall {
   hasNoDeadline?: boolean;
   /** Field of the body that names the version of new weights. */
   version?: 'weight_version' | 'new_version';
+  /** Fields that the body has at engines of a dialect unless the trainer has sent them. */
+  defaults?: Partial<Record<EngineDialect, Record<string, unknown>>>;
   /** The engines wait for each other in this call, so that all are called at the same time. */
   isCollective?: boolean;
   /** The engines join a group of processes; each gets its own first rank. */
@@ -33,6 +35,8 @@ export interface RankFields {
 const SGLANG = ['sglang'] as const;
 const VLLM = ['vllm'] as const;
 const GROUP: RankFields = { offset: 'rank_offset', total: 'world_size' };
+/** SGLang ends all its requests by default. The gateway has already cut those that must not see the new version. */
+const KEEPS_RUNNING: ControlCall['defaults'] = { sglang: { abort_all_requests: false } };
 const WEIGHTS = { version: 'weight_version' } as const;
 
 type Options = Omit<ControlCall, 'method' | 'path' | 'dialects'>;
@@ -59,7 +63,7 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
   ...post(SGLANG, { isCollective: true, ranks: GROUP }, '/init_weights_update_group'),
   ...post(SGLANG, { isCollective: true }, '/load_lora_adapter_from_distributed'),
   // Both
-  ...post([...SGLANG, ...VLLM], { version: 'new_version' }, '/update_weight_version'),
+  ...post([...SGLANG, ...VLLM], { version: 'new_version', defaults: KEEPS_RUNNING }, '/update_weight_version'),
   ...post([...SGLANG, ...VLLM], {}, '/load_lora_adapter', '/unload_lora_adapter'),
   // vLLM, SkyRL and prime-rl
   ...post(VLLM, { pool: 'pause', undoneBy: '/resume' }, '/pause'),

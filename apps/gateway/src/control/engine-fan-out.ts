@@ -46,14 +46,14 @@ export class EngineFanOut {
     const servers = await this.serversFor(call);
     const called = servers.filter((server) => !isAway(server));
     called.sort((a, b) => (a.serverId < b.serverId ? -1 : 1));
-    const { method, ranks } = call;
+    const { method, ranks, defaults } = call;
     const askWorldSize = (server: ServerStatus) => this.worldSizeOf(server);
     const bodies = ranks && (await bodiesWithRanks(ranks, sent.body, called, askWorldSize));
     const answers: EngineAnswer[] = [];
     const size = call.isCollective ? called.length : ENGINES_AT_ONCE;
     for (const page of pagesOf([...called.entries()], size)) {
       const calls = page.map(([position, server]) => {
-        const bytes = bodies?.[position] ?? sent.bytes;
+        const bytes = bodies?.[position] ?? withDefaults(sent, defaults?.[server.dialect]);
         return this.callOne(server, { method, path: sent.path, body: bytes.length === 0 ? undefined : bytes });
       });
       answers.push(...(await Promise.all(calls)));
@@ -90,6 +90,15 @@ export class EngineFanOut {
     const size = server.dialect === 'vllm' ? worldSize : stages === 1 && ranks;
     return isCount(size, 1, Number.MAX_SAFE_INTEGER) ? (size as number) : undefined;
   }
+}
+
+/** The body with further fields at its beginning; the rest stays as it came, for one with its large numbers. */
+function withDefaults({ bytes, body }: SentCall, defaults: Record<string, unknown> = {}): Buffer {
+  const added = Object.entries(defaults).filter(([name]) => !Object.hasOwn(body, name));
+  if (added.length === 0) return bytes;
+  const fields = JSON.stringify(Object.fromEntries(added)).slice(0, -1);
+  if (Object.keys(body).length === 0) return Buffer.from(`${fields}}`);
+  return Buffer.from(bytes.toString('utf8').replace('{', () => `${fields},`));
 }
 
 function isAway({ state }: ServerStatus): boolean {

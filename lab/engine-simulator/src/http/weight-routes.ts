@@ -40,11 +40,17 @@ export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
     if (typeof body.model_path !== 'string') throw new RefusedError(400, 'model_path must be a string');
     done(body, response);
   };
+  // SGLang ends all requests unless the body names `abort_all_requests: false` (http_server.py, io_struct.py).
+  const renamed: Handler = (body, response) => {
+    if (body.abort_all_requests !== false) engine.abort(() => true);
+    done(body, response);
+  };
   const version: Route = (_, response) => sendVersion(engine, response);
   return {
     ...recorded(engine, loaded, '/update_weights_from_disk'),
     ...recorded(engine, done, '/update_weights_from_distributed', '/pull_weights'),
-    ...recorded(engine, done, '/update_weights_from_tensor', '/update_weight_version', '/post_process_weights'),
+    ...recorded(engine, renamed, '/update_weight_version'),
+    ...recorded(engine, done, '/update_weights_from_tensor', '/post_process_weights'),
     ...recorded(engine, done, '/init_weights_update_group', '/destroy_weights_update_group'),
     ...recorded(engine, done, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter'),
     'GET /get_weight_version': version,
