@@ -36,14 +36,16 @@ const all = new Map(services.map((service) => [service, settingsOf(service)]));
 const shared = all
   .get(services[0])
   .filter(({ name }) => services.every((s) => all.get(s).some((x) => x.name === name)));
-const names = new Set(shared.map(({ name }) => name));
+const sharedDefaults = new Map(shared.map(({ name, value }) => [name, value]));
+/** A setting of all services is listed again where its default is another one. */
+const isOwn = ({ name, value }) => sharedDefaults.get(name) !== value;
 const settingsPage = `# Settings
 
 Each service reads its settings from the environment, and from the JSON file that \`CONFIG_FILE\` names; the environment takes precedence. A service with invalid settings reports all of them and does not start. \`--print-config\` prints the settings without secrets. \`npm run schema\` generates this page.
 
 ## All services
 ${table(shared)}
-${services.map((s) => `\n## ${s}\n${table(all.get(s).filter(({ name }) => !names.has(name)))}\n`).join('')}`;
+${services.map((s) => `\n## ${s}\n${table(all.get(s).filter(isOwn))}\n`).join('')}`;
 
 let printed = '';
 /** The help of a command, below its full name. */

@@ -65,7 +65,8 @@ it.each([
   ['GET /sessions/s/v1/models', 200],
   ['GET /livez%ff', 404],
   ['OPTIONS *', 404],
-  ['TRACE /', 404],
+  ['TRACE /', 405],
+  ['TRACE /nothing', 404],
 ])('answers %s with JSON', async (line, status) => {
   const answer = await answerTo(line);
   expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} [\\s\\S]*content-type: application/json`, 'i'));

@@ -27,6 +27,7 @@ export class Gateway {
       logLevel: 'silent',
       pool,
       apiKeys: 'off',
+      httpPort: 0,
       // Beyond what a busy machine stands still.
       workerTtlMs: 6_000,
       acquireWaitMs: 500,

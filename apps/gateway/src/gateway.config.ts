@@ -7,6 +7,10 @@ const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 
 /** Configuration of gateway. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
 export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
+  /** As that of the router of SGLang, so that clients need no other address after a restart. */
+  @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
+  override httpPort: number = 30_000;
+
   @Env('API_KEYS', 'on: every call needs a token of the credential store; off: none does, only on a loopback address')
   @IsIn(['on', 'off'])
   @IsOnOutsideLoopback()
@@ -82,6 +86,10 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   publicUrl?: string;
 
+  @Env('CORS_ORIGINS', 'origins whose web pages may read answers, as https://app.example; *: all, with API_KEYS=on')
+  @IsOrigins()
+  corsOrigins: string[] = [];
+
   @Env('ENGINE_MAX_INFLIGHT', 'maximum leases of an engine that is added by /workers or /add_worker', {
     min: 1,
     max: 1_000_000,
@@ -96,6 +104,22 @@ function IsOnOutsideLoopback(): PropertyDecorator {
     validator: {
       validate: (value, args) => value !== 'off' || isLoopback((args!.object as GatewayConfig).httpHost),
       defaultMessage: () => 'can be off only if HTTP_HOST is a loopback address',
+    },
+  });
+}
+
+/** With all origins and without keys, any web page in a browser of this machine could use the engines. */
+function IsOrigins(): PropertyDecorator {
+  return ValidateBy({
+    name: 'isOrigins',
+    validator: {
+      validate: (values, args) =>
+        (values as string[]).every((value) =>
+          value === '*'
+            ? (args!.object as GatewayConfig).apiKeys === 'on'
+            : URL.canParse(value) && new URL(value).origin === value,
+        ),
+      defaultMessage: () => 'must be origins as https://app.example, or * with API_KEYS=on',
     },
   });
 }

@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { GatheredLeaseCalls, holderProviders, NoAttempts } from '@broomwagon/generation';
 import { HealthRegistry, Metrics } from '@broomwagon/platform';
 import { PayloadModule, StateModule } from '@broomwagon/state';
+import { AboutRoutes } from './about/about-routes';
 import { ChatRoutes } from './chat/chat-routes';
 import { ControlRoutes } from './control/control-routes';
 import { EngineFanOut } from './control/engine-fan-out';
@@ -52,6 +53,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
   providers: [
     ...holderProviders(GatewayConfig, NoAttempts, GatheredLeaseCalls),
     NoAttempts,
+    AboutRoutes,
     AbortBroadcast,
     ApiKeys,
     ChatRoutes,

@@ -1,11 +1,11 @@
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from '../http/format';
-import { usageOf } from '../vllm/choice-fields';
+import { toModelName, usageOf } from '../vllm/choice-fields';
 
 /** What a client of `/v1/chat/completions` wants to read. */
 export interface ChatShape {
-  /** As the client has named it. */
-  model: string;
+  /** As the client has named it; absent: the name of the engine. */
+  model?: string;
   hasTokenIds: boolean;
   /** Streams end with a chunk of the usage. */
   hasUsage: boolean;
@@ -27,27 +27,29 @@ export class ChatFormat implements Format {
       this.choice(generation, BEGIN, index, { message: generation.tokens.message!.whole() }),
     );
     const more = { usage: chatUsageOf(generations), ...this.promptIds(generations[0]!) };
-    return this.answer('chat.completion', choices, more);
+    return this.answer(generations[0]!, 'chat.completion', choices, more);
   }
 
   /** As those of OpenAI, the first chunk has the role only: its client counts log probabilities of that chunk twice. */
   chunk(generation: Generation, from: Position, index: number): object {
     const usage = this.shape.hasContinuousUsage && { usage: chatUsageOf([generation]) };
     const delta = generation.tokens.message!.after(from.message);
-    const chunk = this.answer('chat.completion.chunk', [this.choice(generation, from, index, { delta })], { ...usage });
+    const choices = [this.choice(generation, from, index, { delta })];
+    const chunk = this.answer(generation, 'chat.completion.chunk', choices, { ...usage });
     if (from !== BEGIN) return chunk;
     const role = { index, delta: { role: 'assistant', content: '' }, logprobs: null, finish_reason: null };
-    return [this.answer('chat.completion.chunk', [role], this.promptIds(generation)), chunk];
+    return [this.answer(generation, 'chat.completion.chunk', [role], this.promptIds(generation)), chunk];
   }
 
   trailer(generations: Generation[]): object | undefined {
     if (!this.shape.hasUsage) return undefined;
-    return this.answer('chat.completion.chunk', [], { usage: chatUsageOf(generations) });
+    return this.answer(generations[0]!, 'chat.completion.chunk', [], { usage: chatUsageOf(generations) });
   }
 
-  private answer(object: string, choices: object[], more: object): object {
-    const { createdAt: created } = this;
-    return { id: `chatcmpl-${this.id}`, object, created, model: this.shape.model, choices, ...more };
+  private answer(generation: Generation, object: string, choices: object[], more: object): object {
+    const { createdAt: created, shape } = this;
+    const model = toModelName(shape.model, generation);
+    return { id: `chatcmpl-${this.id}`, object, created, model, choices, ...more };
   }
 
   private choice(generation: Generation, from: Position, index: number, part: object): object {

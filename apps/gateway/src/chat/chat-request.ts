@@ -75,7 +75,7 @@ export function readChatRequest(
       sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
     })),
     shape: {
-      model: model ?? 'default',
+      model,
       hasTokenIds: hasTokenIds === true,
       hasUsage: hasUsage === true,
       hasContinuousUsage: hasContinuousUsage === true,

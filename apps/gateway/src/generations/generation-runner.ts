@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { withoutQuote } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
   ControlPlane,
@@ -79,6 +80,10 @@ export class GenerationRunner {
       end = { reason: 'error', error: new BroomwagonError('INTERNAL', 'The generation failed; see the log') };
     }
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
+    if (end.reason === 'error' && outcome.startsWith('ENGINE_')) {
+      // Clients are not shown the addresses in the message.
+      this.logger.warn({ id: generation.id }, `Engines ended the generation: ${withoutQuote(end.error.message)}`);
+    }
     this.metrics.generations.inc({ outcome });
     this.metrics.begunAgain.inc(generation.restarts);
     await generation.turnBegun;
@@ -197,6 +202,7 @@ export class GenerationRunner {
       generation.attempts += 1;
       generation.calledAt = performance.now();
       generation.serverId = lease.serverId;
+      generation.model = lease.model;
       const collector = new TokenCollector(false);
       const request = requestOf(generation, lease);
       expertsFrom = generation.experts?.nextRow(lease.dialect);

@@ -65,7 +65,10 @@ export interface RestoredTokens {
 }
 
 /** What a response that has ended has beside its tokens. */
-export interface WholeResponse extends Pick<Generation, 'serverId' | 'cachedTokens' | 'engineFields' | 'recording'> {
+export interface WholeResponse extends Pick<
+  Generation,
+  'serverId' | 'model' | 'cachedTokens' | 'engineFields' | 'recording'
+> {
   end: GenerationEnd;
   tokenCount: number;
 }
@@ -93,6 +96,8 @@ export class Generation {
   /** How often it has begun again without its tokens. */
   restarts = 0;
   serverId: string | undefined;
+  /** Name of the model of that server, if it is registered with one. */
+  model: string | undefined;
   spans: WeightSpan[] = [];
   /** False while the engine has not reported the weights of a span: then the lease has the version. */
   isVersionReported = true;

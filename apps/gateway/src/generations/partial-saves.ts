@@ -64,9 +64,9 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
    * @returns whether it is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
-    const { tokens, serverId, cachedTokens, engineFields, recording, promptTokenIds } = generation;
+    const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
     if (end.reason === 'error' || generation.experts !== undefined) return false;
-    const whole = { end, tokenCount: tokens.count, serverId, cachedTokens, engineFields, recording };
+    const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording };
     await this.write(generation, { ...partialOf(generation), promptTokenIds, whole });
     return true;
   }

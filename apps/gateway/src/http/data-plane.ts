@@ -2,12 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
 import { inSpan } from '@broomwagon/messaging';
+import { AboutRoutes } from '../about/about-routes';
 import { ChatRoutes } from '../chat/chat-routes';
 import { ControlRoutes } from '../control/control-routes';
 import { FleetRoutes } from '../fleet/fleet-routes';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
+import { allowOrigins } from '../keys/cross-origin';
+import { toCallerError } from '../keys/hidden-addresses';
 import { MessagesRoutes } from '../messages/messages-routes';
 import { ResponsesRoutes } from '../responses/responses-routes';
 import { ROUNDS_ERRORS, RoundsRoutes } from '../rounds/rounds-routes';
@@ -31,11 +34,13 @@ const MAX_SESSION_CHARACTERS = 1_536;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/workers\/(.+)$/, '/workers/{id}'],
+  [/^\/v1\/models\/(.+)$/, '/v1/models/{id}'],
   [/^\/sessions\/([^/]+)$/, '/sessions/{id}'],
   [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
 ];
 /** The routes of Nest, as in every service. */
-const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', '/metrics']);
+const METRICS_PATH = '/metrics';
+const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', METRICS_PATH]);
 const ROUNDS_PATH = '/rounds/v1/';
 /** Label of requests whose path has no route: labels of metrics have few values. */
 const UNKNOWN = 'unknown';
@@ -67,6 +72,7 @@ export class DataPlane {
     rounds: RoundsRoutes,
     trajectories: TrajectoryRoutes,
     skyrl: SkyRlRoutes,
+    about: AboutRoutes,
     private readonly keys: ApiKeys,
     private readonly metrics: GatewayMetrics,
     private readonly config: GatewayConfig,
@@ -84,6 +90,7 @@ export class DataPlane {
       rounds,
       trajectories,
       skyrl,
+      about,
     ];
     this.routes = new Map(dialects.flatMap(({ routes }) => Object.entries(routes)));
     this.paths = new Map([...this.routes].map(([key, route]) => [key.slice(key.indexOf(' ') + 1), route]));
@@ -94,7 +101,8 @@ export class DataPlane {
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const { path, rest, session, pathId } = this.pathOf(request.url ?? '');
     const ofPath = this.paths.get(path);
-    if (ofPath === undefined && NEST_PATHS.has(path)) return false;
+    if (ofPath === undefined && NEST_PATHS.has(path)) return this.refusesMetrics(path, request, response);
+    if (allowOrigins(request, response, this.config.corsOrigins)) return true;
     const route = this.routes.get(`${request.method} ${path}`);
     const label = ofPath === undefined ? UNKNOWN : path;
     response.once('close', () => this.metrics.requests.inc({ route: label, status: String(response.statusCode) }));
@@ -111,6 +119,18 @@ export class DataPlane {
       this.refuse(error, request, response, ofPath),
     );
     return true;
+  }
+
+  /** Metrics have names of pools and servers: a page of another site must not read them under a name of its own. */
+  private refusesMetrics(path: string, request: IncomingMessage, response: ServerResponse): boolean {
+    if (path !== METRICS_PATH) return false;
+    try {
+      this.keys.checkSite(request.headers);
+      return false;
+    } catch (error) {
+      this.refuse(error, request, response, {});
+      return true;
+    }
   }
 
   /** The name of the path in the tables of routes, and its parameters. `rest`: without `/sessions/{id}`. */
@@ -163,7 +183,11 @@ export class DataPlane {
     const read = isRead ? await readObject(request, maxBodyBytes, path) : undefined;
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
     if (body.program_id !== undefined) takeProgram(body);
-    await route.answer({ request, response, pathId, caller, body, bytes, digest });
+    try {
+      await route.answer({ request, response, pathId, caller, body, bytes, digest });
+    } catch (error) {
+      throw isBroomwagonError(error) ? toCallerError(error, caller.role) : error;
+    }
   }
 
   /** Answers with an error, in the form of its path. */

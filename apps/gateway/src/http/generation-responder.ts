@@ -1,10 +1,11 @@
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
-import { invalidField } from '@broomwagon/contracts';
+import { type BroomwagonError, invalidField } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
 import type { Generation } from '../generations/generation';
 import { GenerationRegistry, type OpenRequest } from '../generations/generation-registry';
 import { repeatIdentityOf } from '../generations/repeat-identity';
+import { toCallerError } from '../keys/hidden-addresses';
 import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
@@ -47,7 +48,8 @@ export class GenerationResponder {
       for (const generation of generations) this.generations.leave(generation, isDelivered);
     });
     const { silenceMs } = this.config;
-    if (stream) return new StreamWriter(generations, response, format).run(silenceMs);
+    const shown = (error: BroomwagonError) => toCallerError(error, caller.role);
+    if (stream) return new StreamWriter(generations, response, format, shown).run(silenceMs);
     const begin = (): void => {
       setHeaders(generations[0]!, response);
       beginJson(response);

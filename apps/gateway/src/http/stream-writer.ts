@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { BroomwagonError } from '@broomwagon/contracts';
 import { withOpaqueTexts } from '@broomwagon/engines';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from './format';
@@ -30,10 +31,12 @@ export class StreamWriter {
   private silence: NodeJS.Timeout | undefined;
   private hasWritten = false;
 
+  /** @param shown an error as the caller may see it */
   constructor(
     private readonly generations: Generation[],
     private readonly response: ServerResponse,
     private readonly format: Format,
+    private readonly shown: (error: BroomwagonError) => BroomwagonError,
   ) {
     this.choices = generations.map((generation, index) => ({
       generation,
@@ -117,7 +120,8 @@ export class StreamWriter {
     generation.isSent ||= tokens.count > 0;
     if (end?.reason === 'error') {
       addRecorded(this.generations, response);
-      response.end(this.written(format.failure?.(end.error) ?? { error: errorBody(end.error) }, true));
+      const error = this.shown(end.error);
+      response.end(this.written(format.failure?.(error) ?? { error: errorBody(error) }, true));
       return;
     }
     const from = format.isCumulative ? BEGIN : position;

@@ -33,6 +33,12 @@ export class ApiKeys {
     private readonly config: GatewayConfig,
   ) {}
 
+  /** Without keys: refuses web pages of other sites, and names of theirs. @throws BroomwagonError FORBIDDEN */
+  checkSite(headers: IncomingHttpHeaders): void {
+    const { apiKeys, publicUrl, corsOrigins } = this.config;
+    if (apiKeys === 'off') refuseOtherSites(headers, publicUrl, corsOrigins);
+  }
+
   /** @throws BroomwagonError UNAUTHENTICATED, FORBIDDEN, RATE_LIMITED, UNAVAILABLE */
   async identify(headers: IncomingHttpHeaders): Promise<Caller> {
     // Clients of Anthropic send their key in another header.
@@ -40,7 +46,7 @@ export class ApiKeys {
     const [, token, session] = BEARER.exec(authorization) ?? [];
     const sessionId = session && utf8Of(session);
     if (this.config.apiKeys === 'off') {
-      refuseOtherSites(headers, this.config.publicUrl);
+      this.checkSite(headers);
       return { tokenId: '', role: 'admin', sessionId };
     }
     const found = token && (await this.cache.find(token, () => this.credentials.find(token)));

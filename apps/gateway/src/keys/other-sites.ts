@@ -7,15 +7,21 @@ import { isLoopback } from '../gateway.config';
  * (`Origin`, or `Sec-Fetch-Site` if there is no `Origin`), or under a name of its site that resolves to the loopback
  * address (`Host`). Only pages of this machine may.
  * @param publicUrl address of the gateway for its clients: its name is allowed as `Host`, and pages of this address
+ * @param origins whose pages are allowed too
  * @throws BroomwagonError FORBIDDEN
  */
-export function refuseOtherSites(headers: IncomingHttpHeaders, publicUrl?: string): void {
+export function refuseOtherSites(
+  headers: IncomingHttpHeaders,
+  publicUrl?: string,
+  origins: readonly string[] = [],
+): void {
   const { host, origin, 'sec-fetch-site': site } = headers;
-  const isOtherPage = origin === undefined ? site === 'cross-site' : !isOwnPage(origin, publicUrl);
+  const isOtherPage =
+    origin === undefined ? site === 'cross-site' : !(isOwnPage(origin, publicUrl) || origins.includes(origin));
   const name = host === undefined ? 'localhost' : nameOf(`http://${host}`);
   const isOtherHost = !isLoopback(name) && (publicUrl === undefined || name !== nameOf(publicUrl));
   if (!isOtherPage && !isOtherHost) return;
-  const message = 'With API_KEYS=off, pages and names other than those of localhost and PUBLIC_URL are refused';
+  const message = 'With API_KEYS=off, only pages and names of localhost, PUBLIC_URL and CORS_ORIGINS are allowed';
   throw new BroomwagonError('FORBIDDEN', message);
 }
 

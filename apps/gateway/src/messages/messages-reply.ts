@@ -3,6 +3,7 @@ import { finishReasonOf, stopOf } from '../chat/chat-reply';
 import { type MessagePart, partsOf } from '../chat/message-parts';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from '../http/format';
+import { toModelName } from '../vllm/choice-fields';
 
 const STOP_REASONS: Record<string, string> = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' };
 const ERROR_TYPES: Record<number, string> = {
@@ -23,7 +24,7 @@ export class MessagesFormat implements Format {
 
   constructor(
     private readonly id: string,
-    private readonly model: string,
+    private readonly model?: string,
   ) {}
 
   whole([generation]: Generation[]): object {
@@ -68,7 +69,8 @@ export class MessagesFormat implements Format {
 
   private message(generation: Generation, content: object[]): object {
     const usage = usageOf(generation);
-    const about = { id: `msg_${this.id}`, type: 'message', role: 'assistant', model: this.model };
+    const model = toModelName(this.model, generation);
+    const about = { id: `msg_${this.id}`, type: 'message', role: 'assistant', model };
     return { ...about, content, ...endOf(generation), usage };
   }
 }

@@ -4,6 +4,7 @@ import { type MessagePart, partsOf } from '../chat/message-parts';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from '../http/format';
 import { errorBody } from '../http/send-json';
+import { toModelName } from '../vllm/choice-fields';
 
 /** Events of the text of an item, without `.delta` and `.done`. */
 const TEXT_EVENTS = {
@@ -116,7 +117,7 @@ export class ResponsesFormat implements Format {
       status,
       error: null,
       incomplete_details: reason === undefined ? null : { reason },
-      model: request.model ?? 'default',
+      model: toModelName(request.model as string | undefined, generation),
       instructions: request.instructions ?? null,
       max_output_tokens: request.max_output_tokens ?? null,
       output: items.map((part, index) => this.itemOf(part, index, status)),

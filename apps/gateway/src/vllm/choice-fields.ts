@@ -1,5 +1,10 @@
 import type { Generation, GenerationEnd } from '../generations/generation';
 
+/** The model of an answer: as the client has named it, else as the engine is named, else as `/v1/models` calls it. */
+export function toModelName(named: string | undefined, { model = 'default' }: Generation): string {
+  return named ?? model;
+}
+
 /** Why a choice has ended, and at its end its weights. */
 export function finishOf({ end, spans }: Generation): object {
   if (end === undefined) return { finish_reason: null };

@@ -1,12 +1,12 @@
 import type { Generation } from '../generations/generation';
 import { nameOf } from '../generations/token-names';
 import { BEGIN, type Format, type Position } from '../http/format';
-import { finishOf, usageOf } from './choice-fields';
+import { finishOf, toModelName, usageOf } from './choice-fields';
 
 /** What a client of `/v1/completions` wants to read. */
 export interface CompletionShape {
-  /** As the client has named it. */
-  model: string;
+  /** As the client has named it; absent: the name of the engine. */
+  model?: string;
   /** Choices of each prompt. */
   choicesPerPrompt: number;
   hasTokenIds: boolean;
@@ -27,21 +27,22 @@ export class CompletionFormat implements Format {
 
   whole(generations: Generation[]): object {
     const choices = generations.map((generation, index) => this.choice(generation, BEGIN, index));
-    return this.answer(choices, { usage: this.usage(generations), ...transferOf(generations[0]!) });
+    return this.answer(generations[0]!, choices, { usage: this.usage(generations), ...transferOf(generations[0]!) });
   }
 
   chunk(generation: Generation, from: Position, index: number): object {
     const usage = this.shape.hasContinuousUsage && { usage: usageOf([generation]) };
-    return this.answer([this.choice(generation, from, index)], { ...usage, ...transferOf(generation) });
+    return this.answer(generation, [this.choice(generation, from, index)], { ...usage, ...transferOf(generation) });
   }
 
   trailer(generations: Generation[]): object | undefined {
-    return this.shape.hasUsage ? this.answer([], { usage: this.usage(generations) }) : undefined;
+    return this.shape.hasUsage ? this.answer(generations[0]!, [], { usage: this.usage(generations) }) : undefined;
   }
 
-  private answer(choices: object[], more: object): object {
-    const { createdAt: created } = this;
-    return { id: `cmpl-${this.id}`, object: 'text_completion', created, model: this.shape.model, choices, ...more };
+  private answer(generation: Generation, choices: object[], more: object): object {
+    const { createdAt: created, shape } = this;
+    const model = toModelName(shape.model, generation);
+    return { id: `cmpl-${this.id}`, object: 'text_completion', created, model, choices, ...more };
   }
 
   private usage(generations: Generation[]): object {

@@ -77,7 +77,7 @@ export function readCompletionRequest(
       })),
     ),
     shape: {
-      model: model ?? 'default',
+      model,
       choicesPerPrompt,
       hasTokenIds: hasTokenIds === true,
       hasUsage: hasUsage === true,

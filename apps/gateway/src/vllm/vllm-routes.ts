@@ -22,6 +22,7 @@ export class VllmRoutes {
     'POST /v1/completions': { answer: (exchange) => this.complete(exchange) },
     'POST /abort_requests': { answer: (exchange) => this.abort(exchange) },
     'GET /v1/models': { answer: (exchange) => this.models(exchange) },
+    'GET /v1/models/{id}': { answer: (exchange) => this.model(exchange) },
   };
   private readonly startedAt = Math.floor(Date.now() / 1_000);
 
@@ -55,6 +56,16 @@ export class VllmRoutes {
   }
 
   private async models({ response }: Exchange): Promise<void> {
+    sendJson(response, 200, { object: 'list', data: await this.modelCards() });
+  }
+
+  private async model({ response, pathId }: Exchange): Promise<void> {
+    const card = (await this.modelCards()).find(({ id }) => id === pathId);
+    if (card === undefined) throw new BroomwagonError('MODEL_NOT_FOUND', 'No server of the pool has this model');
+    sendJson(response, 200, card);
+  }
+
+  private async modelCards(): Promise<{ id: string }[]> {
     const { servers } = await this.controlPlane.call('server.list', {});
     if (servers.length === 0) throw new BroomwagonError('NO_SERVER_AVAILABLE', 'The pool has no server');
     const lengths = new Map<string, number | undefined>();
@@ -63,7 +74,6 @@ export class VllmRoutes {
       lengths.set(model, Number.isFinite(length) ? length : undefined);
     }
     const about = { object: 'model', created: this.startedAt, owned_by: 'broomwagon' };
-    const data = [...lengths].map(([id, maxModelTokens]) => ({ id, ...about, max_model_len: maxModelTokens }));
-    sendJson(response, 200, { object: 'list', data });
+    return [...lengths].map(([id, maxModelTokens]) => ({ id, ...about, max_model_len: maxModelTokens }));
   }
 }

@@ -23,6 +23,11 @@ it('admits all other addresses when it is empty', () => {
   expect(admits([], 'http://engine-1:8000')).toBe(true);
 });
 
+it.each(['[::1]', '[fd00::1]', '[2001:db8::a9fe:1]', '[::10.0.0.1]', '[64:ff9b::10.0.0.1]', '[2002:a00:1::]'])(
+  'admits %s, which stands for no forbidden address',
+  (host) => expect(admits([], `http://${host}:8000`)).toBe(true),
+);
+
 it.each([
   'http://169.254.169.254/latest',
   'http://169.254.0.1:8000',
@@ -33,6 +38,25 @@ it.each([
   'http://[::ffff:169.254.169.254]/',
   'http://[::ffff:a9fe:a9fe]/',
   'http://[64:ff9b::a9fe:a9fe]/',
+  'http://[64:ff9b::169.254.0.1]/',
+  'http://[64:ff9b::6464:64c8]/',
+  'http://[64:ff9b:1::a9fe:a9fe]/',
+  'http://[64:ff9b:1:a9fe:a9:fe00::]/',
+  'http://[64:ff9b:1:a9:fe:a9fe::]/',
+  'http://[64:ff9b:1:ffff:a9:fea9:fe00:0]/',
+  'http://[::169.254.169.254]/',
+  'http://[::a9fe:1]/',
+  'http://[0:0:0:0:0:0:a9fe:a9fe]/',
+  'http://[::ffff:100.100.100.200]/',
+  'http://[::ffff:0:192.0.0.192]/',
+  'http://[2002:a9fe:a9fe::]/',
+  'http://[2002:A9FE:1::1]/',
+  'http://[2002:a83f:8110::1]/',
+  'http://[2001:0:a9fe:a9fe::1]/',
+  'http://[2001::5601:5601]/',
+  'http://[fd00::5efe:169.254.169.254]/',
+  'http://[2001:db8::200:5efe:a9fe:a9fe]/',
+  'http://[2001:db8:64::a9fe:a9fe]/',
   'http://[fe80::1]:8000',
   'http://[febf::1]:8000',
   'http://[fd00:ec2::254]/',
@@ -64,6 +88,9 @@ it('refuses a name that resolves to such an address when it is called', async ()
   expect(await resolved('10.0.0.1')).toBe('10.0.0.1');
   expect(await resolved('169.254.169.254')).toBe('ENGINE_ADDRESS_REFUSED');
   expect(await resolved('10.0.0.1', '::ffff:169.254.1.1')).toBe('ENGINE_ADDRESS_REFUSED');
+  for (const address of ['fe80::1%eth0', '::169.254.169.254', '64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::']) {
+    expect(await resolved(address)).toBe('ENGINE_ADDRESS_REFUSED');
+  }
   expect(await resolved('10.0.0.1', '10.0.0.2')).toMatchObject([{ address: '10.0.0.1' }, { address: '10.0.0.2' }]);
 });
 

@@ -1,20 +1,20 @@
 import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import { BlockList, isIP } from 'node:net';
+import { embeddedIpv4, lastIpv4 } from './embedded-addresses';
 
 /** The code of the error of a name that resolves to an address that is never called. */
 export const ADDRESS_REFUSED = 'ENGINE_ADDRESS_REFUSED';
 
-/** Link-local addresses, and those under which clouds tell a machine its credentials. */
+/** Addresses of IPv4 under which clouds tell a machine its credentials; those of AWS, Google, Azure are link-local. */
+const METADATA_IPV4 = ['169.254.169.254', '100.100.100.200', '192.0.0.192', '168.63.129.16'];
+
+/** Link-local addresses, and those of metadata services. */
 const FORBIDDEN = new BlockList();
+for (const address of METADATA_IPV4) FORBIDDEN.addAddress(address, 'ipv4');
 FORBIDDEN.addSubnet('169.254.0.0', 16, 'ipv4');
 FORBIDDEN.addSubnet('fe80::', 10, 'ipv6');
 FORBIDDEN.addAddress('fd00:ec2::254', 'ipv6'); // AWS
 FORBIDDEN.addAddress('fd20:ce::254', 'ipv6'); // Google
-FORBIDDEN.addAddress('100.100.100.200', 'ipv4'); // Alibaba
-FORBIDDEN.addAddress('192.0.0.192', 'ipv4'); // Oracle
-FORBIDDEN.addAddress('168.63.129.16', 'ipv4'); // Azure
-// The link-local range of IPv4 in NAT64; the mapped form (::ffff:a.b.c.d) is known to BlockList.
-FORBIDDEN.addSubnet('64:ff9b::a9fe:0', 112, 'ipv6');
 
 const METADATA_NAMES = new Set([
   'metadata',
@@ -28,7 +28,9 @@ const METADATA_NAMES = new Set([
 export function isForbiddenHost(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return METADATA_NAMES.has(host.replace(/\.+$/, ''));
-  return FORBIDDEN.check(host, version === 4 ? 'ipv4' : 'ipv6');
+  if (version === 4) return FORBIDDEN.check(host, 'ipv4');
+  const isEmbedded = embeddedIpv4(host).some((address) => FORBIDDEN.check(address, 'ipv4'));
+  return isEmbedded || METADATA_IPV4.includes(lastIpv4(host)!) || FORBIDDEN.check(host.split('%', 1)[0]!, 'ipv6');
 }
 
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void;
