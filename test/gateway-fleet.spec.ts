@@ -2,7 +2,7 @@ import { loadConfig } from '@broomwagon/platform';
 import { connectRedis, CredentialStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { beforeEach, expect, it } from 'vitest';
-import { serverIdOf } from '@broomwagon/engines';
+import { toServerId } from '@broomwagon/engines';
 import { GatewayConfig } from '../apps/gateway/src/gateway.config';
 import { inEngine, inject } from '../lab/engine-simulator/src/test-engine';
 import { Gateway } from './system/gateway';
@@ -24,7 +24,7 @@ const send = async (method: string, path: string, headers: Record<string, string
 it('adds, lists and removes an engine as the router of SGLang', async () => {
   const { url } = bench.engine;
   const created = await gateway.post('/workers', { url, worker_type: 'regular' });
-  expect([created.status, created.body]).toMatchObject([202, { status: 'accepted', worker_id: serverIdOf(url), url }]);
+  expect([created.status, created.body]).toMatchObject([202, { status: 'accepted', worker_id: toServerId(url), url }]);
   const [first] = await servers();
   expect(first).toMatchObject({ endpoint: url, dialect: 'sglang', maxInflight: 256 });
   expect((await gateway.post('/workers', { url: `${url}/` })).status).toBe(202);
@@ -33,7 +33,7 @@ it('adds, lists and removes an engine as the router of SGLang', async () => {
   const { body } = await gateway.get('/workers');
   expect(body).toMatchObject({
     total: 1,
-    workers: [{ id: serverIdOf(url), url, worker_type: 'regular', status: 'ready', runtime_type: 'sglang', load: 0 }],
+    workers: [{ id: toServerId(url), url, worker_type: 'regular', status: 'ready', runtime_type: 'sglang', load: 0 }],
     stats: { total_workers: 1, by_type: { regular: 1 } },
   });
   const answer = await gateway.post('/generate', { input_ids: [1], sampling_params: { max_new_tokens: 3 } });
@@ -42,6 +42,25 @@ it('adds, lists and removes an engine as the router of SGLang', async () => {
   await expect.poll(servers).toEqual([]);
   const again = await send('DELETE', `/workers/${encodeURIComponent(url)}`);
   expect([again.status, again.body.error.type]).toEqual([404, 'SERVER_NOT_FOUND']);
+});
+
+it('knows one engine by every spelling of its address', async () => {
+  const { url } = bench.engine;
+  const { port } = new URL(url);
+  const spellings = [
+    `${url}/v1/`,
+    `http://localhost:${port}`,
+    `HTTP://127.0.0.1:0${port}`,
+    `http://[::ffff:7f00:1]:${port}`,
+  ];
+  for (const spelling of spellings) {
+    const created = await gateway.post('/workers', { url: spelling });
+    expect([created.status, created.body.worker_id, created.body.url]).toEqual([202, toServerId(url), url]);
+  }
+  expect(await servers()).toMatchObject([{ serverId: toServerId(url), endpoint: url }]);
+  expect((await gateway.post('/workers', { url: `${url}?x=1` })).body.error.type).toBe('VALIDATION_FAILED');
+  expect((await send('DELETE', `/workers/${encodeURIComponent(spellings[1]!)}`)).status).toBe(202);
+  expect(await servers()).toEqual([]);
 });
 
 it('adds, lists and removes an engine by the older routes, and removes it by its URL', async () => {

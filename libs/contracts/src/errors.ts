@@ -74,6 +74,9 @@ export const ERROR_CODES = {
   SERVER_NOT_FOUND: final('No such server in the pool.'),
   WORKER_NOT_FOUND: final('No worker with this id is registered in the pool; register it.'),
   LEASE_NOT_FOUND: final('No such lease, or it belongs to another worker.'),
+  SERVER_ID_TAKEN: retryable(
+    'Another engine, which answers at another address, is registered under this id; remove it or choose another id.',
+  ),
   SERVER_NOT_READY: retryable('The named server takes no leases at present.'),
   SERVER_FULL: retryable('The named server has no room.'),
   SERVER_UNSUITABLE: final('The named server does not meet the constraints of the acquire.'),

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, invalidField, type Labels, type ServerState } from '@broomwagon/contracts';
-import { EngineAccess, registrationOf } from '@broomwagon/engines';
+import { BroomwagonError, invalidField, isBroomwagonError, type Labels, type ServerState } from '@broomwagon/contracts';
+import { EngineAccess, normalizeBaseUrl, registrationOf } from '@broomwagon/engines';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange, Routes } from '../http/route';
@@ -109,7 +109,7 @@ export class FleetRoutes {
 
   /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
   private async remove(idOrUrl: string): Promise<string> {
-    const url = idOrUrl.replace(/\/+$/, '');
+    const url = /^https?:\/\//i.test(idOrUrl) ? normalizeBaseUrl(idOrUrl) : undefined;
     const server = (await poolServers(this.controlPlane)).find(
       ({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url,
     );
@@ -147,14 +147,14 @@ export class FleetRoutes {
   }
 }
 
-/** `url` of the query or the body. @throws BroomwagonError VALIDATION_FAILED */
+/** `url` of the query or the body, in its one spelling. @throws BroomwagonError VALIDATION_FAILED */
 function urlOf({ request, body }: Exchange): string {
   const [, query = ''] = (request.url ?? '').split('?', 2);
   const url = new URLSearchParams(query).get('url') ?? body.url;
-  if (typeof url !== 'string' || !/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw invalidField('url', 'must be a URL with http or https');
+  if (typeof url !== 'string' || !URL.canParse(url)) throw invalidField('url', 'must be a URL with http or https');
+  try {
+    return normalizeBaseUrl(url);
+  } catch (error) {
+    throw isBroomwagonError(error) ? invalidField('url', error.message.replace(/^endpoint: /, '')) : error;
   }
-  const { username, password } = new URL(url);
-  if (username + password !== '') throw invalidField('url', 'must have no user and password: callers read it');
-  return url;
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Test } from '@nestjs/testing';
 import type { RegisterServerRequest } from '@broomwagon/contracts';
-import { EngineAccess, serverIdOf } from '@broomwagon/engines';
+import { EngineAccess, toServerId } from '@broomwagon/engines';
 import { Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -72,7 +72,7 @@ describe('discovery by a static list', () => {
     expect(new Set(registered.map(({ request }) => JSON.stringify(request))).size).toBe(1);
     expect(registered[0]).toMatchObject({
       pool: 'default',
-      request: { serverId: serverIdOf(url), endpoint: url, dialect: 'openai', model: 'tiny', instanceId: 'unknown' },
+      request: { serverId: toServerId(url), endpoint: url, dialect: 'openai', model: 'tiny', instanceId: 'unknown' },
     });
   });
 
@@ -110,7 +110,7 @@ describe('discovery by a static list', () => {
     const { module, registered, drain } = await discover([], sources);
     await expect.poll(() => drain.mock.calls.length).toBeGreaterThan(0);
     await module.close();
-    expect(drain.mock.calls[0]).toEqual(['default', { serverId: serverIdOf(url), deadlineMs: 7_000 }]);
+    expect(drain.mock.calls[0]).toEqual(['default', { serverId: toServerId(url), deadlineMs: 7_000 }]);
     expect(registered).toEqual([]);
   });
 

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
-import { EngineAccess, registrationOf, serverIdOf } from '@broomwagon/engines';
+import { EngineAccess, registrationOf, toServerId } from '@broomwagon/engines';
 import { Periodically } from '@broomwagon/platform';
 import { pagesOf } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
@@ -51,7 +51,7 @@ export class DiscoveryService {
 
   /** A repeat never moves the deadline later; a server that is not registered is ignored. */
   private async drain(url: string, deadlineMs: number): Promise<void> {
-    const serverId = serverIdOf(url);
+    const serverId = toServerId(url);
     try {
       await this.servers.drain(this.config.enginePool, { serverId, deadlineMs });
       if (!this.ending.has(url)) this.logger.log({ url }, 'An engine is terminating; its server is drained');

@@ -73,10 +73,17 @@ it('asks nothing of the engine that was registered under this name before, and w
   lb.engine.resetStatus = 500;
   // A new pod under the old name; then one without an identity, at another address.
   expect(await lb.server('a', 1, { weightVersion: 2, instanceId: 'b' })).not.toHaveProperty('weightVersionTaken');
-  const elsewhere = lb.engine.url.replace('127.0.0.1', 'localhost');
+  // A name stays with its address while that answers.
+  const leave = async () => {
+    const { epoch } = (await lb.list()).get('a')!;
+    await lb.call('server.fence', { serverId: 'a', epoch });
+  };
+  await leave();
+  const elsewhere = lb.engine.url.replace('127.0.0.1', '127.0.0.2');
   const moved = { weightVersion: 3, instanceId: undefined, endpoint: elsewhere };
   expect(await lb.server('a', 1, moved)).not.toHaveProperty('weightVersionTaken');
   expect([await versionOf('a'), resets()]).toEqual([3, 0]);
+  await leave();
   // The same start, which has moved.
   lb.engine.resetStatus = 200;
   const gone = { instanceId: 'c', endpoint: 'http://127.0.0.1:1' };

@@ -13,7 +13,7 @@ import type {
   ServerHeartbeatRequest,
   UpdateServerRequest,
 } from '@broomwagon/contracts';
-import { EngineAccess } from '@broomwagon/engines';
+import { EngineAccess, normalizeBaseUrl } from '@broomwagon/engines';
 import { PoolDirectory, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -41,16 +41,19 @@ export class ServersService {
   /**
    * Waits for the first answer of a new start, a second at most; new room goes to waiters.
    * @param discovered found by a list: what was set for a known server by name goes before the request
-   * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, UNAVAILABLE
+   * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, SERVER_ID_TAKEN, UNAVAILABLE
    */
   async register(pool: string, request: RegisterServerRequest, discovered = false): Promise<RegisterServerReply> {
     this.access.check(request.endpoint);
+    const endpoint = normalizeBaseUrl(request.endpoint);
     await this.pools.add(pool);
-    const { endpoint, dialect, instanceId } = request;
+    const { dialect, instanceId } = request;
     const taken = discovered ? {} : await this.takenVersion(pool, request, { endpoint, dialect, instanceId });
     const reply = await this.store.register(pool, {
       ...request,
       ...taken.change,
+      endpoint,
+      writtenEndpoint: request.endpoint,
       weight: request.weight ?? 1,
       lacks: missingFeatures(request.capabilities),
       discovered,

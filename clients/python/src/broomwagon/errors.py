@@ -215,6 +215,14 @@ class LeaseNotFound(BroomwagonError):
     code = "LEASE_NOT_FOUND"
 
 
+class ServerIdTaken(BroomwagonError):
+    """Another engine, which answers at another address, is registered under this id; remove it or choose
+    another id.
+    """
+
+    code = "SERVER_ID_TAKEN"
+
+
 class ServerNotReady(BroomwagonError):
     """The named server takes no leases at present."""
 
@@ -516,6 +524,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "SERVER_NOT_FOUND": ServerNotFound,
     "WORKER_NOT_FOUND": WorkerNotFound,
     "LEASE_NOT_FOUND": LeaseNotFound,
+    "SERVER_ID_TAKEN": ServerIdTaken,
     "SERVER_NOT_READY": ServerNotReady,
     "SERVER_FULL": ServerFull,
     "SERVER_UNSUITABLE": ServerUnsuitable,

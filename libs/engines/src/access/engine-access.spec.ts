@@ -116,6 +116,9 @@ it('sends the key to no address outside the list, and follows no redirect', asyn
 it.each([
   [['engine-1'], 'http://engine-1:8000', true],
   [['engine-1'], 'http://engine-10:8000', false],
+  [['localhost'], 'http://localhost:8000', true],
+  [['localhost'], 'http://127.0.0.1:8000', true],
+  [['localhost:8000'], 'http://localhost:8001', false],
   [['*.engines.svc'], 'http://a.engines.svc:8000', true],
   [['*.engines.svc'], 'http://a.engines.svc.evil.example:8000', false],
   [['*.Engines.SVC'], 'https://A.engines.svc', true],

@@ -1,5 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { BroomwagonError } from '@broomwagon/contracts';
+import { normalizeHost } from '../base-url';
 import { isForbiddenHost } from './forbidden-addresses';
 
 type Rule = (host: string, port: string) => boolean;
@@ -32,7 +33,7 @@ export class EngineAccess {
     } catch {
       return 'endpoint must be an URL';
     }
-    const host = url.hostname.replace(/^\[|\]$/g, '').toLowerCase();
+    const host = normalizeHost(url.hostname);
     if (isForbiddenHost(host)) return `${host} is a link-local or metadata address, which is never called`;
     const port = url.port || (url.protocol === 'https:' ? '443' : '80');
     if (this.rules.length === 0 || this.rules.some((admits) => admits(host, port))) return undefined;
@@ -53,7 +54,7 @@ function splitPort(entry: string): { pattern: string; port?: string } {
 }
 
 function hostRuleOf(pattern: string, entry: string): (host: string) => boolean {
-  const [address, bits] = pattern.split('/');
+  const [address, bits] = normalizeHost(pattern).split('/');
   const version = isIP(address ?? '');
   if (version !== 0) {
     const family = version === 4 ? 'ipv4' : 'ipv6';

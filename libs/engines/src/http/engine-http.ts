@@ -3,6 +3,7 @@ import { context, propagation } from '@opentelemetry/api';
 import { Agent, type Dispatcher } from 'undici';
 import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
+import { normalizeBaseUrl } from '../base-url';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
 import { EngineStream } from './engine-stream';
@@ -70,7 +71,7 @@ export class EngineHttp {
     url: string,
     private readonly options: EngineAdapterOptions = {},
   ) {
-    this.baseUrl = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+    this.baseUrl = normalizeBaseUrl(url);
     this.refusal = (options.access ?? new EngineAccess()).refusalOf(this.baseUrl);
     this.callTimeoutMs = options.callTimeoutMs ?? DEFAULT_CALL_TIMEOUT_MS;
     const connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS;

@@ -5,7 +5,7 @@ import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
 import type { Granted } from '../leases/grants';
 import { LeaseBounds, LeaseStore, type AcquireEntry } from '../leases/lease.store';
-import { ServerStore } from '../servers/server.store';
+import { ServerStore, type ServerRegistration } from '../servers/server.store';
 import { SessionStore } from '../sessions/session.store';
 import { WaiterStore } from '../waiters/waiter.store';
 import { WorkerStore } from '../workers/worker.store';
@@ -34,11 +34,7 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
     pool,
     root: `${prefix}:{${pool}}`,
     /** Registers a server with an instanceId of its own name; it is not probed. */
-    server(
-      serverId: string,
-      maxInflight = 100,
-      more: { weight?: number; weightVersion?: number; instanceId?: string; probe?: boolean } = {},
-    ) {
+    server(serverId: string, maxInflight = 100, more: Partial<ServerRegistration> = {}) {
       return servers.register(pool, {
         serverId,
         instanceId: serverId,

@@ -1,8 +1,10 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
 lives (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
-ARGV[1] JSON: {serverId, endpoint, dialect, maxInflight, weight, weightVersion, instanceId, model, capabilities, labels,
-  probe, lacks, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON texts. Without a
+ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
+  capabilities, labels, probe, lacks, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON texts.
+  An id stays with the address of its server: another start at another address gets it only when the server is silent,
+  failed or leaves, or has not answered yet. Without a
   weightVersion it stays for the same start of the server, else it is 0; of a discovered server only the first one
   counts, then the probes ask for it. A server that is not probed, since only its callers can reach it, is ready at
   once. So is a discovered one: the list that found it has just asked it. Then a server that is known keeps what was set
@@ -12,7 +14,17 @@ ARGV[1] JSON: {serverId, endpoint, dialect, maxInflight, weight, weightVersion, 
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts again. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
 Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch
+Errors: SERVER_ID_TAKEN.
 Flags: allow-oom ]]
+local UNKNOWN_START = 'unknown' -- instanceId of every start that has no name (libs/engines/src/engine-server.ts)
+
+-- True when another engine has the id: it lives at another address.
+local function is_taken(known, args)
+  local endpoint = ServerRecord.address_of(known).endpoint
+  local is_elsewhere = endpoint ~= args.endpoint and endpoint ~= args.writtenEndpoint
+  return is_elsewhere and known.state == 'ready' and not known.drainUntilMs
+end
+
 return function(tx, args)
   local now = tx.now
   local id = args.serverId
@@ -24,6 +36,10 @@ return function(tx, args)
     instance_id = known_instance_id
   end
   local same_start = known and instance_id and known_instance_id == instance_id
+  if known and is_taken(known, args) and (not same_start or instance_id == UNKNOWN_START) then
+    return Reply.fail('SERVER_ID_TAKEN', 'Another engine answers under this id at '
+      .. ServerRecord.address_of(known).endpoint, 'serverId')
+  end
   if not known then
     local drained = redis.call('GET', tx.key:drained(id))
     local stays_away = drained == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, drained)

@@ -30,6 +30,8 @@ interface Lacking {
 /** A registration with its defaults filled in. */
 export interface ServerRegistration extends RegisterServerRequest, Lacking {
   weight: number;
+  /** The endpoint as the caller wrote it: servers of earlier versions are stored with such a spelling. */
+  writtenEndpoint?: string;
   /** Found by a list: what was set for a known server by name goes before it. */
   discovered?: boolean;
 }

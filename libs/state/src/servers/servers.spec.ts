@@ -116,3 +116,29 @@ it('lists many servers in pages, each once when nothing changes', async () => {
   expect(pages).toBeGreaterThan(1);
   expect([...new Set(seen)].sort()).toEqual(ids.sort());
 });
+
+it('refuses a registration that would take the id of an engine which answers at another address', async () => {
+  const registration = { serverId: 'a', dialect: 'vllm' as const, maxInflight: 1, weight: 1, probe: false };
+  const register = (endpoint: string, instanceId?: string, writtenEndpoint = endpoint) =>
+    test.servers.register(test.pool, { ...registration, endpoint, instanceId, writtenEndpoint });
+  const { epoch } = await register('http://a:8000', 'unknown');
+  await expect(register('http://b:8000', 'unknown')).rejects.toMatchObject({
+    code: 'SERVER_ID_TAKEN',
+    field: 'serverId',
+    retryable: true,
+  });
+  await expect(register('http://b:8000')).rejects.toMatchObject({ code: 'SERVER_ID_TAKEN' });
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ epoch, endpoint: 'http://a:8000' }]);
+  // Another spelling of an endpoint that an earlier version has stored is no other address.
+  expect((await register('http://127.0.0.1:8000', 'unknown', 'http://a:8000')).epoch).toBe(epoch);
+  // The engine has moved: its old address leaves.
+  await test.servers.drain(test.pool, { serverId: 'a', deadlineMs: 60_000 });
+  expect((await register('http://b:8000', 'second')).epoch).not.toBe(epoch);
+});
+
+it('lets an engine that names its start be registered by another of its addresses', async () => {
+  const { epoch } = await test.server('a');
+  const known = (await test.servers.get(test.pool, 'a')).endpoint;
+  const again = await test.server('a', 50, { endpoint: `${known}0` });
+  expect(again.epoch).toBe(epoch);
+});
