@@ -205,7 +205,8 @@ async def test_ids_of_a_part_are_not_those_of_a_sample(client: Client, job: str)
         [group] = await roll_out(client, job, groups=1)
     [sample] = group.samples
     assert began_with == [[], []]
-    assert (sample.token_ids, sample.token_count, sample.text) == ([], 5, "aba")
+    assert (sample.token_count, sample.text) == (5, "aba")
+    assert sample.token_ids == []
 
 
 async def test_repeats_of_an_abort_leave_the_end_of_a_loop_alone(client: Client, job: str) -> None:

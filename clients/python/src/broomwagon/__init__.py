@@ -2,6 +2,7 @@
 
 from . import errors
 from ._arguments import InvalidArgument
+from ._arrays import Logprobs, TokenIds
 from ._error import BroomwagonError
 from ._session import WorkerIdInUse
 from ._step import StepFailed
@@ -20,10 +21,12 @@ __all__ = [
     "InvalidArgument",
     "Lease",
     "LeaseStopped",
+    "Logprobs",
     "Rollout",
     "Sample",
     "Server",
     "StepFailed",
+    "TokenIds",
     "Worker",
     "WorkerIdInUse",
     "errors",

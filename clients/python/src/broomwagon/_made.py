@@ -22,20 +22,24 @@ class MadeTokens:
         count: int,
         weight_version: int,
     ) -> None:
-        """:param count: of the tokens; an engine may return no ids"""
+        """
+        :param logprobs: of each token; others are no log probabilities of these tokens and count as None
+        :param count: of the tokens; an engine may return no ids
+        """
         self.count += count
         self._versions.append(weight_version)
         self._token_ids.extend(token_ids)
         self._text += text
-        self._logprobs.extend(logprobs)
+        self._logprobs.extend(logprobs if len(logprobs) == count else [None] * count)
 
     def payload(self, engine_fields: dict[str, Any]) -> dict[str, Any]:
         """A copy, in the form of the payload store."""
         made: dict[str, Any] = {"text": self._text, "engineFields": engine_fields}
-        for name, values in (("tokenIds", self._token_ids), ("logprobs", self._logprobs)):
-            # A part of them would be read as those of all tokens.
-            if len(values) == self.count:
-                made[name] = list(values)
+        # Ids of some tokens would be read as the ids of all tokens.
+        if len(self._token_ids) == self.count:
+            made["tokenIds"] = list(self._token_ids)
+        if any(value is not None for value in self._logprobs):
+            made["logprobs"] = list(self._logprobs)
         return made
 
     def weight_versions(self) -> dict[str, int]:

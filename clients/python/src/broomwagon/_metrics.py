@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Iterable
 from typing import Any
 
-from .results import Group
+from ._step import YieldedGroup
 
 #: Names of metrics, and where a `LedgerSummary` has them.
 _LEDGER = {
@@ -39,13 +41,14 @@ def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
     return metrics
 
 
-def round_metrics(step: int, groups: list[Group], seconds: float) -> dict[str, float]:
+def round_metrics(step: int, groups: Iterable[YieldedGroup], seconds: float) -> dict[str, float]:
     """What the results of one round show, with the names of verl."""
-    samples = [sample for group in groups for sample in group.samples]
-    lengths = [sample.token_count for sample in samples]
+    lengths, cut_off = array("q"), 0
+    for group in groups:
+        lengths.extend(group.lengths)
+        cut_off += group.cut_off
     tokens = sum(lengths)
-    cut_off = sum(sample.finish_reason == "length" for sample in samples)
-    most = max(1, len(samples))
+    most = max(1, len(lengths))
     return {
         "training/global_step": float(step),
         "timing_s/gen": seconds,

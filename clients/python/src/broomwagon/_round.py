@@ -39,6 +39,8 @@ class Round:
         self._group_body = group_body
         self._round_id = plan["roundId"]
         self._new_by_domain: dict[str, int] | None = plan.get("newByDomain")
+        #: Weight version of the pool at the opening of the round.
+        self._weight_version = 0
         #: What was read, for `round.close`.
         self.digests: list[dict[str, str]] = []
         self.cursor: str | None = None
@@ -76,7 +78,7 @@ class Round:
         prompt = self._prompts.find(found["groupId"])
         if prompt is None:
             prompt = await self._payloads.get(found["promptRef"])
-        read = await asyncio.gather(*(read_sample(self._payloads, sample) for sample in samples))
+        read = await asyncio.gather(*(read_sample(self._payloads, sample, self._weight_version) for sample in samples))
         read.sort(key=lambda sample: sample.index)
         return Group(
             id=found["groupId"],
@@ -91,6 +93,7 @@ class Round:
     async def _submit(self) -> None:
         """Submits the groups of the plan that are missing, and replacements that the round asks for."""
         status = await self._job.call("round.status", roundId=self._round_id)
+        self._weight_version = status["weightVersion"]
         if status["state"] not in ("opening", "open"):
             return
         missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])

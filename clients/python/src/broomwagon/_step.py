@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from .results import Group
+from .results import Group, Sample
 
 if TYPE_CHECKING:
     from .protocol import RequestFailure
@@ -27,25 +30,59 @@ class StepFailed(Exception):
         return f"Step {step} has no groups: {failed} have failed, {dropped} were aborted or timed out"
 
 
+class FreedSamples(Sequence[Sample]):
+    """In place of the samples of a group that the caller has dropped: each use raises."""
+
+    def __init__(self, group_id: str) -> None:
+        self._group_id = group_id
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        raise LookupError(
+            f"The tokens of group {self._group_id} are freed, because the loop kept no reference to the group; "
+            "keep the groups that it yields until the step has ended"
+        )
+
+    def __len__(self) -> int:
+        return self[0]
+
+    def __iter__(self) -> Iterator[Sample]:
+        return self[0]
+
+
+class YieldedGroup:
+    """A group that was yielded, without a reference to its samples: they are freed when the caller drops the group."""
+
+    def __init__(self, group: Group) -> None:
+        self._group = weakref.ref(group)
+        self._without_samples = replace(group, samples=FreedSamples(group.id))
+        self.lengths = [sample.token_count for sample in group.samples]
+        #: Samples whose budget was used up.
+        self.cut_off = sum(sample.finish_reason == "length" for sample in group.samples)
+
+    @property
+    def group(self) -> Group:
+        return self._group() or self._without_samples
+
+
 class OpenStep:
     """The groups of one step that were yielded, and what was reported about them."""
 
     def __init__(self) -> None:
         self.number = 0
-        self.groups: dict[str, Group] = {}
-        #: Those that are not trained, as their rewards are equal.
+        self.groups: dict[str, YieldedGroup] = {}
+        #: Ids of groups that are not trained, as their rewards are equal.
         self.excluded: set[str] = set()
         #: As they were reported, in case Redis loses them.
         self.rewards: dict[str, list[float]] = {}
 
     @property
-    def trained(self) -> list[Group]:
-        """Those that count as trained."""
-        return [group for group in self.groups.values() if group.id not in self.excluded]
+    def trained(self) -> dict[str, YieldedGroup]:
+        """The groups that count as trained."""
+        return {group_id: group for group_id, group in self.groups.items() if group_id not in self.excluded}
 
     def samples_trained(self) -> dict[str, int]:
-        """How many samples each of them has."""
-        return {group.id: len(group.samples) for group in self.trained}
+        """How many samples each group has that counts as trained."""
+        return {group_id: len(group.lengths) for group_id, group in self.trained.items()}
 
     def clear(self) -> None:
         self.groups, self.excluded, self.rewards = {}, set(), {}

@@ -220,6 +220,8 @@ class Rollout:
         try:
             while (group := self._client._wait(advance())) is not None:
                 yield group
+                # The tokens are freed when the body drops the group.
+                del group
         finally:
             self._client._wait(close())
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from ._arrays import Logprobs, TokenIds, to_logprobs, to_token_ids
 from ._payloads import Payloads
 from ._prompts import PromptLike
 
@@ -20,14 +22,16 @@ class Sample:
     request_id: str
     #: Why generation ended: the model stopped (`stop`), or the budget was used up (`length`).
     finish_reason: Literal["stop", "length"]
-    #: Empty if the engine returned no ids for a part of it.
-    token_ids: list[int]
+    #: Empty if the engine returned no ids for a part of the tokens. An array of 4 bytes a token, which equals a list of
+    #: the same ids; `numpy.asarray` reads it without a copy, `tolist()` makes a list.
+    token_ids: TokenIds
     #: Tokens of all segments.
     token_count: int
     #: None if a part of it has no text.
     text: str | None
-    #: Log probability of each token, None where the engine returned none (NaN); None if they were not requested.
-    logprobs: list[float | None] | None
+    #: Log probability of each token, None where the engine returned none (NaN for NumPy); None if they were not
+    #: requested and there are tokens.
+    logprobs: Logprobs | None
     #: The parts that attempts generated, with server and weight version.
     segments: list[Segment]
     #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.
@@ -35,13 +39,17 @@ class Sample:
     #: How much the tail policy prefers samples of about this length; weight the sample by the inverse. None if earlier
     #: steps have trained none of them.
     acceptance: float | None = None
+    #: Weight version of the pool when the round of the results was opened.
+    round_weight_version: int = 0
+    #: Why the engine ended the response, in its own word; None if `finish_reason` says the same.
+    engine_finish_reason: str | None = None
 
     @property
     def weight_versions(self) -> tuple[int, int]:
-        """The oldest and the newest weight version of the tokens."""
+        """The oldest and the newest weight version of the tokens; without tokens, the version of the round."""
         oldest = [segment["weightVersion"] for segment in self.segments]
         newest = [segment.get("toWeightVersion", segment["weightVersion"]) for segment in self.segments]
-        return min(oldest, default=0), max(newest, default=0)
+        return min(oldest, default=self.round_weight_version), max(newest, default=self.round_weight_version)
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Group:
     id: str
     #: The prompt as it was given; for a group of an earlier process, as in `broomwagon.protocol.Prompt`.
     prompt: PromptLike
-    samples: list[Sample]
+    samples: Sequence[Sample]
     #: How often the group was cut.
     cuts: int
     #: Step in which it was submitted first.
@@ -61,7 +69,7 @@ class Group:
     excluded: bool = False
 
 
-async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
+async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_version: int) -> Sample:
     """Reads the tokens of a `SampleResult`.
 
     :raises PayloadNotFound: the payload store has lost them
@@ -70,16 +78,28 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any]) -> Sample:
     parts = await payloads.get_all([segment["ref"] for segment in segments])
     texts = [part.get("text") for part in parts]
     has_ids = all(part.get("tokenIds") is not None for part in parts)
-    has_logprobs = bool(parts) and all(part.get("logprobs") is not None for part in parts)
     return Sample(
         index=sample["sampleIndex"],
         request_id=sample["requestId"],
         finish_reason=sample["finishReason"],
-        token_ids=[token for part in parts for token in part["tokenIds"]] if has_ids else [],
+        token_ids=to_token_ids(token for part in parts for token in part["tokenIds"]) if has_ids else TokenIds("i"),
         token_count=sample["tokenCount"],
         text=None if None in texts else "".join(texts),
-        logprobs=[value for part in parts for value in part["logprobs"]] if has_logprobs else None,
+        logprobs=_join_logprobs(segments, parts),
         segments=segments,  # type: ignore[arg-type]
         engine_fields=[part.get("engineFields", {}) for part in parts],
         acceptance=sample.get("acceptance"),
+        round_weight_version=round_weight_version,
+        engine_finish_reason=sample.get("engineFinishReason"),
     )
+
+
+def _join_logprobs(segments: list[dict[str, Any]], parts: list[dict[str, Any]]) -> Logprobs | None:
+    """Log probabilities of all tokens, None for each token of a part that has none. None if no part with tokens has."""
+    joined: list[float | None] = []
+    has_any = False
+    for segment, part in zip(segments, parts, strict=True):
+        count, values = segment["tokenCount"], part.get("logprobs") or []
+        has_any = has_any or bool(values)
+        joined += values if len(values) == count else [None] * count
+    return to_logprobs(joined) if has_any or not joined else None

@@ -20,7 +20,7 @@ from ._plan import open_round, pause_between_tries, policy_of, prompts_ahead
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
 from ._round import Round
-from ._step import OpenStep, StepFailed
+from ._step import OpenStep, StepFailed, YieldedGroup
 from .results import Group
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Rollout:
         `round` they count as trained. None after the body of the loop was left, by a `break` or an error."""
         if self._is_in_body and self._loop and self._loop() is None:
             self._leave()
-        return list(self._open.groups.values())
+        return [yielded.group for yielded in self._open.groups.values()]
 
     def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> AsyncGenerator[Group, None]:
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
@@ -147,12 +147,14 @@ class Rollout:
                                 if group.id in self._open.rewards:
                                     await self.reward(group, self._open.rewards[group.id])
                                 if group.id not in self._open.groups:
-                                    self._open.groups[group.id] = group
+                                    self._open.groups[group.id] = YieldedGroup(group)
                                     has_yielded, tries = True, 0
                                     bar.update(1)
                                     self._is_in_body = True
                                     yield group
                                     self._is_in_body = False
+                                # The tokens are freed when the body drops the group.
+                                del group
                     if not self._open.groups:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
@@ -305,10 +307,10 @@ class Rollout:
         self._open.clear()
 
     def _end_step(self, began: float) -> None:
-        groups, trained = self.yielded, self._open.trained
-        self._open.clear()
         if self._round and self._round["step"] == self._open.number:
             self._round = None
-        for group in groups:
-            self._prompts.ended(group.id)
+        for group_id in self._open.groups:
+            self._prompts.ended(group_id)
+        trained = self._open.trained.values()
         self.metrics.update(round_metrics(self._open.number, trained, time.monotonic() - began))
+        self._open.clear()
