@@ -58,14 +58,14 @@ async def test_a_domain_that_redis_has_forgotten_counts_as_submitted() -> None:
     # Submitted were 0, 4 and 6 long ago, and 1 and 5 in the last rounds.
     source = PromptSource()
     source.give(prompts_of("a", "a", "a", "a", "b", "b", "c", "c", "b"))
-    source.skip(5)
+    source.skip(5, 5)
     await source.find_submitted(unknown_but("1", "5"), 4)
     assert [group_id for group_id, _ in source.take(9)] == ["2", "3", "7", "8"]
 
 
 async def test_prompts_without_domains_are_left_out_in_their_order() -> None:
     source = PromptSource()
-    source.skip(3)
+    source.skip(3, 3)
     for batch, left in ((["a", "b"], []), (["c", "d"], ["3"]), (["e"], ["4"])):
         source.give(batch)
         await source.find_submitted(unknown_but(), 4)

@@ -95,6 +95,12 @@ class Job:
         """Ends a step whose round is lost: exactly these groups are trained."""
         await self._reconcile_step(step, groups, uuid4().hex)
 
+    async def count_open(self) -> int:
+        """How many groups of the job are submitted and have not ended."""
+        status = await self._connection.call("job.status", {"job": self.name})
+        ended = ("trainedGroups", "excludedGroups", "failedGroups", "droppedGroups")
+        return int(status["submittedGroups"]) - sum(status.get(name, 0) for name in ended)
+
     async def ledger(self, round_id: str | None = None) -> dict[str, Any]:
         """The `LedgerSummary` of a round, or of all steps."""
         body = {"job": self.name} if round_id is None else {"job": self.name, "roundId": round_id}

@@ -36,6 +36,10 @@ class PromptSource:
         self._position = 0
         #: Prompts to find that an earlier trainer has submitted.
         self._submitted_before = 0
+        #: Prompts that an earlier trainer has submitted: their groups may still come.
+        self._earlier: dict[str, PromptLike] = {}
+        #: How many of these groups have not ended.
+        self._open_before = 0
 
     def give(self, prompts: Iterable[PromptLike]) -> None:
         """Prompts of the next rounds. The same object again continues where the last round has ended; a list may have
@@ -59,9 +63,11 @@ class PromptSource:
             self._iterators.append(iter(prompts))
         self._given = prompts
 
-    def skip(self, count: int) -> None:
-        """An earlier trainer has submitted `count` prompts. `find_submitted` finds out which."""
+    def skip(self, count: int, open_count: int) -> None:
+        """An earlier trainer has submitted `count` prompts, and `open_count` of their groups have not ended.
+        `find_submitted` finds out which prompts."""
         self._submitted_before = count
+        self._open_before = open_count
 
     async def find_submitted(self, unknown: Callable[[list[str]], Awaitable[list[str]]], ahead: int) -> None:
         """Leaves out the prompts that an earlier trainer has submitted; to be called before others are read.
@@ -85,6 +91,8 @@ class PromptSource:
         rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
         submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
         for group_id in submitted:
+            if self._open_before > 0:
+                self._earlier[group_id] = self._items[group_id]
             self._forget(group_id)
         self._waiting = deque(group_id for group_id in ids if group_id not in submitted)
         # More of them come with the next batch, if prompts are given in batches.
@@ -160,10 +168,15 @@ class PromptSource:
         return [group_id for group_id in self._items if group_id not in waiting]
 
     def find(self, group_id: str) -> PromptLike | None:
-        return self._items.get(group_id)
+        """The prompt of a group, as it was given. None if it was given only to an earlier trainer."""
+        return self._items.get(group_id, self._earlier.get(group_id))
 
     def ended(self, group_id: str) -> None:
         """It is trained, or has failed for good."""
+        if self._earlier.pop(group_id, None) is not None:
+            self._open_before -= 1
+            if self._open_before <= 0:
+                self._earlier.clear()
         self._forget(group_id)
         if group_id in self._waiting:
             self._waiting.remove(group_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator
 from typing import Any
@@ -13,6 +14,8 @@ from ._job import Job
 from ._payloads import Payloads
 from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
 from .results import Group, read_sample
+
+logger = logging.getLogger("broomwagon")
 
 #: With their sampling parameters they fit a message.
 GROUPS_PER_SUBMIT = 32
@@ -75,9 +78,7 @@ class Round:
                 await self._submit()
 
     async def _group_of(self, found: dict[str, Any], samples: list[dict[str, Any]]) -> Group:
-        prompt = self._prompts.find(found["groupId"])
-        if prompt is None:
-            prompt = await self._payloads.get(found["promptRef"])
+        prompt = await self._prompt_of(found["groupId"], found["promptRef"])
         read = await asyncio.gather(*(read_sample(self._payloads, sample, self._weight_version) for sample in samples))
         read.sort(key=lambda sample: sample.index)
         return Group(
@@ -89,6 +90,19 @@ class Round:
             domain=found.get("domain"),
             excluded=found.get("excluded", False),
         )
+
+    async def _prompt_of(self, group_id: str, ref: str) -> PromptLike:
+        """The prompt as it was given; otherwise as the payload store has it, without other fields of the caller."""
+        if (prompt := self._prompts.find(group_id)) is not None:
+            return prompt
+        logger.warning(
+            "Group %s of job %s was given to an earlier trainer and not to this one: its prompt is read from the "
+            "payload store, without fields of yours. Give each trainer the same prompts from the first one on",
+            group_id,
+            self._job.name,
+        )
+        stored: PromptLike = await self._payloads.get(ref)
+        return stored
 
     async def _submit(self) -> None:
         """Submits the groups of the plan that are missing, and replacements that the round asks for."""

@@ -57,7 +57,8 @@ class Group:
     """The samples of one prompt."""
 
     id: str
-    #: The prompt as it was given; for a group of an earlier process, as in `broomwagon.protocol.Prompt`.
+    #: The object that was given. If an earlier process was given the prompt and this one was not (it is logged), as in
+    #: `broomwagon.protocol.Prompt`.
     prompt: PromptLike
     samples: Sequence[Sample]
     #: How often the group was cut.

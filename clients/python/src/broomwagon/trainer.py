@@ -238,7 +238,7 @@ class Rollout:
         self._job.restored(reply["stepsTrained"])
         self._open.clear()
         self._prompts = PromptSource()
-        self._prompts.skip(reply["submittedGroups"])
+        self._prompts.skip(reply["submittedGroups"], await self._job.count_open())
         return self.step
 
     async def _recovering(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -268,7 +268,7 @@ class Rollout:
         self._round, unknown, submitted = await self._job.take_over(self._prompts.submitted())
         self._prompts.put_back(unknown)
         if not self._has_position:
-            self._prompts.skip(submitted)
+            self._prompts.skip(submitted, await self._job.count_open() if submitted else 0)
         self._has_position = self._is_started = True
 
     async def _close(self, step: int, reading: Round, policy: TailPolicy) -> None:
