@@ -7,6 +7,7 @@ import type {
   GenerationRequest,
 } from '../engine-adapter';
 import type { StopSignal } from '../stop-signal';
+import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics, startOf } from './prometheus';
@@ -42,8 +43,8 @@ interface RankLoad {
 /** SGLang's own server: `/generate` for text and token ids, its OpenAI route for messages. */
 export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
-  /** Whether its chunks hold only what is new; known after a first look at its description. */
-  private incremental?: boolean;
+  /** Form of the texts of its chunks; known after it has described itself. */
+  private textForm?: TextForm;
   /** Its description of itself, with the time at which it was read. */
   private about?: { info: Record<string, unknown>; atMs: number };
 
@@ -215,12 +216,12 @@ export class SglangAdapter extends HttpEngineAdapter {
     prompt: { text: string } | { input_ids: number[] },
     promptTokenIds?: number[],
   ): Promise<RouteCall> {
-    if (this.incremental === undefined) await this.serverInfo();
+    if (this.textForm === undefined) await this.serverInfo();
     const named = SAMPLING_FIELDS.filter((name) => engineFields[name] !== undefined);
     const fields = Object.fromEntries(named.map((name) => [name, engineFields[name]]));
     return {
       path: '/generate',
-      reader: new SglangChunkReader(this.incremental, promptTokenIds),
+      reader: new SglangChunkReader(this.textForm, promptTokenIds),
       body: {
         rid: engineRequestId,
         stream: true,
@@ -251,7 +252,8 @@ export class SglangAdapter extends HttpEngineAdapter {
       const info = await this.http.getJson(path, signal);
       if (info && typeof info.model_path === 'string') {
         this.about = { info, atMs: Date.now() };
-        this.incremental = info.incremental_streaming_output === true || info.stream_output === true;
+        // `stream_output` of older versions changes the token ids only.
+        this.textForm = info.incremental_streaming_output === true ? 'new' : 'whole';
         return info;
       }
     }

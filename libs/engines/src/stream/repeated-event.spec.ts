@@ -157,12 +157,12 @@ describe('chunks of SGLang that repeat the one before', () => {
             };
             return written(event, isSpaced);
           });
-          const plain = new SglangChunkReader(true);
+          const plain = new SglangChunkReader('new');
           const choices: unknown[] = [];
           const parsed = new AttemptTokens(({ choice }) => choices.push(choice));
           for (const event of events) parsed.take(plain.read(JSON.parse(event) as Record<string, unknown>));
 
-          const reader = new SglangChunkReader(true);
+          const reader = new SglangChunkReader('new');
           const same: unknown[] = [];
           const tokens = new AttemptTokens(({ choice }) => same.push(choice));
           const parser = new EventStreamParser(1_048_576);
@@ -184,7 +184,7 @@ describe('chunks of SGLang that repeat the one before', () => {
   });
 
   it('are each parsed after some that were prepared in vain', () => {
-    const reader = new SglangChunkReader(true);
+    const reader = new SglangChunkReader('new');
     const json = (index: number, time: number): string =>
       JSON.stringify({ text: 'a', output_ids: [index], meta_info: { completion_tokens: index + 1, time } });
     const isRepeated = (index: number, time: number): boolean => {

@@ -1,44 +1,58 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AttemptTokens } from './attempt-tokens';
+import type { TextForm } from './chunk-text';
 import { SglangChunkReader } from './sglang-chunk-reader';
 
+/** Texts and ids of the chunks of releases: the default, 0.5.3 and `--stream-output`, 0.5.10 and newer. */
+const FORMS: [TextForm, TextForm][] = [
+  ['whole', 'whole'],
+  ['whole', 'new'],
+  ['new', 'new'],
+];
+
 describe('SGLang chunks', () => {
-  it('gives the same tokens whether chunks repeat earlier ones or not, whatever the engine reported of itself', () => {
+  it('gives the same tokens whether texts, ids and log probabilities repeat earlier ones or not', () => {
     const pieces = fc.array(fc.array(fc.nat(9), { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 8 });
     fc.assert(
-      fc.property(pieces, fc.boolean(), fc.boolean(), fc.boolean(), (chunks, cumulative, logprobsRepeat, emptyEnd) => {
-        const reader = new SglangChunkReader(!cumulative);
-        const tokens = new AttemptTokens();
-        const all = chunks.flat();
-        let made: number[] = [];
-        const steps = emptyEnd ? [...chunks, []] : chunks;
-        steps.forEach((chunk, index) => {
-          made = [...made, ...chunk];
-          const shown = cumulative ? made : chunk;
-          const logprobs = cumulative || logprobsRepeat ? made : chunk;
-          tokens.take(
-            reader.read({
-              text: shown.join(''),
-              output_ids: shown,
-              meta_info: {
-                completion_tokens: made.length,
-                prompt_tokens: 1,
-                output_token_logprobs: logprobs.map((value) => [-value, value, null]),
-                finish_reason: index === steps.length - 1 ? { type: 'stop', matched: 7 } : null,
-              },
-            }),
-          );
-        });
-        expect(tokens.finishReason).toBe('stop');
-        expect(tokens.result('stop', undefined)).toMatchObject({
-          tokenIds: all,
-          text: all.join(''),
-          tokenCount: all.length,
-          logprobs: all.map((value) => -value),
-          stopReason: 7,
-        });
-      }),
+      fc.property(
+        pieces,
+        fc.constantFrom(...FORMS),
+        fc.boolean(),
+        fc.boolean(),
+        (chunks, form, logprobsRepeat, emptyEnd) => {
+          const [textForm, idForm] = form;
+          const reader = new SglangChunkReader(textForm);
+          const tokens = new AttemptTokens();
+          const all = chunks.flat();
+          let made: number[] = [];
+          const steps = emptyEnd ? [...chunks, []] : chunks;
+          steps.forEach((chunk, index) => {
+            made = [...made, ...chunk];
+            const logprobs = idForm === 'whole' || logprobsRepeat ? made : chunk;
+            tokens.take(
+              reader.read({
+                text: (textForm === 'whole' ? made : chunk).join(''),
+                output_ids: idForm === 'whole' ? made : chunk,
+                meta_info: {
+                  completion_tokens: made.length,
+                  prompt_tokens: 1,
+                  output_token_logprobs: logprobs.map((value) => [-value, value, null]),
+                  finish_reason: index === steps.length - 1 ? { type: 'stop', matched: 7 } : null,
+                },
+              }),
+            );
+          });
+          expect(tokens.finishReason).toBe('stop');
+          expect(tokens.result('stop', undefined)).toMatchObject({
+            tokenIds: all,
+            text: all.join(''),
+            tokenCount: all.length,
+            logprobs: all.map((value) => -value),
+            stopReason: 7,
+          });
+        },
+      ),
     );
   });
 
@@ -66,7 +80,7 @@ describe('SGLang chunks', () => {
         meta_info: { ...meta, input_token_logprobs: input, finish_reason: finish },
       });
     });
-    const reader = new SglangChunkReader(incremental);
+    const reader = new SglangChunkReader(incremental ? 'new' : 'whole');
     const tokens = new AttemptTokens();
     for (const json of chunks) tokens.take(reader.readRepeated(json) ?? reader.read(JSON.parse(json), json));
     expect(tokens.result('length', undefined)).toMatchObject({
@@ -97,7 +111,7 @@ describe('SGLang chunks', () => {
   });
 
   it('trusts the counts of a chunk over the description of the engine', () => {
-    const reader = new SglangChunkReader(true);
+    const reader = new SglangChunkReader('new');
     reader.read({ text: 'ab', output_ids: [1, 2], meta_info: { completion_tokens: 2 } });
     const next = reader.read({ text: 'abc', output_ids: [1, 2, 3], meta_info: { completion_tokens: 3 } });
     expect(next.increment).toMatchObject({ tokenIds: [3], tokenCount: 1 });

@@ -1,6 +1,8 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { isRefusal, quote } from '../http/engine-http';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
+import { ChunkText, type TextForm } from './chunk-text';
+import { newEntries, newTokenIds, type LogprobEntry } from './chunk-tokens';
 import { INTEGER, LIST, RepeatedEvent, STRING, stringOf, type VaryingField, wholeNumberOf } from './repeated-event';
 
 /** Fields that are read here, or that do not describe the response. */
@@ -33,26 +35,30 @@ interface FinishReason {
 }
 
 interface SglangChunk {
-  text?: string;
+  text?: string | null;
   output_ids?: number[];
   meta_info?: {
     finish_reason?: FinishReason | string | null;
     prompt_tokens?: number;
     completion_tokens?: number;
     cached_tokens?: number;
-    /** [logprob, token id, text or null] */
-    output_token_logprobs?: [number | null, number, string | null][];
+    output_token_logprobs?: LogprobEntry[];
   };
 }
 
 /**
- * Chunks of SGLang's `/generate`. They repeat all that was made so far (the default) or hold only what is new
- * (`--incremental-streaming-output`, formerly `--stream-output`); the counts of each chunk tell which.
+ * Chunks of SGLang's `/generate`. Text, ids and log probabilities of a chunk each repeat all tokens so far or hold only
+ * the new ones, in several combinations: whole texts and whole ids (the default), whole texts and new ids (0.5.3, and
+ * `--stream-output` until 0.5.9), new texts and new ids (`--incremental-streaming-output` since 0.5.10). The chunk of a
+ * request that was aborted while it waited has the whole text, only the last id, and the count of all tokens. Each of
+ * the three is therefore judged by itself; ids that do not add up to the count are refused.
  */
 export class SglangChunkReader implements ChunkReader {
+  /** Tokens so far. */
   private made = 0;
-  private text = '';
-  private logprobs = 0;
+  private readonly text: ChunkText;
+  /** Chunks have ids: no token is taken without its id. */
+  private hasIds = false;
   /** Unknown fields of earlier chunks. */
   private readonly given = { fields: {}, metaFields: {} };
   /** The chunk before, if the next one may repeat it. */
@@ -60,13 +66,15 @@ export class SglangChunkReader implements ChunkReader {
   private triesLeft = SPARE_TRIES;
 
   /**
-   * @param incremental as the server info of the engine reports it; used where a chunk does not show it
+   * @param textForm as the server info of the engine reports it; used where a chunk does not show it
    * @param promptTokenIds those of messages, reported with the first chunk
    */
   constructor(
-    private readonly incremental = false,
+    textForm?: TextForm,
     private promptTokenIds?: number[],
-  ) {}
+  ) {
+    this.text = new ChunkText(textForm);
+  }
 
   /** Reads chunks that hold only what is new, and do not end the response. */
   readRepeated(json: string): StreamStep | undefined {
@@ -75,43 +83,61 @@ export class SglangChunkReader implements ChunkReader {
     if (increment === undefined || this.made + increment.tokenCount !== increment.total) return undefined;
     const { text, tokenCount, tokenIds, logprobs } = increment;
     this.made += tokenCount;
-    this.logprobs += logprobs?.length ?? 0;
+    this.text.append(text);
     this.triesLeft = SPARE_TRIES;
     return { increment: { text, tokenCount, tokenIds, logprobs } };
   }
 
   read(event: Record<string, unknown>, json?: string): StreamStep {
     const chunk = event as SglangChunk;
-    const meta = chunk.meta_info ?? {};
-    const total = meta.completion_tokens ?? this.made + (chunk.output_ids?.length ?? 0);
-    const cumulative = this.isCumulative(chunk.output_ids, total);
-
-    const said = chunk.text ?? '';
-    const text = cumulative ? said.slice(this.text.length) : said;
-    const tokenIds = cumulative ? chunk.output_ids?.slice(this.made) : chunk.output_ids;
+    const { meta_info: meta } = chunk;
+    if (typeof meta !== 'object' || meta === null) {
+      throw new BroomwagonError('ENGINE_PROTOCOL', `The engine sent an event without meta_info: ${quote(json ?? '')}`);
+    }
+    const step = this.ending(meta);
+    const before = this.made;
+    const ids = chunk.output_ids ?? [];
     const entries = meta.output_token_logprobs;
-    // Some versions repeat the logprobs of all tokens even when the tokens themselves are incremental.
-    const added = entries?.slice(entries.length === total ? this.logprobs : 0);
-    const logprobs = added?.map(([logprob]) => logprob);
+    this.hasIds ||= ids.length > 0;
+    // The counts of an abort in older versions begin again at 0, or are missing.
+    const counted = meta.completion_tokens ?? (step.finishReason === 'aborted' ? before : before + ids.length);
+    const total = step.finishReason === 'aborted' ? Math.max(counted, before) : counted;
+    const counts = { before, total };
+    const tokenCount = total - before;
+    // Aborted while it waited: no chunk of a running request lacks the count of its prompt.
+    const isWholeAbort = step.finishReason === 'aborted' && !meta.prompt_tokens;
+    const tokenIds = tokenCount === 0 ? [] : this.hasIds ? newTokenIds(ids, entries, counts) : undefined;
+    const isWholeList = ids.length === total && before > 0 && total > before;
+    if (tokenCount < 0 || (tokenCount > 0 && this.hasIds && tokenIds === undefined)) {
+      return refuse(step, `The engine counts ${total} tokens after ${before} and sent ${ids.length} token ids`);
+    }
+    const textForm = isWholeAbort || isWholeList ? 'whole' : undefined;
+    const text = this.text.next(chunk.text ?? '', { form: textForm, isLast: step.finishReason !== undefined });
+    this.made = total;
+
+    const added = tokenCount === 0 ? undefined : newEntries(entries, counts);
+    // Entries that do not add up are those of this chunk: its tokens have none.
+    const logprobs = entries && Array.from({ length: tokenCount }, (_, index) => added?.[index]?.[0] ?? null);
     // With return_text_in_logprobs.
     const tokens = added?.flatMap(([, , token]) => token ?? []);
-
-    const tokenCount = Math.max(0, total - this.made);
-    this.made = Math.max(this.made, total);
-    if (cumulative) this.text = said;
-    this.logprobs += logprobs?.length ?? 0;
-    const step = this.ending(meta);
     const choice = tokens !== undefined && tokens.length > 0 ? { logprobs: { tokens } } : undefined;
     const { promptTokenIds } = this;
-    step.increment = { text, tokenCount, tokenIds, logprobs, choice, promptTokenIds };
+    step.increment = {
+      text,
+      tokenCount,
+      tokenIds: this.hasIds ? tokenIds : undefined,
+      logprobs,
+      choice,
+      promptTokenIds,
+    };
     this.promptTokenIds = undefined;
     const fields = unknownFields(event, CHUNK_FIELDS, this.given.fields);
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
-    const pieces = cumulative ? undefined : takePieces(metaFields, total);
+    const pieces = isWholeList ? undefined : takePieces(metaFields, total);
     if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields }, pieces };
     // Entries of new tokens may be equal to those before: a chunk that has some is not a repeated one.
-    const isRunning = step.finishReason === undefined && tokenIds !== undefined && pieces === undefined;
-    const isRepeatable = !cumulative && this.made > 0 && isRunning;
+    const isRunning = step.finishReason === undefined && chunk.output_ids !== undefined && pieces === undefined;
+    const isRepeatable = this.text.isNew && !isWholeList && total > 0 && isRunning;
     this.repeated = isRepeatable && json !== undefined ? this.repeatedOf(json) : undefined;
     return step;
   }
@@ -123,30 +149,27 @@ export class SglangChunkReader implements ChunkReader {
     return RepeatedEvent.of(json, VARYING);
   }
 
-  private isCumulative(outputIds: number[] | undefined, total: number): boolean {
-    if (outputIds && this.made > 0) {
-      if (outputIds.length === total) return true;
-      if (outputIds.length === total - this.made) return false;
-    }
-    return !this.incremental;
-  }
-
   private ending(meta: NonNullable<SglangChunk['meta_info']>): StreamStep {
-    const reason = meta.finish_reason;
+    const { finish_reason: reason, prompt_tokens: promptTokens, cached_tokens: cachedTokens } = meta;
     if (!reason) return {};
-    const said: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
-    const { type, matched, message, status_code: status } = said;
+    const given: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
+    const { type, matched, message, status_code: status } = given;
     if (type === 'abort' && status !== undefined && status !== null) throw failureOf(Number(status), message);
-    return {
-      finishReason: finishReasonOf(type),
-      stopReason: matched ?? message,
+    const usage = promptTokens !== undefined && {
       usage: {
-        promptTokens: meta.prompt_tokens ?? 0,
+        promptTokens,
         completionTokens: meta.completion_tokens ?? this.made,
-        ...(meta.cached_tokens && { cachedTokens: meta.cached_tokens }),
+        ...(cachedTokens && { cachedTokens }),
       },
     };
+    return { finishReason: finishReasonOf(type), stopReason: matched ?? message, ...usage };
   }
+}
+
+/** Drops the tokens of a chunk that ends an aborted request: they are generated again. Any other chunk is an error. */
+function refuse(step: StreamStep, reason: string): StreamStep {
+  if (step.finishReason !== 'aborted') throw new BroomwagonError('ENGINE_PROTOCOL', reason);
+  return { ...step, stopReason: `${step.stopReason ?? 'Aborted on the engine'}. ${reason}: the last tokens are lost` };
 }
 
 /** Takes the lists with entries of new tokens only out of the fields; others have one for each of `total` tokens. */

@@ -66,7 +66,7 @@ const dialects: Record<string, { event(texts: string[], index: number): string; 
       `{"text":"${texts.slice(0, index + 1).join('')}","output_ids":[${texts.slice(0, index + 1).map((_, at) => at)}],` +
       `"meta_info":{"completion_tokens":${index + 1},"prompt_tokens":3,` +
       `"finish_reason":${index === texts.length - 1 ? '{"type":"stop"}' : 'null'}}}`,
-    reader: () => new SglangChunkReader(false),
+    reader: () => new SglangChunkReader('whole'),
   },
 };
 

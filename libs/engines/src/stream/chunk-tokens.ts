@@ -1,0 +1,33 @@
+/** An entry of `output_token_logprobs`: log probability, token id, text or null. */
+export type LogprobEntry = [number | null, number, string | null];
+
+/** Counts of a chunk: tokens of the response before it, and with it. */
+export interface ChunkCounts {
+  before: number;
+  total: number;
+}
+
+/**
+ * The token ids that a chunk adds: `ids` holds all ids or only the new ones, whichever fits the counts. Otherwise the
+ * entries of the log probabilities have them (the chunk of an abort has one id and all entries).
+ * @returns undefined if neither adds up
+ */
+export function newTokenIds(
+  ids: number[],
+  entries: LogprobEntry[] | undefined,
+  { before, total }: ChunkCounts,
+): number[] | undefined {
+  const count = total - before;
+  if (ids.length === count) return ids;
+  if (ids.length === total) return ids.slice(before);
+  return newEntries(entries, { before, total })?.map(([, id]) => id);
+}
+
+/** The entries of new tokens; undefined if they do not add up. Some versions repeat those of all tokens. */
+export function newEntries(
+  entries: LogprobEntry[] | undefined,
+  { before, total }: ChunkCounts,
+): LogprobEntry[] | undefined {
+  if (entries?.length === total) return entries.slice(before);
+  return entries?.length === total - before ? entries : undefined;
+}
