@@ -16,8 +16,6 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
     ([1, "two"], errors.ValidationFailed, "promptTokenIds"),
     # More than the payload store takes.
     ("x" * (64 << 20), errors.ValidationFailed, "chunkCount"),
-    # Trained in the first step.
-    ({"id": "0", "text": "a"}, errors.DuplicateGroup, "trained"),
     ({"text": "a", "engineFields": {"seed": math.nan}}, InvalidArgument, "JSON"),
     ({"text": "a", "engineFields": {"seed": object()}}, TypeError, "JSON"),
 ]
@@ -56,6 +54,17 @@ async def test_a_refused_prompt_is_reported_once_and_the_others_are_trained(clie
         assert message in str(error)
     assert (await rollout.ledger())["rollout/samples"] == 4 + len(WRONG)
     assert (await client.call("job.status", {"job": served}))["requests"]["trained"] == 4 + len(WRONG)
+
+
+@pytest.mark.short
+async def test_an_id_that_was_trained_is_no_fault_of_its_prompt(client: Client, served: str) -> None:
+    rollout = client.rollout(served, groups=2, samples=1, max_tokens=8)
+    await train(rollout, ["a", "b"])
+    again = [{"id": "0", "text": "a"}, "c"]
+    with pytest.raises(errors.DuplicateGroup, match="trained in step 1") as refused:
+        await anext(rollout.round(again, "wait"))
+    assert not isinstance(refused.value, InvalidArgument)
+    assert await train(rollout, again) == (["3"], [])
 
 
 @pytest.mark.parametrize("policy", ["wait", "resume"])

@@ -128,6 +128,8 @@ const heldSteps = () => {
 };
 
 let trainerEpoch;
+/** Id of the last takeover: a job that it did not find is made under it. */
+let takeoverId;
 let round;
 /** Known submitted ids, including those of trained groups. */
 let submitted;
@@ -138,7 +140,7 @@ let submitted;
  */
 async function takeOver() {
   stamp = undefined;
-  const takeoverId = randomUUID();
+  takeoverId = randomUUID();
   const found = await call('round.takeover', { job, takeoverId }).catch((error) => {
     if (error.code === 'JOB_NOT_FOUND') {
       stamp = error.details?.stamp;
@@ -181,6 +183,8 @@ async function openRound() {
   const remainingGroups = data.length - submitted.size;
   const plan = await call('round.next', { job, groupsPerStep, remainingGroups, policy, trainerEpoch });
   if (plan.kind === 'done') return undefined;
+  // Of several trainers that found no job, one makes it; the others are answered FENCED.
+  if (!trainerEpoch) ({ trainerEpoch } = await call('job.reconcile', { job, takeoverId, groupIds: [] }));
   const { step, kind, planId, neededGroups, newGroups, takeGroups } = plan;
   const roundId = `step-${step}`;
   const open = { job, roundId, planId, step, kind, neededGroups, newGroups, takeGroups, policy };

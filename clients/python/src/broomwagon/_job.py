@@ -33,6 +33,8 @@ class Job:
         self._connection = connection
         self.name = name
         self.epoch: str | None = None
+        #: Until the job is there, the identity of this trainer: an interrupted call that has made the job was its own.
+        self._takeover_id = uuid4().hex
         self._stamp: str | None = None
         #: Another trainer has taken the job over: this one must not take it back.
         self._is_fenced = False
@@ -62,13 +64,13 @@ class Job:
         :raises Fenced: another trainer has taken the job over since this one has begun
         """
         if self.epoch is not None:
-            # What Redis has lost is no reason to stop: the takeover finds it out.
-            with suppress(errors.GenerationChanged, errors.JobNotFound):
+            # What Redis has lost is no reason to stop: the takeover finds it out. A new job has no round.
+            with suppress(errors.GenerationChanged, errors.JobNotFound, errors.RoundNotFound):
                 await self.call("round.status")
+            self._takeover_id = uuid4().hex
         self._stamp = self.epoch = None
-        body = {"job": self.name, "takeoverId": uuid4().hex}
         try:
-            found = await self._send("round.takeover", body)
+            found = await self._send("round.takeover", {"job": self.name, "takeoverId": self._takeover_id})
         except errors.JobNotFound as error:
             # By the stamp the next call learns whether Redis has been restored since, with the job.
             found = {"stepsTrained": 0, "submittedGroups": 0, **(error.details or {})}
@@ -77,12 +79,21 @@ class Job:
         open_round = found.get("round", {}).get("roundId")
         for step, groups in list(self._trained):
             if step > found["stepsTrained"]:
-                open_round = await self._reconcile_step(step, groups, body["takeoverId"])
+                open_round = await self._reconcile_step(step, groups, self._takeover_id)
         unknown: list[str] = list(submitted) if self.epoch is None else []
         if self.epoch:
             unknown.extend(await self.unknown(submitted))
         status = await self.call("round.status", roundId=open_round) if open_round else None
         return status, unknown, found["submittedGroups"]
+
+    async def make(self) -> None:
+        """Makes a job that the takeover did not find, before its first round. Of several trainers that found no job, one
+        makes it, under the id of its takeover; `round.open` alone would give all of them one epoch.
+
+        :raises Fenced: another trainer has made the job since
+        """
+        if self.epoch is None:
+            await self.call("job.reconcile", takeoverId=self._takeover_id, groupIds=[])
 
     async def unknown(self, group_ids: Sequence[str]) -> list[str]:
         """Those of the groups that Redis does not know: not submitted, lost, or trained many rounds ago."""
@@ -99,7 +110,8 @@ class Job:
         """How many groups of the job are submitted and have not ended."""
         status = await self._connection.call("job.status", {"job": self.name})
         ended = ("trainedGroups", "excludedGroups", "failedGroups", "droppedGroups")
-        return int(status["submittedGroups"]) - sum(status.get(name, 0) for name in ended)
+        count: int = status["submittedGroups"] - sum(status.get(name, 0) for name in ended)
+        return count
 
     async def ledger(self, round_id: str | None = None) -> dict[str, Any]:
         """The `LedgerSummary` of a round, or of all steps."""

@@ -36,6 +36,7 @@ async def open_round(
         plan: dict[str, Any] = await job.call("round.next", **terms)
         if plan["kind"] == "done":
             return None
+        await job.make()
         round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
         try:
             fields = {name: plan[name] for name in names}

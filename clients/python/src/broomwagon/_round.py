@@ -23,7 +23,7 @@ INLINE_PROMPT_BYTES = 24_000
 #: Milliseconds that a call waits for the next group.
 RESULTS_WAIT_MS = 4_000
 #: How services, or JSON, refuse a prompt; a repeat is refused again.
-REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.DuplicateGroup)
+REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge)
 
 
 class Round:
@@ -145,11 +145,16 @@ class Round:
         """Adds a page of groups. If one of them is refused, each is sent alone to find it.
 
         :raises InvalidArgument: a prompt was refused, and is left out
+        :raises DuplicateGroup: the job has had a group of the id of a prompt, which is left out
         """
         try:
             await self._job.call("round.submit", roundId=self._round_id, groups=groups)
-        except REFUSALS as error:
+        except (*REFUSALS, errors.DuplicateGroup) as error:
             if len(groups) == 1:
+                if isinstance(error, errors.DuplicateGroup):
+                    # The prompt is right; the job has had its id before.
+                    self._prompts.ended(groups[0]["groupId"])
+                    raise
                 # The other fields are those of all groups.
                 name = (error.field or "").removeprefix("groups.0.").partition(".")[0]
                 if name not in ("groupId", "prompt", "promptRef", "domain"):

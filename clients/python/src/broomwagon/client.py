@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ._arguments import InvalidArgument, check_count, check_number, check_pool, check_token, check_url
+from ._arguments import InvalidArgument, check_count, check_number, check_pool, check_rank, check_token, check_url
 from ._connection import Connection
 from ._leases import Leases
 from ._session import Session
@@ -216,6 +216,7 @@ class Client:
         timeout: float | None = None,
         priority: int | None = None,
         progress: bool = False,
+        any_rank: bool = False,
     ) -> Rollout:
         """The rounds of a job, for its trainer: `async for group in client.rollout("run-1").round(prompts)`.
 
@@ -226,7 +227,12 @@ class Client:
         :param timeout: seconds of generation time of each sample
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
         :param progress: show a progress bar; needs the package tqdm
+        :param any_rank: also in a process whose environment has a RANK above 0
+        :raises InvalidArgument: a parameter is wrong; or RANK is above 0, as on all ranks but the first of torchrun: a
+            job has one trainer, and each process that makes a Rollout takes the job from the one before
         """
+        if not any_rank:
+            check_rank(os.environ.get("RANK"))
         groups = check_count("groups", groups)
         if timeout is not None:
             timeout = check_number("timeout", timeout)
