@@ -161,7 +161,8 @@ export class EngineHttp {
   private optionsOf(method: Method, path: string, body: unknown, headers: Record<string, string>) {
     if (this.refusal !== undefined) throw new BroomwagonError('ENGINE_UNREACHABLE', this.refusal);
     const { origin, prefix } = (this.address ??= addressOf(this.baseUrl));
-    const all: Record<string, string> = {};
+    // A proxy would compress a stream, and hold its events back.
+    const all: Record<string, string> = { 'accept-encoding': 'identity' };
     // Nothing while nothing is traced.
     propagation.inject(context.active(), all);
     if (body !== undefined) all['content-type'] = 'application/json';
@@ -198,15 +199,18 @@ function addressOf(url: string): { origin: string; prefix: string } {
 }
 
 /** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
-function refusalOf(url: string, { status, contentType, refusalText }: EngineStream): BroomwagonError {
-  const said = quote(refusalText);
+function refusalOf(url: string, { status, contentType, contentEncoding, refusalText }: EngineStream): BroomwagonError {
+  const isCompressed = contentEncoding !== 'identity';
+  const said = isCompressed ? '' : quote(refusalText);
   const details = { status, said };
   if (status >= 400) {
     const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
     return new BroomwagonError(code, `${url} answered ${status}: ${said}`, { details });
   }
   const type = contentType || 'no content type';
-  const message = `${url} answered ${status} with ${type}, not a stream: ${said}`;
+  const message = isCompressed
+    ? `${url} answered with content encoding ${contentEncoding}, although it was asked for identity`
+    : `${url} answered ${status} with ${type}, not a stream: ${said}`;
   return new BroomwagonError('ENGINE_PROTOCOL', message, { details });
 }
 
@@ -257,11 +261,18 @@ export function withoutQuote(message: string): string {
   return message.replace(/«[^]*/, '«...»');
 }
 
-/** A JSON object or array; undefined for anything else. */
+/** A text of JSON, or a number that Python writes and JSON does not have. */
+const TEXT_OR_NON_NUMBER = /"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g;
+
+/** A JSON object or array, where `NaN` and infinite numbers are null; undefined for anything else. */
 export function parseObject(text: string): Record<string, unknown> | undefined {
+  const value = parsed(text) ?? parsed(text.replace(TEXT_OR_NON_NUMBER, (part) => (part[0] === '"' ? part : 'null')));
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+}
+
+function parsed(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined;
+    return JSON.parse(text) as unknown;
   } catch {
     return undefined;
   }

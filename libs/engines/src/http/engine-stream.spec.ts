@@ -72,3 +72,22 @@ it('ends at once when it is aborted while it is not read', async () => {
   await expect(http.receive(stream, '/generate', {}, {})).rejects.toThrow('enough');
   await closed;
 });
+
+it.each([
+  ['is compressed', { ...STREAM, 'content-encoding': 'gzip' }, 'content encoding gzip'],
+  ['is one JSON object', { 'content-type': 'application/json' }, 'not a stream'],
+])('refuses an answer that %s, without waiting for its end', async (_, headers, message) => {
+  let accepted: unknown;
+  const http = await engine((request, response) => {
+    accepted = request.headers['accept-encoding'];
+    response.writeHead(200, headers).write('{"choices":[]}'.padEnd(65_536));
+  });
+  const received = http.receive(
+    http.stream(() => true),
+    '/generate',
+    {},
+    {},
+  );
+  await expect(received).rejects.toMatchObject({ code: 'ENGINE_PROTOCOL', message: expect.stringContaining(message) });
+  expect(accepted).toBe('identity');
+});

@@ -8,6 +8,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   /** Of the answer; 0 before it. */
   status = 0;
   contentType = '';
+  /** Of the answer: `identity` if it is not compressed. */
+  contentEncoding = 'identity';
   /** The answer is a stream of events. */
   isOpen = false;
   private isAborted = false;
@@ -85,8 +87,12 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     // undici throws an assertion nobody can catch if a paused body ends with its connection.
     const { connection = 'keep-alive', 'transfer-encoding': encoding } = headers;
     if (encoding === 'chunked' && String(connection).toLowerCase() === 'keep-alive') this.resumeRequest = resume;
-    this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream');
+    this.contentEncoding = String(headers['content-encoding'] ?? 'identity').toLowerCase();
+    const isCompressed = this.contentEncoding !== 'identity';
+    this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream') && !isCompressed;
     if (this.isStopped) this.abort(this.reason);
+    // Its body cannot be quoted, and may take as long as the generation.
+    else if (isCompressed) this.endRefusal();
     else if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
     return true;
   }

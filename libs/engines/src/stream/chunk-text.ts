@@ -40,6 +40,12 @@ export class ChunkText {
     }
     const known = form ?? this.form;
     const isRepeated = chunk.startsWith(before);
+    const isAmbiguous = known === undefined && this.expected === undefined && chunk === before && !isLast;
+    if (isAmbiguous)
+      throw new BroomwagonError(
+        'ENGINE_PROTOCOL',
+        'The engine sent the same text again, and does not report whether it is new',
+      );
     if (known === 'new' || (known === undefined && (!isRepeated || this.expected === 'new'))) {
       // The last chunk of a whole text may lack its stop text.
       if (known === undefined && isLast && before.startsWith(chunk) && this.expected !== 'new') return '';

@@ -1,4 +1,5 @@
 import { BroomwagonError } from '@broomwagon/contracts';
+import { parseObject } from '../http/engine-http';
 
 const LETTER_D = 0x64;
 const LINE_FEED = 0x0a;
@@ -6,8 +7,9 @@ const CARRIAGE_RETURN = 0x0d;
 
 /**
  * Server-sent events from bytes cut anywhere: inside a character, between CR and LF, inside a field name. Gives the
- * data of each event; comments and other fields are dropped. Bytes become text only once a line is whole, so a
- * character split between two chunks is never broken.
+ * data of each event; comments and other fields are dropped. An event named `error` becomes `{"error": <its data>}`,
+ * the form in which most engines send errors. Bytes become text only once a line is whole, so a character split
+ * between two chunks is never broken.
  *
  * ENGINE_PROTOCOL when a line, or the data of one event, is longer than maxBytes.
  */
@@ -18,6 +20,8 @@ export class EventStreamParser {
   private firstLine = true;
   private data: string[] = [];
   private dataBytes = 0;
+  /** The event whose lines arrive is named `error`. */
+  private isError = false;
 
   constructor(private readonly maxBytes: number) {}
 
@@ -36,7 +40,7 @@ export class EventStreamParser {
   /** The data of bytes that are one event of one line, as almost all chunks of engines are. */
   private onlyEvent(bytes: Buffer): string | undefined {
     const end = bytes.length - 2;
-    if (this.pendingBytes > 0 || this.data.length > 0) return undefined;
+    if (this.pendingBytes > 0 || this.data.length > 0 || this.isError) return undefined;
     if (bytes[end] !== LINE_FEED || bytes[end + 1] !== LINE_FEED || bytes[0] !== LETTER_D) return undefined;
     const text = bytes.toString('utf8');
     if (!text.startsWith('data: ') || text.indexOf('\n') !== text.length - 2 || text.includes('\r')) return undefined;
@@ -70,18 +74,27 @@ export class EventStreamParser {
     lines.pop();
     for (const line of lines) {
       if (line === '') {
-        if (this.data.length > 0) events.push(this.data.length === 1 ? this.data[0]! : this.data.join('\n'));
+        if (this.data.length > 0 || this.isError) events.push(this.eventData());
         this.data = [];
         this.dataBytes = 0;
+        this.isError = false;
         continue;
       }
       const bytes = Buffer.byteLength(line);
       this.checkLength(bytes);
+      if (line === 'event: error' || line === 'event:error') this.isError = true;
       if (line !== 'data' && !line.startsWith('data:')) continue;
       this.dataBytes += bytes;
       this.checkLength(this.dataBytes);
       this.data.push(line.slice(line[5] === ' ' ? 6 : 5));
     }
+  }
+
+  private eventData(): string {
+    const data = this.data.length === 1 ? this.data[0]! : this.data.join('\n');
+    if (!this.isError) return data;
+    const error = parseObject(data);
+    return JSON.stringify({ error: error?.error ?? error ?? data });
   }
 
   private checkLength(bytes: number): void {

@@ -31,7 +31,10 @@ export class OpenAiChunkReader implements ChunkReader {
   private readonly given = { fields: {}, choiceFields: {} };
 
   read(event: Record<string, unknown>): StreamStep {
-    const choice = (event.choices as EngineChoice[] | undefined)?.[0];
+    const choices = event.choices as EngineChoice[] | undefined;
+    // Neither a chunk nor the usage: its fields are not those of the response.
+    if (choices === undefined && !event.usage) return {};
+    const choice = choices?.[0];
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;
     const promptTokenIds = (event.prompt_token_ids as number[] | undefined) ?? choice?.prompt_token_ids ?? undefined;
     const step: StreamStep = { increment: this.increment(choice, usage, promptTokenIds) };

@@ -113,3 +113,18 @@ it('reads the texts of an engine that has not described itself by what its chunk
     expect(texts).toEqual(TEXTS);
   }
 });
+
+it('does not guess whether a text that is sent again is new', () => {
+  const chunk = (index: number) => ({ text: ' a', output_ids: [index], meta_info: { completion_tokens: index } });
+  for (const [textForm, text] of [
+    ['new', ' a'],
+    ['whole', ''],
+  ] as [TextForm, string][]) {
+    const reader = new SglangChunkReader(textForm);
+    reader.read(chunk(1));
+    expect(reader.read(chunk(2)).increment).toMatchObject({ text, tokenIds: [2] });
+  }
+  const reader = new SglangChunkReader();
+  reader.read(chunk(1));
+  expect(() => reader.read(chunk(2))).toThrow(expect.objectContaining({ code: 'ENGINE_PROTOCOL' }));
+});

@@ -39,7 +39,10 @@ function read(
   const options = { onTokens: ({ text }: TokenIncrement) => (seen += text), readsAtOnce: () => readsAtOnce };
   return streamGeneration(http, call, {}, options).then(
     (result) => ({ result, seen }),
-    (error: unknown) => ({ error: (error as { code?: string }).code, seen }),
+    (error: unknown) => {
+      const { code, message, details } = error as Partial<BroomwagonError>;
+      return { error: code, message, details, seen };
+    },
   );
 }
 
@@ -157,6 +160,53 @@ describe('how a stream may end', () => {
     const done = Buffer.from('data: [DONE]\n\n');
     const { result } = (await read([...ending('null'), done], new OpenAiChunkReader())) as { result: object };
     expect(result).toMatchObject({ text: 'a', tokenIds: [1], finishReason: 'aborted' });
+  });
+
+  const role = Buffer.from('data: {"choices":[{"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n');
+
+  it.each([
+    ['nothing else', []],
+    ['a role without tokens', [role]],
+  ])('with [DONE] after %s is a failure', async (_, before) => {
+    const ended = await read([...before, Buffer.from('data: [DONE]\n\n')], new OpenAiChunkReader());
+    expect(ended).toMatchObject({ error: 'ENGINE_ERROR', seen: '' });
+  });
+
+  it.each([
+    ['event: error\ndata: {"message":"KV load failed","type":"InternalServerError"}', 'ENGINE_ERROR', undefined],
+    ['event: error\ndata: KV load failed', 'ENGINE_ERROR', undefined],
+    ['event:error\ndata: {"error":{"message":"KV load failed","code":503}}', 'ENGINE_ERROR', 503],
+    ['data: {"error":{"message":"KV load failed","code":500}}', 'ENGINE_ERROR', 500],
+    ['data: {"error":{"message":"KV load failed","code":400}}', 'ENGINE_REJECTED', 400],
+    ['data: {"error":"KV load failed"}', 'ENGINE_ERROR', undefined],
+    ['data: {"object":"error","message":"KV load failed","code":429}', 'ENGINE_ERROR', 429],
+    ['data: {"detail":"KV load failed"}', 'ENGINE_ERROR', undefined],
+  ])('with %s is an error with the message and the status of the engine', async (event, error, status) => {
+    for (const reader of [new OpenAiChunkReader(), new SglangChunkReader()]) {
+      const bytes = Buffer.from(`${event}\n\ndata: [DONE]\n\n`);
+      const ended = await read(
+        [...bytes].map((byte) => Buffer.from([byte])),
+        reader,
+      );
+      expect(ended).toMatchObject({ error, message: expect.stringContaining('«KV load failed»'), details: { status } });
+    }
+  });
+
+  it('keeps the tokens before an error, and gives no field of the error to the choice', async () => {
+    const event = Buffer.from('event: error\ndata: {"message":"KV load failed","type":"InternalServerError"}\n\n');
+    const ended = await read([...ending('null'), event], new OpenAiChunkReader());
+    expect(ended).toMatchObject({ error: 'ENGINE_ERROR', seen: 'a' });
+    const other = Buffer.from('data: {"type":"ping","note":"not a chunk"}\n\n');
+    const { result } = (await read([other, ...ending('"stop"')], new OpenAiChunkReader())) as { result: object };
+    expect(result).toMatchObject({ text: 'a', engineFields: undefined });
+  });
+
+  it('reads numbers that JSON does not have as null', async () => {
+    const event =
+      '{"choices":[{"text":"NaN \\"-Infinity","token_ids":[1,2],"logprobs":{"token_logprobs":[-Infinity,-0.5]}';
+    const bytes = Buffer.from(`data: ${event},"finish_reason":"stop","score":NaN}]}\n\n`);
+    const { result } = (await read([bytes], new OpenAiChunkReader())) as { result: object };
+    expect(result).toMatchObject({ text: 'NaN "-Infinity', logprobs: [null, -0.5] });
   });
 
   it.each([[], [Buffer.from('data: [DONE]')]])('without [DONE] and without a reason is a failure', async (...end) => {

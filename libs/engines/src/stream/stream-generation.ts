@@ -32,9 +32,9 @@ export interface StreamCall {
 
 /**
  * Runs one streaming call to its end: bytes -> events -> tokens. Ends in exactly one of three ways: a result with the
- * engine's finish reason, a result `aborted` if the caller's signal fired or the engine sent `[DONE]` without a reason,
- * or an error of ours; a stream that ends with neither is an error. Then the connection is closed, and an engine that
- * may still run the request gets one abort. The body is always consumed or destroyed.
+ * engine's finish reason; a result `aborted` if the caller's signal fired, or the engine sent tokens and `[DONE]`
+ * without a reason; or an error of ours, also if a stream ends otherwise. Then the connection is closed, and an engine
+ * that may still run the request gets one abort. The body is always consumed or destroyed.
  */
 export async function streamGeneration(
   http: Pick<EngineHttp, 'baseUrl' | 'stream' | 'receive' | 'transportError'>,
@@ -97,6 +97,10 @@ export async function streamGeneration(
     if (tokens.finishReason === undefined && !isDone) {
       throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without [DONE] or a finish reason`);
     }
+    // A failure before the first token, which engines may report by nothing else (vllm#40978).
+    if (tokens.finishReason === undefined && tokens.isEmpty && !signal?.aborted) {
+      throw new BroomwagonError('ENGINE_ERROR', `${http.baseUrl} ended the stream without a token or a finish reason`);
+    }
     // vLLM ends the stream of a request that was aborted on it with [DONE] and without a reason.
     if (tokens.finishReason === undefined) await abortById();
     return tokens.result(tokens.finishReason ?? 'aborted', call.resumedBy);
@@ -106,7 +110,8 @@ export async function streamGeneration(
     const failure = silence.error ?? http.transportError(error);
     // One that refused, or was not reached, has not begun.
     const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
-    const mayBeAtWork = stream.isOpen || signal?.aborted || silence.error !== undefined || isBroken;
+    const isSilent = silence.error !== undefined;
+    const mayBeAtWork = stream.isOpen || signal?.aborted || isSilent || isBroken || failure.code === 'ENGINE_PROTOCOL';
     if (mayBeAtWork) await abortById();
     if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
     throw failure;
@@ -122,14 +127,24 @@ function eventObject(http: Pick<EngineHttp, 'baseUrl'>, data: string): Record<st
   if (!event || Array.isArray(event)) {
     throw new BroomwagonError('ENGINE_PROTOCOL', `${http.baseUrl} sent an event that is not an object: ${quote(data)}`);
   }
-  const failure = event.error ?? (event.object === 'error' ? event : undefined);
+  const isChunk = event.choices !== undefined || event.meta_info !== undefined;
+  const isReport = !isChunk && (typeof event.message === 'string' || typeof event.detail === 'string');
+  const failure = event.error ?? (event.object === 'error' || isReport ? event : undefined);
   if (failure === undefined || failure === null) return event;
-  const { message, code } = typeof failure === 'object' ? (failure as { message?: unknown; code?: unknown }) : {};
-  const reason = String(message ?? JSON.stringify(failure));
+  throw failureOf(http.baseUrl, failure);
+}
+
+/** The error of ours for one that an engine sends in a stream, after status 200. */
+function failureOf(baseUrl: string, failure: unknown): BroomwagonError {
+  const { message, detail, code } = (typeof failure === 'object' ? failure : {}) as Record<string, unknown>;
+  const said = String(message ?? detail ?? (typeof failure === 'string' ? failure : JSON.stringify(failure)));
+  const status = Number.isInteger(Number(code ?? undefined)) ? Number(code) : undefined;
   // The error of a stream of SGLang has no code.
-  throw new BroomwagonError(
-    isRefusal(Number(code)) || isContextTooLong(reason) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
-    `${http.baseUrl} sent an error in the stream: ${quote(reason)}`,
-    { details: failure },
+  const isRefused = (status !== undefined && isRefusal(status)) || isContextTooLong(said);
+  const numbered = status === undefined ? '' : ` (${status})`;
+  return new BroomwagonError(
+    isRefused ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
+    `${baseUrl} sent an error in the stream${numbered}: ${quote(said)}`,
+    { details: { status, said } },
   );
 }
