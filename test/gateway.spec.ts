@@ -73,7 +73,7 @@ describe('/generate', () => {
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
     await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang' });
-    const sampling_params = { max_new_tokens: 5, dry_multiplier: 0.5, top_k: 3, stop: 'END' };
+    const sampling_params = { max_new_tokens: 5, repetition_penalty: 1.5, top_k: 3, stop: 'END' };
     const { body, headers } = await system.gateway.post('/generate', {
       text: 'Hello',
       lora_path: 'a',

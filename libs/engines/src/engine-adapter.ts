@@ -145,6 +145,31 @@ export interface EngineReport {
   weightVersion?: number;
 }
 
+/** A request for tokens whose fields the engine reads, and nobody else: its answer is passed on as it is. */
+export interface PassedRequest {
+  /** As that of {@link GenerationRequest}. */
+  engineRequestId: string;
+  /** Routes that take the body: the first one that the engine has is called. */
+  paths: readonly string[];
+  /** The id of the request is replaced. */
+  body: Record<string, unknown>;
+  /** The field because of which the request is passed on: it is named if the engine has none of the routes. */
+  reason: string;
+}
+
+/** What an engine answered to a {@link PassedRequest}: 200, or the status of a refusal. */
+export interface PassedAnswer {
+  status: number;
+  contentType: string;
+  /** All of it, at the end also of a stream. */
+  body: Buffer;
+}
+
+export interface PassOptions extends Pick<GenerateOptions, 'signal' | 'onUnstopped'> {
+  /** Gets each piece of an answer that is a stream of events. Must not throw. */
+  onPiece?: (piece: Buffer, contentType: string) => void;
+}
+
 /** A call of an engine that is passed on unread. */
 export interface ForwardedCall {
   method: 'GET' | 'POST';
@@ -169,6 +194,11 @@ export interface EngineAdapter {
   probe(signal?: AbortSignal): Promise<EngineDescription>;
   /** Runs one attempt to its end. Only ids of the prompt and budget decide what is asked: see {@link planAttempt}. */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
+  /**
+   * Makes a call whose answer is passed on as it is, a whole one or a stream. Errors as those of {@link generate}, also
+   * if the signal fires; an engine that refuses the request is no error.
+   */
+  pass(request: PassedRequest, options: PassOptions): Promise<PassedAnswer>;
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
   abort(engineRequestId: string): Promise<boolean>;
   /** Whether the engine has the route of {@link parseChat}. */

@@ -1,4 +1,5 @@
 export { EngineAdapters } from './engine/engine-adapters';
+export { passOnEngine } from './engine/pass-on-engine';
 export { pauseAfterFailure, releaseOutcomeOf, runOnEngine, type Generated } from './engine/run-on-engine';
 export { TokenCollector, type MadeSegment } from './engine/token-collector';
 export { ControlPlane } from './holder/control-plane';

@@ -28,17 +28,20 @@ export function continuationOf(generation: Generation): Continuation | undefined
 
 /** A response that cannot be continued exactly on every engine runs to its end where it is. */
 export function isMovable(generation: Generation): boolean {
+  if (generation.input.passed !== undefined) return false;
   return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
 }
 
 /** A response that would lose its tokens, such as structured output, is not cut for new weights. */
 export function isCuttable(generation: Generation): boolean {
+  if (generation.input.passed !== undefined) return false;
   return generation.tokens.count === 0 || continuationOf(generation) !== undefined;
 }
 
 /** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
 export function prepareRepeat(generation: Generation, error?: Error): GenerationEnd | undefined {
   const { count, message } = generation.tokens;
+  if (generation.answer !== undefined) return beginAgain(generation, error);
   if (count === 0) return undefined;
   const continuation = continuationOf(generation);
   if (continuation === undefined) return beginAgain(generation, error);

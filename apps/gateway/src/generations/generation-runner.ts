@@ -24,6 +24,7 @@ import { EXPERTS_FIELD } from '../experts/routed-experts';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { isCount } from '../http/read-fields';
+import { runPassed } from '../passed/run-passed';
 import { TrajectoryRecorder } from '../trajectories/trajectory-recorder';
 import {
   asOurs,
@@ -55,6 +56,11 @@ export class GenerationRunner {
     this.config.engineFirstTokenTimeoutMs,
     (waiting) => this.metrics.resumesWaiting.set(waiting),
   );
+
+  private readonly passedRun = {
+    stopDeadlineMs: this.config.transitionDeadlineMs,
+    onTokens: (count: number) => this.metrics.tokens.inc(count),
+  };
 
   constructor(
     private readonly session: WorkerSession,
@@ -208,21 +214,23 @@ export class GenerationRunner {
       expertsFrom = generation.experts?.nextRow(lease.dialect);
       const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
       generated = await inSpan(undefined, 'generate', span, () =>
-        runOnEngine(this.engines.of(lease), call, request, collector, {
-          onTokens: (increment) => {
-            if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-            if (increment.tokenCount > 0) {
-              begun?.();
-              generation.firstTokenAt ??= performance.now();
-            }
-            this.metrics.tokens.inc(increment.tokenCount);
-            if (tokens.take(increment)) call.stop('cut');
-            generation.changed();
-          },
-          readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
-          opaqueField: generation.experts && EXPERTS_FIELD,
-          stopDeadlineMs: this.config.transitionDeadlineMs,
-        }),
+        generation.input.passed !== undefined
+          ? runPassed(this.engines.of(lease), call, generation, request.engineRequestId, this.passedRun)
+          : runOnEngine(this.engines.of(lease), call, request, collector, {
+              onTokens: (increment) => {
+                if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+                if (increment.tokenCount > 0) {
+                  begun?.();
+                  generation.firstTokenAt ??= performance.now();
+                }
+                this.metrics.tokens.inc(increment.tokenCount);
+                if (tokens.take(increment)) call.stop('cut');
+                generation.changed();
+              },
+              readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
+              opaqueField: generation.experts && EXPERTS_FIELD,
+              stopDeadlineMs: this.config.transitionDeadlineMs,
+            }),
       );
     } finally {
       begun?.();

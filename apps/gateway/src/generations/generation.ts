@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
+import type { PassedRequest } from '@broomwagon/engines';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
 import { RoutedExperts } from '../experts/routed-experts';
 import type { ChoiceClaims } from './choice-claims';
@@ -27,6 +28,8 @@ export interface GenerationInput {
   hasTools?: boolean;
   /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
   continuesEngineAborts: boolean;
+  /** The body is passed to the engine as it is, and the answer back; the prompt serves for the place only. */
+  passed?: Omit<PassedRequest, 'engineRequestId'>;
   /** Session, group, priority and weight gates of its acquires. */
   placement: Omit<LeaseRequest, 'requestId'>;
 }
@@ -62,6 +65,15 @@ export interface RestoredTokens {
   names?: NamedTokens;
   /** Of a response that has ended. */
   whole?: WholeResponse;
+}
+
+/** An answer that is passed on as the engine has sent it. */
+export interface RawAnswer {
+  status: number;
+  contentType: string;
+  pieces: Buffer[];
+  /** False of a stream, whose pieces are written as they come. */
+  isWhole: boolean;
 }
 
 /** What a response that has ended has beside its tokens. */
@@ -105,6 +117,8 @@ export class Generation {
   /** Those of the request, or those that the first engine has made of its text or messages, if it reports them. */
   promptTokenIds: number[] | undefined;
   cachedTokens: number | undefined;
+  /** Of a request that is passed on. */
+  answer: RawAnswer | undefined;
   /** Fields of the last answer of the engine that the gateway does not read. */
   engineFields: Record<string, unknown> = {};
   /** If the client has asked for them. */
@@ -206,6 +220,7 @@ export class Generation {
   restart(): void {
     this.tokens.clear();
     this.experts?.clear();
+    this.answer = undefined;
     this.spans = [];
     this.restarts += 1;
   }

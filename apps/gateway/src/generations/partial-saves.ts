@@ -60,12 +60,13 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   /**
-   * A response that has ended, for the replica that answers a repeat. Routed experts are too large to be saved.
+   * A response that has ended, for the replica that answers a repeat. Routed experts, and answers that are passed
+   * on, are too large to be saved.
    * @returns whether it is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
     const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
-    if (end.reason === 'error' || generation.experts !== undefined) return false;
+    if (end.reason === 'error' || generation.experts !== undefined || generation.answer !== undefined) return false;
     const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording };
     await this.write(generation, { ...partialOf(generation), promptTokenIds, whole });
     return true;

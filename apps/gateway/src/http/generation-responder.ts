@@ -10,6 +10,7 @@ import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
 import { detailsOf, setHeaders, setRecorded } from './generation-headers';
+import { PassedWriter } from './passed-writer';
 import { isSent, textOf } from './placement';
 import type { RequestId } from './request-id';
 import type { Exchange } from './route';
@@ -30,11 +31,14 @@ export class GenerationResponder {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** @throws BroomwagonError the error that ended a generation, if nothing was sent */
+  /**
+   * @param format absent: the answer of the engine is passed on as it is
+   * @throws BroomwagonError the error that ended a generation, if nothing was sent
+   */
   async respond(
     { request: { headers }, response, caller, digest }: Exchange,
     { id, isOwnId, stream, inputs }: GenerationRequest,
-    format: Format,
+    format?: Format,
   ): Promise<void> {
     // The client disconnected while its key was checked: there is no event `close` any more.
     if (response.destroyed) return;
@@ -49,6 +53,7 @@ export class GenerationResponder {
     });
     const { silenceMs } = this.config;
     const shown = (error: BroomwagonError) => toCallerError(error, caller.role);
+    if (format === undefined) return new PassedWriter(generations[0]!, response, stream, shown).run(silenceMs);
     if (stream) return new StreamWriter(generations, response, format, shown).run(silenceMs);
     const begin = (): void => {
       setHeaders(generations[0]!, response);

@@ -9,8 +9,8 @@ import { keepFromSilence } from './silence-keeper';
 import { writeChunk } from './write-chunk';
 
 /** A comment of an event stream: readers of events ignore it. */
-const COMMENT = ':\n\n';
-const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
+export const COMMENT = ':\n\n';
+export const EVENT_STREAM = { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' };
 
 interface Choice {
   generation: Generation;

@@ -30,6 +30,7 @@ const UNCONTINUED_SAMPLING = [
   'stop_regex',
   'frequency_penalty',
   'presence_penalty',
+  'custom_params',
 ];
 /** Of these, the engine answers with values of its own call only. */
 const UNCONTINUED_FIELDS = [
@@ -39,6 +40,7 @@ const UNCONTINUED_FIELDS = [
   'return_sampling_mask',
   'custom_logit_processor',
   'input_embeds',
+  'max_thinking_tokens',
 ];
 
 /** @throws BroomwagonError VALIDATION_FAILED */

@@ -5,8 +5,10 @@ import { BEGIN, type Format } from '../http/format';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { errorBody } from '../http/send-json';
+import { passedRequest } from '../passed/passed-request';
 import { readGenerateRequest } from './generate-request';
 import { replyOf, runningReply } from './generate-reply';
+import { findPassedGenerate } from './passed-generate';
 
 /** `/generate` of SGLang. */
 @Injectable()
@@ -36,6 +38,13 @@ export class SglangGenerate {
   }
 
   private generate(exchange: Exchange): Promise<void> {
+    const { body, request: sent, caller } = exchange;
+    const reason = findPassedGenerate(body);
+    if (reason !== undefined) {
+      const prompt = body.input_ids ?? body.text;
+      const passed = { body, paths: ['/generate'], reason, prompt, idField: 'rid' as const };
+      return this.responder.respond(exchange, passedRequest(passed, sent.headers, caller));
+    }
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, request.isBatch ? this.batch : this.single);
   }

@@ -7,15 +7,16 @@ import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/r
 import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
 import type { CompletionShape } from './completion-reply';
-import { REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
+import { MAX_LOGPROBS } from './passed-completion';
+import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
 /** Tokens of a response without `max_tokens`, as in the API of OpenAI and vLLM. */
 const DEFAULT_MAX_TOKENS = 16;
-/** As in vLLM. */
-const MAX_LOGPROBS = 20;
-const REFUSED = [...REFUSED_SAMPLING, 'echo', 'suffix', 'prompt_embeds'];
 
-/** A request of `/v1/completions`. @throws BroomwagonError VALIDATION_FAILED */
+/**
+ * A request of `/v1/completions` that is read here, see `passed-completion.ts`.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
 export function readCompletionRequest(
   body: Record<string, unknown>,
   headers: IncomingHttpHeaders,
@@ -42,7 +43,6 @@ export function readCompletionRequest(
   if (logprobs !== undefined && !isCount(logprobs, 0, MAX_LOGPROBS)) {
     throw invalidField('logprobs', `must be a whole number from 0 to ${MAX_LOGPROBS}`);
   }
-  for (const name of REFUSED) if (isSet(others[name])) throw invalidField(name, 'is not supported');
   const { prompts } = promptsOf(prompt, 'prompt');
   const choicesPerPrompt = choicesOf(n, prompts, 'n');
   const { known, unknown } = splitSampling(others, SAMPLING_NAMES, logprobs !== undefined, '');

@@ -6,6 +6,7 @@ import { GenerationResponder } from '../http/generation-responder';
 import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
+import { readPassedTokens } from './passed-tokens';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -33,6 +34,9 @@ export class SkyRlRoutes {
 
   /** As `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
   private generate(exchange: Exchange): Promise<void> {
+    // Its own server has this route, with its form of the experts.
+    const passed = readPassedTokens(exchange, ['/skyrl/v1/generate', '/inference/v1/generate']);
+    if (passed !== undefined) return this.responder.respond(exchange, passed);
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
     const inputs = request.inputs.map((input) => {
       const engineFields = { ...input.prompt.engineFields, return_routed_experts: true };

@@ -5,12 +5,12 @@ import { continuesEngineAborts, placementOf, wantsResume } from '../http/placeme
 import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
-import { isLogprobCount, REFUSED_SAMPLING, SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
+import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
-/** Prompts that are more than token ids. */
-const REFUSED_FIELDS = ['features', 'content_parts'];
-
-/** A request of `/inference/v1/generate`. @throws BroomwagonError VALIDATION_FAILED */
+/**
+ * A request of `/inference/v1/generate` that is read here, see `passed-tokens.ts`.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
 export function readTokenRequest(
   body: Record<string, unknown>,
   headers: IncomingHttpHeaders,
@@ -23,23 +23,15 @@ export function readTokenRequest(
     stream,
     session_id: session,
     stream_options: _usage,
-    output_mode: outputMode,
+    output_mode: _mode,
     return_token_ids: _ids,
     ...others
   } = withoutNulls(body);
   const sampling = objectOf(samplingParams, 'sampling_params');
-  const { max_tokens: maxTokens, logprobs, n = 1, ...samplingFields } = sampling;
-  if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
+  const { max_tokens: maxTokens, logprobs, n: _one, detokenize: _text, ...samplingFields } = sampling;
+  if (maxTokens !== undefined && !isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('sampling_params.max_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
-  if (n !== 1) throw invalidField('sampling_params.n', 'must be 1: send a request for each sample');
-  if (!isLogprobCount(logprobs)) {
-    throw invalidField('sampling_params.logprobs', 'must be 0 or 1: only the chosen token has a log probability');
-  }
-  if (outputMode !== undefined && outputMode !== 'tokens') throw invalidField('output_mode', 'must be tokens');
-  for (const name of REFUSED_SAMPLING)
-    if (isSet(sampling[name])) throw invalidField(`sampling_params.${name}`, 'is not supported');
-  for (const name of REFUSED_FIELDS) if (isSet(others[name])) throw invalidField(name, 'is not supported');
   if (promptTokenIds === undefined) throw invalidField('token_ids', 'is missing');
   const fault = findPromptFault({ promptTokenIds });
   if (fault) throw invalidField('token_ids', fault.reason);
@@ -52,7 +44,8 @@ export function readTokenRequest(
       {
         prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
         sampling: known,
-        maxTokens: maxTokens as number,
+        // As in vLLM, unlike in its completions.
+        maxTokens: (maxTokens as number | undefined) ?? Infinity,
         keepsStop: unknown.include_stop_str_in_output === true,
         isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),
         continuesEngineAborts: continuesEngineAborts(headers),

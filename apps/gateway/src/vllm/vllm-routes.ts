@@ -5,8 +5,11 @@ import { AbortBroadcast } from '../generations/abort-broadcast';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
+import { passedRequest } from '../passed/passed-request';
 import { CompletionFormat } from './completion-reply';
 import { readCompletionRequest } from './completion-request';
+import { findPassedCompletion } from './passed-completion';
+import { readPassedTokens } from './passed-tokens';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -33,11 +36,19 @@ export class VllmRoutes {
   ) {}
 
   private generate(exchange: Exchange): Promise<void> {
+    const passed = readPassedTokens(exchange, ['/inference/v1/generate']);
+    if (passed !== undefined) return this.responder.respond(exchange, passed);
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, { chunk: tokenReplyOf });
   }
 
   private complete(exchange: Exchange): Promise<void> {
+    const { body, request: sent, caller } = exchange;
+    const reason = findPassedCompletion(body);
+    if (reason !== undefined) {
+      const passed = { body, paths: ['/v1/completions'], reason, prompt: body.prompt, idField: 'request_id' as const };
+      return this.responder.respond(exchange, passedRequest(passed, sent.headers, caller));
+    }
     const request = readCompletionRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }

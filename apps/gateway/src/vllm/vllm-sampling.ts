@@ -26,12 +26,16 @@ export const UNCONTINUED = [
   'presence_penalty',
   'thinking_token_budget',
   'bad_words',
+  'repetition_detection',
+  'truncate_prompt_tokens',
+  'vllm_xargs',
+  'regex',
+  'ebnf',
+  'json_schema',
+  'stop_regex',
+  'custom_params',
+  'custom_logit_processor',
 ];
 
-/** Answered with values that the gateway does not write. */
+/** Answered with values that messages and responses cannot have. */
 export const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
-
-/** Whether log probabilities are asked for: only the chosen token has one. */
-export function isLogprobCount(value: unknown): boolean {
-  return value === undefined || value === 0 || value === 1;
-}

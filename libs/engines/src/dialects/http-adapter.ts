@@ -17,6 +17,9 @@ import type {
   GenerateOptions,
   GenerationRequest,
   GenerationResult,
+  PassedAnswer,
+  PassedRequest,
+  PassOptions,
 } from '../engine-adapter';
 import { EngineHttp, parseObject, quote } from '../http/engine-http';
 import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
@@ -24,6 +27,8 @@ import type { ChunkReader } from '../stream/chunk-reader';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { streamGeneration } from '../stream/stream-generation';
+import { toDialect, withCallerFields } from './caller-fields';
+import { passCall } from './passed-call';
 
 /** In a report: the engine has no number for its weights. */
 export const NO_VERSION = -1;
@@ -92,14 +97,16 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     if (options.signal?.aborted) {
       return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy: plan.resumedBy };
     }
-    const { path, reader, body } = await this.route(request, plan);
-    const { engineFields } = request.prompt;
+    const { engineFields: given } = request.prompt;
+    const engineFields = given && toDialect(this.dialect, given);
+    const prompt = { ...request.prompt, engineFields };
+    const { path, reader, body } = await this.route(given === undefined ? request : { ...request, prompt }, plan);
     return streamGeneration(
       this.http,
       {
         path,
         reader,
-        body: engineFields === undefined ? body : withEngineFields(body, engineFields),
+        body: engineFields === undefined ? body : withCallerFields(body, engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,
         abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
@@ -109,6 +116,11 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     ).catch((error: unknown) => {
       throw engineFields?.model === undefined ? error : asUnknownModel(error);
     });
+  }
+
+  pass(request: PassedRequest, options: PassOptions): Promise<PassedAnswer> {
+    const abortById = () => this.abort(request.engineRequestId).catch(() => undefined);
+    return passCall(this.http, this.dialect, request, this.options, options, abortById);
   }
 
   /** Token ids of a text or messages as the engine reads them; undefined when it does not tell. */
@@ -272,26 +284,8 @@ function asUnknownModel(error: unknown): unknown {
   });
 }
 
-/** Fields of the caller beside ours; ours win, and those of `sampling_params` are put together. */
-function withEngineFields(
-  body: Record<string, unknown>,
-  { model, sampling_params: sampling, ...others }: NonNullable<Prompt['engineFields']>,
-): Record<string, unknown> {
-  return {
-    ...others,
-    ...body,
-    // A LoRA adapter of vLLM is named as a model.
-    ...(model !== undefined && { model }),
-    ...(isRecord(sampling) && { sampling_params: { ...sampling, ...(body.sampling_params as object) } }),
-  };
-}
-
 /** Engines keep a text, `default` at first; undefined if it is not a number. */
 export function weightNumber(said: unknown): number | undefined {
   const version = typeof said === 'string' && /^\d{1,14}$/.test(said) ? Number(said) : said;
   return typeof version === 'number' && Number.isSafeInteger(version) && version >= 0 ? version : undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

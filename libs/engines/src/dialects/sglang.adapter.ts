@@ -1,4 +1,4 @@
-import { isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
+import { BroomwagonError, isMultimodal, type PauseMode, type Prompt } from '@broomwagon/contracts';
 import type {
   EngineAdapterOptions,
   EngineDescription,
@@ -11,6 +11,7 @@ import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { readMetrics, startOf } from './prometheus';
+import { SAMPLING_FIELDS } from './request-fields';
 import { wireSampling } from './sampling';
 
 /** A chunk may repeat everything made so far, logprobs included. */
@@ -19,11 +20,11 @@ const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
 /** Sampling parameters for which its chat route takes those of the model unless the request names them. */
 const MODEL_DEFAULTS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty'] as const;
 /** Fields of a chat that are sampling parameters of `/generate`. */
-const SAMPLING_FIELDS = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias'];
+const CHAT_SAMPLING = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias'];
 /** Fields of a chat that `/tokenize` reads, or that `/generate` has too. */
 // prettier-ignore
 const TOKEN_IN_FIELDS = new Set([
-  ...SAMPLING_FIELDS, 'model', 'chat_template_kwargs', 'reasoning_effort', 'separate_reasoning', 'lora_path',
+  ...CHAT_SAMPLING, 'model', 'chat_template_kwargs', 'reasoning_effort', 'separate_reasoning', 'lora_path',
   'session_id', 'extra_key', 'cache_salt', 'priority', 'return_routed_experts', 'return_text_in_logprobs', 'user',
 ]);
 /** How long the description of the engine decides how chats are run, milliseconds. */
@@ -217,15 +218,20 @@ export class SglangAdapter extends HttpEngineAdapter {
     promptTokenIds?: number[],
   ): Promise<RouteCall> {
     if (this.textForm === undefined) await this.serverInfo();
-    const named = SAMPLING_FIELDS.filter((name) => engineFields[name] !== undefined);
-    const fields = Object.fromEntries(named.map((name) => [name, engineFields[name]]));
+    const names = SAMPLING_FIELDS.sglang!.filter((name) => engineFields[name] !== undefined);
+    const fields = Object.fromEntries(names.map((name) => [name, engineFields[name]]));
     return {
       path: '/generate',
       reader: new SglangChunkReader(this.textForm, promptTokenIds),
       body: {
         rid: engineRequestId,
         stream: true,
-        sampling_params: { max_new_tokens: budget, ...fields, ...wireSampling('sglang', sampling, minTokens) },
+        sampling_params: {
+          max_new_tokens: budget,
+          ...toGrammar(engineFields.response_format),
+          ...fields,
+          ...wireSampling('sglang', sampling, minTokens),
+        },
         ...prompt,
         ...(sampling?.logprobs && { return_logprob: true }),
       },
@@ -259,6 +265,18 @@ export class SglangAdapter extends HttpEngineAdapter {
     }
     return undefined;
   }
+}
+
+/** The sampling parameters of `/generate` for the `response_format` of a completion. @throws ENGINE_REJECTED */
+function toGrammar(format: unknown): Record<string, string> {
+  if (format === undefined || format === null) return {};
+  const { type, json_schema: json } = format as { type?: unknown; json_schema?: { schema?: unknown } };
+  if (type === 'text') return {};
+  if (type === 'json_object') return { json_schema: '{"type":"object"}' };
+  if (type === 'json_schema') return { json_schema: JSON.stringify(json?.schema ?? {}) };
+  if (type === 'structural_tag') return { structural_tag: JSON.stringify(format) };
+  const message = `response_format: SGLang has no type ${JSON.stringify(type)}`;
+  throw new BroomwagonError('ENGINE_REJECTED', message, { field: 'response_format' });
 }
 
 function isUnset(value: unknown): boolean {

@@ -17,8 +17,8 @@ const TOKEN_PATH = '/inference/v1/generate';
 // prettier-ignore
 const SAMPLING_FIELDS = [
   'allowed_token_ids', 'bad_words', 'extra_args', 'frequency_penalty', 'ignore_eos', 'include_stop_str_in_output',
-  'logit_bias', 'presence_penalty', 'skip_special_tokens', 'spaces_between_special_tokens', 'structured_outputs',
-  'thinking_token_budget',
+  'logit_bias', 'presence_penalty', 'repetition_detection', 'skip_special_tokens', 'spaces_between_special_tokens',
+  'structured_outputs', 'thinking_token_budget',
 ];
 
 /** vLLM's OpenAI server. */

@@ -6,7 +6,7 @@ import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import { normalizeBaseUrl } from '../base-url';
 import type { EngineAdapterOptions } from '../engine-adapter';
 import { callSignal } from './deadline';
-import { EngineStream } from './engine-stream';
+import { EngineStream, type Refusal } from './engine-stream';
 import { jsonOf } from './list-json';
 import { connectorOf, isStale } from './stale-connections';
 import type { StopSignal } from '../stop-signal';
@@ -115,6 +115,14 @@ export class EngineHttp {
     }
   }
 
+  /** A generation whose answer is passed on: its pieces come without a deadline but the signal. */
+  async open(path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
+    const answer = await this.send(this.streams(), 'POST', path, body, headers, signal);
+    const header = (name: string): string => String(answer.headers[name] ?? '').toLowerCase();
+    const [contentType, contentEncoding] = [header('content-type'), header('content-encoding') || 'identity'];
+    return { status: answer.statusCode, contentType, contentEncoding, pieces: answer.body as AsyncIterable<Buffer> };
+  }
+
   /** A stream of server-sent events, for {@link receive}. */
   stream(take: (chunk: Buffer) => boolean): EngineStream {
     return new EngineStream(take, this.callTimeoutMs);
@@ -199,7 +207,7 @@ function addressOf(url: string): { origin: string; prefix: string } {
 }
 
 /** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
-function refusalOf(url: string, { status, contentType, contentEncoding, refusalText }: EngineStream): BroomwagonError {
+export function refusalOf(url: string, { status, contentType, contentEncoding, refusalText }: Refusal) {
   const isCompressed = contentEncoding !== 'identity';
   const said = isCompressed ? '' : quote(refusalText);
   const details = { status, said };

@@ -3,6 +3,9 @@ import { util, type Dispatcher } from 'undici';
 /** What is read of an answer that is no stream, bytes. */
 const MAX_REFUSAL_BYTES = 65_536;
 
+/** An answer that is no stream. */
+export type Refusal = Pick<EngineStream, 'status' | 'contentType' | 'contentEncoding' | 'refusalText'>;
+
 /** One call that is answered by a stream, read by callbacks: a readable stream of undici costs more for each chunk. */
 export class EngineStream implements Dispatcher.DispatchHandlers {
   /** Of the answer; 0 before it. */

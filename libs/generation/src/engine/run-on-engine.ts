@@ -6,7 +6,7 @@ import { stopOnEngine } from './stop-on-engine';
 import { madeOf, type MadeSegment, type TokenCollector } from './token-collector';
 
 /** Maximum time in which aborts of a failed call are repeated. */
-const FAILED_STOP_DEADLINE_MS = 30_000;
+export const FAILED_STOP_DEADLINE_MS = 30_000;
 
 /** How a call ended: with a finished sample, or, with the tokens so far, by a stop or a failure. */
 export type Generated = { made: MadeSegment; result?: GenerationResult } & (

@@ -1,0 +1,80 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import { findPromptFault, invalidField, type Prompt, textOfPrompt } from '@broomwagon/contracts';
+import { REQUEST_FIELDS } from '@broomwagon/engines';
+import type { GenerationRequest } from '../http/generation-responder';
+import { continuesEngineAborts, placementOf } from '../http/placement';
+import { MAX_CHOICES } from '../http/prompts';
+import { isCount, isSet, objectOf } from '../http/read-fields';
+import { requestIdOf } from '../http/request-id';
+import type { Caller } from '../keys/api-keys';
+
+/** Fields that the routes of a dialect read, or give to the engine with a stream that they read. */
+export interface KnownFields {
+  /** Of these, the engine reports what the gateway does not write. */
+  passed: ReadonlySet<string>;
+  /** All others are passed too: the gateway does not know what they mean. */
+  read: ReadonlySet<string>;
+}
+
+export function knownFields(read: Iterable<string>, passed: readonly string[] = []): KnownFields {
+  return { read: new Set(read), passed: new Set(passed) };
+}
+
+/** All fields that engines declare for requests of a route. */
+export function declaredFields(path: string): string[] {
+  return Object.values(REQUEST_FIELDS).flatMap((routes) => routes[path] ?? []);
+}
+
+/** The first field because of which a request is passed to the engine as it is. */
+export function findPassed(fields: Record<string, unknown>, { passed, read }: KnownFields): string | undefined {
+  return Object.entries(fields).find(([name, value]) =>
+    passed.has(name) ? isSet(value) : !read.has(name) && value !== null && value !== undefined,
+  )?.[0];
+}
+
+/** A request of which the gateway reads only what routes it. */
+export interface PassedBody {
+  body: Record<string, unknown>;
+  /** Routes of engines that take the body. */
+  paths: readonly string[];
+  reason: string;
+  /** The prompt, if it is known, and the name of its field with the id of the request. */
+  prompt: unknown;
+  idField: 'request_id' | 'rid';
+}
+
+/**
+ * The answer of the engine is passed on as it is. A call that is cut begins again.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+export function passedRequest(
+  { body, paths, reason, prompt, idField }: PassedBody,
+  headers: IncomingHttpHeaders,
+  caller: Caller,
+): GenerationRequest {
+  const { n = objectOf(body.sampling_params ?? undefined, 'sampling_params').n } = body;
+  if (n !== undefined && n !== null && !isCount(n, 1, MAX_CHOICES)) {
+    throw invalidField('n', `must be a whole number from 1 to ${MAX_CHOICES}`);
+  }
+  const given = body[idField];
+  const id = requestIdOf(typeof given === 'string' ? given : undefined, idField, headers);
+  const input = {
+    prompt: toPrompt(prompt),
+    sampling: {},
+    maxTokens: Infinity,
+    keepsStop: false,
+    isContinued: false,
+    continuesEngineAborts: continuesEngineAborts(headers),
+    placement: placementOf(headers, caller, body.session_id ?? undefined),
+    passed: { body, paths, reason },
+  };
+  return { ...id, stream: body.stream === true, inputs: [input] };
+}
+
+/** For the place of the request, and its turn if it is recorded: the engine checks the prompt. */
+function toPrompt(prompt: unknown): Prompt {
+  if (typeof prompt === 'string') return { text: prompt };
+  if (findPromptFault({ promptTokenIds: prompt }) === undefined) return { promptTokenIds: prompt as number[] };
+  const isChat = findPromptFault({ messages: prompt }) === undefined;
+  return { text: isChat ? textOfPrompt({ messages: prompt as Prompt['messages'] }) : '' };
+}

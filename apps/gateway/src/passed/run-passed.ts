@@ -1,0 +1,48 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import type { EngineAdapter } from '@broomwagon/engines';
+import { type Generated, type LeasedCall, passOnEngine } from '@broomwagon/generation';
+import type { Generation } from '../generations/generation';
+import { readAnswer } from './passed-answer';
+
+export interface PassedRun {
+  /** As that of `runOnEngine`. */
+  stopDeadlineMs: number;
+  /** Called once, with the tokens of the answer. */
+  onTokens: (count: number) => void;
+}
+
+/** One call of an engine whose answer is passed on: usage, ids and weights are taken from it where it has them. */
+export async function runPassed(
+  engine: EngineAdapter,
+  call: LeasedCall,
+  generation: Generation,
+  engineRequestId: string,
+  { stopDeadlineMs, onTokens }: PassedRun,
+): Promise<Generated> {
+  const made = (tokenCount: number) => ({ made: { tokenCount, payload: { text: '' } } });
+  const onPiece = (piece: Buffer, contentType: string): void => {
+    generation.firstTokenAt ??= performance.now();
+    generation.answer ??= { status: 200, contentType, pieces: [], isWhole: false };
+    generation.answer.pieces.push(piece);
+    generation.changed();
+  };
+  const request = { ...generation.input.passed!, engineRequestId };
+  const passed = await passOnEngine(engine, call, request, onPiece, stopDeadlineMs);
+  if (!('answer' in passed)) return { ...made(0), ...passed };
+  const { status, contentType, body } = passed.answer;
+  const result = readAnswer(passed.answer);
+  const { tokenCount, tokenIds, finishReason } = result;
+  if (finishReason === 'aborted' && generation.input.continuesEngineAborts && generation.answer === undefined) {
+    return { ...made(0), stoppedByEngine: true };
+  }
+  generation.answer ??= { status, contentType, pieces: [body], isWhole: true };
+  if (status !== 200) {
+    return { ...made(0), error: new BroomwagonError('ENGINE_REJECTED', `The engine answered ${status}`) };
+  }
+  onTokens(tokenCount);
+  generation.firstTokenAt ??= performance.now();
+  generation.promptTokenIds ??= result.promptTokenIds;
+  if (tokenIds !== undefined) generation.tokens.take({ ...result, isLast: true });
+  const ended = finishReason === 'aborted' ? { stoppedByEngine: true as const } : { finishReason };
+  return { ...made(tokenCount), result: { ...result, finishReason }, ...ended };
+}

@@ -1,0 +1,28 @@
+import { isObject } from '@broomwagon/contracts';
+import { SAMPLING_FIELDS } from '@broomwagon/engines';
+import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
+
+/** Answered with values that the gateway does not write, or part of a prompt that cannot be continued by its ids. */
+// prettier-ignore
+const PASSED = [
+  'session_params', 'positional_embed_overrides', 'multi_item_delimiter_indices', 'return_flat_raw_top_logprobs',
+  'return_flat_raw_top_logprobs_b64', 'return_entropy', 'return_prompt_token_ids', 'return_bytes', 'background',
+  'return_indexer_topk',
+];
+const KNOWN = knownFields([...declaredFields('/generate'), 'program_id'], PASSED);
+const KNOWN_SAMPLING = knownFields(SAMPLING_FIELDS.sglang!);
+
+/** The field because of which a request of `/generate` is passed on; undefined: it is read here. */
+export function findPassedGenerate(body: Record<string, unknown>): string | undefined {
+  const { input_embeds: embeds, input_ids: ids, text, rid, sampling_params: sampling, ...fields } = body;
+  if (embeds !== undefined && embeds !== null && (ids ?? text ?? undefined) === undefined) return 'input_embeds';
+  if (Array.isArray(rid)) return 'rid';
+  const found = findPassed(fields, KNOWN);
+  if (found !== undefined) return found;
+  if (Array.isArray(sampling)) return 'sampling_params';
+  if (!isObject(sampling)) return undefined;
+  // Scores of the prompt alone.
+  if (sampling.max_new_tokens === 0) return 'sampling_params.max_new_tokens';
+  const parameter = findPassed(sampling, KNOWN_SAMPLING);
+  return parameter && `sampling_params.${parameter}`;
+}

@@ -1,0 +1,38 @@
+import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
+import { UNCONTINUED } from './vllm-sampling';
+
+/** As in vLLM; more only by its `--max-logprobs`. */
+export const MAX_LOGPROBS = 20;
+
+/** Answered with values that the gateway does not write. */
+// prettier-ignore
+export const PASSED_SAMPLING = [
+  'prompt_logprobs', 'best_of', 'use_beam_search', 'length_penalty', 'echo', 'logprob_token_ids', 'session_params',
+  'return_hidden_states', 'return_cached_tokens_details', 'images_config',
+];
+
+/** Further fields of the API of OpenAI, which mean nothing to an engine. */
+export const OPENAI_FIELDS = [
+  'store',
+  'metadata',
+  'service_tier',
+  'safety_identifier',
+  'prompt_cache_key',
+  'verbosity',
+];
+
+/** Fields of older releases, and of callers of this gateway. */
+const OTHER_FIELDS = [...UNCONTINUED, 'program_id', ...OPENAI_FIELDS];
+const KNOWN = knownFields(
+  [...declaredFields('/v1/completions'), ...OTHER_FIELDS],
+  [...PASSED_SAMPLING, 'suffix', 'prompt_embeds'],
+);
+
+/** The field because of which a request of `/v1/completions` is passed on; undefined: it is read here. */
+export function findPassedCompletion(body: Record<string, unknown>): string | undefined {
+  const { max_tokens: maxTokens, logprobs, ...fields } = body;
+  // Scores of the prompt alone.
+  if (maxTokens === 0) return 'max_tokens';
+  if (typeof logprobs === 'number' && (logprobs > MAX_LOGPROBS || logprobs < 0)) return 'logprobs';
+  return findPassed(fields, KNOWN);
+}

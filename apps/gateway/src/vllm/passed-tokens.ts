@@ -1,0 +1,52 @@
+import { isObject } from '@broomwagon/contracts';
+import type { GenerationRequest } from '../http/generation-responder';
+import type { Exchange } from '../http/route';
+import { findPassed, knownFields, passedRequest } from '../passed/passed-request';
+import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
+
+/** Fields of `/inference/v1/generate` that `/v1/completions` has too, by which engines continue a response. */
+// prettier-ignore
+const READ = knownFields(
+  [
+    'request_id', 'token_ids', 'sampling_params', 'stream', 'stream_options', 'session_id', 'model', 'priority',
+    'cache_salt', 'kv_transfer_params', 'return_routed_experts', 'routed_experts_start_len', 'program_id',
+  ],
+  // Their default says nothing more than its absence.
+  ['return_token_ids', 'features', 'content_parts'],
+);
+/** The same of `sampling_params`. The answer has no text that `detokenize` could leave out. */
+// prettier-ignore
+const READ_SAMPLING = knownFields([
+  ...Object.keys(SAMPLING_NAMES),
+  ...UNCONTINUED,
+  'max_tokens', 'ignore_eos', 'skip_special_tokens', 'spaces_between_special_tokens', 'include_stop_str_in_output',
+  'logit_bias', 'allowed_token_ids', 'detokenize',
+]);
+
+/** The field because of which a request of `/inference/v1/generate` is passed on; undefined: it is read here. */
+function findPassedToken(body: Record<string, unknown>): string | undefined {
+  const { output_mode: mode, sampling_params: sampling, ...fields } = body;
+  if (mode !== undefined && mode !== null && mode !== 'tokens') return 'output_mode';
+  const found = findPassed(fields, READ);
+  if (found !== undefined || !isObject(sampling)) return found;
+  const { n, logprobs, ...parameters } = sampling;
+  if (n !== undefined && n !== null && n !== 1) return 'sampling_params.n';
+  if (logprobs !== undefined && logprobs !== null && logprobs !== 0 && logprobs !== 1)
+    return 'sampling_params.logprobs';
+  const parameter = findPassed(parameters, READ_SAMPLING);
+  return parameter && `sampling_params.${parameter}`;
+}
+
+/**
+ * A request of `/inference/v1/generate` that is passed on; undefined: it is read here.
+ * @param paths routes of engines that take it
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+export function readPassedTokens(
+  { body, request, caller }: Exchange,
+  paths: readonly string[],
+): GenerationRequest | undefined {
+  const reason = findPassedToken(body);
+  if (reason === undefined) return undefined;
+  return passedRequest({ body, paths, reason, prompt: body.token_ids, idField: 'request_id' }, request.headers, caller);
+}

@@ -1,0 +1,91 @@
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { EngineDialect } from '@broomwagon/contracts';
+
+type Body = Record<string, unknown>;
+type Answer = (body: Body, response: ServerResponse, path: string) => void | Promise<void>;
+
+/** Routes of generation by dialect. */
+export const ENGINE_ROUTES: Record<'vllm' | 'sglang', readonly string[]> = {
+  vllm: ['/inference/v1/generate', '/v1/completions', '/v1/chat/completions'],
+  sglang: ['/generate', '/v1/completions', '/v1/chat/completions'],
+};
+const USAGE = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
+
+/** An engine that answers each request with one token, and keeps what it was sent. */
+export class StubEngine {
+  readonly calls: { path: string; body: Body }[] = [];
+  /** Ids of aborts. */
+  readonly aborted: unknown[] = [];
+  /** In place of the answer with one token. */
+  answer: Answer = answerOneToken;
+  private readonly server: Server;
+
+  private constructor(private readonly dialect: EngineDialect) {
+    this.server = createServer((request, response) => {
+      void (async () => {
+        const sent = await text(request);
+        const path = request.url!.split('?')[0]!;
+        await this.take(request.method!, path, sent === '' ? {} : (JSON.parse(sent) as Body), response);
+      })();
+    });
+  }
+
+  static async start(dialect: EngineDialect): Promise<StubEngine> {
+    const stub = new StubEngine(dialect);
+    await new Promise<void>((resolve) => stub.server.listen(0, '127.0.0.1', resolve));
+    return stub;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  close(): void {
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  private async take(method: string, path: string, body: Body, response: ServerResponse): Promise<void> {
+    const routes: readonly string[] = ENGINE_ROUTES[this.dialect as 'vllm'];
+    const isRoute = routes.includes(path);
+    if (method === 'OPTIONS') return send(response, isRoute || path === '/abort_requests' ? 405 : 404, {});
+    if (path === '/v1/models') return send(response, 200, { data: [{ id: 'm', max_model_len: 1_000 }] });
+    if (path === '/get_server_info') return send(response, 200, { model_path: 'm' });
+    if (path === '/health') return send(response, 200, {});
+    if (path === '/tokenize') return send(response, 200, { tokens: [7, 8] });
+    if (path === '/abort_requests' || path === '/abort_request') {
+      this.aborted.push(body);
+      return send(response, 200, {});
+    }
+    if (method !== 'POST' || !isRoute) return send(response, 404, { detail: 'Not Found' });
+    this.calls.push({ path, body });
+    await this.answer(body, response, path);
+  }
+}
+
+function answerOneToken(body: Body, response: ServerResponse, path: string): void {
+  const answer = oneToken(path, body.stream === true);
+  if (body.stream !== true) return send(response, 200, answer);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.end(`data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`);
+}
+
+function oneToken(path: string, isStream: boolean): object {
+  if (path === '/generate') {
+    const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 3 };
+    return { text: 'x', output_ids: [5], meta_info: { ...meta, output_token_logprobs: [[-0.5, 5, null]] } };
+  }
+  const ended = { index: 0, token_ids: [5], finish_reason: 'stop' };
+  const message = { role: 'assistant', content: 'x' };
+  if (path === '/v1/chat/completions') {
+    return { choices: [{ ...ended, [isStream ? 'delta' : 'message']: message }], usage: USAGE };
+  }
+  const logprobs = { token_logprobs: [-0.5], tokens: ['x'], top_logprobs: [{ x: -0.5 }], content: [{ logprob: -0.5 }] };
+  return { choices: [{ ...ended, text: 'x', logprobs }], usage: USAGE };
+}
+
+export function send(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+}
