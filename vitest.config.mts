@@ -43,6 +43,7 @@ const SHARED = ['{apps,libs,lab,test}/**/*.spec.ts'];
 const OWN_MODULES = [
   'libs/state/src/aborts/abort-lifecycle.spec.ts',
   'libs/state/src/longtail/giving-up.spec.ts',
+  'libs/state/src/payload/failing-disk.spec.ts',
   'libs/state/src/rounds/round-{lifecycle,model}.spec.ts',
   'libs/state/src/routing/{restrictions,routing}-model.spec.ts',
   'libs/state/src/snapshots/snapshot-lifecycle.spec.ts',

@@ -60,6 +60,10 @@ export class MemoryPayloadStore extends PayloadStore {
   readonly payloads = new Map<string, Buffer>();
   /** Thrown by the next puts, in order. */
   readonly putErrors: Error[] = [];
+  /** Thrown by the next checks whether it can be written, in order. */
+  readonly checkErrors: Error[] = [];
+  /** References whose reads fail. */
+  readonly getErrors = new Map<string, Error>();
 
   override async put(payload: PayloadName, bytes: Buffer): Promise<string> {
     const error = this.putErrors.shift();
@@ -69,6 +73,8 @@ export class MemoryPayloadStore extends PayloadStore {
     return ref;
   }
   override async get(ref: string): Promise<Buffer> {
+    const error = this.getErrors.get(ref);
+    if (error !== undefined) throw error;
     const bytes = this.payloads.get(ref);
     if (bytes === undefined) throw new BroomwagonError('PAYLOAD_NOT_FOUND', ref);
     return bytes;
@@ -80,6 +86,10 @@ export class MemoryPayloadStore extends PayloadStore {
   namesOf(owner: string): string[] {
     const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
     return names.filter((payload) => payload.owner === owner).map(({ name }) => name.replace(/\.[0-9a-f]{8}$/, ''));
+  }
+  async checkWritable(): Promise<void> {
+    const error = this.checkErrors.shift();
+    if (error !== undefined) throw error;
   }
   protected readonly driver = 'redis';
   protected find = unused;

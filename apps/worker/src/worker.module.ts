@@ -7,6 +7,7 @@ import { AttemptRegistry } from './attempts/attempt-registry';
 import { AttemptReporter } from './attempts/attempt-reporter';
 import { AttemptRunner } from './attempts/attempt-runner';
 import { PartialSaver } from './attempts/partial-saver';
+import { PayloadGate } from './attempts/payload-gate';
 import { SegmentSaver } from './attempts/segment-saver';
 import { ClaimLoop } from './claims/claim-loop';
 import { WorkerLifecycle } from './worker-lifecycle';
@@ -29,6 +30,7 @@ import { WorkerConfig } from './worker.config';
     AttemptReporter,
     AttemptRunner,
     PartialSaver,
+    PayloadGate,
     ClaimLoop,
     SegmentSaver,
     WorkerLifecycle,

@@ -120,7 +120,7 @@ export const ERROR_CODES = {
   PAYLOAD_FOREIGN: final('The reference names a payload of another pool, job, group or request.'),
   PAYLOAD_EXISTS: final('Another payload has this name; a complete payload never changes.'),
   PAYLOAD_INCOMPLETE: retryable('Chunks of the payload are missing.'),
-  PAYLOAD_STORE_FULL: retryable('The payload quota of the job is used up.', 507),
+  PAYLOAD_STORE_FULL: retryable('The payload quota of the job is used up, or the payload store has no room.', 507),
   // Engines
   ENGINE_UNREACHABLE: retryable('The engine does not answer.', 502),
   ENGINE_PROTOCOL: final('The engine uses another protocol than expected.', 502),

@@ -177,8 +177,11 @@ export interface RequestFailure {
 }
 /** Why a round is blocked, and what to do. */
 export interface BlockedReason {
-  /** `PAYLOAD_STORE_FULL`: the payload quota of the job. `STORE_FULL`: the memory of Redis. */
-  code: 'PAYLOAD_STORE_FULL' | 'STORE_FULL';
+  /**
+   * `PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the payload store
+   * cannot be written. `STORE_FULL`: the memory of Redis.
+   */
+  code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL';
   /** What to do, as text. */
   message: string;
   /** Since when; absent for `STORE_FULL`. */

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, encodeId, idFault, invalidField, isBroomwagonError, type JobId } from '@broomwagon/contracts';
+import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TurnRecord, type TurnTokens } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
@@ -9,6 +10,8 @@ import { findParent, sequenceOf } from './turn-sequence';
 
 /** How often a turn is recorded again because its parent has got another record meanwhile. */
 const MAX_TRIES = 3;
+/** How long the end of a response waits for a payload store that fails. */
+const STORE_DEADLINE_MS = 3_000;
 
 /** Records the turns of sessions. Whatever happens to a record, the generation is not affected. */
 @Injectable()
@@ -90,10 +93,9 @@ export class TrajectoryRecorder {
       const added = promptTokenIds.slice(parent?.tokens ?? 0);
       const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs };
       const name = { pool, job: encodeId(generation.recording!.job), owner: `trajectory/${id}` };
-      const ref = await this.payloads.put(
-        { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` },
-        Buffer.from(JSON.stringify(payload)),
-      );
+      const named = { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` };
+      const bytes = Buffer.from(JSON.stringify(payload));
+      const ref = await withRetry(() => this.payloads.put(named, bytes), { deadlineMs: STORE_DEADLINE_MS });
       const record: TurnRecord = {
         turn,
         id: generation.id,

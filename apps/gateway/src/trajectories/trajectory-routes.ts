@@ -4,6 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, includesRole, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
+import { withRetry } from '@broomwagon/messaging';
 import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { boundSession, checkedSession } from '../http/placement';
@@ -11,6 +12,9 @@ import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { BranchReader, branchesOf } from './trajectory-branches';
 import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
+
+/** How long the answer waits for tokens of a payload store that fails. */
+const READ_DEADLINE_MS = 10_000;
 
 /** Sessions that are recorded, and their trajectories. */
 @Injectable()
@@ -70,7 +74,7 @@ export class TrajectoryRoutes {
   private async *piecesOf({ about, turns = [], missing = [] }: TrajectoryRead): AsyncGenerator<string> {
     const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs };
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
-    const reader = new BranchReader((ref) => this.payloads.get(ref));
+    const reader = new BranchReader((ref) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS }));
     let separator = '';
     for (const branch of branchesOf(turns)) {
       const contents = await reader.next(branch);

@@ -178,7 +178,7 @@ describe('owners of payloads', () => {
     const handBack = { reason: 'aborted' as const, retryable: true };
     for (let attempt = 1; attempt <= 3; attempt++) {
       const [claim] = await worker.claim(1);
-      refs.push(await fixture.put(claim!, `tokens ${attempt}`));
+      refs.push(await fixture.put(claim!, `{"text":"tokens ${attempt}"}`));
       const segment = { ...fixture.segmentOf(claim!, 4), ref: refs.at(-1)! };
       await fixture.call('request.fail', { ...worker.fence(claim!), ...handBack, segment });
     }

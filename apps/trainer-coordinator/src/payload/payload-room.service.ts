@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { JobId, PoolName } from '@broomwagon/contracts';
+import { isBroomwagonError, type JobId, type PoolName } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
-import { JobStore, PayloadStore, RoundStore, type SubmitRoom } from '@broomwagon/state';
+import { JobStore, PayloadStore, RoundStore, type PayloadUsage, type SubmitRoom } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { GrantService } from '../requests/grant.service';
@@ -9,8 +9,8 @@ import { GrantService } from '../requests/grant.service';
 const LOOK_INTERVAL_MS = 1_000;
 
 /**
- * Stops the claims of a job whose payloads are near their quota: tokens that cannot be stored would be made again and
- * again. Claims continue when there is room, also because the quota was raised.
+ * Stops the claims of a job while its tokens cannot be stored, because its payloads are near their quota or the store
+ * takes none: the tokens would be generated again and again. Claims continue when the store takes them again.
  */
 @Injectable()
 export class PayloadRoomService {
@@ -39,7 +39,7 @@ export class PayloadRoomService {
    * @throws BroomwagonError UNAVAILABLE
    */
   async look(pool: PoolName, job: JobId, isRefused = false): Promise<boolean> {
-    const usage = await this.payloads.usage({ pool, job });
+    const usage = await this.usageNow(pool, job);
     const bytesPerToken = this.config.payloadReserveBytesPerToken;
     const { blocked, changed, madeRoom } = await this.jobs.payloadRoom(pool, {
       job,
@@ -48,14 +48,26 @@ export class PayloadRoomService {
       isRefused,
     });
     if (changed && blocked) {
-      this.logger.warn(
-        { pool, job, ...usage },
-        'The payloads of the job are near their quota: its requests are not claimed',
-      );
+      const why = usage.fault ?? 'The payloads of the job are near their quota';
+      this.logger.warn({ pool, job, ...usage }, `${why}: the requests of the job are not claimed`);
     }
     if (changed && !blocked) this.logger.log({ pool, job, ...usage }, 'The payloads of the job have room again');
     if (madeRoom) this.grants.soon(pool);
     return blocked;
+  }
+
+  /** The payloads of a job, and why the store takes none of them now. */
+  private async usageNow(pool: PoolName, job: JobId): Promise<PayloadUsage & { fault?: string }> {
+    try {
+      await this.payloads.checkWritable().catch((error: unknown) => {
+        // A store without room has a usage, which says for whom.
+        if (!isBroomwagonError(error, 'PAYLOAD_STORE_FULL')) throw error;
+      });
+      return await this.payloads.usage({ pool, job });
+    } catch (error) {
+      if (!isBroomwagonError(error, 'UNAVAILABLE')) throw error;
+      return { usedBytes: 0, quotaBytes: 0, fault: error.message };
+    }
   }
 
   /** What is left for samples that are to be submitted. @throws BroomwagonError UNAVAILABLE */

@@ -131,7 +131,9 @@ export class RequestService {
     this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'abort', answer.aborts);
     // Before its request is given out again.
-    if (body.reason === 'payload-full') await this.room.look(pool, answer.job, true);
+    if (body.reason === 'payload-full' || (body.reason === 'payload' && body.retryable)) {
+      await this.room.look(pool, answer.job, body.reason === 'payload-full');
+    }
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
     if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
     return { state: answer.state };
@@ -169,20 +171,26 @@ export class RequestService {
     }
   }
 
-  /** What the worker did not find is believed when it is not found here either: else its store is another one. */
+  /**
+   * A segment that the worker could not read is forgotten when it cannot be read here either, while the store itself
+   * works: otherwise the worker has another store, or all payloads come back with it.
+   */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
     if (missingRef === undefined) return undefined;
     this.payloads.requireRef(missingRef, { pool, job: jobOf(requestId), owner: requestId }, 'missingRef');
     try {
-      await this.payloads.stat(missingRef);
-      this.logger.warn(
-        { pool, requestId },
-        'A worker does not find a stored payload: it may use another payload store',
-      );
-      return undefined;
+      JSON.parse((await this.payloads.get(missingRef)).toString('utf8'));
     } catch (error) {
-      if (isBroomwagonError(error, 'PAYLOAD_NOT_FOUND')) return missingRef;
-      throw error;
+      if (!isBroomwagonError(error, 'UNAVAILABLE')) return missingRef;
+      const isStoreBroken = await this.payloads.checkWritable().then(
+        () => false,
+        () => true,
+      );
+      if (!isStoreBroken) return missingRef;
+      this.logger.warn({ pool, requestId }, `A segment cannot be read now, and is kept: ${error.message}`);
+      return undefined;
     }
+    this.logger.warn({ pool, requestId }, 'A worker does not find a stored payload: it may use another payload store');
+    return undefined;
   }
 }

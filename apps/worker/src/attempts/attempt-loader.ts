@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import {
   BroomwagonError,
   findPromptFault,
-  isBroomwagonError,
   type Claim,
   type Prompt,
   type RequestId,
@@ -25,10 +24,13 @@ export interface AttemptInput {
   made?: MadeTokens & { tokenCount: number };
 }
 
-/** The payload store does not have the tokens of an earlier attempt: they must be generated again. */
+/** The tokens of an earlier attempt are missing or cannot be read: they must be generated again. */
 export class MissingSegmentError extends Error {
-  constructor(readonly ref: string) {
-    super(`The payload store does not have ${ref}`);
+  constructor(
+    readonly ref: string,
+    cause: unknown,
+  ) {
+    super(`The segment ${ref} cannot be read: ${(cause as Error).message}`, { cause });
     this.name = 'MissingSegmentError';
   }
 }
@@ -43,7 +45,7 @@ export class AttemptLoader {
   ) {}
 
   /**
-   * @throws MissingSegmentError with the first missing segment
+   * @throws MissingSegmentError with the first segment that is missing or, while prompts can be read, unreadable
    * @throws BroomwagonError PAYLOAD_NOT_FOUND (the prompt), VALIDATION_FAILED (no JSON, or no prompt), UNAVAILABLE
    */
   async load({ claim, signal }: Attempt): Promise<AttemptInput> {
@@ -59,10 +61,9 @@ export class AttemptLoader {
       throw new BroomwagonError('VALIDATION_FAILED', reason);
     }
     const payloads = segments.map((segment, index) => {
-      if (segment.status === 'rejected' && isBroomwagonError(segment.reason, 'PAYLOAD_NOT_FOUND')) {
-        throw new MissingSegmentError(claim.segments[index]!.ref);
-      }
-      return valueOf(segment) as SegmentPayload;
+      if (segment.status === 'fulfilled') return segment.value as SegmentPayload;
+      if (signal.aborted) throw segment.reason;
+      throw new MissingSegmentError(claim.segments[index]!.ref, segment.reason);
     });
     return { prompt: promptValue, made: joinSegments(claim, payloads) };
   }

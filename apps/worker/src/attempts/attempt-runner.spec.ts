@@ -72,6 +72,31 @@ describe('AttemptRunner', () => {
     ]);
   });
 
+  it.each([
+    ['that the disk cannot read', (): Error => errorOf('UNAVAILABLE')],
+    ['whose error has no type', () => new Error('EIO: i/o error, read')],
+  ])('reports a segment %s, not its request', async (_, error) => {
+    const { run, controlPlane, payloads, attempt } = await startAttempt(undefined, { transitionDeadlineMs: 1 });
+    const ref = await payloads.put({ pool: 'default', job: 'j', owner: 'j/g/0', name: '1' }, Buffer.from('{}'));
+    const made = { serverId: 's', serverEpoch: 'e1', weightVersion: 1, tokenCount: 1 };
+    attempt.claim.segments.push({ ...made, attempt: '1-a', ref });
+    payloads.getErrors.set(ref, error());
+    await run();
+    expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'payload', retryable: true, missingRef: ref }]);
+  });
+
+  it('reports an error of the payload store without a type as retryable, read and written', async () => {
+    const reading = await startAttempt();
+    reading.payloads.getErrors.set(reading.attempt.claim.promptRef, new Error('EMFILE: too many open files'));
+    await reading.run();
+    const writing = await startAttempt();
+    writing.payloads.putErrors.push(...Array.from({ length: 9 }, () => new Error('EROFS: read-only file system')));
+    await writing.run();
+    for (const { controlPlane } of [reading, writing]) {
+      expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'payload', retryable: true }]);
+    }
+  });
+
   it('gives each sample, and each place it is resumed from, a seed of its own, made of the one of the trainer', async () => {
     const seeds: (number | undefined)[] = [];
     for (const [groupId, sampleIndex, madeTokens] of [

@@ -22,6 +22,7 @@ import { AttemptLoader, MissingSegmentError, type AttemptInput } from './attempt
 import { AttemptRegistry } from './attempt-registry';
 import { AttemptReporter, type Failure } from './attempt-reporter';
 import { PartialSaver } from './partial-saver';
+import { PayloadGate } from './payload-gate';
 import { SegmentSaver } from './segment-saver';
 
 /** Maximum time that the end of an attempt waits for the answer to its release. */
@@ -47,6 +48,7 @@ export class AttemptRunner {
     private readonly partialSaver: PartialSaver,
     private readonly segments: SegmentSaver,
     private readonly reporter: AttemptReporter,
+    private readonly gate: PayloadGate,
     private readonly metrics: WorkerMetrics,
     private readonly config: WorkerConfig,
   ) {}
@@ -82,7 +84,8 @@ export class AttemptRunner {
     } catch (error) {
       if (attempt.isStopped) return this.handBack(attempt);
       const missingRef = error instanceof MissingSegmentError ? error.ref : undefined;
-      const retryable = missingRef !== undefined || (isBroomwagonError(error) && error.retryable);
+      const retryable = missingRef !== undefined || isRetryable(error);
+      this.gate.close(missingRef === undefined ? error : (error as Error).cause);
       const { message } = error as Error;
       return this.reporter.fail(attempt, { reason: 'payload', retryable, message, missingRef });
     }
@@ -149,7 +152,8 @@ export class AttemptRunner {
       segment = await this.saveEnd(attempt, lease, generated);
     } catch (error) {
       const reason = isBroomwagonError(error, 'PAYLOAD_STORE_FULL') ? 'payload-full' : 'payload';
-      const retryable = isBroomwagonError(error) && error.retryable;
+      const retryable = isRetryable(error);
+      this.gate.close(error);
       const lostTokens = generated.made.tokenCount;
       return this.reporter.fail(attempt, { reason, retryable, lostTokens, message: (error as Error).message });
     }
@@ -204,6 +208,11 @@ export class AttemptRunner {
     const reason = attempt.cause === 'shutdown' ? 'shutdown' : 'aborted';
     return this.reporter.fail(attempt, { reason, retryable: true, message: attempt.cause }, segment);
   }
+}
+
+/** An error of a store without a type says nothing about the request. */
+function isRetryable(error: unknown): boolean {
+  return !isBroomwagonError(error) || error.retryable;
 }
 
 function engineAbort({ serverId }: Lease): Failure {

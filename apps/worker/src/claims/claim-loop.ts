@@ -7,6 +7,7 @@ import { retryDelayMs } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import { AttemptRegistry } from '../attempts/attempt-registry';
 import { AttemptRunner } from '../attempts/attempt-runner';
+import { PayloadGate } from '../attempts/payload-gate';
 import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
 
@@ -31,6 +32,7 @@ export class ClaimLoop {
     private readonly session: WorkerSession,
     private readonly registry: AttemptRegistry,
     private readonly runner: AttemptRunner,
+    private readonly gate: PayloadGate,
     private readonly config: WorkerConfig,
   ) {}
 
@@ -52,6 +54,7 @@ export class ClaimLoop {
   private async claimAll(): Promise<void> {
     const { signal } = this.stopping;
     while (!signal.aborted) {
+      await this.gate.opened(signal);
       const worker = await unlessAborted(signal, this.session.established());
       const free = this.config.concurrency - this.registry.size;
       if (worker === undefined) return;

@@ -15,6 +15,8 @@ export interface PayloadRoomArgs {
   bytesPerToken: number;
   /** The store has just refused tokens. */
   isRefused: boolean;
+  /** Why the store takes no payloads at all; then the bytes are unknown and 0. */
+  fault?: string;
 }
 /** `changed`: it was otherwise before; `madeRoom`: parked claims may be granted. */
 export interface PayloadRoomAnswer {

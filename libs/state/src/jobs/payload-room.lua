@@ -1,7 +1,8 @@
 --[[ What the payloads of a job leave of its quota decides whether its requests may be claimed: blocked, none are until
 there is room again for what workers have and one more. A sample is taken for its maxTokens at `bytesPerToken` each.
-ARGV[1] JSON: {job, usedBytes, quotaBytes, bytesPerToken, isRefused}: PayloadRoomArgs. After a refusal a twentieth of
-  the quota must be free first, unless the store is nearly empty
+ARGV[1] JSON: {job, usedBytes, quotaBytes, bytesPerToken, isRefused, fault}: PayloadRoomArgs. After a refusal a
+  twentieth of the quota must be free first, unless the store is nearly empty. `fault`: why the store takes no payloads
+  of any size; absent: it takes them
 Reply: PayloadRoomAnswer
 Flags: allow-oom ]]
 return function(tx, args)
@@ -16,13 +17,15 @@ return function(tx, args)
   end
   need = math.max(need, must_come)
 
-  local blocked = free < need
+  local blocked = args.fault ~= nil or free < need
   if blocked then
     redis.call('HSET', tx.key.blockedJobs, args.job, cjson.encode({
-      code = 'PAYLOAD_STORE_FULL', mustBeFreeBytes = must_come, sinceMs = known and known.sinceMs or tx.now,
-      message = string.format('The payloads of the job take %.0f of %.0f bytes, and requests are claimed again when '
-        .. '%.0f are free. Close the rounds that are complete, drop groups of the long-tail queue or old snapshots, '
-        .. 'or raise PAYLOAD_QUOTA_BYTES', args.usedBytes, args.quotaBytes, math.ceil(need)),
+      code = args.fault and 'UNAVAILABLE' or 'PAYLOAD_STORE_FULL', mustBeFreeBytes = must_come,
+      sinceMs = known and known.sinceMs or tx.now,
+      message = args.fault and args.fault .. '. Requests are claimed again when the store takes payloads'
+        or string.format('The payloads of the job take %.0f of %.0f bytes, and requests are claimed again when %.0f '
+          .. 'are free. Close the rounds that are complete, drop groups of the long-tail queue or old snapshots, or '
+          .. 'raise PAYLOAD_QUOTA_BYTES or the size of the disk', args.usedBytes, args.quotaBytes, math.ceil(need)),
     }))
   elseif known then
     redis.call('HDEL', tx.key.blockedJobs, args.job)

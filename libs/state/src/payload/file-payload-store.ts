@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdir, rename, rm, utimes } from 'node:fs/promises';
+import { mkdir, rename, rm, stat, statfs, utimes } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { BroomwagonError } from '@broomwagon/contracts';
 import { pagesOf } from '../library/lists';
@@ -8,11 +8,13 @@ import {
   changedMs,
   createOnce,
   FREED,
+  ifPresent,
   isSame,
   list,
   merge,
   readPayloadFile,
   receivedOf,
+  replaceFile,
   syncFolder,
   writePayloadFile,
   type Change,
@@ -27,12 +29,16 @@ import {
   type PayloadJob,
   type PayloadUsage,
 } from './payload-store';
+import { TypedFileErrors } from './typed-file-errors';
 import { forgetUsedBytes, usedBytesOf, withUsedBytes, writeUsedBytes } from './used-bytes';
 
 /** Folder of swept payloads: `<day>/<path in the store>`. */
 const TRASH = '.trash';
 /** Folder of an empty file for each deployment that uses the store. */
 const DEPLOYMENTS = '.deployments';
+/** Written again and again to check that the folder takes files. */
+const PROBE = '.writable';
+const PROBE_BYTES = 4_096;
 const DAY_MS = 86_400_000;
 /** Removes or moves a file. */
 type Away = (path: string) => Promise<void>;
@@ -42,7 +48,11 @@ type Away = (path: string) => Promise<void>;
  * one machine or a shared file system. Writes of one job take turns by a lock in its folder; reads never wait. A
  * payload is on the disk when its reference is returned. An incomplete file counts as missing, and is removed like a
  * complete one.
+ *
+ * The folder itself is made once, by {@link open}: a folder that is gone later is not mounted, so nothing is written to
+ * its place, and no payload counts as lost.
  */
+@TypedFileErrors
 export class FilePayloadStore extends PayloadStore {
   protected readonly driver = 'file';
 
@@ -52,6 +62,13 @@ export class FilePayloadStore extends PayloadStore {
     private readonly quotaBytes: number,
   ) {
     super();
+  }
+
+  /** Makes the folder unless it is there. @throws BroomwagonError UNAVAILABLE */
+  static async open(folder: string, quotaBytes: number): Promise<FilePayloadStore> {
+    const store = new FilePayloadStore(folder, quotaBytes);
+    await store.makeFolder();
+    return store;
   }
 
   protected async writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void> {
@@ -64,7 +81,7 @@ export class FilePayloadStore extends PayloadStore {
 
   protected async find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined> {
     const found = await readPayloadFile(this.pathOf(payload), index);
-    if (found === undefined) return undefined;
+    if (found === undefined) return this.requireFolder();
     const { header, data } = found;
     return {
       bytes: bytesOf(header),
@@ -79,11 +96,18 @@ export class FilePayloadStore extends PayloadStore {
     return Date.now();
   }
 
-  protected setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
+  async checkWritable(): Promise<void> {
+    await this.requireFolder();
+    await replaceFile(join(this.folder, PROBE), Buffer.alloc(PROBE_BYTES));
+  }
+
+  protected async setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]> {
+    await this.requireFolder();
     return Promise.all(page.map(([, payload]) => this.mark(payload, isFreed)));
   }
 
   protected async removePage(page: readonly PayloadName[], cutoffMs?: number, keptMs?: number): Promise<number> {
+    await this.requireFolder();
     const away: Away = keptMs === undefined ? rm : (path) => this.toTrash(path);
     const removed = await Promise.all(
       page.map((payload) => this.unlink(this.folderOf(payload), this.pathOf(payload), cutoffMs, away)),
@@ -92,6 +116,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   protected async eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void> {
+    await this.requireFolder();
     for await (const { pool, paths } of this.shards()) {
       for (const page of pagesOf(paths, pageSize)) {
         const found = await Promise.all(page.map((path) => this.oldPayload(pool, path, cutoffMs)));
@@ -104,7 +129,7 @@ export class FilePayloadStore extends PayloadStore {
   /** The time of change of a file is the time at which its payload was last found to have an owner. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
-    await Promise.all(page.map((payload) => utimes(this.pathOf(payload), now, now).catch(() => undefined)));
+    await Promise.all(page.map((payload) => ifPresent(utimes(this.pathOf(payload), now, now))));
   }
 
   protected override async emptyTrash(nowMs: number): Promise<void> {
@@ -116,6 +141,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   async countAll(): Promise<number> {
+    await this.requireFolder();
     let count = 0;
     for await (const { paths } of this.shards()) {
       count += paths.filter((path) => !path.endsWith('.draft') && !path.endsWith(FREED)).length;
@@ -124,6 +150,7 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   async usedBy(deployment: string): Promise<string[]> {
+    await this.requireFolder();
     const folder = join(this.folder, DEPLOYMENTS);
     await mkdir(folder, { recursive: true });
     await createOnce(join(folder, deployment));
@@ -135,16 +162,31 @@ export class FilePayloadStore extends PayloadStore {
   }
 
   async removeAll(of: PayloadJob): Promise<void> {
+    await this.requireFolder();
     await rm(this.folderOf(of), { recursive: true, force: true });
   }
 
   async usage(of: PayloadJob): Promise<PayloadUsage> {
-    return { usedBytes: await usedBytesOf(this.folderOf(of)), quotaBytes: this.quotaBytes };
+    await this.requireFolder();
+    const usedBytes = await usedBytesOf(this.folderOf(of));
+    const { bavail, bsize } = await statfs(this.folder);
+    return { usedBytes, quotaBytes: Math.min(this.quotaBytes, usedBytes + bavail * bsize) };
   }
 
   async close(): Promise<void> {}
 
+  private async makeFolder(): Promise<void> {
+    await mkdir(this.folder, { recursive: true });
+  }
+
+  /** Without its folder a store has not lost its payloads. @throws an error of the file system */
+  private async requireFolder(): Promise<undefined> {
+    if (!(await stat(this.folder)).isDirectory()) throw notAFolder(this.folder);
+    return undefined;
+  }
+
   private async write(payload: PayloadName, change: Change): Promise<PayloadHeader> {
+    await this.requireFolder();
     const jobFolder = this.folderOf(payload);
     await mkdir(jobFolder, { recursive: true });
     return withUsedBytes(jobFolder, async () => {
@@ -171,8 +213,9 @@ export class FilePayloadStore extends PayloadStore {
       await this.count(jobFolder, added);
       const present = chunks.filter((chunk) => chunk !== undefined);
       await writePayloadFile(path, header, present).catch(async (cause: unknown) => {
-        await this.count(jobFolder, -added);
-        throw new BroomwagonError('UNAVAILABLE', `Cannot write a payload: ${(cause as Error).message}`, { cause });
+        // If this fails too, too much is counted until the files are summed again.
+        await this.count(jobFolder, -added).catch(() => undefined);
+        throw cause;
       });
       await syncFolder(dirname(path));
       return header;
@@ -222,11 +265,8 @@ export class FilePayloadStore extends PayloadStore {
     });
   }
 
-  private unmark(path: string): Promise<boolean> {
-    return rm(path + FREED).then(
-      () => true,
-      () => false,
-    );
+  private async unmark(path: string): Promise<boolean> {
+    return (await ifPresent(rm(path + FREED).then(() => true))) ?? false;
   }
 
   /** The payload of a file that was not changed since a moment; drafts of then, and what is not whole, are removed. */
@@ -277,4 +317,8 @@ const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 /** The folder of a job; that of a name which is none is a hash with a `_` before, and the files contain the job. */
 function folderNameOf(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
+}
+
+function notAFolder(path: string): Error {
+  return Object.assign(new Error(`ENOTDIR: ${path} is no folder`), { code: 'ENOTDIR', syscall: 'stat' });
 }

@@ -28,7 +28,7 @@ export interface PayloadStoreOptions extends RedisConnectionOptions {
 
 /**
  * Opens the store that the configuration names. Every process of a system must be given the same one.
- * @throws BroomwagonError UNAVAILABLE when its Redis refuses us
+ * @throws BroomwagonError UNAVAILABLE when its Redis refuses us, or its folder cannot be made
  */
 export async function openPayloadStore(options: PayloadStoreOptions): Promise<PayloadStore> {
   const quotaBytes = options.quotaBytes ?? DEFAULT_PAYLOAD_QUOTA_BYTES;
@@ -36,7 +36,7 @@ export async function openPayloadStore(options: PayloadStoreOptions): Promise<Pa
     case 'redis':
       return openInRedis(options, quotaBytes);
     case 'file':
-      return new FilePayloadStore(options.dir, quotaBytes);
+      return FilePayloadStore.open(options.dir, quotaBytes);
     default:
       throw new BroomwagonError('VALIDATION_FAILED', `Unknown payload driver ${String(options.driver)}`);
   }

@@ -111,10 +111,10 @@ export async function changedMs(path: string): Promise<number | undefined> {
   return (await ifPresent(stat(path)))?.mtimeMs;
 }
 
-/** The result of a call of the file system; undefined if the file or folder does not exist. */
+/** The result of a call of the file system; undefined if the file or folder does not exist. @throws other errors */
 export function ifPresent<T>(call: Promise<T>): Promise<T | undefined> {
   return call.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
+    if (error.code === 'ENOENT') return undefined;
     throw error;
   });
 }
@@ -131,7 +131,11 @@ export async function syncFolder(path: string): Promise<void> {
 
 /** Names in a folder, sorted, without those that begin with a dot; none when it is not there. */
 export async function list(folder: string): Promise<string[]> {
-  const names = (await ifPresent(readdir(folder))) ?? [];
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
+    // A file that somebody has put there is no folder with payloads.
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
+    throw error;
+  });
   return names.filter((name) => !name.startsWith('.')).sort();
 }
 

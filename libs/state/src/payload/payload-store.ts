@@ -213,6 +213,9 @@ export abstract class PayloadStore {
   /** Removes all payloads of a job, and forgets it. @throws BroomwagonError UNAVAILABLE */
   abstract removeAll(of: PayloadJob): Promise<void>;
 
+  /** Checks that the store takes payloads now. @throws BroomwagonError UNAVAILABLE or PAYLOAD_STORE_FULL */
+  abstract checkWritable(): Promise<void>;
+
   /** What the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
   abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 

@@ -93,6 +93,10 @@ export class RedisPayloadStore extends PayloadStore {
     };
   }
 
+  async checkWritable(): Promise<void> {
+    await this.nowMs();
+  }
+
   nowMs(): Promise<number> {
     return available(timeOf(this.redis));
   }

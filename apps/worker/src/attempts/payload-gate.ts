@@ -1,0 +1,41 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { PayloadStore } from '@broomwagon/state';
+
+/** Pause between two checks of a store that cannot be written. */
+const CHECK_INTERVAL_MS = 1_000;
+
+/**
+ * Holds the claims of this worker back while its payload store cannot be used: whatever it claimed would be generated
+ * and lost. The coordinator stops the claims of all workers when its own store fails; here only one mount may fail.
+ */
+@Injectable()
+export class PayloadGate {
+  private readonly logger = new Logger(PayloadGate.name);
+  private isOpen = true;
+
+  constructor(private readonly payloads: PayloadStore) {}
+
+  /** After a call of the store that has failed; only UNAVAILABLE closes it. */
+  close(error: unknown): void {
+    if (!isBroomwagonError(error, 'UNAVAILABLE') || !this.isOpen) return;
+    this.isOpen = false;
+    this.logger.error(`No request is claimed until the payload store can be written: ${error.message}`);
+  }
+
+  /** Resolves when the store takes payloads, or at the abort of the signal. Never throws. */
+  async opened(signal: AbortSignal): Promise<void> {
+    while (!this.isOpen && !signal.aborted) {
+      try {
+        await this.payloads.checkWritable();
+        this.isOpen = true;
+        this.logger.log('The payload store can be written again');
+      } catch (error) {
+        // A full store is the matter of the coordinator, which knows the quotas.
+        this.isOpen = isBroomwagonError(error, 'PAYLOAD_STORE_FULL');
+        if (!this.isOpen) await delay(CHECK_INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+      }
+    }
+  }
+}

@@ -1,0 +1,132 @@
+import { mkdtempSync, renameSync, rmSync } from 'node:fs';
+import type * as FileSystem from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isBroomwagonError } from '@broomwagon/contracts';
+import { afterAll, beforeEach, expect, it, vi } from 'vitest';
+import { FilePayloadStore } from './file-payload-store';
+import { openPayloadStore } from './open-payload-store';
+
+/** The call of the file system that fails next, counted from now: 0 is the next one; undefined: none. */
+const disk = vi.hoisted(() => ({ failsAfter: undefined as number | undefined, errno: 'EIO', isForGood: true }));
+
+vi.mock('node:fs/promises', async (importOriginal) => {
+  const original = await importOriginal<typeof FileSystem>();
+  type Call = (...args: unknown[]) => Promise<unknown>;
+  const failing = (name: string, call: Call): Call => async (...args) => {
+    if (disk.failsAfter !== undefined) {
+      if (disk.failsAfter <= 0) {
+        if (!disk.isForGood) disk.failsAfter = undefined;
+        throw Object.assign(new Error(`${disk.errno}: a failing disk, ${name}`), { code: disk.errno, syscall: name });
+      }
+      disk.failsAfter -= 1;
+    }
+    const result = await call(...args);
+    if (name !== 'open') return result;
+    const file = result as FileSystem.FileHandle;
+    for (const method of ['read', 'stat', 'sync'] as const) {
+      const value = failing(method, file[method].bind(file) as Call);
+      Object.defineProperty(file, method, { value });
+    }
+    return file;
+  };
+  const names = Object.entries(original).filter(([, value]) => typeof value === 'function');
+  return { ...original, ...Object.fromEntries(names.map(([name, call]) => [name, failing(name, call as Call)])) };
+});
+
+const root = mkdtempSync(join(tmpdir(), 'broomwagon-disk-'));
+afterAll(() => rmSync(root, { recursive: true }));
+let folder: string;
+let store: FilePayloadStore;
+let ref: string;
+beforeEach(async () => {
+  disk.failsAfter = undefined;
+  folder = mkdtempSync(join(root, 'store-'));
+  store = new FilePayloadStore(folder, 10_000);
+  ref = await store.put(named('known'), Buffer.from('known'));
+});
+const of = { pool: 'pool', job: 'job' };
+const named = (owner: string) => ({ ...of, owner, name: 'tokens' });
+const isRetryable = (error: unknown) =>
+  isBroomwagonError(error, 'UNAVAILABLE') || isBroomwagonError(error, 'PAYLOAD_STORE_FULL');
+
+const CALLS: [string, () => Promise<unknown>][] = [
+  ['put', () => store.put(named('new'), Buffer.from('new'))],
+  ['put of what is there', () => store.put(named('known'), Buffer.from('known'))],
+  ['putChunk', () => store.putChunk(named('chunks'), 0, 2, Buffer.from('1'))],
+  ['get', () => store.get(ref)],
+  ['getChunk', () => store.getChunk(ref, 0)],
+  ['stat', () => store.stat(ref)],
+  ['free', () => store.free([ref])],
+  ['hold', () => store.hold(ref)],
+  ['usage', () => store.usage(of)],
+  ['countAll', () => store.countAll()],
+  ['usedBy', () => store.usedBy('deployment')],
+  ['adopt', () => store.adopt('deployment')],
+  ['sweepOrphans', () => store.sweepOrphans(0, () => Promise.resolve(true))],
+  ['checkWritable', () => store.checkWritable()],
+  ['remove', () => store.remove([ref])],
+  ['removeAll', () => store.removeAll(of)],
+];
+const ERRNOS = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'ESTALE', 'EMFILE', 'ENOTDIR'];
+
+it('names every public call of a store in this file', () => {
+  const own = Object.getOwnPropertyNames(Object.getPrototypeOf(FilePayloadStore.prototype));
+  const called = new Set(CALLS.map(([name]) => name.split(' ')[0]));
+  const INTERNAL = ['constructor', 'requireRef', 'ownOf', 'read', 'emptyTrash'];
+  expect(own.filter((name) => !called.has(name) && !INTERNAL.includes(name))).toEqual([]);
+});
+
+/** A process that could not remove its lock holds it for 10 s. */
+const unlock = () => rmSync(join(folder, 'pool', 'job', '.lock'), { recursive: true, force: true });
+
+it.each(CALLS)('fails %s with a retryable error, at whichever step of the disk, and a repeat succeeds', async (_, call) => {
+  for (const [isForGood, shift] of [
+    [false, 0],
+    [true, 3],
+  ] as const) {
+    let failures = 0;
+    for (let step = 0; ; step++) {
+      const errno = ERRNOS[(step + shift) % ERRNOS.length]!;
+      Object.assign(disk, { failsAfter: step, errno, isForGood });
+      const error = await call().then(
+        () => undefined,
+        (thrown: unknown) => thrown as Error,
+      );
+      const hasFailed = disk.failsAfter === undefined || disk.failsAfter <= 0;
+      disk.failsAfter = undefined;
+      unlock();
+      if (error !== undefined) {
+        failures += 1;
+        expect(error, `step ${step}`).toSatisfy(isRetryable);
+        expect(error.message).toContain(errno);
+      }
+      if (!hasFailed) break;
+      await call();
+      expect(await store.put(named('known'), Buffer.from('known'))).toBe(ref);
+    }
+    expect(failures).toBeGreaterThan(0);
+  }
+});
+
+it.each(ERRNOS)('a disk that answers %s takes and gives no payload, and has lost none', async (errno) => {
+  Object.assign(disk, { failsAfter: 0, errno, isForGood: true });
+  for (const [name, call] of CALLS) await expect(call(), name).rejects.toSatisfy(isRetryable);
+  disk.failsAfter = undefined;
+  expect((await store.get(ref)).toString()).toBe('known');
+});
+
+it.each(CALLS)('%s of a folder that is not mounted is UNAVAILABLE, and nothing is lost', async (_, call) => {
+  renameSync(folder, `${folder}-away`);
+  await expect(call()).rejects.toSatisfy((error: unknown) => isBroomwagonError(error, 'UNAVAILABLE'));
+  renameSync(`${folder}-away`, folder);
+  expect((await store.get(ref)).toString()).toBe('known');
+});
+
+it('makes its folder once, when it is opened', async () => {
+  const dir = join(folder, 'new');
+  const opened = await openPayloadStore({ driver: 'file', url: '', dir, keyPrefix: '' });
+  await opened.checkWritable();
+  disk.failsAfter = 0;
+  await expect(openPayloadStore({ driver: 'file', url: '', dir, keyPrefix: '' })).rejects.toSatisfy(isRetryable);
+});

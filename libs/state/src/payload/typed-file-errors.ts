@@ -1,0 +1,37 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+
+/** The file system has no room, or the user of the process has used up its quota. */
+const FULL = new Set(['ENOSPC', 'EDQUOT']);
+
+/**
+ * Class decorator of a store: every error of the file system that a method throws becomes a retryable one,
+ * PAYLOAD_STORE_FULL (no space) or UNAVAILABLE (read-only, unmounted, forbidden, broken, too many open files, ...).
+ * A disk that fails says nothing about a request, so no request may fail for good by such an error.
+ */
+export function TypedFileErrors(target: { readonly prototype: object }): void {
+  const { constructor: _, ...methods } = Object.getOwnPropertyDescriptors(target.prototype) as Record<
+    string,
+    TypedPropertyDescriptor<unknown>
+  >;
+  for (const [name, descriptor] of Object.entries(methods)) {
+    const { value: method } = descriptor;
+    if (typeof method !== 'function') continue;
+    const value = function (this: unknown, ...args: unknown[]): unknown {
+      const result: unknown = Reflect.apply(method, this, args);
+      return result instanceof Promise ? result.catch(throwTyped) : result;
+    };
+    Object.defineProperty(target.prototype, name, { ...descriptor, value });
+  }
+}
+
+function throwTyped(error: unknown): never {
+  const { code, syscall, message } = error as NodeJS.ErrnoException;
+  if (typeof code !== 'string' || syscall === undefined) throw error;
+  const isFull = FULL.has(code);
+  const advice = isFull ? 'free space on its disk' : 'mount it, and check its permissions and its disk';
+  throw new BroomwagonError(
+    isFull ? 'PAYLOAD_STORE_FULL' : 'UNAVAILABLE',
+    `The payload folder cannot be used (${message}): ${advice}`,
+    { cause: error, details: { errno: code } },
+  );
+}
