@@ -442,7 +442,7 @@ class PayloadIncomplete(BroomwagonError):
 
 
 class PayloadStoreFull(BroomwagonError):
-    """The payload quota of the job is used up."""
+    """The payload quota of the job is used up, or the payload store has no room."""
 
     code = "PAYLOAD_STORE_FULL"
 

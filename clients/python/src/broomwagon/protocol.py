@@ -562,8 +562,10 @@ class BeginWeightsRequest(TypedDict):
 class BlockedReason(TypedDict):
     """Why a round is blocked, and what to do."""
 
-    code: Literal["PAYLOAD_STORE_FULL", "STORE_FULL"]
-    """`PAYLOAD_STORE_FULL`: the payload quota of the job. `STORE_FULL`: the memory of Redis."""
+    code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL"]
+    """`PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the
+    payload store cannot be written. `STORE_FULL`: the memory of Redis.
+    """
 
     message: str
     """What to do, as text."""

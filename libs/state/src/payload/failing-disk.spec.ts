@@ -13,23 +13,25 @@ const disk = vi.hoisted(() => ({ failsAfter: undefined as number | undefined, er
 vi.mock('node:fs/promises', async (importOriginal) => {
   const original = await importOriginal<typeof FileSystem>();
   type Call = (...args: unknown[]) => Promise<unknown>;
-  const failing = (name: string, call: Call): Call => async (...args) => {
-    if (disk.failsAfter !== undefined) {
-      if (disk.failsAfter <= 0) {
-        if (!disk.isForGood) disk.failsAfter = undefined;
-        throw Object.assign(new Error(`${disk.errno}: a failing disk, ${name}`), { code: disk.errno, syscall: name });
+  const failing =
+    (name: string, call: Call): Call =>
+    async (...args) => {
+      if (disk.failsAfter !== undefined) {
+        if (disk.failsAfter <= 0) {
+          if (!disk.isForGood) disk.failsAfter = undefined;
+          throw Object.assign(new Error(`${disk.errno}: a failing disk, ${name}`), { code: disk.errno, syscall: name });
+        }
+        disk.failsAfter -= 1;
       }
-      disk.failsAfter -= 1;
-    }
-    const result = await call(...args);
-    if (name !== 'open') return result;
-    const file = result as FileSystem.FileHandle;
-    for (const method of ['read', 'stat', 'sync'] as const) {
-      const value = failing(method, file[method].bind(file) as Call);
-      Object.defineProperty(file, method, { value });
-    }
-    return file;
-  };
+      const result = await call(...args);
+      if (name !== 'open') return result;
+      const file = result as FileSystem.FileHandle;
+      for (const method of ['read', 'stat', 'sync'] as const) {
+        const value = failing(method, file[method].bind(file) as Call);
+        Object.defineProperty(file, method, { value });
+      }
+      return file;
+    };
   const names = Object.entries(original).filter(([, value]) => typeof value === 'function');
   return { ...original, ...Object.fromEntries(names.map(([name, call]) => [name, failing(name, call as Call)])) };
 });
@@ -73,41 +75,44 @@ const ERRNOS = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'ESTALE', 'EMFILE'
 it('names every public call of a store in this file', () => {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(FilePayloadStore.prototype));
   const called = new Set(CALLS.map(([name]) => name.split(' ')[0]));
-  const INTERNAL = ['constructor', 'requireRef', 'ownOf', 'read', 'emptyTrash'];
-  expect(own.filter((name) => !called.has(name) && !INTERNAL.includes(name))).toEqual([]);
+  const INTERNAL = new Set(['constructor', 'requireRef', 'ownOf', 'read', 'emptyTrash']);
+  expect(own.filter((name) => !called.has(name) && !INTERNAL.has(name))).toEqual([]);
 });
 
 /** A process that could not remove its lock holds it for 10 s. */
 const unlock = () => rmSync(join(folder, 'pool', 'job', '.lock'), { recursive: true, force: true });
 
-it.each(CALLS)('fails %s with a retryable error, at whichever step of the disk, and a repeat succeeds', async (_, call) => {
-  for (const [isForGood, shift] of [
-    [false, 0],
-    [true, 3],
-  ] as const) {
-    let failures = 0;
-    for (let step = 0; ; step++) {
-      const errno = ERRNOS[(step + shift) % ERRNOS.length]!;
-      Object.assign(disk, { failsAfter: step, errno, isForGood });
-      const error = await call().then(
-        () => undefined,
-        (thrown: unknown) => thrown as Error,
-      );
-      const hasFailed = disk.failsAfter === undefined || disk.failsAfter <= 0;
-      disk.failsAfter = undefined;
-      unlock();
-      if (error !== undefined) {
-        failures += 1;
-        expect(error, `step ${step}`).toSatisfy(isRetryable);
-        expect(error.message).toContain(errno);
+it.each(CALLS)(
+  'fails %s with a retryable error, at whichever step of the disk, and a repeat succeeds',
+  async (_, call) => {
+    for (const [isForGood, shift] of [
+      [false, 0],
+      [true, 3],
+    ] as const) {
+      let failures = 0;
+      for (let step = 0; ; step++) {
+        const errno = ERRNOS[(step + shift) % ERRNOS.length]!;
+        Object.assign(disk, { failsAfter: step, errno, isForGood });
+        const error = await call().then(
+          () => undefined,
+          (thrown: unknown) => thrown as Error,
+        );
+        const hasFailed = disk.failsAfter === undefined || disk.failsAfter <= 0;
+        disk.failsAfter = undefined;
+        unlock();
+        if (error !== undefined) {
+          failures += 1;
+          expect(error, `step ${step}`).toSatisfy(isRetryable);
+          expect(error.message).toContain(errno);
+        }
+        if (!hasFailed) break;
+        await call();
+        expect(await store.put(named('known'), Buffer.from('known'))).toBe(ref);
       }
-      if (!hasFailed) break;
-      await call();
-      expect(await store.put(named('known'), Buffer.from('known'))).toBe(ref);
+      expect(failures).toBeGreaterThan(0);
     }
-    expect(failures).toBeGreaterThan(0);
-  }
-});
+  },
+);
 
 it.each(ERRNOS)('a disk that answers %s takes and gives no payload, and has lost none', async (errno) => {
   Object.assign(disk, { failsAfter: 0, errno, isForGood: true });
