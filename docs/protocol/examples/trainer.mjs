@@ -59,8 +59,11 @@ async function connectNats() {
   return {
     async send(operation, body) {
       const subject = `rollout.v1.${pool}.${operation}`;
-      const message = await connection.request(subject, body, { timeout: TIMEOUT_MS, headers });
-      return message.json();
+      // A JetStream stream over these subjects acknowledges each request; only a service names its replica.
+      for await (const message of await connection.requestMany(subject, body, { maxWait: TIMEOUT_MS, headers })) {
+        if (message.headers?.has('Broomwagon-Replica')) return message.json();
+      }
+      throw new Error(`No reply of a service to ${subject} within ${TIMEOUT_MS} ms`);
     },
     close: () => connection.drain(),
   };

@@ -1,43 +1,24 @@
-import { readFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError, NO_TLS_ADVICE, tlsAdvice, type TlsSettings } from '@broomwagon/contracts';
+import { BroomwagonError } from '@broomwagon/contracts';
 import {
   connect,
   createInbox,
-  credsAuthenticator,
+  DebugEvents,
   ErrorCode,
   Events,
-  nkeyAuthenticator,
+  headers as makeHeaders,
   type ConnectionOptions,
   type NatsConnection,
 } from 'nats';
+import { ForeignReplies } from './client/foreign-replies';
+import { LinkLog } from './link-log';
+import { connectionOptions, refusalAdvice, withoutCredentials, type NatsConfig } from './nats-options';
+import { ReconnectPace } from './reconnect-pace';
 import { Refusals } from './refusals';
+import { REPLICA_HEADER } from './wire';
 
-/** How to reach NATS. One kind of credentials at most is expected. */
-export interface NatsConfig {
-  /**
-   * One or more addresses separated by commas, e.g. `nats://127.0.0.1:4222`; `user:password@` is understood. When one
-   * begins with `tls://`, nothing is ever sent to a server without TLS.
-   */
-  url: string;
-  /** Shown in the server's connection list. */
-  name?: string;
-  user?: string;
-  password?: string;
-  token?: string;
-  /** Seed of an NKey (`SU...`). */
-  nkeySeed?: string;
-  /** Path of a `.creds` file. */
-  credsFile?: string;
-  /** How TLS is spoken, for `tls://`. */
-  tls?: TlsSettings;
-  /** First part of the inboxes of this client; default `_INBOX`. */
-  inboxPrefix?: string;
-  /** How long the first connection may take before the start fails. Default 10,000. */
-  startDeadlineMs?: number;
-  /** Pause between attempts to reconnect, which never end. Default 500. */
-  reconnectWaitMs?: number;
-}
+export type { NatsConfig } from './nats-options';
 
 /** A NATS connection that reconnects for ever and reports whether it is up. */
 export class MessagingConnection {
@@ -47,27 +28,55 @@ export class MessagingConnection {
   onReconnect: () => void = () => undefined;
   /** What NATS has refused to this user. */
   readonly refusals: Refusals;
+  /** Replies to requests on this connection that no service has sent. */
+  readonly foreignReplies = new ForeignReplies();
+  /** Names this process among those of its queue group; part of a subject. */
+  readonly replicaId = randomBytes(6).toString('hex');
+  /** Headers of all replies of this process. */
+  readonly replicaHeaders = makeHeaders();
   /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
+  private readonly log: LinkLog;
 
   constructor(
     readonly nats: NatsConnection,
-    /** First part of the inboxes that requests on it use. */
-    readonly inboxPrefix?: string,
-    user?: string,
+    readonly config: NatsConfig,
+    private readonly pace: ReconnectPace,
   ) {
-    this.refusals = new Refusals(user);
+    this.refusals = new Refusals(connectionOptions(config).user);
+    this.log = new LinkLog(config);
+    this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
     this.closedForGood = nats.closed().then((error) => {
       this.connected = false;
+      this.log.stop();
       this.reason = error ?? undefined;
       return this.reason;
     });
     void this.watchStatus();
   }
 
+  /** First part of the inboxes that requests on this connection use. */
+  get inboxPrefix(): string | undefined {
+    return this.config.inboxPrefix;
+  }
+
+  /**
+   * Settles, with the reason, when NATS has refused credentials of the environment for two minutes: only a restart
+   * of the process brings others.
+   */
+  get needsRestart(): Promise<BroomwagonError> {
+    return this.log.needsRestart;
+  }
+
   /** True while the link to a server is up; false while it reconnects or is closed. */
   isConnected(): boolean {
     return this.connected && !this.nats.isClosed();
+  }
+
+  /** Why there is no link to a server, for readiness; undefined while there is one. */
+  problem(): string | undefined {
+    if (this.isConnected()) return undefined;
+    return this.log.refusal ?? 'not connected';
   }
 
   /** True when nothing will ever reconnect. */
@@ -90,14 +99,29 @@ export class MessagingConnection {
   }
 
   private async watchStatus(): Promise<void> {
-    for await (const status of this.nats.status()) {
-      if (status.type === Events.Disconnect) {
-        this.connected = false;
-      } else if (status.type === Events.Reconnect) {
-        this.connected = true;
-        this.onReconnect();
-      } else if (status.permissionContext !== undefined) {
-        this.refusals.note(status.permissionContext);
+    for await (const { type, data, permissionContext } of this.nats.status()) {
+      switch (type) {
+        case DebugEvents.StaleConnection:
+          this.log.noteSilence();
+          break;
+        case Events.Disconnect:
+          this.connected = false;
+          if (!this.nats.isClosed()) this.log.begin(String(data));
+          break;
+        case DebugEvents.Reconnecting:
+          this.pace.countDial();
+          break;
+        case Events.Reconnect:
+          this.connected = true;
+          this.pace.reset();
+          this.log.end(String(data));
+          this.onReconnect();
+          break;
+        case Events.Error:
+          if (permissionContext !== undefined) this.refusals.note(permissionContext);
+          else this.log.noteError(lastError(this.nats) ?? new Error(String(data)));
+          break;
+        default:
       }
     }
   }
@@ -111,18 +135,30 @@ export class MessagingConnection {
  */
 export async function connectNats(config: NatsConfig): Promise<MessagingConnection> {
   const options = connectionOptions(config);
+  const servers = options.servers!.length;
+  const first = new ReconnectPace(servers, 0);
   const deadline = Date.now() + (config.startDeadlineMs ?? 10_000);
   for (;;) {
+    config.signal?.throwIfAborted();
     try {
-      const attemptMs = Math.max(100, Math.min(2_000, deadline - Date.now()));
-      const nats = await connect({ ...options, timeout: attemptMs });
+      const attemptMs = Math.max(100, Math.min(first.dialTimeoutMs(), deadline - Date.now()));
+      first.countDial();
+      const pace = new ReconnectPace(servers, config.reconnectWaitMs ?? 500);
+      const paced: ConnectionOptions = { ...options, timeout: attemptMs };
+      let nats: NatsConnection | undefined;
+      paced.reconnectDelayHandler = () => {
+        // nats.js calls this before each dial, and reads `timeout` of its own copy of the options at each dial.
+        if (nats !== undefined) optionsInUse(nats).timeout = pace.dialTimeoutMs();
+        return pace.pauseMs();
+      };
+      nats = await connect(paced);
       const refusal = await inboxRefusal(nats, config.inboxPrefix, attemptMs);
-      if (refusal === undefined) return new MessagingConnection(nats, config.inboxPrefix, options.user);
+      if (refusal === undefined) return new MessagingConnection(nats, config, pace);
       await nats.close();
       throw refusal;
     } catch (error) {
       const { code } = error as { code?: string };
-      const advice = adviceFor(error);
+      const advice = refusalAdvice(error);
       if (advice !== undefined || Date.now() + 200 >= deadline) {
         const silent = code === ErrorCode.Timeout && options.tls && config.tls?.cert === undefined;
         const hint = silent
@@ -131,9 +167,17 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
         const why = advice ?? `${(error as Error).message}; ${hint}`;
         throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
       }
-      await delay(200);
+      await delay(200, undefined, { signal: config.signal });
     }
   }
+}
+
+function optionsInUse(nats: NatsConnection): ConnectionOptions {
+  return (nats as unknown as { options: ConnectionOptions }).options;
+}
+
+function lastError(nats: NatsConnection): Error | undefined {
+  return (nats as unknown as { protocol: { lastError?: Error } }).protocol.lastError;
 }
 
 /** Why the user may not read replies, or why that is not known in time; undefined if it may. */
@@ -145,81 +189,4 @@ async function inboxRefusal(nats: NatsConnection, prefix: string | undefined, ti
   const failure = await Promise.race([nats.flush().catch((error: Error) => error), late]);
   if (!subscription.isClosed()) subscription.unsubscribe();
   return refusal ?? failure ?? undefined;
-}
-
-/** What to set when trying again does not help; undefined when it may. */
-function adviceFor(error: unknown): string | undefined {
-  const { code, message } = error as { code?: string; message?: string };
-  switch (code) {
-    case ErrorCode.AuthorizationViolation:
-    case ErrorCode.AuthenticationExpired:
-    case ErrorCode.AuthenticationTimeout:
-      return (
-        `it refuses the connection (${message}); set NATS_USER and NATS_PASSWORD, NATS_TOKEN, NATS_NKEY_SEED ` +
-        'or NATS_CREDS to what the server knows'
-      );
-    case ErrorCode.PermissionsViolation:
-      return `it does not let this user read replies (${message}); set NATS_INBOX_PREFIX to the inboxes of the user`;
-    case ErrorCode.ServerOptionNotAvailable:
-      return NO_TLS_ADVICE;
-    default:
-      return tlsAdvice(error, 'NATS_TLS');
-  }
-}
-
-function connectionOptions(config: NatsConfig): ConnectionOptions {
-  const addresses = config.url.split(',').map((address) => splitAddress(address.trim()));
-  const login = addresses.find((address) => address.user !== undefined);
-  // As everywhere with NATS: `secret@host` is a token, `user:password@host` are both.
-  const token = login !== undefined && login.password === undefined ? login.user : undefined;
-  return {
-    servers: addresses.map((address) => address.host),
-    name: config.name,
-    inboxPrefix: config.inboxPrefix,
-    user: config.user ?? (token === undefined ? login?.user : undefined),
-    pass: config.password ?? login?.password,
-    token: config.token ?? token,
-    authenticator: authenticatorOf(config),
-    // nats.js takes no notice of the scheme of an address.
-    tls: /(^|,)\s*tls:/i.test(config.url) ? (config.tls ?? {}) : undefined,
-    // A connection that gave up leaves a process alive with no subscriptions, so it never gives up.
-    maxReconnectAttempts: -1,
-    ignoreAuthErrorAbort: true,
-    reconnectTimeWait: config.reconnectWaitMs ?? 500,
-    reconnectJitter: 200,
-    // A dead link is noticed after two unanswered pings.
-    pingInterval: 20_000,
-    maxPingOut: 2,
-    // An Error object per request is made only for nicer stacks and doubles the cost of a request.
-    noAsyncTraces: true,
-  };
-}
-
-function authenticatorOf(config: NatsConfig): ConnectionOptions['authenticator'] {
-  if (config.credsFile !== undefined) return credsAuthenticator(readFileSync(config.credsFile));
-  return config.nkeySeed === undefined ? undefined : nkeyAuthenticator(new TextEncoder().encode(config.nkeySeed));
-}
-
-interface Address {
-  host: string;
-  user?: string;
-  password?: string;
-}
-
-function splitAddress(address: string): Address {
-  const at = address.lastIndexOf('@');
-  if (at < 0) {
-    return { host: address };
-  }
-  const scheme = /^[a-z]+:\/\//i.exec(address)?.[0] ?? '';
-  const [user, password] = address.slice(scheme.length, at).split(':', 2);
-  return {
-    host: scheme + address.slice(at + 1),
-    user: decodeURIComponent(user ?? ''),
-    password: password === undefined ? undefined : decodeURIComponent(password),
-  };
-}
-
-function withoutCredentials(url: string): string {
-  return url.replace(/\/\/[^@/,]*@/g, '//***@');
 }

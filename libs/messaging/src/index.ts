@@ -3,6 +3,7 @@ export { UndeliveredError } from './client/request-multiplexer';
 export { retryDelayMs, withRetry, type RetryOptions } from './client/retry';
 export * from './client/typed.client';
 export * from './connection';
+export { RereadFile } from './reread-file';
 export * from './handlers-complete';
 export { activeTraceparent, inSpan, tracing } from './trace-context';
 export * from './transport/message-context';

@@ -15,6 +15,7 @@ export { findPrometheus } from './provision/find-prometheus';
 export { type FindOptions, type FoundServer, findServers, type ServerSource } from './provision/find-servers';
 export { cacheFolder } from './provision/private-copy';
 export type { ServerKind } from './provision/server-kind';
+export { FaultyLink, type LinkFault } from './servers/faulty-link';
 export { type NatsOptions, startNats } from './servers/nats-server';
 export { type RedisHistory, SET_BACK_KINDS, type SetBackKind, startSetBackRedis } from './set-back';
 export { type ClusterSize, RedisCluster } from './servers/redis-cluster';

@@ -1,5 +1,6 @@
 import 'reflect-metadata';
 import type { TestProject } from 'vitest/node';
+import { makeForeignStream } from './foreign-stream';
 import { provideServices } from './services';
 
 declare module 'vitest' {
@@ -13,7 +14,8 @@ declare module 'vitest' {
 
 /**
  * One NATS and one Redis for all test files of a run: those that TEST_NATS_URL / TEST_REDIS_URL (or NATS_URL /
- * REDIS_URL) name, else servers of our own. The forks inherit the two TEST_ variables.
+ * REDIS_URL) name, else servers of our own. The forks inherit the two TEST_ variables. With TEST_FOREIGN_STREAM a JetStream
+ * stream acknowledges all requests, which must change nothing.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   project.provide('seed', Number(process.env['TEST_SEED'] ?? 0));
@@ -21,6 +23,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ forTests: true, say });
   say(`${services.nats.description}\n${services.redis.description}`);
+  if (process.env['TEST_FOREIGN_STREAM'] !== undefined) await makeForeignStream(services.nats.url);
   process.env['TEST_NATS_URL'] = services.nats.url;
   process.env['TEST_REDIS_URL'] = services.redis.url;
   return () => services.stop();

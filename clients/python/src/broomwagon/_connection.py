@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from . import errors
 from ._arguments import check_number, check_operation, encoded, without_secrets
 from ._error import BroomwagonError
-from ._inbox import Inbox
+from ._inbox import REPLICA_HEADER, Inbox
 
 logger = logging.getLogger("broomwagon")
 
@@ -30,7 +30,6 @@ WARN_AFTER = 5.0
 #: Seconds for the last bytes to a NATS server, which may not read any more.
 CLOSE_DEADLINE = 2.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
-REPLICA_HEADER = "Broomwagon-Replica"
 #: How NATS refuses a message; nats-py gives it in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import logging
 from collections import deque
 from itertools import count
 
 import nats.errors
 from nats.aio.client import Client as Nats
 from nats.aio.msg import Msg
+
+logger = logging.getLogger("broomwagon")
+
+#: Header of the replies of services; a reply to a parked call of an earlier version has none.
+REPLICA_HEADER = "Broomwagon-Replica"
+#: An acknowledgement of JetStream is at most this long, bytes.
+MAX_ACKNOWLEDGEMENT_BYTES = 1024
 
 
 class Inbox:
@@ -24,6 +33,8 @@ class Inbox:
         self._unsent: deque[tuple[str, str, bytes, dict[str, str]]] = deque()
         self._sending: asyncio.Task[None] | None = None
         self._tokens = count()
+        #: Streams whose acknowledgements were left out: each is logged once.
+        self._streams: set[str] = set()
 
     async def open(self) -> None:
         self._inbox = self._nats.new_inbox()
@@ -74,8 +85,30 @@ class Inbox:
     async def _receive(self, message: Msg) -> None:
         _, future = self._pending.get(message.subject.rpartition(".")[2], (None, None))
         # The reply may be too late, or a second one.
-        if future is not None and not future.done():
+        if future is None or future.done():
+            return
+        stream = _stream_that_acknowledges(message)
+        if stream is None:
             future.set_result(message)
+        elif stream not in self._streams:
+            self._streams.add(stream)
+            logger.error(
+                "The JetStream stream %s stores the requests of Broomwagon and acknowledges each; delete it, or take the"
+                " subjects of Broomwagon out of it",
+                stream,
+            )
+
+
+def _stream_that_acknowledges(message: Msg) -> str | None:
+    """Name of the stream, if a message is the acknowledgement of JetStream and not the reply of a service."""
+    if (message.headers and REPLICA_HEADER in message.headers) or len(message.data) > MAX_ACKNOWLEDGEMENT_BYTES:
+        return None
+    try:
+        body = json.loads(message.data)
+    except ValueError:
+        return None
+    is_acknowledgement = isinstance(body, dict) and isinstance(body.get("stream"), str) and "seq" in body
+    return body["stream"] if is_acknowledgement else None
 
 
 def _time_out(future: asyncio.Future[Msg]) -> None:

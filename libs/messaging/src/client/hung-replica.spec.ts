@@ -87,7 +87,7 @@ describe('a group with a replica that hangs', () => {
 
   it('is named in replies to callers that send their timeout', async () => {
     apps = [await startEchoApp(testNatsUrl(), echoController('named'))];
-    const { replicaId } = apps[0]!.transport;
+    const { replicaId } = apps[0]!.connection;
     const headers = makeHeaders();
     headers.set('Broomwagon-Timeout-Ms', '5000');
     const { nats } = client.connection;

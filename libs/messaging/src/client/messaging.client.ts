@@ -40,7 +40,12 @@ export class MessagingClient {
     /** A request without an answer is repeated after this for the first time, milliseconds. */
     repeatAfterMs = 1_000,
   ) {
-    this.multiplexer = new RequestMultiplexer(connection.nats, connection.inboxPrefix, repeatAfterMs);
+    this.multiplexer = new RequestMultiplexer(
+      connection.nats,
+      connection.inboxPrefix,
+      repeatAfterMs,
+      connection.foreignReplies,
+    );
     connection.refusals.onPublish((subject, error) => this.multiplexer.reject(error, subject));
     void connection.closedForGood.then((error) =>
       this.multiplexer.reject(new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error })),
@@ -67,6 +72,7 @@ export class MessagingClient {
     const replies: Reply[] = [];
     try {
       for await (const message of await this.connection.nats.requestMany(subject, JSON.stringify(body), options)) {
+        if (this.connection.foreignReplies.isForeign(subject, message, true)) continue;
         const reply = decodeBody(message.data);
         if (wireErrorOf(reply) === undefined) replies.push(reply as Reply);
       }
@@ -123,7 +129,8 @@ export class MessagingClient {
 
   /** Answers a parked call: with a result, or with an error; nothing goes to what is no inbox. Never throws. */
   reply(inbox: string, answer: object | BroomwagonError): void {
-    if (this.replySubjects.allows(inbox)) publishReply(this.connection.nats, inbox, answer);
+    if (this.replySubjects.allows(inbox))
+      publishReply(this.connection.nats, inbox, answer, this.connection.replicaHeaders);
   }
 
   /** Handles messages of a subject; with `queue`, one member of the group gets each. Malformed ones go to `onError`. */

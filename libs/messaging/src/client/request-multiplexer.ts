@@ -1,6 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from 'nats';
 import { REPLICA_HEADER } from '../wire';
+import type { ForeignReplies } from './foreign-replies';
 import { LiveReplicas } from './live-replicas';
 
 /** No service has received the request: it has no effect. */
@@ -60,6 +61,7 @@ export class RequestMultiplexer {
     private readonly nats: NatsConnection,
     inboxPrefix: string | undefined,
     private readonly repeatAfterMs: number,
+    private readonly foreignReplies: ForeignReplies,
   ) {
     this.inbox = createInbox(inboxPrefix);
   }
@@ -155,6 +157,7 @@ export class RequestMultiplexer {
     const pending = this.pending.get(token);
     // Too late, a second reply, or a repeat to a replica that has gone.
     if (pending === undefined || (isUnserved && isRepeat)) return;
+    if (!isUnserved && this.foreignReplies.isForeign(pending.subject, message, pending.mayPark)) return;
     this.forget(token, pending);
     if (isUnserved) {
       pending.reject(new UndeliveredError('UNAVAILABLE', `No service handles ${pending.subject}`));

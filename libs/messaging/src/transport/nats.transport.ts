@@ -1,18 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import { BroomwagonError, LIMITS, replicaSubject, SUBJECT_ROOT } from '@broomwagon/contracts';
 import { Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
-import {
-  headers as makeHeaders,
-  type Msg,
-  type MsgHdrs,
-  type NatsConnection,
-  type NatsError,
-  type Subscription,
-} from 'nats';
+import { type Msg, type MsgHdrs, type NatsConnection, type NatsError, type Subscription } from 'nats';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { MessagingConnection } from '../connection';
 import { inMessageSpan } from '../trace-context';
-import { decodeBody, internalError, publishReply, REPLICA_HEADER, timeoutMsOf, TIMEOUT_HEADER } from '../wire';
+import { decodeBody, internalError, publishReply, timeoutMsOf, TIMEOUT_HEADER } from '../wire';
 import { InFlight } from './in-flight';
 import { MessageContext, PARKED } from './message-context';
 import { NO_METRICS, type MessageMetrics, type MessageOutcome } from './message-metrics';
@@ -77,9 +69,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
   private readonly subscriptions: Subscription[] = [];
   private readonly replySubjects: ReplySubjects;
   private readonly stallWatch: StallWatch;
-  /** Names this process among those that share its queue group; part of a subject. */
-  readonly replicaId = randomBytes(6).toString('hex');
-  private readonly replicaHeaders: MsgHdrs;
   private state: 'new' | 'bound' | 'draining' | 'closed' = 'new';
   private closing: Promise<void> | undefined;
 
@@ -93,8 +82,6 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     this.inFlight = new InFlight(options.maxInFlight ?? 1_024, options.maxWaitingEvents ?? 8_192);
     this.replySubjects = options.replySubjects ?? new ReplySubjects();
     this.stallWatch = new StallWatch(() => this.nats.flush());
-    this.replicaHeaders = makeHeaders();
-    this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
   }
 
   /** The subjects handlers were declared for. */
@@ -160,7 +147,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       this.subscribe(pattern, route, queue);
       // Callers that get no answer from the group, of which one may hang, repeat here.
       if (queue !== undefined && pattern.startsWith(OF_POOLS) && !pattern.includes('{')) {
-        this.subscribe(replicaSubject(this.replicaId, '*', pattern.slice(OF_POOLS.length)), route);
+        this.subscribe(replicaSubject(this.connection.replicaId, '*', pattern.slice(OF_POOLS.length)), route);
       }
     }
     // The answer to this ping comes after the server has all subscriptions.
@@ -193,7 +180,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
 
   private shed(route: Route, replyTo: string | undefined, error: BroomwagonError): void {
     this.metrics.handled(route.pattern, error.code, 0);
-    if (replyTo !== undefined) publishReply(this.nats, replyTo, error, this.replicaHeaders);
+    if (replyTo !== undefined) publishReply(this.nats, replyTo, error, this.connection.replicaHeaders);
   }
 
   private async handle(route: Route, incoming: Incoming): Promise<void> {
@@ -221,7 +208,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
 
   /** The id of this replica, for a client that sends its timeout: such a client repeats unanswered requests. */
   private headersFor({ headers }: Msg): MsgHdrs | undefined {
-    return headers?.has(TIMEOUT_HEADER) ? this.replicaHeaders : undefined;
+    return headers?.has(TIMEOUT_HEADER) ? this.connection.replicaHeaders : undefined;
   }
 
   private async answer(route: Route, { message, replyTo }: Incoming): Promise<unknown> {

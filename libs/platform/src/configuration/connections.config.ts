@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parseNatMap, parseRedisAddress, REDIS_ADDRESS_FORMS, type TlsSettings } from '@broomwagon/contracts';
+import { RereadFile } from '@broomwagon/messaging';
 import { applyDecorators } from '@nestjs/common';
 import { IsIn, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
@@ -114,11 +115,16 @@ export class ConnectionsConfig {
   }
 }
 
-function tlsOf(caFile?: string, certFile?: string, keyFile?: string, servername?: string): TlsSettings {
-  const read = (file: string | undefined) => (file === undefined ? undefined : readFileSync(file, 'utf8'));
-  const settings: TlsSettings = { ca: read(caFile), cert: read(certFile), key: read(keyFile), servername };
+/** Each property is read from its file whenever a connection is made, since certificates are renewed meanwhile. */
+function tlsOf(ca?: string, cert?: string, key?: string, servername?: string): TlsSettings {
+  const settings: TlsSettings = {};
+  for (const [name, path] of Object.entries({ ca, cert, key })) {
+    if (path === undefined) continue;
+    const file = new RereadFile(path);
+    Object.defineProperty(settings, name, { enumerable: true, get: () => file.read() });
+  }
   // An undefined servername is not the same as none for node:tls.
-  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined));
+  return servername === undefined ? settings : Object.assign(settings, { servername });
 }
 
 export function IsRedisAddress(): PropertyDecorator {

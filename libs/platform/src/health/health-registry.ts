@@ -3,8 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { OnModuleDestroy } from '@nestjs/common';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 
-/** Something the service cannot work without. Settles when it is well, rejects when not. */
+/** Something the service cannot work without. Rejects when it fails; a text is a warning beside success. */
 export type HealthCheck = () => Promise<unknown>;
+
+/** Maximum time of a readiness check without a time of its own, milliseconds. */
+const CHECK_TIMEOUT_MS = 500;
 
 /** The process is not live when the p99 of the lag of its event loop over ten seconds is above this. */
 const MOST_LOOP_LAG_MS = 2_000;
@@ -16,6 +19,9 @@ export class HealthRegistry implements OnModuleDestroy {
   private readonly readiness = new Map<string, HealthCheck>();
   private started = false;
   private draining = false;
+  private resolveRestart!: (reason: Error) => void;
+  /** Settles, with the reason, when only a restart of the process helps. */
+  readonly needsRestart = new Promise<Error>((resolve) => (this.resolveRestart = resolve));
 
   constructor(
     private readonly connection: MessagingConnection,
@@ -23,12 +29,19 @@ export class HealthRegistry implements OnModuleDestroy {
   ) {
     this.loopDelay.enable();
     this.window = setInterval(() => this.loopDelay.reset(), 10_000).unref();
+    void connection.needsRestart.then(this.requestRestart);
   }
 
   /** Adds what readiness needs, e.g. a ping of Redis. Slower than `timeoutMs` (default 500) is not ready. */
-  addReadiness(name: string, check: HealthCheck, timeoutMs = 500): void {
+  addReadiness(name: string, check: HealthCheck, timeoutMs = CHECK_TIMEOUT_MS): void {
     this.readiness.set(name, () => withTimeout(check(), timeoutMs));
   }
+
+  /**
+   * Ends the process gracefully, for example because a password of its environment was replaced: a supervisor starts
+   * the process again with the new one.
+   */
+  readonly requestRestart = (reason: Error): void => this.resolveRestart(reason);
 
   markStarted(): void {
     this.started = true;
@@ -57,7 +70,7 @@ export class HealthRegistry implements OnModuleDestroy {
   readyChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([
       ['draining', async () => (this.draining || this.transport.isDraining()) && fail('shutting down')],
-      ['nats', async () => !this.connection.isConnected() && fail('not connected')],
+      ['nats', () => this.checkNats()],
       ['subscriptions', async () => !this.transport.isBound() && fail('not bound')],
       ...this.readiness,
     ]);
@@ -65,6 +78,14 @@ export class HealthRegistry implements OnModuleDestroy {
 
   startChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([['started', async () => !this.started && fail('starting')]]);
+  }
+
+  /** A round trip, since a link whose packets are dropped reports no error. */
+  private async checkNats(): Promise<string | undefined> {
+    const problem = this.connection.problem();
+    if (problem !== undefined) fail(problem);
+    await withTimeout(this.connection.nats.flush(), CHECK_TIMEOUT_MS);
+    return this.connection.foreignReplies.warning();
   }
 
   onModuleDestroy(): void {

@@ -51,8 +51,8 @@ export class HealthController {
       [...checks].map(([name, check]) => async () => {
         const indicator = this.indicators.check(name);
         try {
-          await check();
-          return indicator.up();
+          const warning = await check();
+          return typeof warning === 'string' ? indicator.up({ warning }) : indicator.up();
         } catch (error) {
           return indicator.down({ reason: (error as Error).message });
         }

@@ -38,7 +38,7 @@ export class PlatformModule {
       { provide: TypedClient, useValue: new TypedClient(client) },
       { provide: NatsTransport, useValue: transport },
       { provide: Metrics, useValue: metrics },
-      { provide: LogSource, useValue: new LogSource(parts.app, transport.replicaId, parts.logger) },
+      { provide: LogSource, useValue: new LogSource(parts.app, connection.replicaId, parts.logger) },
       { provide: HealthRegistry, useFactory: () => new HealthRegistry(connection, transport) },
     ];
     return {

@@ -1,3 +1,4 @@
+import { FOREIGN_STREAM } from '../foreign-stream';
 import { connect, type Msg, type NatsConnection } from 'nats';
 import { ProtocolCheck, type OpenRequest } from './protocol-check';
 
@@ -36,7 +37,9 @@ export class ProtocolWatch {
 
   private receiveReply(message: Msg): void {
     const request = this.open.get(message.subject);
-    if (request) this.check.replied(request, message.json());
+    const reply = message.json<{ stream?: unknown }>();
+    if (request === undefined || reply.stream === FOREIGN_STREAM) return;
+    this.check.replied(request, reply);
     this.open.delete(message.subject);
   }
 }

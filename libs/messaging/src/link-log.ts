@@ -1,0 +1,115 @@
+import { Logger } from '@nestjs/common';
+import { BroomwagonError } from '@broomwagon/contracts';
+import { connect } from 'nats';
+import {
+  canCredentialsChange,
+  connectionOptions,
+  isCredentialsRefusal,
+  refusalAdvice,
+  withoutCredentials,
+  type NatsConfig,
+} from './nats-options';
+
+/** Time after a loss until the first look for a refusal: most outages are over by then, milliseconds. */
+const FIRST_EXPLANATION_MS = 3_000;
+/** Time that a dial for an explanation may take, milliseconds. */
+const DIAL_TIMEOUT_MS = 10_000;
+/** Explanations in a row that credentials of the environment are refused, until the process should end. */
+const MAX_REFUSED = 3;
+
+/**
+ * The log of one link to NATS: a line when it is lost, a line when it is restored, and between them once a minute why
+ * NATS refuses it. nats.js does not report why its dials fail, so an explanation dials once itself.
+ */
+export class LinkLog {
+  private readonly logger = new Logger('Nats');
+  private readonly address: string;
+  private readonly everyMs: number;
+  private lostAtMs: number | undefined;
+  private cause: string | undefined;
+  private answer: Error | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private refused = 0;
+  private resolveNeedsRestart!: (error: BroomwagonError) => void;
+  /** Why NATS refuses the link at present, with the setting to change; undefined while no refusal is known. */
+  refusal: string | undefined;
+  /** Settles, with the reason, when NATS keeps refusing credentials that only a restart can replace. */
+  readonly needsRestart = new Promise<BroomwagonError>((resolve) => (this.resolveNeedsRestart = resolve));
+
+  constructor(private readonly config: NatsConfig) {
+    this.address = withoutCredentials(config.url);
+    this.everyMs = config.explainEveryMs ?? 60_000;
+  }
+
+  /** Notes an error that NATS sent: the cause of a loss that follows, or the answer to a dial after a loss. */
+  noteError(error: Error): void {
+    this.cause ??= `NATS ended it: ${error.message}`;
+    this.answer = error;
+  }
+
+  /** Notes that pings were not answered; an error that NATS sent before is the better cause. */
+  noteSilence(): void {
+    this.cause ??= 'it did not answer pings';
+  }
+
+  /** Logs that the link is lost, once for each loss. */
+  begin(server: string): void {
+    if (this.lostAtMs !== undefined) return;
+    this.lostAtMs = performance.now();
+    this.logger.warn({ server, cause: this.cause }, `The connection to NATS at ${this.address} is lost`);
+    this.explainLater(Math.min(FIRST_EXPLANATION_MS, this.everyMs));
+  }
+
+  /** Logs that the link is restored. */
+  end(server: string): void {
+    if (this.lostAtMs === undefined) return;
+    const lostMs = Math.round(performance.now() - this.lostAtMs);
+    this.logger.log({ server, lostMs }, `The connection to NATS at ${this.address} is restored`);
+    this.stop();
+  }
+
+  /** Ends explanations: the link is up, or closed for good. */
+  stop(): void {
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.lostAtMs = undefined;
+    this.cause = undefined;
+    this.answer = undefined;
+    this.refusal = undefined;
+    this.refused = 0;
+  }
+
+  private explainLater(inMs: number): void {
+    this.timer = setTimeout(() => void this.explain(), inMs).unref();
+  }
+
+  private async explain(): Promise<void> {
+    const lostAtMs = this.lostAtMs;
+    const error = await this.dial();
+    if (lostAtMs === undefined || this.lostAtMs !== lostAtMs) return;
+    const refusal = error && (refusalAdvice(error) ?? explainAnswer(this.answer));
+    this.refusal = refusal === undefined ? undefined : `NATS at ${this.address}: ${refusal}`;
+    if (this.refusal !== undefined) this.logger.error(this.refusal);
+    this.refused = error && isCredentialsRefusal(error) ? this.refused + 1 : 0;
+    if (this.refused >= MAX_REFUSED && !canCredentialsChange(this.config)) {
+      this.resolveNeedsRestart(new BroomwagonError('UNAVAILABLE', this.refusal!));
+    }
+    this.explainLater(this.everyMs);
+  }
+
+  /** Dials once. @returns why that failed */
+  private async dial(): Promise<Error | undefined> {
+    try {
+      const nats = await connect({ ...connectionOptions(this.config), reconnect: false, timeout: DIAL_TIMEOUT_MS });
+      await nats.close();
+      return undefined;
+    } catch (error) {
+      return error as Error;
+    }
+  }
+}
+
+/** nats.js fails a dial with a time-out when a server refuses it for another reason than its credentials. */
+function explainAnswer(answer: Error | undefined): string | undefined {
+  return answer && (refusalAdvice(answer) ?? `it refuses the connection (${answer.message})`);
+}

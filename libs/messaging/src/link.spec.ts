@@ -1,0 +1,193 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Logger } from '@nestjs/common';
+import { FaultyLink, startNats, TEST_CERTIFICATE, TEST_KEY, type ServerHandle } from '@broomwagon/testing';
+import { nkeys } from 'nats';
+import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { connectNats, type NatsConfig } from './connection';
+import { echoController, startEchoApp } from './transport/echo-app.fixture';
+
+const folder = mkdtempSync(join(tmpdir(), 'broomwagon-link-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Lines of the log that name the connection to NATS, by level. */
+let lines: { level: string; text: string }[];
+beforeEach(() => {
+  lines = [];
+  for (const level of ['log', 'warn', 'error'] as const) {
+    vi.spyOn(Logger.prototype, level).mockImplementation((...parts: unknown[]) => {
+      const text = parts.map((part) => (typeof part === 'string' ? part : JSON.stringify(part))).join(' ');
+      if (/NATS at/.test(text)) lines.push({ level, text });
+    });
+  }
+});
+afterEach(() => vi.restoreAllMocks());
+const countLines = (pattern: RegExp): number => lines.filter(({ text }) => pattern.test(text)).length;
+
+describe('a link to NATS', () => {
+  let server: ServerHandle | undefined;
+  let link: FaultyLink | undefined;
+  afterEach(async () => {
+    await link?.stop();
+    await server?.stop();
+    [link, server] = [undefined, undefined];
+  });
+  const connectByLink = async (config: Partial<NatsConfig> = {}) => {
+    link = await FaultyLink.start(server!.port);
+    return connectNats({ url: `nats://127.0.0.1:${link.port}`, reconnectWaitMs: 20, explainEveryMs: 200, ...config });
+  };
+
+  it.each(['out', 'back', undefined] as const)(
+    'is cut and dialed again when existing connections drop bytes, direction: %s',
+    async (direction) => {
+      server = await startNats();
+      const connection = await connectByLink({ silenceMs: 600 });
+      link!.begin({ kind: 'black-hole', direction });
+      await expect.poll(() => countLines(/is lost/)).toBe(1);
+      await expect.poll(() => countLines(/is restored/)).toBe(1);
+      expect(lines[0]!.text).toContain('did not answer pings');
+      expect(connection.isConnected()).toBe(true);
+      expect(countLines(/./)).toBe(2);
+      await connection.close();
+    },
+  );
+
+  it('is restored although each server needs three seconds to answer a new connection', async () => {
+    server = await startNats();
+    const connection = await connectByLink();
+    link!.greetingDelayMs = 3_000;
+    link!.cut();
+    await expect.poll(() => countLines(/is restored/)).toBe(1);
+    await connection.close();
+  });
+
+  it('logs once in each interval that the server has no room for another connection', async () => {
+    server = await startNats({ configuration: 'max_connections: 2' });
+    const connection = await connectByLink();
+    const others = [await connectNats({ url: server.url })];
+    link!.begin({ kind: 'refuse' });
+    others.push(await connectNats({ url: server.url, startDeadlineMs: 20_000 }));
+    link!.end();
+    await expect.poll(() => countLines(/maximum connections exceeded/)).toBeGreaterThan(0);
+    expect(connection.problem()).toMatch(/maximum connections exceeded/);
+    await others[1]!.close();
+    await expect.poll(() => connection.problem()).toBeUndefined();
+    await Promise.all([connection.close(), others[0]!.close()]);
+  });
+
+  it('asks for a restart when credentials of the environment stay refused', async () => {
+    server = await startNats({ user: 'service', password: 'before' });
+    const { port } = server;
+    const connection = await connectByLink({ user: 'service', password: 'before' });
+    await server.stop();
+    server = await startNats({ user: 'service', password: 'after', port });
+    await expect(connection.needsRestart).resolves.toMatchObject({ code: 'UNAVAILABLE' });
+    expect(connection.problem()).toMatch(/NATS_USER and NATS_PASSWORD/);
+    await connection.close();
+  });
+
+  it('reads certificates again for each connection', async () => {
+    const files = { certificate: join(folder, 'server.crt'), key: join(folder, 'server.key') };
+    writeFileSync(files.certificate, TEST_CERTIFICATE);
+    writeFileSync(files.key, TEST_KEY);
+    server = await startNats({ configuration: `tls { cert_file: "${files.certificate}", key_file: "${files.key}" }` });
+    let reads = 0;
+    const tls = {
+      get ca() {
+        reads += 1;
+        return TEST_CERTIFICATE;
+      },
+    };
+    const connection = await connectNats({ url: `tls://localhost:${server.port}`, tls, reconnectWaitMs: 20 });
+    const before = reads;
+    await server.kill();
+    await server.restart();
+    await expect.poll(() => countLines(/is restored/)).toBe(1);
+    expect(reads).toBeGreaterThan(before);
+    await connection.close();
+  });
+
+  it('reads a renewed credentials file when its JWT has ended', async () => {
+    const { configuration, formatCredentials } = makeAccount();
+    server = await startNats({ configuration });
+    const credsFile = join(folder, 'service.creds');
+    writeFileSync(credsFile, formatCredentials(3));
+    const connection = await connectNats({ url: server.url, credsFile, reconnectWaitMs: 20, explainEveryMs: 100 });
+    await expect.poll(() => countLines(/refuses the connection/)).toBeGreaterThan(0);
+    expect(connection.isConnected()).toBe(false);
+    writeFileSync(credsFile, 'half of a file');
+    writeFileSync(credsFile, formatCredentials(3_600));
+    await expect.poll(() => connection.isConnected()).toBe(true);
+    await connection.close();
+  });
+});
+
+describe('a JetStream stream over the subjects of the protocol', () => {
+  it('does not answer requests in place of the service, and is named', async () => {
+    const server = await startNats();
+    const app = await startEchoApp(server.url, echoController('foreign-spec'));
+    const manager = await app.client.connection.nats.jetstreamManager();
+    await manager.streams.add({ name: 'EVERYTHING', subjects: ['rollout.>'] });
+    try {
+      for (const value of [1, 2, 3]) {
+        const reply = app.client.request('rollout.v1.foreign.foreign-spec.echo', { value }, { timeoutMs: 30_000 });
+        await expect(reply).resolves.toMatchObject({ value });
+      }
+      await expect
+        .poll(async () => {
+          await app.client.request('rollout.v1.foreign.foreign-spec.echo', { value: 4 }, { timeoutMs: 30_000 });
+          return app.client.connection.foreignReplies.warning();
+        })
+        .toContain('EVERYTHING');
+    } finally {
+      await app.close();
+      await server.stop();
+    }
+  });
+});
+
+/** A NATS configuration with one account by JWT, and credentials that end after so many seconds. */
+function makeAccount() {
+  const [operator, account, system, user] = [
+    nkeys.createOperator(),
+    nkeys.createAccount(),
+    nkeys.createAccount(),
+    nkeys.createUser(),
+  ];
+  const encode = (value: string | Uint8Array) => Buffer.from(value).toString('base64url');
+  const nowS = () => Math.floor(Date.now() / 1_000);
+  const sign = (issuer: typeof operator, subject: typeof operator, nats: object, endsInS?: number): string => {
+    const head = encode(JSON.stringify({ typ: 'JWT', alg: 'ed25519-nkey' }));
+    const [iss, sub] = [issuer.getPublicKey(), subject.getPublicKey()];
+    const exp = endsInS === undefined ? undefined : nowS() + endsInS;
+    const body = encode(JSON.stringify({ jti: `${sub}-${exp}`, iat: nowS() - 5, iss, sub, name: sub, exp, nats }));
+    return `${head}.${body}.${encode(issuer.sign(Buffer.from(`${head}.${body}`)))}`;
+  };
+  const limits = { subs: -1, data: -1, payload: -1, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 };
+  const accountClaims = { limits, default_permissions: { pub: {}, sub: {} }, type: 'account', version: 2 };
+  const userClaims = { pub: {}, sub: {}, subs: -1, data: -1, payload: -1, type: 'user', version: 2 };
+  const seed = Buffer.from(user.getSeed()).toString();
+  return {
+    configuration: [
+      `operator: ${sign(operator, operator, { type: 'operator', version: 2 })}`,
+      `system_account: ${system.getPublicKey()}`,
+      'resolver: MEMORY',
+      'resolver_preload: {',
+      `  ${account.getPublicKey()}: ${sign(operator, account, accountClaims)}`,
+      `  ${system.getPublicKey()}: ${sign(operator, system, accountClaims)}`,
+      '}',
+    ].join('\n'),
+    formatCredentials: (endsInS: number) =>
+      [
+        '-----BEGIN NATS USER JWT-----',
+        sign(account, user, userClaims, endsInS),
+        '------END NATS USER JWT------',
+        '',
+        '-----BEGIN USER NKEY SEED-----',
+        seed,
+        '------END USER NKEY SEED------',
+        '',
+      ].join('\n'),
+  };
+}
