@@ -82,7 +82,7 @@ function buildAuthenticator(config: NatsConfig): ConnectionOptions['authenticato
     try {
       return authenticate(nonce);
     } catch {
-      // nats.js closes a connection for good whose authenticator throws. NATS refuses this one, and the file is read again.
+      // An authenticator that throws closes the connection for good. NATS refuses this dial; the next reads the file.
       return undefined;
     }
   };

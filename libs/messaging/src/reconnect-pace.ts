@@ -3,8 +3,8 @@ const FIRST_DIAL_TIMEOUT_MS = 2_000;
 const MAX_DIAL_TIMEOUT_MS = 20_000;
 
 /**
- * Pauses between dials of one lost connection, and how long each dial may take. Both grow: many clients that dial a busy
- * server at the same time, and give each dial too little time, keep it busy with handshakes and never connect.
+ * Pauses between dials of one lost connection, and how long each dial may take. Both grow: many clients that dial a
+ * busy server at the same time, and give each dial too little time, keep it busy with handshakes and never connect.
  */
 export class ReconnectPace {
   private dials = 0;

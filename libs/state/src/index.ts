@@ -1,7 +1,7 @@
 export * from './audit';
 export { connectRedis } from './redis';
 export type { RedisClient } from './redis-cluster';
-export * from './redis-access';
+export { checkRedisAccess } from './redis-access';
 export * from './redis-memory';
 export { FunctionRunner, type PassedArgs, type Transition } from './library/function-runner';
 export * from './library/lists';

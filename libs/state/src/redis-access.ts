@@ -121,6 +121,11 @@ function nameOf({ options }: Redis): string {
   return `Redis ${name} of the Sentinels at ${sentinels.map((one) => `${one.host}:${one.port}`).join(', ')}`;
 }
 
+/** What to set when Redis refuses this client; undefined for an error that another attempt may not have. */
+export function redisAdvice(error: unknown): string | undefined {
+  return adviceFor(error, FOR_REDIS);
+}
+
 function adviceFor(error: unknown, known: Advice): string | undefined {
   if (!(error instanceof Error)) return undefined;
   return known.find(([pattern]) => pattern.test(error.message))?.[1] ?? tlsAdvice(error, 'REDIS_TLS');

@@ -49,7 +49,8 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
 /** Of a connection to one server. */
 function settingsOf({ tls, commandTimeoutMs = 2_000 }: RedisConnectionOptions, usesTls: boolean) {
   return {
-    ...(usesTls ? { tls: { ...tls } } : {}),
+    // No copy: its properties are read from their files for each connection.
+    ...(usesTls ? { tls: tls ?? {} } : {}),
     commandTimeout: commandTimeoutMs,
     // An unreachable host sends no RST, and TCP would try it for a quarter of an hour.
     socketTimeout: SILENT_COMMANDS * commandTimeoutMs,

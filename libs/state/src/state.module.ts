@@ -26,6 +26,7 @@ import { LongtailStore } from './longtail/longtail.store';
 import { MoveStore } from './moves/move.store';
 import { connectRedis, type RedisConnectionOptions } from './redis';
 import { checkRedisAccess } from './redis-access';
+import { RedisLink } from './redis-link';
 import { primariesOf, type RedisClient } from './redis-cluster';
 import { RedisMemory } from './redis-memory';
 import { RemovalStore } from './removals/removal.store';
@@ -47,7 +48,11 @@ export interface StateOptions extends RedisConnectionOptions {
   leases?: Partial<LeaseBounds>;
   claims?: Partial<ClaimBounds>;
   /** Collects what the app cannot work without. */
-  readiness: { addReadiness(name: string, check: () => Promise<unknown>): void };
+  readiness: {
+    addReadiness(name: string, check: () => Promise<unknown>): void;
+    /** Ends the process, since only a restart helps. */
+    requestRestart(reason: Error): void;
+  };
   /** Shows numbers. */
   metrics: {
     gauge(name: string, help: string): { set(value: number): void };
@@ -197,11 +202,17 @@ export class StateModule extends ConfigurableModuleClass implements OnModuleInit
    */
   async onModuleInit(): Promise<void> {
     const { keyPrefix, readiness } = this.options;
+    const link = new RedisLink(this.redis, readiness.requestRestart);
     await checkRedisAccess(this.redis, keyPrefix);
     await this.checkSchema().catch((error: unknown) => {
       if (isBroomwagonError(error, 'SCHEMA_UNSUPPORTED')) throw error;
     });
-    readiness.addReadiness('redis', async () => Promise.all(primariesOf(this.redis).map((primary) => primary.ping())));
+    readiness.addReadiness('redis', async () => {
+      const problem = link.problem();
+      if (problem !== undefined) throw new Error(problem);
+      await Promise.all(primariesOf(this.redis).map((primary) => primary.ping()));
+      await this.marks.checkWritable();
+    });
     // Once ready it stays so: what frees memory, as the end of a round or an operator's call, comes through it too.
     let hadRoom = false;
     readiness.addReadiness('redis-memory', async () => {

@@ -51,7 +51,7 @@ export class ForeignReplies {
   }
 }
 
-/** Name of the stream whose acknowledgement this message is (`PubAck` of JetStream); undefined for any other message. */
+/** Name of the stream whose acknowledgement (`PubAck`) this message is; undefined for any other message. */
 function streamThatAcknowledges({ data }: Msg): string | undefined {
   if (data.length > MAX_ACKNOWLEDGEMENT_BYTES) return undefined;
   try {

@@ -21,6 +21,7 @@ import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
 import { COMMIT, VERSION } from '../project';
+import { deferEnd, endWith } from './end-signals';
 import { createLogger, readableLog } from './logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
@@ -44,6 +45,8 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
   };
   /** Where logs go; default stdout. */
   logDestination?: DestinationStream;
+  /** Called when NATS is connected: from then on a start must not be interrupted. */
+  onConnected?: () => void;
   /** Called when a shutdown has passed its deadline; default: exit with 1. */
   onShutdownDeadline?: () => void;
 }
@@ -55,6 +58,8 @@ export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
   transport: NatsTransport;
   /** The port of the health and metrics routes. */
   httpPort: number;
+  /** Settles, with the reason, when only a restart of the process helps. */
+  needsRestart: Promise<Error>;
   /** Not ready, then Nest's hooks, then the transport's drain, then `onApplicationShutdown`; one deadline for all. */
   close(): Promise<void>;
 }
@@ -71,6 +76,7 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
   const stopTracing = await startTracing(options.app, config.otlpEndpoint);
   const name = `broomwagon-${options.app}`;
   const connection = await connectNats({ ...config.natsConfig(), name, startDeadlineMs: config.startDeadlineMs });
+  options.onConnected?.();
   try {
     return await start(appModule, options, config, connection, stopTracing);
   } catch (error) {
@@ -81,7 +87,8 @@ export async function bootstrapService<Config extends ServiceConfig = ServiceCon
 
 /**
  * The `main` of an app: `bootstrapService`, with signals, exit codes, and `--print-config`.
- * SIGTERM and SIGINT shut down gracefully; a start that fails prints why and exits with 1.
+ * SIGTERM and SIGINT shut down gracefully, at once while NATS is not connected yet; a start that fails prints why and
+ * exits with 1.
  */
 export async function runService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
@@ -94,18 +101,22 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
       process.stdout.write(`${printedConfig(config)}\n`);
       return;
     }
-    const service = await bootstrapService(appModule, options);
-    const shutDown = async (): Promise<void> => {
+    const service = await bootstrapService(appModule, { ...options, onConnected: deferEnd });
+    const logger = new Logger(options.app);
+    const shutDown = async (exitCode: number): Promise<void> => {
       try {
         await service.close();
-        process.exit(0);
+        process.exit(exitCode);
       } catch (error) {
-        new Logger(options.app).error({ err: error }, 'The shutdown failed');
+        logger.error({ err: error }, 'The shutdown failed');
         process.exit(1);
       }
     };
-    process.on('SIGTERM', () => void shutDown());
-    process.on('SIGINT', () => void shutDown());
+    endWith(() => void shutDown(0));
+    void service.needsRestart.then((reason) => {
+      logger.fatal(`This process ends, since only a restart helps: ${reason.message}`);
+      return shutDown(1);
+    });
   } catch (error) {
     const says = error instanceof Error ? error.message : String(error);
     process.stderr.write(`${options.app} cannot start: ${says}\n`);
@@ -193,7 +204,7 @@ async function start<Config extends ServiceConfig>(
     closing ??= shutDown(application, health, config, options, stopTracing);
     return closing;
   };
-  return { application, config, transport, httpPort, close };
+  return { application, config, transport, httpPort, needsRestart: health.needsRestart, close };
 }
 
 async function shutDown(

@@ -52,6 +52,11 @@ export class ReplicaMarks {
     await this.redis.zremrangebyscore(this.key, '-inf', nowMs - REPLICA_LIVES_MS);
   }
 
+  /** Writes without effect, also to a Redis that is full. @throws Error of Redis, as READONLY of a replica */
+  async checkWritable(): Promise<void> {
+    await this.redis.zrem(this.key, '');
+  }
+
   /** This replica stops. @throws Error of Redis */
   async remove(): Promise<void> {
     await this.redis.zrem(this.key, this.mark);
