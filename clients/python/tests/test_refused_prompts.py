@@ -60,7 +60,7 @@ async def test_a_refused_prompt_is_reported_once_and_the_others_are_trained(clie
 async def test_an_id_that_was_trained_is_no_fault_of_its_prompt(client: Client, served: str) -> None:
     rollout = client.rollout(served, groups=2, samples=1, max_tokens=8)
     await train(rollout, ["a", "b"])
-    again = [{"id": "0", "text": "a"}, "c"]
+    again: list[Any] = [{"id": "0", "text": "a"}, "c"]
     with pytest.raises(errors.DuplicateGroup, match="trained in step 1") as refused:
         await anext(rollout.round(again, "wait"))
     assert not isinstance(refused.value, InvalidArgument)

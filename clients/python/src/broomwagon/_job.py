@@ -87,8 +87,8 @@ class Job:
         return status, unknown, found["submittedGroups"]
 
     async def make(self) -> None:
-        """Makes a job that the takeover did not find, before its first round. Of several trainers that found no job, one
-        makes it, under the id of its takeover; `round.open` alone would give all of them one epoch.
+        """Makes a job that the takeover did not find, before its first round. Of several trainers that found no job,
+        one makes it, under the id of its takeover; `round.open` alone would give all of them one epoch.
 
         :raises Fenced: another trainer has made the job since
         """
