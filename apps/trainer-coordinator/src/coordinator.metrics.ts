@@ -90,6 +90,11 @@ export class CoordinatorMetrics {
     'Bytes of payloads_awaiting_deletion, without payloads of unknown size',
     ['pool'],
   );
+  readonly lostGroups = this.metrics.counter(
+    'lost_groups_total',
+    'Groups that ended without training, by outcome (failed, dropped) and reason; counted as events are relayed',
+    ['pool', 'outcome', 'reason'],
+  );
   readonly eventsRelayed = this.metrics.counter('events_relayed_total', 'Events published from the outbox');
 
   constructor(private readonly metrics: Metrics) {}

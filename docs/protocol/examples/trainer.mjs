@@ -120,7 +120,7 @@ async function call(operation, about, deadlineMs = 60_000) {
   }
 }
 
-/** One file for each trained step, with the groups of the step and all ids submitted until then. */
+/** One file for each trained step, with the groups of the step, those that were lost, and all ids submitted until then. */
 const fileOf = (step) => join(out, `step-${step}.json`);
 const heldSteps = () => {
   const steps = [];
@@ -247,6 +247,20 @@ async function readResults(roundId) {
   }
 }
 
+/** Groups that ended without training: failed, or dropped by an abort or a timeout. Printed with their reasons. */
+async function readLost(roundId) {
+  const lost = [];
+  for (let cursor = 0; cursor !== undefined;) {
+    const page = await call('group.list', { job, roundId, set: 'lost', cursor });
+    lost.push(...page.groups);
+    ({ cursor } = page);
+  }
+  for (const { groupId, state, reason, message, requestId } of lost) {
+    console.error(`Group ${groupId} ${state}: ${reason} ${requestId ?? ''} ${message ?? ''}`);
+  }
+  return lost.map(({ groupId, state, reason, requestId }) => ({ groupId, state, reason, requestId }));
+}
+
 /** One training step. False if all groups are trained. */
 async function trainStep() {
   round ??= await openRound();
@@ -254,10 +268,11 @@ async function trainStep() {
   const { roundId, step, kind } = round;
   await submitRest(round);
   const { groups, cursor } = await readResults(roundId);
+  const lost = await readLost(roundId);
   // "Training" writes the batch of the step to a file, atomically. After a crash it writes the same file again.
   // The temporary name contains the epoch, because a fenced trainer may continue here.
   const part = `${fileOf(step)}.${trainerEpoch}.part`;
-  writeFileSync(part, JSON.stringify({ step, groups, submitted: [...submitted] }));
+  writeFileSync(part, JSON.stringify({ step, groups, lost, submitted: [...submitted] }));
   renameSync(part, fileOf(step));
   const { stepsTrained } = await call('round.close', { job, roundId, trainerEpoch, cursor });
   console.log(JSON.stringify({ step, kind, groups: groups.length, stepsTrained }));

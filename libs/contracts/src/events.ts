@@ -149,7 +149,10 @@ export interface RequestAbortedEvent extends RequestFields<'request.aborted'> {
 export interface RequestLostEvent extends RequestFields<'request.lost'> {}
 
 /** A group failed: one of its requests failed for good. */
-export interface GroupFailedEvent extends GroupFields<'group.failed'> {}
+export interface GroupFailedEvent extends GroupFields<'group.failed'> {
+  /** Why its sample failed, as in `request.fail`; `lost`: Redis has lost a part of it. */
+  reason?: string;
+}
 /** A group was dropped. */
 export interface GroupDroppedEvent extends GroupFields<'group.dropped'> {
   /** The abort that dropped it, if one did. */

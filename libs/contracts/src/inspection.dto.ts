@@ -151,14 +151,15 @@ export interface ListRoundsReply {
   rounds: RoundSummary[];
 }
 
-export const GROUP_SETS = ['live', 'accepted', 'failed'] as const;
+export const GROUP_SETS = ['live', 'accepted', 'failed', 'lost'] as const;
 /** `group.list`: one page of the groups of a round that is not folded. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND. */
 export class ListGroupsRequest extends JobRequest {
   /** Default: the round that is not closed, or the last one. */
   @IsOptional() @IsId() roundId?: RoundId;
   /**
-   * Which groups: those that are not accepted yet, in the order of their arrival; those that are; or those with a
-   * request that failed for good.
+   * Which groups: those that are not accepted yet, in the order of their arrival; those that are; those with a request
+   * that failed for good; or `lost`, all that ended without training since the last round was completed: failed or
+   * dropped, with the reason. Until the round is folded, and at most the last 16,384.
    * @default 'live'
    */
   @IsOptional() @IsIn(GROUP_SETS) set?: (typeof GROUP_SETS)[number];
@@ -173,6 +174,19 @@ export interface GroupStatus extends LongtailGroup {
   liveSamples: Integer;
   /** It is finished and has no place in the round. */
   isHeld?: true;
+  /**
+   * Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason of the abort or
+   * drop, `timeout`, or `lost` (Redis has lost a part of it).
+   */
+  reason?: string;
+  /** Message of the failed attempt, at most 300 bytes; with the set `lost`. */
+  message?: string;
+  /** The sample that it ended for, if it was one; with the set `lost`. */
+  requestId?: RequestId;
+  /** Reference of its prompt; with the set `lost`. */
+  promptRef?: string;
+  /** When it ended, milliseconds since 1970; with the set `lost`. */
+  atMs?: Integer;
 }
 export interface ListGroupsReply extends NumberedPageReply {
   /** The groups of the page. */

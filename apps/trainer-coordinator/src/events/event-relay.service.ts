@@ -1,6 +1,13 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, EVENTS_STREAM, eventSubject, type PoolName, wireText } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  EVENTS_STREAM,
+  eventSubject,
+  FAIL_REASONS,
+  type PoolName,
+  wireText,
+} from '@broomwagon/contracts';
 import { ensureStream, isStreamAway, MessagingClient } from '@broomwagon/messaging';
 import { InEachPool } from '@broomwagon/platform';
 import { EventOutbox, type RolloutEvent } from '@broomwagon/state';
@@ -12,6 +19,13 @@ const RELAY_INTERVAL_MS = 200;
 const ASK_AGAIN_MS = 60_000;
 /** Events that the server has not confirmed within this time are published again later, milliseconds. */
 const CONFIRM_MS = 5_000;
+/** What the events of groups that end without training stand for. */
+const OUTCOMES = new Map([
+  ['group.failed', 'failed'],
+  ['group.dropped', 'dropped'],
+]);
+/** Reasons that are labels; a caller may give any other text. */
+const LOSS_REASONS = new Set<unknown>([...FAIL_REASONS, 'worker-lost', 'internal', 'lost', 'abort', 'round-cancelled']);
 
 /**
  * Publishes events from the outbox, in their order and at least once; they leave it when the server has confirmed them.
@@ -43,7 +57,15 @@ export class EventRelayService {
       await this.publish(pool, events);
       await this.outbox.done(pool, events);
       this.metrics.eventsRelayed.inc(events.length);
+      for (const { type, body } of events) this.countLostGroup(pool, type, body.reason);
     }
+  }
+
+  private countLostGroup(pool: PoolName, type: string, reason: unknown): void {
+    const outcome = OUTCOMES.get(type);
+    // A group with equal rewards is a result of its round.
+    if (outcome === undefined || reason === 'equal-rewards') return;
+    this.metrics.lostGroups.inc({ pool, outcome, reason: LOSS_REASONS.has(reason) ? String(reason) : 'other' });
   }
 
   /** Settles when the server has them all. */

@@ -4,12 +4,13 @@ from . import errors
 from ._arguments import InvalidArgument
 from ._arrays import Logprobs, TokenIds
 from ._error import BroomwagonError
+from ._failures import GroupFailed
 from ._session import WorkerIdInUse
 from ._step import StepFailed
 from .attempt import Attempt
 from .client import Client
 from .lease import Lease, LeaseStopped, Server
-from .results import Group, Sample
+from .results import Failure, Group, Sample
 from .trainer import Rollout
 from .worker import Worker
 
@@ -17,7 +18,9 @@ __all__ = [
     "Attempt",
     "BroomwagonError",
     "Client",
+    "Failure",
     "Group",
+    "GroupFailed",
     "InvalidArgument",
     "Lease",
     "LeaseStopped",

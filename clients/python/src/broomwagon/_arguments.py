@@ -138,8 +138,8 @@ def check_rank(rank: str | None) -> None:
     """:raises InvalidArgument: the process is not the first one of a distributed training"""
     if rank is not None and rank.strip().isdecimal() and int(rank) > 0:
         raise InvalidArgument(
-            f"RANK is {rank}: a job has one trainer, and a Rollout on each rank would take the job from the one before. "
-            "Make the Rollout on rank 0 and send its groups to the others, or pass any_rank=True",
+            f"RANK is {rank}: a job has one trainer, and a Rollout on each rank would take the job from the rank "
+            "before. Make the Rollout on rank 0 and send its groups to the others, or pass any_rank=True",
             field="any_rank",
         )
 

@@ -113,6 +113,31 @@ class Job:
         count: int = status["submittedGroups"] - sum(status.get(name, 0) for name in ended)
         return count
 
+    async def lost_groups(self, round_id: str | None, start: int) -> list[dict[str, Any]]:
+        """Groups (`GroupStatus`) of a round, or of the last one and later, that ended without training.
+
+        :param start: how many of them were read before
+        """
+        found: list[dict[str, Any]] = []
+        cursor: int | None = start
+        while cursor is not None:
+            body = {"job": self.name, "set": "lost", "cursor": cursor}
+            if round_id is not None:
+                body["roundId"] = round_id
+            try:
+                page = await self._connection.call("group.list", body)
+            except (errors.JobNotFound, errors.RoundNotFound):
+                # A new job; or Redis has lost it, which calls with a stamp find out.
+                return found
+            except errors.ValidationFailed as error:
+                if error.field != "set":
+                    raise
+                logger.debug("Services of an earlier version do not list groups that ended without training")
+                return found
+            found += page["groups"]
+            cursor = page.get("cursor")
+        return found
+
     async def ledger(self, round_id: str | None = None) -> dict[str, Any]:
         """The `LedgerSummary` of a round, or of all steps."""
         body = {"job": self.name} if round_id is None else {"job": self.name, "roundId": round_id}

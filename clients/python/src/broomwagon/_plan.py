@@ -24,9 +24,12 @@ MOST_PAUSE = 2.0
 
 
 async def open_round(
-    job: Job, prompts: PromptSource, groups: int, policy: TailPolicy, priority: int | None = None
+    job: Job, prompts: PromptSource, groups: int, policy: TailPolicy, options: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Plans and opens a round of so many groups. None if all prompts are trained."""
+    """Plans and opens a round of so many groups. None if all prompts are trained.
+
+    :param options: further fields of `round.open`
+    """
     remaining = prompts.read_ahead(prompts_ahead(policy, groups))
     terms = {"groupsPerStep": groups, "remainingGroups": remaining, "policy": policy}
     if "domainQuotas" in policy:
@@ -39,9 +42,7 @@ async def open_round(
         await job.make()
         round_id = f"step-{plan['step']}-{plan['planId']}"[:120]
         try:
-            fields = {name: plan[name] for name in names}
-            if priority is not None:
-                fields["priority"] = priority
+            fields = {**options, **{name: plan[name] for name in names}}
             await job.call("round.open", roundId=round_id, policy=policy, **fields)
             return {**plan, "roundId": round_id}
         except errors.PlanStale as error:

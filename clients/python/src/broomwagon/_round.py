@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Any
 
 from . import errors
@@ -13,7 +14,7 @@ from ._arguments import InvalidArgument, encoded
 from ._job import Job
 from ._payloads import Payloads
 from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
-from .results import Group, read_sample
+from .results import Failure, Group, read_sample
 
 logger = logging.getLogger("broomwagon")
 
@@ -24,6 +25,42 @@ INLINE_PROMPT_BYTES = 24_000
 RESULTS_WAIT_MS = 4_000
 #: How services, or JSON, refuse a prompt; a repeat is refused again.
 REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge)
+
+
+class LostGroups:
+    """Reads which groups end without training.
+
+    :param round_id: None: of the last round, and after it
+    """
+
+    def __init__(self, job: Job, payloads: Payloads, prompts: PromptSource, round_id: str | None = None) -> None:
+        self._job = job
+        self._payloads = payloads
+        self._prompts = prompts
+        self._round_id = round_id
+        self._read = 0
+
+    async def read(self) -> list[Failure]:
+        """The groups since the last call."""
+        found = await self._job.lost_groups(self._round_id, self._read)
+        self._read += len(found)
+        return [await self._failure_of(group) for group in found]
+
+    async def _failure_of(self, group: dict[str, Any]) -> Failure:
+        prompt = self._prompts.find(group["groupId"])
+        if prompt is None and "promptRef" in group:
+            with suppress(errors.PayloadNotFound):
+                prompt = await self._payloads.get(group["promptRef"])
+        request_id = group.get("requestId")
+        return Failure(
+            group_id=group["groupId"],
+            prompt=prompt,
+            outcome=group["state"],
+            reason=group["reason"],
+            message=group.get("message"),
+            sample=None if request_id is None else int(request_id.rpartition("/")[2]),
+            first_step=group["firstStep"],
+        )
 
 
 class Round:
@@ -41,6 +78,7 @@ class Round:
         self._prompts = prompts
         self._group_body = group_body
         self._round_id = plan["roundId"]
+        self._lost = LostGroups(job, payloads, prompts, plan["roundId"])
         self._new_by_domain: dict[str, int] | None = plan.get("newByDomain")
         #: Weight version of the pool at the opening of the round.
         self._weight_version = 0
@@ -52,8 +90,9 @@ class Round:
         #: A group is replaced, so another one may have to be submitted.
         self.needs_more = False
 
-    async def groups(self) -> AsyncGenerator[Group, None]:
-        """Submits what the round needs, and yields all its groups from the beginning."""
+    async def groups(self) -> AsyncGenerator[Group | Failure, None]:
+        """Submits what the round needs, and yields all its groups from the beginning, and those that end without
+        training."""
         await self._submit()
         parts: dict[str, list[Any]] = {}
         while True:
@@ -71,6 +110,9 @@ class Round:
                     continue
                 self.digests.append({"groupId": found["groupId"], "digest": found["digest"]})
                 yield await self._group_of(found, parts.pop(found["groupId"]))
+            if page["complete"] or not page["groups"]:
+                for failure in await self._lost.read():
+                    yield failure
             if page["complete"]:
                 self.ledger = page.get("ledger")
                 return

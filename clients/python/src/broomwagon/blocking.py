@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import errors
 from .client import Client as AsyncClient
 from .lease import Server
-from .results import Group
+from .results import Failure, Group
 from .trainer import Rollout as AsyncRollout
 
 if TYPE_CHECKING:
@@ -199,6 +199,10 @@ class Rollout:
     @property
     def metrics(self) -> dict[str, float]:
         return self._rollout.metrics
+
+    @property
+    def failed(self) -> list[Failure]:
+        return self._rollout.failed
 
     @property
     def yielded(self) -> list[Group]:

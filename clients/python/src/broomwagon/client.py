@@ -22,7 +22,8 @@ from .trainer import Rollout
 from .worker import Worker
 
 if TYPE_CHECKING:
-    from .protocol import Call, EngineFeature, SamplingParameters
+    from ._failures import OnFailed
+    from .protocol import AbortScope, Call, EngineFeature, SamplingParameters
 
 logger = logging.getLogger("broomwagon")
 
@@ -213,8 +214,12 @@ class Client:
         samples: int = 8,
         max_tokens: int = 4096,
         sampling: SamplingParameters | None = None,
+        min_samples: int | None = None,
         timeout: float | None = None,
+        abort_scope: AbortScope | None = None,
+        orphan_after: float | None = None,
         priority: int | None = None,
+        on_failed: OnFailed = "warn",
         progress: bool = False,
         any_rank: bool = False,
     ) -> Rollout:
@@ -224,8 +229,15 @@ class Client:
         :param samples: samples of each group
         :param max_tokens: token budget of each sample
         :param sampling: `SamplingParameters` of `broomwagon.protocol`, for example `{"temperature": 1.0}`
+        :param min_samples: least samples of a group that is trained if others failed or were aborted; default: all
         :param timeout: seconds of generation time of each sample
+        :param abort_scope: what an abort or a timeout of one sample ends: its `group` (default), or the `sample` while
+            its group has `min_samples` others
+        :param orphan_after: seconds of silence of this trainer after which its samples are not claimed (600)
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
+        :param on_failed: what `round` does with a group that ended without training. `warn`: one warning for each step,
+            and `Rollout.failed`; `yield`: the loop also yields the group, with `Group.failure` and without samples;
+            `raise`: the loop raises GroupFailed
         :param progress: show a progress bar; needs the package tqdm
         :param any_rank: also in a process whose environment has a RANK above 0
         :raises InvalidArgument: a parameter is wrong; or RANK is above 0, as on all ranks but the first of torchrun: a
@@ -236,6 +248,8 @@ class Client:
         groups = check_count("groups", groups)
         if timeout is not None:
             timeout = check_number("timeout", timeout)
+        if orphan_after is not None:
+            orphan_after = check_number("orphan_after", orphan_after)
         return Rollout(
             self._connected,
             job,
@@ -243,8 +257,12 @@ class Client:
             samples=samples,
             max_tokens=max_tokens,
             sampling=sampling,
+            min_samples=min_samples,
             timeout=timeout,
+            abort_scope=abort_scope,
+            orphan_after=orphan_after,
             priority=priority,
+            on_failed=on_failed,
             progress=progress,
         )
 

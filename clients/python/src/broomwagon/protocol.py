@@ -1707,6 +1707,9 @@ class GroupFailedEvent(TypedDict):
     groupId: str
     """The group."""
 
+    reason: NotRequired[str]
+    """Why its sample failed, as in `request.fail`; `lost`: Redis has lost a part of it."""
+
 
 class GroupResult(TypedDict):
     """One accepted group."""
@@ -1780,6 +1783,23 @@ class GroupStatus(TypedDict):
 
     isHeld: NotRequired[Literal[True]]
     """It is finished and has no place in the round."""
+
+    reason: NotRequired[str]
+    """Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason
+    of the abort or drop, `timeout`, or `lost` (Redis has lost a part of it).
+    """
+
+    message: NotRequired[str]
+    """Message of the failed attempt, at most 300 bytes; with the set `lost`."""
+
+    requestId: NotRequired[str]
+    """The sample that it ended for, if it was one; with the set `lost`."""
+
+    promptRef: NotRequired[str]
+    """Reference of its prompt; with the set `lost`."""
+
+    atMs: NotRequired[int]
+    """When it ended, milliseconds since 1970; with the set `lost`."""
 
 
 class GroupSubmission(TypedDict):
@@ -2330,9 +2350,11 @@ class ListGroupsRequest(TypedDict):
     roundId: NotRequired[str]
     """Default: the round that is not closed, or the last one."""
 
-    set: NotRequired[Literal["live", "accepted", "failed"]]
-    """Which groups: those that are not accepted yet, in the order of their arrival; those that are; or
-    those with a request that failed for good.
+    set: NotRequired[Literal["live", "accepted", "failed", "lost"]]
+    """Which groups: those that are not accepted yet, in the order of their arrival; those that are; those
+    with a request that failed for good; or `lost`, all that ended without training since the last round
+    was completed: failed or dropped, with the reason. Until the round is folded, and at most the last
+    16,384.
     """
 
     cursor: NotRequired[int]

@@ -53,6 +53,30 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A group that ended without training."""
+
+    group_id: str
+    #: The object that was given; None if this process was not given it and the payload store has removed it.
+    prompt: PromptLike | None
+    #: `failed`: a sample failed for good; `dropped`: it was aborted, its time was over, or Redis has lost it.
+    outcome: Literal["failed", "dropped"]
+    #: Of the failed attempt, for example `engine-rejected`; of the abort; `timeout`; or `lost`.
+    reason: str
+    #: Message of the failed attempt.
+    message: str | None
+    #: Index of the sample for which the group ended, if it was one.
+    sample: int | None
+    #: Step in which the group was submitted first.
+    first_step: int
+
+    def __str__(self) -> str:
+        sample = "" if self.sample is None else f" for its sample {self.sample}"
+        message = f": {self.message}" if self.message else ""
+        return f"group {self.group_id} {self.outcome}{sample} ({self.reason}{message})"
+
+
+@dataclass(frozen=True)
 class Group:
     """The samples of one prompt."""
 
@@ -68,6 +92,8 @@ class Group:
     domain: str | None = None
     #: It is not to be trained: its rewards were reported before, and are all equal.
     excluded: bool = False
+    #: Why the group ended without training; only with `on_failed="yield"`, and then there are no samples.
+    failure: Failure | None = None
 
 
 async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_version: int) -> Sample:

@@ -13,18 +13,19 @@ from . import errors
 from ._arguments import InvalidArgument, check_rewards
 from ._connection import Connection
 from ._error import BroomwagonError
+from ._failures import FailedGroups, OnFailed
 from ._job import Job
 from ._metrics import ledger_metrics, round_metrics
 from ._payloads import Payloads
 from ._plan import open_round, pause_between_tries, policy_of, prompts_ahead
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
-from ._round import Round
+from ._round import LostGroups, Round
 from ._step import OpenStep, StepFailed, YieldedGroup
-from .results import Group
+from .results import Failure, Group
 
 if TYPE_CHECKING:
-    from .protocol import SamplingParameters, TailPolicy
+    from .protocol import AbortScope, SamplingParameters, TailPolicy
 
 T = TypeVar("T")
 Loop = weakref.ref[AsyncGenerator[Group, None]]
@@ -49,16 +50,28 @@ class Rollout:
         samples: int,
         max_tokens: int,
         sampling: SamplingParameters | None,
+        min_samples: int | None,
         timeout: float | None,
+        abort_scope: AbortScope | None,
+        orphan_after: float | None,
         priority: int | None,
+        on_failed: OnFailed,
         progress: bool,
     ) -> None:
         self._job = Job(connection, job)
         self._payloads = Payloads(connection)
         self._groups = groups
-        self._priority = priority
-        body: dict[str, Any] = {"samples": samples, "maxTokens": max_tokens, "sampling": sampling or {}}
-        self._group_body = body if timeout is None else {**body, "timeoutMs": round(timeout * 1000)}
+        self._round_options = _given(
+            abortScope=abort_scope, orphanAfterMs=_to_milliseconds(orphan_after), priority=priority
+        )
+        self._group_body = _given(
+            samples=samples,
+            minSamples=min_samples,
+            maxTokens=max_tokens,
+            timeoutMs=_to_milliseconds(timeout),
+            sampling=sampling or {},
+        )
+        self._failed = FailedGroups(job, on_failed)
         self._prompts = PromptSource()
         self._progress = Progress(progress)
         self._round: dict[str, Any] | None = None
@@ -77,6 +90,11 @@ class Rollout:
     def step(self) -> int:
         """Steps trained."""
         return self._job.steps_trained
+
+    @property
+    def failed(self) -> list[Failure]:
+        """The groups that ended without training: of the open step, so far; after its end, of the last step."""
+        return list(self._failed.found.values())
 
     @property
     def yielded(self) -> list[Group]:
@@ -98,7 +116,8 @@ class Rollout:
         :raises InvalidArgument: a prompt is wrong, or a service refuses it (then `__cause__` is its error). The `field`
             of the error is `prompts.` with the number of the prompt over all that were given, from 0. It is left out,
             and the next round continues with the others
-        :raises StepFailed: all groups of the step have failed
+        :raises StepFailed: all groups of the step have failed, and `on_failed` is not `yield`
+        :raises GroupFailed: a group ended without training, with `on_failed` `raise`; the next round continues the step
         :raises BroomwagonError: services do not answer for two minutes; another trainer has taken the job over (Fenced,
             also of later calls: a new Rollout takes it back)
         """
@@ -130,31 +149,31 @@ class Rollout:
                     await self._end_lost_step()
                 else:
                     self._round = self._round or await open_round(
-                        self._job, self._prompts, self._groups, chosen, self._priority
+                        self._job, self._prompts, self._groups, chosen, self._round_options
                     )
                     if self._round is None:
+                        for failure in await LostGroups(self._job, self._payloads, self._prompts).read():
+                            if (last := self._failed.take(failure)) is not None:
+                                yield last
                         return
                     self._open.number = step = self._round["step"]
+                    self._failed.begin(step)
                     with self._progress.step(step, self._round["neededGroups"]) as bar:
                         bar.update(len(self._open.groups))
                         round_id = self._round["roundId"]
                         parts = (self._job, self._payloads, self._prompts, self._group_body)
                         self._reading = reading = Round(*parts, self._round)
                         async with aclosing(reading.groups()) as finished:
-                            async for group in finished:
-                                if group.excluded:
-                                    self._open.excluded.add(group.id)
-                                if group.id in self._open.rewards:
-                                    await self.reward(group, self._open.rewards[group.id])
-                                if group.id not in self._open.groups:
-                                    self._open.groups[group.id] = YieldedGroup(group)
+                            async for found in finished:
+                                group = await self._take(found)
+                                if group is not None:
                                     has_yielded, tries = True, 0
-                                    bar.update(1)
+                                    bar.update(group.failure is None)
                                     self._is_in_body = True
                                     yield group
                                     self._is_in_body = False
                                 # The tokens are freed when the body drops the group.
-                                del group
+                                del group, found
                     if not self._open.groups:
                         failed = await self._job.call("round.status", roundId=round_id)
                     await self._close(step, reading, chosen)
@@ -180,6 +199,19 @@ class Rollout:
                 return
             if failed and failed["failedGroups"] + failed["droppedGroups"] > 0:
                 raise StepFailed(step, failed)
+
+    async def _take(self, found: Group | Failure) -> Group | None:
+        """Notes what was read of the open round. Returns a group that was not yielded before."""
+        if isinstance(found, Failure):
+            return None if found.group_id in self._open.groups else self._failed.take(found)
+        if found.excluded:
+            self._open.excluded.add(found.id)
+        if found.id in self._open.rewards:
+            await self.reward(found, self._open.rewards[found.id])
+        if found.id in self._open.groups:
+            return None
+        self._open.groups[found.id] = YieldedGroup(found)
+        return found
 
     async def reward(self, group: Group, rewards: Sequence[float]) -> bool:
         """Reports the rewards of a group of this step, one for each sample. The `equalRewards` of the policy says what
@@ -237,6 +269,7 @@ class Rollout:
         reply = await self._recovering(cancel_and_restore)
         self._job.restored(reply["stepsTrained"])
         self._open.clear()
+        self._failed.restored()
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"], await self._job.count_open())
         return self.step
@@ -305,12 +338,24 @@ class Rollout:
         """The next loop begins with the first group."""
         self._is_started = self._is_in_body = False
         self._open.clear()
+        self._failed.leave()
 
     def _end_step(self, began: float) -> None:
         if self._round and self._round["step"] == self._open.number:
             self._round = None
-        for group_id in self._open.groups:
+        for group_id in (*self._open.groups, *self._failed.found):
             self._prompts.ended(group_id)
         trained = self._open.trained.values()
         self.metrics.update(round_metrics(self._open.number, trained, time.monotonic() - began))
+        self.metrics.update(self._failed.metrics())
+        self._failed.warn(len(trained))
         self._open.clear()
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Fields of the protocol that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _to_milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)

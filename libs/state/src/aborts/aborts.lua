@@ -76,9 +76,10 @@ function Aborts.end_aborting(tx, round, group, aborts)
   Aborts.review_dropped(tx, group)
 end
 
--- `round` is that of the group; nil when its summary is no longer kept.
-function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
+-- `round` is that of the group; nil when its summary is no longer kept. `request_id`: the sample it is dropped for.
+function Aborts.drop_group(tx, round, group, reason, abort_id, aborts, request_id)
   if not round and group.state ~= 'unfinished' then return Recovery.lose_group(tx, nil, group) end
+  LostGroups.note(tx, group, 'dropped', { reason = reason, requestId = request_id })
   take_out(tx, round, group)
   redis.call('HSET', tx.key:group(group.job, group.groupId), 'state', 'aborting', 'dropReason', reason)
   group.state = 'aborting'
@@ -94,9 +95,9 @@ function Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
   Aborts.review_dropped(tx, group)
 end
 
-function Aborts.abort_group(tx, round, group, abort_id, aborts)
+function Aborts.abort_group(tx, round, group, abort_id, aborts, request_id)
   local reason = round and round.cancelReason or redis.call('HGET', tx.key:abort(abort_id), 'reason') or 'abort'
-  Aborts.drop_group(tx, round, group, reason, abort_id, aborts)
+  Aborts.drop_group(tx, round, group, reason, abort_id, aborts, request_id)
 end
 
 -- The holder of a sample has ended it at the timeout of the sample. The tokens of the sample are waste in any case.
@@ -107,7 +108,7 @@ function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   if is_alone and Longtail.stop_sample(tx, round, group, request, why, aborts) then return end
   Longtail.mark_stopped(tx, request, 'timeout')
   Longtail.drop_request(tx, group, request, segment, tokens)
-  Aborts.drop_group(tx, round, group, 'timeout', nil, aborts)
+  Aborts.drop_group(tx, round, group, 'timeout', nil, aborts, request.id)
 end
 
 -- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether
@@ -125,7 +126,7 @@ function Aborts.abort_request(tx, round, group, request, abort_id, scope, aborts
   if Aborts.apply(tx, round, group, aborts) then return end
   local is_alone = (scope or round and Rounds.rules(tx, round).abortScope) == 'sample'
   if is_alone and Longtail.stop_sample(tx, round, group, request, { reason = 'aborted' }, aborts) then return end
-  Aborts.abort_group(tx, round, group, abort_id, aborts)
+  Aborts.abort_group(tx, round, group, abort_id, aborts, request.id)
 end
 
 return Aborts

@@ -1,4 +1,5 @@
 --[[ One page of the groups of a round that is not folded, in the order of their arrival or acceptance.
+The set `lost` is in the order of their ends.
 ARGV[1] JSON: {job, roundId, set, cursor}: ListGroupsRequest
 Reply: ListGroupsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
@@ -9,6 +10,10 @@ return function(tx, args)
   local round_id, no_round = Rounds.named(tx, job, args.roundId)
   if not round_id then return no_round end
   local from = args.cursor or 0
+  if args.set == 'lost' then
+    local lost = LostGroups.page(tx, job, round_id, from, PAGE)
+    return Reply.object({ cursor = #lost == PAGE and from + PAGE or nil }, { groups = Reply.joined(lost) })
+  end
   local list = args.set == 'failed' and tx.key:roundFailed(job, round_id)
     or args.set == 'accepted' and tx.key:roundAccepted(job, round_id) or tx.key:roundGroups(job, round_id)
   local ids = redis.call((args.set or 'live') == 'live' and 'ZRANGE' or 'LRANGE', list, from, from + PAGE - 1)

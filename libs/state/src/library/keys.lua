@@ -153,6 +153,8 @@ Keys.roundHeld = by_two('round-held:', '/') -- zset: groupId that is finished an
 -- hash: domain -> places, *live:<domain> -> groups, *spare; only with quotas
 Keys.roundPlaces = by_two('round-places:', '/')
 Keys.roundFailed = by_two('round-failed:', '/') -- list: groupId
+Keys.roundLost = by_two('round-lost:', '/') -- list: groups that ended without training, JSON
+Keys.jobLost = by_one('job-lost:') -- list: such groups that no round has reported yet, JSON
 Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId
 -- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
 Keys.roundDigests = by_two('round-digests:', '/')

@@ -219,8 +219,10 @@ function Longtail.cut_live(tx, round, group, aborts)
   end)
 end
 
--- The group can never be whole again: its other requests are dropped, and their holders told.
-function Longtail.fail_group(tx, round, group, aborts)
+-- The group can never be whole again: its other requests are dropped, and their holders told. `why` as in
+-- LostGroups.note.
+function Longtail.fail_group(tx, round, group, aborts, why)
+  LostGroups.note(tx, group, 'failed', why)
   for _, sibling in ipairs(Recovery.requests_of(tx, group)) do
     if sibling.state ~= 'failed' and sibling.state ~= 'dropped' then
       if Requests.HELD[sibling.state] then table.insert(aborts, Requests.fence(sibling)) end
@@ -234,15 +236,19 @@ function Longtail.fail_group(tx, round, group, aborts)
   group.state = 'failed'
   Rounds.bump(tx, round, 'failedGroups', 1)
   redis.call('HINCRBY', tx.key:job(group.job), 'failedGroups', 1)
-  Events.add(tx, 'group.failed', { job = group.job, groupId = group.groupId, roundId = round.roundId })
+  Events.add(tx, 'group.failed', { job = group.job, groupId = group.groupId, roundId = round.roundId,
+    reason = why.reason })
   Rounds.review_round(tx, round)
 end
 
--- One request failed for good; so does its group, unless it has enough others.
-function Longtail.fail_request(tx, round, group, request, aborts, segment, tokens)
-  KeptTokens.waste(tx, request, group, round, 'failed', segment, tokens)
+-- One request failed for good; so does its group, unless it has enough others. `why` as in Attempts.put_back.
+function Longtail.fail_request(tx, round, group, request, aborts, why)
+  KeptTokens.waste(tx, request, group, round, 'failed', why.segment, why.tokens or 0)
   Requests.move(tx, request, group, 'failed')
-  if not can_continue(tx, group) then return Longtail.fail_group(tx, round, group, aborts) end
+  if not can_continue(tx, group) then
+    return Longtail.fail_group(tx, round, group, aborts,
+      { reason = why.reason, message = why.message, requestId = request.id })
+  end
   if Rounds.is_whole(group) then Longtail.place_whole(tx, round, group, aborts) end
 end
 

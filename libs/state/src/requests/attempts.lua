@@ -98,7 +98,7 @@ function Attempts.put_back(tx, round, group, request, aborts, why)
     local count = redis.call('HINCRBY', tx.key:request(request.id), why.isFailure and 'failures' or 'returns', 1)
     if (why.isFailure and why.isFinal) or count > (why.isFailure and rules.maxFailures or rules.maxReturns) then
       Attempts.note_failure(tx, round, request, why)
-      return Longtail.fail_request(tx, round, group, request, aborts, why.segment, why.tokens or 0)
+      return Longtail.fail_request(tx, round, group, request, aborts, why)
     end
   end
   KeptTokens.keep(tx, request, group, why.segment, why.tokens or 0)

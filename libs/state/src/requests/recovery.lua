@@ -49,8 +49,11 @@ function Recovery.requests_of(tx, group)
   return requests, true
 end
 
+local LOST = { reason = 'lost' }
+
 -- Drops what is left of a group that is in no round any more.
 local function drop_rest(tx, group)
+  LostGroups.note(tx, group, 'dropped', LOST)
   Longtail.leave(tx, group.job, group.groupId)
   redis.call('ZREM', tx.key.abortingGroups, group.job .. '/' .. group.groupId)
   redis.call('ZREM', tx.key.leavingGroups, group.job .. '/' .. group.groupId)
@@ -79,7 +82,9 @@ function Recovery.lose_group(tx, round, group)
     Rounds.leave_accepted(tx, round, group.groupId, group.samples)
     return drop_rest(tx, group)
   end
-  if group.state == 'live' and Rounds.takes_results(round) then return Longtail.fail_group(tx, round, group, {}) end
+  if group.state == 'live' and Rounds.takes_results(round) then
+    return Longtail.fail_group(tx, round, group, {}, LOST)
+  end
   return Aborts.drop_group(tx, round, group, 'lost', nil, {})
 end
 
@@ -103,6 +108,7 @@ end
 -- them or is expired.
 local function delete_rest(tx, job, group_id)
   Counts.note_lost(tx, job, job .. '/' .. group_id)
+  LostGroups.note(tx, { job = job, groupId = group_id }, 'dropped', LOST)
   local group = { live = 0, finished = 0 }
   GroupDeletion.delete(tx, job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
     if Requests.HELD[request.state] then return true end

@@ -64,7 +64,8 @@ return function(tx, args)
     redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
     redis.call('HSET', tx.key:round(args.job, args.roundId), 'folded', 1)
     redis.call('UNLINK', tx.key:roundHeld(args.job, args.roundId), tx.key:roundPlaces(args.job, args.roundId),
-      tx.key:roundDigests(args.job, args.roundId), tx.key:roundRewards(args.job, args.roundId))
+      tx.key:roundDigests(args.job, args.roundId), tx.key:roundRewards(args.job, args.roundId),
+      tx.key:roundLost(args.job, args.roundId))
     local rounds = tx.key:rounds(args.job)
     local surplus = redis.call('ZRANGE', rounds, 0, -1 - SUMMARIES_KEPT)
     for _, old in ipairs(surplus) do

@@ -91,6 +91,7 @@ return function(tx, args)
     redis.call('HSET', tx.key:roundPlaces(args.job, args.roundId), one.domain, one.places)
   end
   redis.call('ZADD', tx.key:rounds(args.job), args.step, args.roundId)
+  LostGroups.report_with(tx, args.job, args.roundId)
   local name = args.job .. '/' .. args.roundId
   if state == 'opening' then redis.call('SADD', tx.key.sweeps, name) end
   if args.deadlineMs then redis.call('ZADD', tx.key.roundDeadlines, tx.now + args.deadlineMs, name) end

@@ -265,6 +265,7 @@ function Rounds.cancel(tx, round, mode, reason)
   if mode == 'drop' then redis.call('HSET', hash, 'abortedUpTo', EVERY_GROUP, 'abortedBy', 'round.cancel') end
   Counts.add_settling(tx, round.job, settling)
   Rewards.forget_all(tx, round)
+  LostGroups.leave_to_next(tx, round.job, round.roundId)
   redis.call('HDEL', tx.key:job(round.job), 'openRoundId')
   redis.call('SREM', tx.key.openJobs, round.job)
   redis.call('ZREM', tx.key.roundDeadlines, Rounds.sweep_name(round))

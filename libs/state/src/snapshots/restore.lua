@@ -158,9 +158,10 @@ return function(tx, args)
     redis.call('ZREMRANGEBYSCORE', tx.key:trainedGroups(job), '(' .. header.step, '+inf')
     for _, round_id in ipairs(redis.call('ZDIFF', 2, tx.key:rounds(job), Snapshots.rounds(tx, job, number))) do
       redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id),
-        tx.key:roundRecorded(job, round_id))
+        tx.key:roundRecorded(job, round_id), tx.key:roundLost(job, round_id))
       redis.call('ZREM', tx.key:rounds(job), round_id)
     end
+    redis.call('UNLINK', tx.key:jobLost(job))
     Events.add(tx, 'job.restored', { job = job, tag = args.tag, trainerEpoch = epoch })
     -- Snapshots of steps that the job has not trained any more.
     return Snapshots.remove(tx, job, redis.call('ZRANGEBYSCORE', tx.key:snapshots(job), '(' .. number, '+inf'))

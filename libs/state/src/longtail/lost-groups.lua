@@ -1,0 +1,60 @@
+-- Groups that have ended without training, with the reason: `group.list` with the set `lost`. A group that ends while
+-- its job has no round that takes results is reported by the next round.
+local LostGroups = {}
+
+local MESSAGE_LENGTH, ENTRIES_KEPT, PAGE = 300, 16384, 1024
+
+-- The first bytes of a message, without a part of a character at their end.
+local function shorten(message)
+  if #message <= MESSAGE_LENGTH then return message end
+  return (string.gsub(string.sub(message, 1, MESSAGE_LENGTH), '[\192-\255][\128-\191]*$', ''))
+end
+
+-- To be called before the group leaves its round, which may complete it. `why`: {reason, message?, requestId?}
+function LostGroups.note(tx, group, outcome, why)
+  local job = group.job
+  local open = redis.call('HGET', tx.key:job(job), 'openRoundId')
+  local state = open and redis.call('HGET', tx.key:round(job, open), 'state')
+  local list = (state == 'open' or state == 'opening') and tx.key:roundLost(job, open) or tx.key:jobLost(job)
+  local field = redis.call('HMGET', tx.key:group(job, group.groupId), 'samples', 'finished', 'cuts', 'firstStep',
+    'tokens', 'promptRef')
+  redis.call('RPUSH', list, cjson.encode({
+    groupId = group.groupId, state = outcome, samples = tonumber(field[1] or 0),
+    finishedSamples = tonumber(field[2] or 0), liveSamples = 0, cuts = tonumber(field[3] or 0),
+    firstStep = tonumber(field[4] or 0), tokens = tonumber(field[5] or 0), promptRef = field[6] or nil,
+    reason = why.reason, message = why.message and shorten(why.message) or nil,
+    requestId = why.requestId, atMs = tx.now,
+  }))
+  redis.call('LTRIM', list, -ENTRIES_KEPT, -1)
+end
+
+-- A round begins, and reports what has ended since the last one.
+function LostGroups.report_with(tx, job, round_id)
+  local waiting = tx.key:jobLost(job)
+  if redis.call('EXISTS', waiting) == 1 then redis.call('RENAME', waiting, tx.key:roundLost(job, round_id)) end
+end
+
+-- A round is cancelled: the next one reports its groups.
+function LostGroups.leave_to_next(tx, job, round_id)
+  local list = tx.key:roundLost(job, round_id)
+  while true do
+    local entries = redis.call('LPOP', list, PAGE)
+    if not entries then return end
+    redis.call('RPUSH', tx.key:jobLost(job), unpack(entries))
+  end
+end
+
+-- A page of the entries of a round, as JSON; after those of the last round, the ones that no round has reported yet.
+function LostGroups.page(tx, job, round_id, from, count)
+  local list, waiting = tx.key:roundLost(job, round_id), tx.key:jobLost(job)
+  local entries = redis.call('LRANGE', list, from, from + count - 1)
+  if #entries < count and redis.call('HGET', tx.key:job(job), 'lastRoundId') == round_id then
+    local rest = from + #entries - redis.call('LLEN', list)
+    for _, entry in ipairs(redis.call('LRANGE', waiting, rest, rest + count - #entries - 1)) do
+      table.insert(entries, entry)
+    end
+  end
+  return entries
+end
+
+return LostGroups
