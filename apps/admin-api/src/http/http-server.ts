@@ -7,6 +7,7 @@ import type { AdminApiConfig } from '../admin-api.config';
 import { serveConsole } from './console-files';
 import { measureRequests } from './measure-requests';
 import { RateLimits } from './rate-limits';
+import { renewCertificate } from './renew-certificate';
 
 /** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
 const REQUEST_MS = 30_000;
@@ -45,6 +46,7 @@ export function httpServer(config: AdminApiConfig) {
       application.use(limitAddresses(application.get(RateLimits)));
       serveConsole(application);
       const server = application.getHttpServer() as Server;
+      renewCertificate(server, () => config.tls());
       server.prependListener('request', useValidTarget);
       server.requestTimeout = REQUEST_MS;
       server.headersTimeout = HEADERS_MS;

@@ -1,0 +1,33 @@
+import type { Server } from 'node:http';
+import { Server as TlsServer, type SecureContextOptions } from 'node:tls';
+import { Logger } from '@nestjs/common';
+
+const CHECK_EVERY_MS = 60_000;
+const logger = new Logger('Certificate');
+
+/**
+ * Gives a server of HTTPS its certificate again when the files of it have changed: cert-manager renews them while the
+ * server runs. Files that cannot be used leave the certificate before, with an error in the log.
+ * @param read reads certificate and key from their files
+ */
+export function renewCertificate(
+  server: Server,
+  read: () => SecureContextOptions | undefined,
+  checkEveryMs = CHECK_EVERY_MS,
+): void {
+  if (!(server instanceof TlsServer)) return;
+  let used = JSON.stringify(read());
+  const timer = setInterval(() => {
+    try {
+      const settings = read();
+      const text = JSON.stringify(settings);
+      if (settings === undefined || text === used) return;
+      server.setSecureContext(settings);
+      used = text;
+      logger.log('New connections use the renewed certificate');
+    } catch (error) {
+      logger.error({ err: error }, 'The files of the certificate cannot be used; the certificate before stays');
+    }
+  }, checkEveryMs).unref();
+  server.once('close', () => clearInterval(timer));
+}
