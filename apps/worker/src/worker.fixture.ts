@@ -127,7 +127,7 @@ export class ScriptedEngines extends EngineAdapters {
     const generate: Generate = (request, options) => {
       this.requests.push(request);
       this.options.push(options);
-      return this.generate(request, options);
+      return this.stream(request, options);
     };
     const abort = async (id: string): Promise<boolean> => {
       this.aborts.push(id);
@@ -136,6 +136,20 @@ export class ScriptedEngines extends EngineAdapters {
       return true;
     };
     return { generate, abort } as unknown as EngineAdapter;
+  }
+
+  /** Tokens of a result that were not streamed are streamed before its end, as every adapter does. */
+  private async stream(request: GenerationRequest, options: GenerateOptions): Promise<GenerationResult> {
+    let streamed = 0;
+    const onTokens: GenerateOptions['onTokens'] = (increment) => {
+      streamed += increment.tokenCount;
+      options.onTokens?.(increment);
+    };
+    const result = await this.generate(request, { ...options, onTokens });
+    const { tokenIds, text, tokenCount, logprobs, finishReason } = result;
+    const isLast = finishReason === 'aborted' ? undefined : true;
+    if (streamed === 0) onTokens({ tokenIds, text, tokenCount, logprobs, isLast });
+    return result;
   }
 }
 

@@ -140,7 +140,7 @@ describe('worker on real NATS and Redis', () => {
     const [complete] = stubs.of('request.complete');
     expect(complete).toMatchObject({ requestId: 'j/g/0', attempt: '1-a', workerEpoch: 'e1', finishReason: 'stop' });
     const stored = JSON.parse((await payloads.get(complete!.segment!.ref)).toString('utf8')) as object;
-    expect(stored).toEqual({ text: 'abc' });
+    expect(stored).toEqual({ text: 'abc', engineFinishReason: 'stop' });
     expect(stubs.of('lb.release')[0]).toMatchObject({ outcome: 'finished', tokens: 3 });
   });
 

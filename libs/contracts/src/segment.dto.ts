@@ -40,12 +40,19 @@ export interface SegmentPayload {
   tokenIds?: Integer[];
   /** The text of the tokens. */
   text?: string;
+  /**
+   * The rest of the text, with which a stop text may begin, if the attempt was cut there. The text of the next segment
+   * begins with it, unless a stop text does.
+   */
+  heldText?: string;
   /** Log probability of each token, if requested; null where the engine returned none, for one because it was NaN. */
   logprobs?: (number | null)[];
   /**
    * Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown finish reason.
    */
   stopReason?: string | number;
+  /** Finish reason of the last segment as the engine named it: `stop`, `length`, `tool_calls`, `content_filter`. */
+  engineFinishReason?: string;
   /** Further fields of the engine's response, unread: `routed_experts`, `tool_calls`. */
   engineFields?: Record<string, unknown>;
 }

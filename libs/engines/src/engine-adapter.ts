@@ -52,6 +52,8 @@ export interface EngineChoice {
   finish_reason?: string | null;
   /** vLLM: the stop string or token id. */
   stop_reason?: string | number | null;
+  /** SGLang: the same. */
+  matched_stop?: string | number | null;
 }
 
 /** Tokens as they arrive; text and ids are those of this increment only. An increment may have no tokens. */
@@ -63,6 +65,8 @@ export interface TokenIncrement {
   logprobs?: (number | null)[];
   /** The engine reports with it that the response is complete. */
   isLast?: true;
+  /** With `isLast`: the stop text that has ended the response. The text contains it; whoever keeps the text cuts it. */
+  matchedStop?: string;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
   promptTokenIds?: number[];
   /** Engines with OpenAI routes: parts of a message that are not text (tool calls) are only here. */
@@ -78,6 +82,8 @@ export interface GenerationResult {
   finishReason: 'stop' | 'length' | 'aborted';
   /** As the engine reports it: the stop string or token, or its finish reason when it is none of ours. */
   stopReason?: string | number;
+  /** The finish reason as the engine named it; absent if it named none. */
+  engineFinishReason?: string;
   logprobs?: (number | null)[];
   /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
   engineFields?: Record<string, unknown>;

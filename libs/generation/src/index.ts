@@ -1,7 +1,6 @@
 export { EngineAdapters } from './engine/engine-adapters';
 export { passOnEngine } from './engine/pass-on-engine';
 export { pauseAfterFailure, releaseOutcomeOf, runOnEngine, type Generated } from './engine/run-on-engine';
-export { TokenCollector, type MadeSegment } from './engine/token-collector';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
 export { withLeases } from './holder/holder.config';
@@ -15,3 +14,5 @@ export type { Lease } from './leases/lease-calls';
 export { LeasedCall, MovableCall, type StopCause, type WorkerEpoch } from './leases/leased-call';
 export { LeaseReleaser } from './leases/lease-releaser';
 export { unlessAborted } from './leases/unless-aborted';
+export { TokenBuffer } from './tokens/token-buffer';
+export { TokenCollector, type MadeSegment } from './tokens/token-collector';

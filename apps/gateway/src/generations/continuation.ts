@@ -17,7 +17,7 @@ export function continuationOf(generation: Generation): Continuation | undefined
   if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
   if (message === undefined) {
     // Whether a stop text crosses the cut cannot be told without texts.
-    if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.textLength === 0) return undefined;
+    if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.text === '') return undefined;
     return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
   }
   if (promptIdsOf(generation) === undefined) return undefined;

@@ -209,7 +209,7 @@ export class GenerationRunner {
       generation.calledAt = performance.now();
       generation.serverId = lease.serverId;
       generation.model = lease.model;
-      const collector = new TokenCollector(false);
+      const collector = new TokenCollector();
       const request = requestOf(generation, lease);
       expertsFrom = generation.experts?.nextRow(lease.dialect);
       const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };

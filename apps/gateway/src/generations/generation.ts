@@ -227,6 +227,7 @@ export class Generation {
 
   finish(end: GenerationEnd): void {
     this.end ??= end;
+    this.tokens.complete();
     this.resolveEnd(this.end);
     this.changed();
   }

@@ -42,7 +42,10 @@ export class MessageLog {
   /** An entry for each token, if the client has asked for log probabilities. */
   readonly logprobs: object[] = [];
   private changes = 0;
-  private isContentLast = false;
+  /** Name of the text that was added to last; undefined after a call of a tool. */
+  private lastText: string | undefined;
+  /** Characters at its end that readers do not get yet: a stop text may begin with them. */
+  private heldLength = 0;
   /** The parts stay as they are until {@link settle} gives the whole message. */
   isParsedAtEnd = false;
   finishReason: string | undefined;
@@ -65,7 +68,7 @@ export class MessageLog {
   clear(): void {
     this.clearParts();
     this.logprobs.length = 0;
-    this.isContentLast = false;
+    this.lastText = undefined;
     this.isParsedAtEnd = false;
     this.finishReason = undefined;
   }
@@ -100,7 +103,7 @@ export class MessageLog {
   }
 
   get saved(): SavedMessage {
-    const { texts, calls, logprobs, isContentLast, finishReason } = this;
+    const { texts, calls, logprobs, isInContent: isContentLast, finishReason } = this;
     return {
       texts,
       calls,
@@ -117,31 +120,39 @@ export class MessageLog {
     this.texts = texts;
     this.calls.push(...calls);
     for (const entry of logprobs) this.logprobs.push(entry);
-    this.isContentLast = isContentLast;
+    this.lastText = isContentLast ? 'content' : undefined;
     this.finishReason = finishReason;
     this.changes = isReadable ? 1 : 0;
     for (const [name, value] of others) this.others.set(name, { value, change: 1 });
   }
 
-  /** Removes the end of the content: it follows a stop text. */
-  cutContent(characters: number): void {
-    this.texts.content = (this.texts.content ?? '').slice(0, -characters || undefined);
+  /** Removes the end of the text that was added to last: it belongs to a stop text. */
+  removeEnd(end: string): void {
+    const name = this.lastText ?? 'content';
+    const text = this.texts[name];
+    // The engine may have parsed the stop text away, for one as the end of the reasoning.
+    if (text?.endsWith(end)) this.texts[name] = text.slice(0, -end.length);
+  }
+
+  /** Keeps the end of the text that was added to last from readers, until it is certain that no stop text begins. */
+  holdEnd(characters: number): void {
+    this.heldLength = characters;
   }
 
   /** Tokens that follow are content too: the engine has begun with it, and with nothing else since. */
   get isInContent(): boolean {
-    return this.isContentLast;
+    return this.lastText === 'content';
   }
 
   get position(): MessagePosition {
-    const texts = Object.fromEntries(Object.entries(this.texts).map(([name, text]) => [name, text.length]));
+    const texts = Object.fromEntries(this.readableTexts.map(([name, text]) => [name, text.length]));
     return { changes: this.changes, texts, calls: this.calls.map((call) => call.function.arguments.length) };
   }
 
   /** What is new after a position, as a delta. */
   after(from?: MessagePosition): Record<string, unknown> & { tool_calls?: ToolCallDelta[] } {
     const delta: Record<string, unknown> = {};
-    for (const [name, text] of Object.entries(this.texts)) {
+    for (const [name, text] of this.readableTexts) {
       const sent = from !== undefined && Object.hasOwn(from.texts, name) ? from.texts[name]! : 0;
       if (text.length > sent) delta[name] = text.slice(sent);
     }
@@ -166,6 +177,13 @@ export class MessageLog {
     };
   }
 
+  private get readableTexts(): [string, string][] {
+    return Object.entries(this.texts).map(([name, text]) => {
+      const isHeld = this.heldLength > 0 && name === this.lastText;
+      return [name, isHeld ? text.slice(0, -this.heldLength) : text];
+    });
+  }
+
   private clearParts(): void {
     this.texts = {};
     this.calls.length = 0;
@@ -184,11 +202,11 @@ export class MessageLog {
   private add(name: string, text: string): void {
     if (text === '') return;
     this.texts[name] = (Object.hasOwn(this.texts, name) ? this.texts[name] : '') + text;
-    this.isContentLast = name === 'content';
+    this.lastText = name;
   }
 
   private addCall({ function: called, ...fields }: ToolCallDelta, index: number): void {
-    this.isContentLast = false;
+    this.lastText = undefined;
     const known = this.calls.find((call) => call.index === index);
     if (known === undefined) {
       this.calls.push({ ...fields, index, function: { ...called, arguments: called?.arguments ?? '' } });

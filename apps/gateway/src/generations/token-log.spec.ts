@@ -50,11 +50,14 @@ it('continues before a character whose text has not come, and not before tokens 
   expect(log.allIds).toEqual([1, 2, 3, 4, 5, 6, 7]);
 });
 
-it('has no list of ids or logprobs that lacks some', () => {
+it('has no list of ids that lacks some, and NaN for a log probability that is missing', () => {
   const log = new TokenLog([], false);
   log.take(token('a'));
   log.take({ text: 'b', tokenCount: 1 });
-  expect([log.allIds, log.allLogprobs, log.count, log.text]).toEqual([undefined, undefined, 2, 'ab']);
+  expect([log.allIds, log.allLogprobs, log.count, log.text]).toEqual([undefined, [-1, Number.NaN], 2, 'ab']);
+  log.take({ text: 'cd', tokenCount: 2, logprobs: [-3] });
+  log.take({ text: 'e', tokenCount: 1, logprobs: [-4] });
+  expect(log.logprobsFrom(1)).toEqual([Number.NaN, Number.NaN, Number.NaN, -4]);
   log.clear();
   expect([log.allIds, log.count, log.text]).toEqual([[], 0, '']);
 });

@@ -22,6 +22,8 @@ export interface AttemptInput {
   prompt: Prompt;
   /** Tokens of earlier attempts; undefined for a fresh start. */
   made?: MadeTokens & { tokenCount: number };
+  /** End of the text of `made` that no segment has as its text: a stop text may begin with it. */
+  heldText?: string;
 }
 
 /** The tokens of an earlier attempt are missing or cannot be read: they must be generated again. */
@@ -65,7 +67,7 @@ export class AttemptLoader {
       if (signal.aborted) throw segment.reason;
       throw new MissingSegmentError(claim.segments[index]!.ref, segment.reason);
     });
-    return { prompt: promptValue, made: joinSegments(claim, payloads) };
+    return { prompt: promptValue, made: joinSegments(claim, payloads), heldText: payloads.at(-1)?.heldText };
   }
 
   private async readSegments(requestId: RequestId, signal: AbortSignal): Promise<Segment[]> {
@@ -107,9 +109,10 @@ function joinSegments(claim: Claim, payloads: SegmentPayload[]): AttemptInput['m
   const parts = payloads.map((payload, index) => ({ payload, segment: claim.segments[index] as Segment }));
   const tokenIds = parts.flatMap(({ payload, segment }) => (payload.tokenIds ?? []).slice(0, segment.tokenCount));
   const hasText = payloads.every((payload) => payload.text !== undefined);
+  const { heldText = '' } = payloads.at(-1)!;
   return {
     tokenCount,
     tokenIds: tokenIds.length === tokenCount ? tokenIds : undefined,
-    text: hasText ? payloads.map((payload) => payload.text).join('') : undefined,
+    text: hasText ? payloads.map((payload) => payload.text).join('') + heldText : undefined,
   };
 }

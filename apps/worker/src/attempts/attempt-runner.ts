@@ -11,6 +11,7 @@ import {
   pauseAfterFailure,
   releaseOutcomeOf,
   runOnEngine,
+  TokenBuffer,
   TokenCollector,
 } from '@broomwagon/generation';
 import { inSpan } from '@broomwagon/messaging';
@@ -90,7 +91,9 @@ export class AttemptRunner {
       return this.reporter.fail(attempt, { reason: 'payload', retryable, message, missingRef });
     }
     if (attempt.isStopped) return this.handBack(attempt);
-    if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) return this.reporter.complete(attempt, 'length');
+    if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) {
+      return this.reporter.complete(attempt, 'length', await this.saveHeldText(attempt, input));
+    }
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
@@ -174,7 +177,7 @@ export class AttemptRunner {
   private async generate(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<Generated> {
     const engine = this.engines.of(lease);
     const request = generationRequest(attempt, input);
-    const tokens = new TokenCollector();
+    const tokens = new TokenCollector(bufferFor(attempt, input));
     attempt.beginGenerating(lease);
     const saves = this.partialSaver.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
@@ -194,6 +197,14 @@ export class AttemptRunner {
     );
     timer({ result: 'finishReason' in generated ? 'finished' : 'error' in generated ? 'failed' : 'aborted' });
     return generated;
+  }
+
+  /** A segment without tokens for the text that the last one has held, since the response ends with it. */
+  private async saveHeldText(attempt: Attempt, { heldText: text }: AttemptInput): Promise<Segment | undefined> {
+    const last = attempt.claim.segments.at(-1);
+    if (text === undefined || last === undefined) return undefined;
+    const payload = { tokenIds: [], text, logprobs: [] };
+    return this.segments.save(attempt, { ...last, epoch: last.serverEpoch }, { tokenCount: 0, payload });
   }
 
   /** Stores nothing if no token was generated. */
@@ -234,6 +245,16 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
   const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed };
   const id = engineRequestId(claim.requestId, claim.attempt);
   return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
+}
+
+/** The tokens of this attempt, behind the end of the earlier text with which a stop text may begin. */
+function bufferFor({ claim }: Attempt, { prompt: { engineFields = {} }, heldText }: AttemptInput): TokenBuffer {
+  const { include_stop_str_in_output: isIncluded, no_stop_trim: isUntrimmed, sampling_params: given } = engineFields;
+  const { no_stop_trim: isUntrimmedByParameter } = (given ?? {}) as { no_stop_trim?: unknown };
+  const keepsStop = [isIncluded, isUntrimmed, isUntrimmedByParameter].includes(true);
+  const buffer = new TokenBuffer(claim.sampling.stop ?? [], keepsStop);
+  if (heldText !== undefined) buffer.restore({ text: heldText, tokenCount: 0 });
+  return buffer;
 }
 
 /** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */

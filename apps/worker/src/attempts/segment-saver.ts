@@ -24,7 +24,7 @@ export class SegmentSaver {
    */
   async save(
     attempt: Attempt,
-    lease: Lease,
+    lease: Pick<Lease, 'serverId' | 'epoch' | 'weightVersion'>,
     made: MadeSegment,
     deadlineMs: number = this.config.transitionDeadlineMs,
   ): Promise<Segment> {

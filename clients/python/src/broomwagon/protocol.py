@@ -4707,6 +4707,11 @@ class SegmentPayload(TypedDict):
     text: NotRequired[str]
     """The text of the tokens."""
 
+    heldText: NotRequired[str]
+    """The rest of the text, with which a stop text may begin, if the attempt was cut there. The text of
+    the next segment begins with it, unless a stop text does.
+    """
+
     logprobs: NotRequired[list[Union[float, None]]]
     """Log probability of each token, if requested; null where the engine returned none, for one because it
     was NaN.
@@ -4715,6 +4720,11 @@ class SegmentPayload(TypedDict):
     stopReason: NotRequired[Union[str, float]]
     """Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown
     finish reason.
+    """
+
+    engineFinishReason: NotRequired[str]
+    """Finish reason of the last segment as the engine named it: `stop`, `length`, `tool_calls`,
+    `content_filter`.
     """
 
     engineFields: NotRequired[dict[str, Any]]

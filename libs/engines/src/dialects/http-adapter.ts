@@ -24,11 +24,13 @@ import type {
 import { EngineHttp, parseObject, quote } from '../http/engine-http';
 import { couldResumeByTokens, planAttempt, type AttemptPlan } from '../resume';
 import type { ChunkReader } from '../stream/chunk-reader';
+import type { IncludedStop } from '../stream/included-stop';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { streamGeneration } from '../stream/stream-generation';
 import { toDialect, withCallerFields } from './caller-fields';
 import { passCall } from './passed-call';
+import { StopTokens } from './stop-tokens';
 
 /** In a report: the engine has no number for its weights. */
 export const NO_VERSION = -1;
@@ -46,6 +48,8 @@ export interface RouteCall {
   path: string;
   body: Record<string, unknown>;
   reader: ChunkReader;
+  /** Set if the body asks for the stop text that ends the response. */
+  stop?: IncludedStop;
 }
 
 /** What all dialects share: plan the attempt, stream it, abort it, and the OpenAI routes all three of them have. */
@@ -53,12 +57,14 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected readonly http: EngineHttp;
   private modelName?: Promise<string>;
+  protected readonly stopTokens: StopTokens;
 
   constructor(
     url: string,
     protected readonly options: EngineAdapterOptions = {},
   ) {
     this.http = new EngineHttp(url, options);
+    this.stopTokens = new StopTokens(this.http, () => this.model());
   }
 
   get url(): string {
@@ -100,12 +106,14 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const { engineFields: given } = request.prompt;
     const engineFields = given && toDialect(this.dialect, given);
     const prompt = { ...request.prompt, engineFields };
-    const { path, reader, body } = await this.route(given === undefined ? request : { ...request, prompt }, plan);
+    const asked = given === undefined ? request : { ...request, prompt };
+    const { path, reader, body, stop } = await this.route(asked, plan);
     return streamGeneration(
       this.http,
       {
         path,
         reader,
+        stop,
         body: engineFields === undefined ? body : withCallerFields(body, engineFields),
         headers: { 'x-request-id': request.engineRequestId },
         resumedBy: plan.resumedBy,

@@ -198,8 +198,10 @@ export class SglangAdapter extends HttpEngineAdapter {
       min_new_tokens: minTokens,
       ...others
     } = wireSampling('sglang', request.sampling, plan.minTokens);
+    const stop = await this.stopTokens.includedStop(request);
     const body = {
       ...others,
+      ...(stop && { no_stop_trim: true }),
       ...(seed !== undefined && { seed }),
       ...(minTokens !== undefined && { min_tokens: minTokens }),
       model: await this.model(),
@@ -207,21 +209,25 @@ export class SglangAdapter extends HttpEngineAdapter {
       max_tokens: plan.budget,
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
-    return this.chatRoute(prompt.messages, prompt.continued, body, request.sampling);
+    return { ...this.chatRoute(prompt.messages, prompt.continued, body, request.sampling), stop };
   }
 
   /** @param promptTokenIds of messages: reported as those of the prompt */
   private async generateRoute(
-    { engineRequestId, sampling, prompt: { engineFields = {} } }: GenerationRequest,
+    request: GenerationRequest,
     { budget, minTokens }: RunPlan,
     prompt: { text: string } | { input_ids: number[] },
     promptTokenIds?: number[],
   ): Promise<RouteCall> {
     if (this.textForm === undefined) await this.serverInfo();
+    const { engineRequestId, sampling } = request;
+    const { engineFields = {} } = request.prompt;
+    const stop = await this.stopTokens.includedStop(request);
     const names = SAMPLING_FIELDS.sglang!.filter((name) => engineFields[name] !== undefined);
     const fields = Object.fromEntries(names.map((name) => [name, engineFields[name]]));
     return {
       path: '/generate',
+      stop,
       reader: new SglangChunkReader(this.textForm, promptTokenIds),
       body: {
         rid: engineRequestId,
@@ -230,6 +236,7 @@ export class SglangAdapter extends HttpEngineAdapter {
           max_new_tokens: budget,
           ...toGrammar(engineFields.response_format),
           ...fields,
+          ...(stop && { no_stop_trim: true }),
           ...wireSampling('sglang', sampling, minTokens),
         },
         ...prompt,

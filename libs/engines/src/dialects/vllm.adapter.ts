@@ -203,8 +203,10 @@ export class VllmAdapter extends HttpEngineAdapter {
     if (wantsExperts && 'tokenIds' in plan.prompt && (await this.hasRoute(TOKEN_PATH))) {
       return this.tokenRoute(request, plan, plan.prompt.tokenIds);
     }
+    const stop = await this.stopTokens.includedStop(request);
     const body = {
       ...wireSampling('vllm', request.sampling, plan.minTokens),
+      ...(stop && { include_stop_str_in_output: true }),
       model: await this.model(),
       request_id: request.engineRequestId,
       max_tokens: await this.budgetOf(plan),
@@ -212,14 +214,15 @@ export class VllmAdapter extends HttpEngineAdapter {
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
     if ('messages' in plan.prompt) {
-      return this.chatRoute(plan.prompt.messages, plan.prompt.continued, body, request.sampling);
+      return { ...this.chatRoute(plan.prompt.messages, plan.prompt.continued, body, request.sampling), stop };
     }
-    return this.completionRoute(
+    const route = this.completionRoute(
       'text' in plan.prompt ? plan.prompt.text : plan.prompt.tokenIds,
       body,
       request.sampling,
       request.prompt.engineFields?.top_logprobs,
     );
+    return { ...route, stop };
   }
 }
 

@@ -1,6 +1,7 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { GenerationResult, TokenIncrement } from '../engine-adapter';
 import { mergeEngineFields, type StreamStep } from './chunk-reader';
+import { markStop, type IncludedStop } from './included-stop';
 
 /** Collects the tokens of one attempt, and gives each increment to `onTokens` when it arrives. */
 export class AttemptTokens {
@@ -10,12 +11,14 @@ export class AttemptTokens {
   private readonly logprobs: (number | null)[] = [];
   private tokenCount = 0;
   private stopReason?: string | number;
+  private engineFinishReason?: string;
   private usage?: GenerationResult['usage'];
   private engineFields?: Record<string, unknown>;
 
   constructor(
     private readonly onTokens?: (increment: TokenIncrement) => void,
     private readonly keepsTokens = true,
+    private readonly stop?: IncludedStop,
   ) {}
 
   /** No tokens have come. */
@@ -25,14 +28,16 @@ export class AttemptTokens {
 
   /** @returns true if the step has tokens */
   take(step: StreamStep): boolean {
-    this.finishReason = step.finishReason ?? this.finishReason;
-    this.stopReason = step.stopReason ?? this.stopReason;
+    this.finishReason ??= step.finishReason;
+    this.stopReason ??= step.stopReason;
+    this.engineFinishReason ??= step.engineFinishReason;
     this.usage = step.usage ?? this.usage;
     if (step.engineFields) mergeEngineFields((this.engineFields ??= {}), step.engineFields);
     const { increment } = step;
     if (!increment) return false;
     const hasTokens = increment.tokenCount > 0 || increment.text !== '';
     if (step.finishReason === 'stop' || step.finishReason === 'length') increment.isLast = true;
+    if (this.stop !== undefined && step.finishReason === 'stop') markStop(increment, step.stopReason, this.stop);
     if (!hasTokens && !increment.isLast && !increment.promptTokenIds && !increment.choice?.delta) return false;
     if (!Number.isInteger(increment.tokenCount) || increment.tokenCount > LIMITS.maxTokens) {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine counts ${increment.tokenCount} tokens in one event`);
@@ -60,6 +65,7 @@ export class AttemptTokens {
       tokenCount: this.tokenCount,
       finishReason,
       stopReason: this.stopReason,
+      engineFinishReason: this.engineFinishReason,
       logprobs: covered(this.logprobs),
       usage: this.usage,
       engineFields: this.engineFields,

@@ -6,6 +6,8 @@ export interface StreamStep {
   increment?: TokenIncrement;
   finishReason?: GenerationResult['finishReason'];
   stopReason?: string | number;
+  /** The finish reason as the engine named it. */
+  engineFinishReason?: string;
   usage?: GenerationResult['usage'];
   /**
    * Fields that are none of ours (`routed_experts`, `tool_calls`), for {@link mergeEngineFields}: `whole` repeat or

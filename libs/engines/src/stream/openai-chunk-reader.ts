@@ -40,8 +40,10 @@ export class OpenAiChunkReader implements ChunkReader {
     const step: StreamStep = { increment: this.increment(choice, usage, promptTokenIds) };
     if (choice?.finish_reason) {
       step.finishReason = finishReasonOf(choice.finish_reason);
+      step.engineFinishReason = choice.finish_reason;
       const plain = choice.finish_reason === 'stop' || choice.finish_reason === 'length';
-      step.stopReason = choice.stop_reason ?? (plain ? undefined : choice.finish_reason);
+      const matched = choice.stop_reason ?? choice.matched_stop;
+      step.stopReason = matched ?? (plain ? undefined : choice.finish_reason);
     }
     const fields = unknownFields(event, EVENT_FIELDS, this.given.fields);
     const choiceFields = unknownFields(choice, CHOICE_FIELDS, this.given.choiceFields);

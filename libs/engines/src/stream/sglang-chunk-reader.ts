@@ -162,7 +162,7 @@ export class SglangChunkReader implements ChunkReader {
         ...(cachedTokens && { cachedTokens }),
       },
     };
-    return { finishReason: finishReasonOf(type), stopReason: matched ?? message, ...usage };
+    return { finishReason: finishReasonOf(type), engineFinishReason: type, stopReason: matched ?? message, ...usage };
   }
 }
 

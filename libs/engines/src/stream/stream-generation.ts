@@ -5,6 +5,7 @@ import { AttemptTokens } from './attempt-tokens';
 import { ChunkBatch, type Urgency } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';
 import { EventStreamParser } from './event-stream';
+import type { IncludedStop } from './included-stop';
 import { OpaqueField } from './opaque-field';
 import { SilenceWatch } from './silence-watch';
 
@@ -23,6 +24,8 @@ export interface StreamCall {
   headers: Record<string, string>;
   reader: ChunkReader;
   resumedBy?: GenerationResult['resumedBy'];
+  /** Set if the engine was asked to send the stop text that ends the response. */
+  stop?: IncludedStop;
   /**
    * Stops the request on the engine by its id. False if the engine has no such route, undefined if the call failed;
    * must not throw.
@@ -42,7 +45,7 @@ export async function streamGeneration(
   options: EngineAdapterOptions,
   { signal, onTokens, keepsTokens, readsAtOnce, onUnstopped, opaqueField }: GenerateOptions,
 ): Promise<GenerationResult> {
-  const tokens = new AttemptTokens(onTokens, keepsTokens);
+  const tokens = new AttemptTokens(onTokens, keepsTokens, call.stop);
   if (signal?.aborted) return tokens.result('aborted', call.resumedBy);
 
   const parser = new EventStreamParser(options.maxLineBytes ?? DEFAULT_MAX_LINE_BYTES);

@@ -3,7 +3,7 @@ import { isBroomwagonError, type ReleaseOutcome } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
 import type { LeasedCall } from '../leases/leased-call';
 import { stopOnEngine } from './stop-on-engine';
-import { madeOf, type MadeSegment, type TokenCollector } from './token-collector';
+import type { MadeSegment, TokenCollector } from '../tokens/token-collector';
 
 /** Maximum time in which aborts of a failed call are repeated. */
 export const FAILED_STOP_DEADLINE_MS = 30_000;
@@ -43,11 +43,12 @@ export async function runOnEngine(
   try {
     result = await engine.generate(request, {
       signal: call.stopSignal,
-      keepsTokens: tokens.keepsTokens,
+      // The collector or its caller keeps them.
+      keepsTokens: false,
       readsAtOnce,
       opaqueField,
       onTokens: (increment) => {
-        tokens.take(increment);
+        if (tokens.take(increment)) call.stop('cut');
         onTokens?.(increment);
       },
       onPlan: ({ resumedBy }) => (tokens.resumedBy = resumedBy),
@@ -60,10 +61,12 @@ export async function runOnEngine(
   // Keep the lease while the engine may still run the request. A call that has failed is repeated for less time.
   const deadlineMs = error === undefined ? stopDeadlineMs : Math.min(stopDeadlineMs, FAILED_STOP_DEADLINE_MS);
   if (isUnstopped) await stopOnEngine(engine, request.engineRequestId, call, deadlineMs);
+  if (tokens.matched !== undefined) return { made: tokens.finished(result), result, finishReason: 'stop' };
   // A finished sample is complete, also if a stop came at the same moment.
   if (result !== undefined && result.finishReason !== 'aborted') {
-    return { made: madeOf(result), result, finishReason: result.finishReason };
+    return { made: tokens.finished(result), result, finishReason: result.finishReason };
   }
+  tokens.cut();
   const made = tokens.made();
   if (call.isStopped) return { made, result, stopped: true };
   return error === undefined ? { made, result, stoppedByEngine: true } : { made, error };

@@ -1,0 +1,55 @@
+/** A stop text, and where it begins. */
+export interface FoundStop {
+  at: number;
+  stop: string;
+}
+
+/** The texts that end a response. Engines look for them only in the text that one call generates. */
+export class StopTexts {
+  private readonly stops: readonly string[];
+  /** Characters of the longest one. */
+  readonly maxLength: number;
+
+  constructor(stops: readonly string[]) {
+    this.stops = stops.filter((stop) => stop !== '');
+    this.maxLength = Math.max(0, ...this.stops.map(({ length }) => length));
+  }
+
+  has(text: unknown): text is string {
+    return typeof text === 'string' && this.stops.includes(text);
+  }
+
+  /** Length of the longest end of a text with which a stop text may begin. */
+  openLength(text: string): number {
+    for (let length = Math.min(this.maxLength - 1, text.length); length > 0; length -= 1) {
+      const end = text.slice(-length);
+      if (this.stops.some((stop) => stop.length > length && stop.startsWith(end))) return length;
+    }
+    return 0;
+  }
+
+  /**
+   * The first stop text that begins before `cut` and ends behind it.
+   * @param from index of the text in a longer one; `cut` and the result are indexes in that one
+   */
+  findAcross(text: string, cut: number, from: number): FoundStop | undefined {
+    let found: FoundStop | undefined;
+    for (const stop of this.stops) {
+      const start = Math.max(from, cut - stop.length + 1);
+      const at = text.slice(start - from, cut + stop.length - 1 - from).indexOf(stop);
+      if (at >= 0 && (found === undefined || start + at < found.at)) found = { at: start + at, stop };
+    }
+    return found;
+  }
+
+  /**
+   * Characters at the end of a text that belong to the stop text that has ended it. An engine that removes the stop
+   * text by itself may have streamed its beginning before (SGLang without `no_stop_trim`).
+   */
+  matchedLength(text: string, stop: string): number {
+    for (let length = Math.min(stop.length, text.length); length > 0; length -= 1) {
+      if (text.endsWith(stop.slice(0, length))) return length;
+    }
+    return 0;
+  }
+}

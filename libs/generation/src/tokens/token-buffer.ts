@@ -1,0 +1,208 @@
+import type { TokenIncrement } from '@broomwagon/engines';
+import { NumberLog } from './number-log';
+import { StopTexts } from './stop-texts';
+import { TextLog } from './text-log';
+
+/** Most tokens of one character: a byte each. */
+const MAX_CHARACTER_TOKENS = 4;
+/** Engines write it in the place of a character that is not whole. */
+const REPLACEMENT = '\uFFFD';
+
+/**
+ * Tokens of a response as its calls bring them: ids, log probabilities, and the text that they decode to. Engines send
+ * the text with the stop text that ends it ({@link TokenIncrement.matchedStop}); it is removed here, because it may
+ * begin in one call and end in another.
+ */
+export class TokenBuffer {
+  count = 0;
+  /** The stop text that was found across the end of a call. */
+  matched: string | undefined;
+  private readonly ids = new NumberLog(Int32Array);
+  /** Engines compute log probabilities in 32 bits. */
+  private readonly logprobs = new NumberLog(Float32Array);
+  private readonly texts = new TextLog();
+  private readonly stops: StopTexts;
+  private isEnded = false;
+  /** Tokens whose text has not arrived: the start of a character. */
+  private readonly held: TokenIncrement[] = [];
+  private heldTokens = 0;
+  /** Length of the text where the last call ended. */
+  private cutAt = 0;
+  /** Characters at the end of the text with which a stop text may begin. */
+  private openLength = 0;
+
+  /**
+   * @param stops texts that end the response
+   * @param keepsStop the text contains the stop text that ended it
+   */
+  constructor(
+    stops: readonly string[],
+    private readonly keepsStop: boolean,
+  ) {
+    this.stops = new StopTexts(stops);
+  }
+
+  /** Takes tokens of a call. @returns true if a stop text that began in an earlier call ends the response */
+  take(increment: TokenIncrement): boolean {
+    if (this.matched !== undefined) return true;
+    this.held.push(increment);
+    this.heldTokens += increment.tokenCount;
+    const { text, choice, isLast, matchedStop } = increment;
+    const isWhole = (text !== '' && !text.endsWith(REPLACEMENT)) || choice?.delta?.tool_calls !== undefined;
+    if (!isWhole && !isLast && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
+    this.release();
+    // Before the stream ends: tokens that are saved meanwhile would be continued behind the end of the response.
+    if (isLast) this.isEnded = true;
+    const isAcross = this.findAcross();
+    if (!isAcross && matchedStop !== undefined && !this.keepsStop) this.removeStop(matchedStop);
+    this.updateOpen();
+    return isAcross;
+  }
+
+  /** The engine has ended the response, or the response ends with what it has: nothing is held any more. */
+  complete(): void {
+    this.release();
+    this.isEnded = true;
+    this.updateOpen();
+  }
+
+  /** No token follows: a call with these tokens would begin behind the end of the response. */
+  get isComplete(): boolean {
+    return this.isEnded || this.matched !== undefined;
+  }
+
+  /** The tokens of an earlier call, before the first one here. */
+  restore(made: TokenIncrement): void {
+    this.held.push(made);
+    this.release();
+    this.cut();
+  }
+
+  /** The call ended early. What is held is generated again: a continued text never begins within a character. */
+  cut(): void {
+    this.drop();
+    this.cutAt = this.texts.length;
+    this.updateOpen();
+  }
+
+  /** Begins again without tokens. */
+  clear(): void {
+    this.drop();
+    this.isEnded = false;
+    this.ids.clear();
+    this.logprobs.clear();
+    this.texts.cutAt(0);
+    this.count = 0;
+    this.cutAt = 0;
+    this.updateOpen();
+  }
+
+  /** All of the text. */
+  get text(): string {
+    return this.texts.from(0);
+  }
+
+  /** Characters of the text that stay, whatever follows: without the end that may begin a stop text. */
+  get textLength(): number {
+    return this.texts.length - this.openLength;
+  }
+
+  /** The text that stays, from a character on. */
+  textFrom(start: number): string {
+    const text = this.texts.from(start);
+    return this.openLength === 0 ? text : text.slice(0, -this.openLength);
+  }
+
+  /** The end of the text that may begin a stop text. */
+  get openText(): string {
+    return this.texts.from(this.textLength);
+  }
+
+  /** Undefined if the engine has not sent the ids of all tokens. */
+  idsFrom(start: number): number[] | undefined {
+    return this.ids.length === this.count ? this.ids.from(start) : undefined;
+  }
+
+  /** NaN for a token without one; undefined if no token has one. */
+  logprobsFrom(start: number): number[] | undefined {
+    if (this.logprobs.length === 0 && this.count > 0) return undefined;
+    const list = this.logprobs.from(start);
+    while (list.length < this.count - start) list.push(Number.NaN);
+    return list;
+  }
+
+  get allIds(): number[] | undefined {
+    return this.idsFrom(0);
+  }
+
+  get allLogprobs(): number[] | undefined {
+    return this.logprobsFrom(0);
+  }
+
+  /** Adds tokens that are not held any more. */
+  protected append({ tokenIds, logprobs, text, tokenCount }: TokenIncrement): void {
+    for (const id of tokenIds ?? []) this.ids.push(id);
+    if (logprobs !== undefined && tokenCount > 0) {
+      while (this.logprobs.length < this.count) this.logprobs.push(null);
+      const isWhole = logprobs.length === tokenCount;
+      for (let index = 0; index < tokenCount; index++) this.logprobs.push(isWhole ? logprobs[index]! : null);
+    }
+    this.texts.append(text);
+    this.count += tokenCount;
+  }
+
+  /** The end of the text was removed: it belongs to a stop text. */
+  protected onRemoved(_text: string): void {
+    // Only readers of further parts need it.
+  }
+
+  /** The number of characters at the end that may begin a stop text has changed. */
+  protected onOpen(_length: number): void {
+    // Only readers of further parts need it.
+  }
+
+  private release(): void {
+    for (const increment of this.held) this.append(increment);
+    this.drop();
+  }
+
+  private drop(): void {
+    this.held.length = 0;
+    this.heldTokens = 0;
+  }
+
+  private updateOpen(): void {
+    if (this.stops.maxLength === 0) return;
+    const isOpen = !this.isComplete && !this.keepsStop;
+    const from = Math.max(0, this.texts.length - this.stops.maxLength + 1);
+    this.openLength = isOpen ? this.stops.openLength(this.texts.from(from)) : 0;
+    this.onOpen(this.openLength);
+  }
+
+  private findAcross(): boolean {
+    if (this.cutAt === 0) return false;
+    const { maxLength } = this.stops;
+    const start = Math.max(0, this.cutAt - maxLength + 1);
+    const found = this.stops.findAcross(this.texts.from(start), this.cutAt, start);
+    if (found === undefined) {
+      // What comes later belongs to this call only.
+      if (this.texts.length >= this.cutAt + maxLength) this.cutAt = 0;
+      return false;
+    }
+    this.matched = found.stop;
+    this.removeFrom(found.at + (this.keepsStop ? found.stop.length : 0));
+    return true;
+  }
+
+  private removeStop(stop: string): void {
+    const end = this.texts.from(Math.max(0, this.texts.length - stop.length));
+    this.removeFrom(this.texts.length - this.stops.matchedLength(end, stop));
+  }
+
+  private removeFrom(length: number): void {
+    const removed = this.texts.from(length);
+    if (removed === '') return;
+    this.texts.cutAt(length);
+    this.onRemoved(removed);
+  }
+}
