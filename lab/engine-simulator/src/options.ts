@@ -2,6 +2,7 @@ import { ENGINE_DIALECTS } from '@broomwagon/contracts';
 import { type EnginePresetName, ENGINE_PRESETS, LENGTH_PRESETS } from '@broomwagon/models';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import type { SimulatorOptions } from './simulator';
+import { findEntries } from './zoo/zoo';
 import { lengthSource } from './tokens/length-source';
 
 /** Time to begin to read a cache from the store, seconds. */
@@ -27,6 +28,7 @@ interface CommandLine {
   streamMs: number;
   sglangStream: 'cumulative' | 'incremental';
   noise: boolean;
+  zoo: string[];
 }
 
 function number(least: number, whole: boolean): (text: string) => number {
@@ -37,6 +39,16 @@ function number(least: number, whole: boolean): (text: string) => number {
     }
     return value;
   };
+}
+
+function zooList(text: string): string[] {
+  const names = text.split(',');
+  try {
+    findEntries(names);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
+  }
+  return names;
 }
 
 /** Reads the command line; prints the help or what is wrong, and exits, as commander does. */
@@ -71,6 +83,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
         .default('incremental'),
     )
     .option('--noise', 'tokens are random numbers that depend on the seed only, not on prompt and sample', false)
+    .option('--zoo <names>', 'behaviours of real engines, separated by commas: see docs/engines.md', zooList, [])
     .addHelpText(
       'after',
       '\nREADY_FILE=path: writes {"pid", "servers": [{"serverId", "url"}]} there once all of them listen.\n' +
@@ -98,6 +111,7 @@ export function readOptions(argv: string[]): SimulatorOptions {
       maxModelTokens: line.maxModelTokens,
       cumulative: line.sglangStream === 'cumulative',
       noise: line.noise,
+      zoo: line.zoo,
       lockstep: line.lockstep,
       ...(line.kvStoreBytesPerSecond !== undefined && {
         kvStore: {

@@ -41,6 +41,8 @@ export interface SimulatorOptions {
   lockstep?: boolean;
   /** All engines keep KV caches in one store; default: none. */
   kvStore?: KvStoreOptions;
+  /** Behaviours of real engines, by their names in the zoo; default: none. */
+  zoo?: readonly string[];
   /** Processes of each engine, as it reports them; default 1. */
   ranks?: number;
 }

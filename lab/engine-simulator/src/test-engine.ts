@@ -1,6 +1,7 @@
 import { ENGINE_PRESETS, type EngineParameters } from '@broomwagon/models';
 import { startSimulator, type RunningSimulator, type SimulatorOptions } from './simulator';
 import { lengthSource } from './tokens/length-source';
+import type { ZooSelection } from './zoo/active-zoo';
 import type { RequestRow } from './engine/simulated-engine.types';
 
 /** One fast engine on a free port, for tests. */
@@ -56,4 +57,10 @@ export async function inject(
   fault: { kind: string; count?: number; afterTokens?: number },
 ): Promise<void> {
   await fetch(`${url}/simulator/fault`, { method: 'POST', body: JSON.stringify(fault) });
+}
+
+/** Behaviours of the zoo from now on, in place of those before. */
+export async function selectZoo(url: string, selection: ZooSelection): Promise<void> {
+  const { ok } = await fetch(`${url}/simulator/zoo`, { method: 'POST', body: JSON.stringify(selection) });
+  if (!ok) throw new RangeError(`The engine knows no behaviours ${selection.entries.join(', ')}`);
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { PauseMode } from '@broomwagon/contracts';
-import { EngineModel } from '@broomwagon/models';
+import { EngineModel, type EngineParameters } from '@broomwagon/models';
 import { ContextCache } from './context-cache';
 import { FaultQueue } from './faults';
 import type { LockstepMember } from './lockstep-group';
@@ -22,6 +22,8 @@ interface Live extends EngineRequest {
   sentAtMs: number;
 }
 
+export type EngineLoad = SimulatedEngine['load'];
+
 /** Ticks that may be made up for at once. */
 const MAX_STEP_TICKS = 5;
 const RECENT = 256;
@@ -34,8 +36,9 @@ export class SimulatedEngine implements LockstepMember {
   weightVersion: string | undefined;
   /** Calls about weights and memory, for tests. */
   readonly controls: { path: string; body: Record<string, unknown> }[] = [];
-  readonly startedAtSeconds = Date.now() / 1e3;
+  startedAtSeconds = Date.now() / 1e3;
   model: EngineModel;
+  private parameters: EngineParameters;
   private clock: WallClock;
   private readonly live = new Map<string, Live>();
   private readonly cache: ContextCache;
@@ -48,13 +51,10 @@ export class SimulatedEngine implements LockstepMember {
   private readonly drained: (() => void)[] = [];
   private counted = { received: 0, stop: 0, length: 0, abort: 0 };
 
-  /** Longest prompt and response together, tokens; what does not fit the KV cache could never run. */
-  readonly maxModelTokens: number;
-
   constructor(readonly options: SimulatedEngineOptions) {
-    this.maxModelTokens = Math.min(options.maxModelTokens, options.parameters.kvCapacityTokens);
     this.cache = new ContextCache(options.parameters.prefillTokensPerSecond, options.kvStore);
-    this.model = new EngineModel(options.parameters);
+    this.parameters = options.parameters;
+    this.model = new EngineModel(this.parameters);
     this.clock = newClock(options, options.now());
     options.lockstep?.join(this);
   }
@@ -156,10 +156,27 @@ export class SimulatedEngine implements LockstepMember {
     }
   }
 
+  /** Longest prompt and response together, tokens; what does not fit the KV cache could never run. */
+  get maxModelTokens(): number {
+    return Math.min(this.options.maxModelTokens, this.parameters.kvCapacityTokens);
+  }
+
+  /** Another start of the engine: nothing runs, and nothing is known. @param kvShare size of the new KV cache */
+  restart(kvShare = 1): void {
+    const kvCapacityTokens = Math.floor(this.parameters.kvCapacityTokens * kvShare);
+    this.parameters = { ...this.parameters, kvCapacityTokens };
+    // A process that ends reports no end of its requests.
+    for (const key of this.live.keys()) this.drop(key);
+    this.reset();
+    this.instanceId = randomUUID();
+    this.startedAtSeconds = Date.now() / 1e3;
+    this.weightVersion = undefined;
+  }
+
   /** Ends everything and forgets all counters, caches and faults. */
   reset(): void {
     for (const live of this.live.values()) this.close(live, 'abort');
-    this.model = new EngineModel(this.options.parameters);
+    this.model = new EngineModel(this.parameters);
     this.clock = newClock(this.options, this.options.now());
     this.options.lockstep?.reset(newClock(this.options, this.options.now()));
     this.cache.clear();

@@ -9,7 +9,11 @@ import type { Route } from './route';
 const SGLANG_MODES: Record<string, PauseMode> = { abort: 'abort', in_place: 'keep', retract: 'keep' };
 
 /** How vLLM is steered: in its development mode, as a trainer runs it, and with the routes that AReaL adds. */
-export function vllmControls(engine: SimulatedEngine, identities: SampleIdentities): Record<string, Route> {
+export function vllmControls(
+  engine: SimulatedEngine,
+  identities: SampleIdentities,
+  decode: (ids: readonly number[]) => string,
+): Record<string, Route> {
   return {
     'POST /pause': async (request, response, query) => {
       request.resume();
@@ -44,13 +48,17 @@ export function vllmControls(engine: SimulatedEngine, identities: SampleIdentiti
       sendTokens(response, identities, prompt, engine.maxModelTokens);
     },
     'POST /detokenize': async (request, response) => {
-      sendJson(response, 200, { prompt: identities.detokenize(tokensOf(await readObject(request))) });
+      sendJson(response, 200, { prompt: decode(tokensOf(await readObject(request))) });
     },
   };
 }
 
 /** How SGLang is steered. */
-export function sglangControls(engine: SimulatedEngine, identities: SampleIdentities): Record<string, Route> {
+export function sglangControls(
+  engine: SimulatedEngine,
+  identities: SampleIdentities,
+  decode: (ids: readonly number[]) => string,
+): Record<string, Route> {
   const flush: Route = (request, response) => {
     request.resume();
     const flushed = engine.resetPrefixCache();
@@ -77,7 +85,7 @@ export function sglangControls(engine: SimulatedEngine, identities: SampleIdenti
       sendTokens(response, identities, prompt, engine.maxModelTokens);
     },
     'POST /detokenize': async (request, response) => {
-      sendJson(response, 200, { text: identities.detokenize(tokensOf(await readObject(request))) });
+      sendJson(response, 200, { text: decode(tokensOf(await readObject(request))) });
     },
   };
 }

@@ -1,8 +1,9 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { EngineDialect } from '@broomwagon/contracts';
-import { type Fault, FAULT_KINDS, type FaultKind } from '../engine/faults';
-import type { SimulatedEngine } from '../engine/simulated-engine';
+import type { Fault, FaultKind } from '../engine/faults';
+import type { EngineLoad, SimulatedEngine } from '../engine/simulated-engine';
+import type { TokenSink } from '../engine/simulated-engine.types';
 import type { SampleIdentities } from '../tokens/sample-identity';
 import { AnswerFormat } from './answer-format';
 import { sendStreamError, StreamSink, WholeSink } from './answer-sink';
@@ -10,11 +11,14 @@ import { expertsOf, type ExpertsOption } from './expert-rows';
 import { errorBody, RefusedError, sendBody, sendJson } from './answers';
 import { readOpenAiCall, readSglangCall, readTokenCall, type GenerateCall } from './generate-call';
 import { sglangControls, vllmControls } from './control-routes';
+import { type Described, modelList, sglangInfo, sglangLoad } from './descriptions';
 import { derenderRoute } from './derender-route';
 import { metricsPage } from './metrics-page';
-import { readObject, wholeNumber } from './request-body';
+import { readObject } from './request-body';
 import type { Route } from './route';
+import { simulatorRoutes } from './simulator-routes';
 import { sglangWeights, vllmWeights } from './weight-routes';
+import { ActiveZoo, type ZooSelection, type ZooTurn } from '../zoo/active-zoo';
 
 export interface EngineServerOptions {
   engine: SimulatedEngine;
@@ -28,6 +32,8 @@ export interface EngineServerOptions {
   /** Tokens at the start of each message of a chat that are its reasoning; default 0. */
   reasoningTokens?: number;
   experts?: ExpertsOption;
+  /** Behaviours of the zoo, by name; default: none. */
+  zoo?: readonly string[];
 }
 
 const VERSION = '0.11.0';
@@ -35,12 +41,20 @@ const VERSION = '0.11.0';
 /** One HTTP server in front of one simulated engine, answering in one dialect. */
 export class EngineServer {
   private readonly server: Server;
-  private readonly routes: Record<string, Route>;
+  private routes: Record<string, Route>;
+  private model: string;
+  private dialect: EngineDialect;
+  private readonly zoo = new ActiveZoo();
+  /** With the behaviour `stale-metrics`. */
+  private staleLoad: EngineLoad | undefined;
   /** Requests with the fault `late`. */
   private readonly late: (() => void)[] = [];
 
   constructor(private readonly options: EngineServerOptions) {
-    this.routes = { ...this.dialectRoutes(), ...this.simulatorRoutes() };
+    this.model = options.model;
+    this.dialect = options.dialect;
+    if (options.zoo !== undefined) this.zoo.select({ entries: options.zoo });
+    this.routes = this.allRoutes();
     this.server = createServer((request, response) => void this.answer(request, response));
     // Generations last as long as they last, and idle connections of clients are theirs to close.
     this.server.requestTimeout = 0;
@@ -78,17 +92,55 @@ export class EngineServer {
     }
   }
 
+  private allRoutes(): Record<string, Route> {
+    const { options, late } = this;
+    const status = () => ({ dialect: this.dialect, model: this.model, late: late.length });
+    const select = (selection: ZooSelection) => this.selectZoo(selection);
+    return { ...this.dialectRoutes(), ...simulatorRoutes(options.engine, options.identities, { status, select }) };
+  }
+
+  /**
+   * Behaviours of the zoo from now on.
+   * @returns closes the connections of an engine that has been started again
+   * @throws RangeError for a name that is none
+   */
+  private selectZoo(selection: ZooSelection): (() => void) | undefined {
+    const { engine } = this.options;
+    this.zoo.select(selection);
+    const { restart, hasStaleLoad } = this.zoo.server;
+    this.staleLoad = hasStaleLoad ? engine.load : undefined;
+    if (restart === undefined) return undefined;
+    engine.restart(restart.kvShare);
+    this.model = restart.model ?? this.model;
+    this.dialect = restart.dialect?.(this.dialect) ?? this.dialect;
+    this.routes = this.allRoutes();
+    return () => this.server.closeAllConnections();
+  }
+
+  private get described(): Described {
+    const { cumulative, reasoningTokens = 0 } = this.options;
+    return { model: this.model, dialect: this.dialect, cumulative, hasReasoning: reasoningTokens > 0 };
+  }
+
+  private get load(): EngineLoad {
+    return this.staleLoad ?? this.options.engine.load;
+  }
+
   private dialectRoutes(): Record<string, Route> {
-    const { engine, identities, model, dialect, scaleOut, reasoningTokens = 0 } = this.options;
-    const health: Route = (_, response) => sendBody(response, engine.faults.unhealthy ? 503 : 200, 'text/plain', '');
+    const { model, dialect, zoo } = this;
+    const { engine, identities, scaleOut, reasoningTokens = 0 } = this.options;
+    const health: Route = (_, response) =>
+      sendBody(response, zoo.server.healthStatus ?? (engine.faults.unhealthy ? 503 : 200), 'text/plain', '');
+    const decode = (ids: readonly number[]): string => zoo.decode(identities.detokenize(ids));
     const openAi: Record<string, Route> = {
-      'GET /v1/models': (_, response) => sendJson(response, 200, this.modelList()),
+      'GET /v1/models': (_, response) => sendJson(response, 200, modelList(engine, this.described)),
       'POST /v1/completions': (request, response) => this.openAi(request, response, 'completion'),
       'POST /v1/chat/completions': (request, response) => this.openAi(request, response, 'chat'),
     };
-    const metrics: Route = (_, response) => sendBody(response, 200, 'text/plain', metricsPage(engine, dialect, model));
-    const info: Route = (_, response) => sendJson(response, 200, this.sglangInfo());
-    const loads: Route = (_, response) => sendJson(response, 200, { loads: [this.sglangLoad()] });
+    const metrics: Route = (_, response) =>
+      sendBody(response, 200, 'text/plain', metricsPage(engine, this.load, { dialect, model }));
+    const info: Route = (_, response) => sendJson(response, 200, sglangInfo(engine, this.described));
+    const loads: Route = (_, response) => sendJson(response, 200, { loads: [sglangLoad(this.load)] });
     const routes: Record<EngineDialect, Record<string, Route>> = {
       vllm: {
         ...openAi,
@@ -100,7 +152,7 @@ export class EngineServer {
           'POST /inference/v1/generate': async (request, response) =>
             this.generate(readTokenCall(request, await readObject(request)), response),
         }),
-        ...vllmControls(engine, identities),
+        ...vllmControls(engine, identities, decode),
         ...(scaleOut && { 'POST /v1/chat/completions/derender': derenderRoute(identities, reasoningTokens) }),
         ...vllmWeights(engine),
       },
@@ -111,11 +163,11 @@ export class EngineServer {
         'GET /get_server_info': info,
         'GET /server_info': info,
         'GET /v1/loads': loads,
-        'GET /get_load': (_, response) => sendJson(response, 200, [this.sglangLoad()]),
+        'GET /get_load': (_, response) => sendJson(response, 200, [sglangLoad(this.load)]),
         'POST /generate': async (request, response) =>
           this.generate(readSglangCall(request, await readObject(request)), response),
         'POST /abort_request': (request, response) => this.abortByPrefix(request, response),
-        ...sglangControls(engine, identities),
+        ...sglangControls(engine, identities, decode),
         ...sglangWeights(engine),
       },
       openai: openAi,
@@ -123,62 +175,31 @@ export class EngineServer {
     return routes[dialect];
   }
 
-  private simulatorRoutes(): Record<string, Route> {
-    const { engine, identities, dialect, model } = this.options;
-    const { serverId, speed } = engine.options;
-    return {
-      'GET /simulator/state': (_, response) =>
-        sendJson(response, 200, {
-          serverId,
-          instanceId: engine.instanceId,
-          dialect,
-          model,
-          speed,
-          ...engine.load,
-          resumeMismatches: identities.resumeMismatches,
-          table: engine.table,
-          controls: engine.controls,
-          late: this.late.length,
-        }),
-      'POST /simulator/reset': async (request, response) => {
-        await readObject(request);
-        engine.reset();
-        identities.reset();
-        sendJson(response, 200, { reset: true });
-      },
-      'POST /simulator/fault': async (request, response) => {
-        const body = await readObject(request);
-        if (!FAULT_KINDS.includes(body.kind as FaultKind)) {
-          throw new RefusedError(400, `kind must be one of ${FAULT_KINDS.join(', ')}`);
-        }
-        engine.faults.add({
-          kind: body.kind as FaultKind,
-          count: wholeNumber(body, 'count', 1) ?? 1,
-          afterTokens: wholeNumber(body, 'afterTokens', 0) ?? 1,
-        });
-        sendJson(response, 200, { accepted: true });
-      },
-    };
-  }
-
   private async openAi(request: IncomingMessage, response: ServerResponse, form: 'completion' | 'chat'): Promise<void> {
     const body = await readObject(request);
-    this.generate(readOpenAiCall(request, body, form, this.options.dialect !== 'openai'), response);
+    if (this.zoo.server.restart && typeof body.model === 'string' && body.model !== this.model) {
+      throw new RefusedError(404, `The model \`${body.model}\` does not exist.`);
+    }
+    this.generate(readOpenAiCall(request, body, form, this.dialect !== 'openai'), response);
   }
 
   private generate(call: GenerateCall, response: ServerResponse): void {
+    const turn = this.zoo.take();
+    if (turn?.answers(response)) return;
+    turn?.prepare(call);
     const fault = this.options.engine.faults.take();
-    if (fault?.kind === 'late') this.late.push(() => this.run(call, response, undefined, false));
-    else if (!fault || !this.refuse(fault.kind, response)) this.run(call, response, fault);
+    if (fault?.kind === 'late') this.late.push(() => this.run(call, response, undefined, { noticesClose: false }));
+    else if (!fault || !this.refuse(fault.kind, response)) this.run(call, response, fault, { turn });
   }
 
   private run(
     call: GenerateCall,
     response: ServerResponse,
     fault: Fault | undefined,
-    noticesClose = fault?.kind !== 'stall-unnoticed',
+    { turn, noticesClose = fault?.kind !== 'stall-unnoticed' }: { turn?: ZooTurn; noticesClose?: boolean },
   ): void {
-    const { engine, identities, model, cumulative, reasoningTokens = 0, experts } = this.options;
+    const { model } = this;
+    const { engine, identities, cumulative, reasoningTokens = 0, experts } = this.options;
     const identity = identities.identify(call.prompt, call.seed);
     const promptTokens = identity.promptTokens + identity.madeTokens;
     const start = identity.madeTokens;
@@ -191,13 +212,13 @@ export class EngineServer {
       promptTokenIds: call.form === 'chat' && call.tokenIds ? identities.tokenize(call.prompt) : undefined,
       promptTokens,
       start,
-      cumulative,
+      cumulative: cumulative && turn === undefined,
       reasoningTokens,
       experts: experts && expertsOf(call, experts, identity.promptTokens),
     });
     const names = [call.id, nameOf(call)];
     const budget = call.maxTokens ?? Math.max(1, engine.maxModelTokens - promptTokens);
-    let sink: StreamSink | WholeSink | undefined;
+    let sink: TokenSink | undefined;
     let drop: () => void;
     try {
       drop = engine.submit(
@@ -213,8 +234,10 @@ export class EngineServer {
       sendStreamError(response, (error as Error).message);
       return;
     }
-    sink = call.stream ? new StreamSink(response, format, start, fault) : new WholeSink(response, format, start);
-    if (noticesClose) response.on('close', drop);
+    if (!call.stream) sink = new WholeSink(response, format, start);
+    else if (turn) sink = turn.sink(response, format, { call, cumulative, start, drop });
+    else sink = new StreamSink(response, format, start, fault);
+    if (noticesClose && !this.zoo.server.missesCloses) response.on('close', drop);
   }
 
   /** Faults that need no engine. True when it has struck. */
@@ -233,7 +256,7 @@ export class EngineServer {
     this.refuseAbort();
     const wanted = new Set(ids as unknown[]);
     // As the real one: an empty list means all.
-    this.options.engine.abort((name) => wanted.size === 0 || wanted.has(name));
+    if (!this.zoo.server.ignoresAborts) this.options.engine.abort((name) => wanted.size === 0 || wanted.has(name));
     sendJson(response, 200, {});
     this.admitLate();
   }
@@ -245,48 +268,14 @@ export class EngineServer {
   private async abortByPrefix(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { rid, abort_all: all } = await readObject(request);
     this.refuseAbort();
-    this.options.engine.abort((name) => all === true || (typeof rid === 'string' && name.startsWith(rid)));
+    if (!this.zoo.server.ignoresAborts)
+      this.options.engine.abort((name) => all === true || (typeof rid === 'string' && name.startsWith(rid)));
     sendBody(response, 200, 'text/plain', '');
     this.admitLate();
   }
 
   private admitLate(): void {
     for (const run of this.late.splice(0)) run();
-  }
-
-  private modelList() {
-    const { model, dialect, engine } = this.options;
-    const card = { id: model, object: 'model', owned_by: dialect };
-    const limit = dialect === 'openai' ? {} : { max_model_len: engine.maxModelTokens };
-    return { object: 'list', data: [{ ...card, ...limit }] };
-  }
-
-  private sglangInfo() {
-    const { model, engine, cumulative } = this.options;
-    return {
-      model_path: model,
-      served_model_name: model,
-      version: '0.5.6',
-      context_length: engine.maxModelTokens,
-      incremental_streaming_output: !cumulative,
-      instance_id: engine.instanceId,
-      tp_size: engine.options.ranks ?? 1,
-      // As in SGLang by default: its chat route takes parameters from generation_config.json of the model.
-      sampling_defaults: 'model',
-      reasoning_parser: this.options.reasoningTokens ? 'simulated' : null,
-      internal_states: [],
-    };
-  }
-
-  private sglangLoad() {
-    const { running, waiting, kvUse, kvTokens } = this.options.engine.load;
-    return {
-      dp_rank: 0,
-      num_running_reqs: running,
-      num_waiting_reqs: waiting,
-      max_total_num_tokens: kvTokens,
-      token_usage: kvUse,
-    };
   }
 }
 

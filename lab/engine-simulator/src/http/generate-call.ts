@@ -29,6 +29,10 @@ export interface GenerateCall {
   /** The answer has the experts of each token, from this row on. */
   hasExperts?: boolean;
   expertsFrom?: number;
+  /** Texts that end the response; only behaviours of the zoo obey them. */
+  stop?: string[];
+  /** The response has the stop text. */
+  keepsStop?: boolean;
   /** A usage object at the end of the stream; in every chunk too. */
   usage: boolean;
   continuousUsage: boolean;
@@ -69,9 +73,19 @@ export function readOpenAiCall(
     topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
     tool: form === 'chat' ? toolOf(body) : undefined,
     tokenIds: takesTokenIds && body.return_token_ids === true,
+    stop: stopTexts(body.stop),
+    keepsStop: body.include_stop_str_in_output === true,
     usage: usage.include_usage === true,
     continuousUsage: usage.continuous_usage_stats === true,
   };
+}
+
+function stopTexts(stop: unknown): string[] | undefined {
+  return typeof stop === 'string'
+    ? [stop]
+    : Array.isArray(stop)
+      ? stop.filter((text) => typeof text === 'string')
+      : undefined;
 }
 
 /** Name of the tool that a chat calls. */
@@ -96,6 +110,8 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     hasTokenTexts: body.return_text_in_logprobs === true,
     topLogprobs: 0,
     tokenIds: true,
+    stop: stopTexts(sampling.stop),
+    keepsStop: sampling.no_stop_trim === true,
     hasExperts: body.return_routed_experts === true,
     expertsFrom: wholeNumber(body, 'routed_experts_start_len', 0),
     usage: true,

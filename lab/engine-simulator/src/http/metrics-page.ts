@@ -1,12 +1,15 @@
 import type { EngineDialect } from '@broomwagon/contracts';
-import type { SimulatedEngine } from '../engine/simulated-engine';
+import type { EngineLoad, SimulatedEngine } from '../engine/simulated-engine';
 
 /** Tokens of a block of the KV cache, as in vLLM. */
 const BLOCK_SIZE = 16;
 
 /** Metrics under the engine's own names, and ours beside them. */
-export function metricsPage(engine: SimulatedEngine, dialect: EngineDialect, model: string): string {
-  const { load } = engine;
+export function metricsPage(
+  engine: SimulatedEngine,
+  load: EngineLoad,
+  { dialect, model }: { dialect: EngineDialect; model: string },
+): string {
   const named: [string, number][] =
     dialect === 'sglang'
       ? [

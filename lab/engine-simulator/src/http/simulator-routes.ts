@@ -1,0 +1,67 @@
+import { FAULT_KINDS, type FaultKind } from '../engine/faults';
+import type { SimulatedEngine } from '../engine/simulated-engine';
+import type { SampleIdentities } from '../tokens/sample-identity';
+import type { ZooSelection } from '../zoo/active-zoo';
+import { RefusedError, sendJson } from './answers';
+import { readObject, wholeNumber } from './request-body';
+import type { Route } from './route';
+
+interface Controls {
+  status: () => Record<string, unknown>;
+  /**
+   * @returns closes the connections of an engine that has been started again
+   * @throws RangeError for a behaviour that does not exist
+   */
+  select: (selection: ZooSelection) => (() => void) | undefined;
+}
+
+/** Routes that no engine has: state, faults and behaviours for tests. */
+export function simulatorRoutes(
+  engine: SimulatedEngine,
+  identities: SampleIdentities,
+  { status, select }: Controls,
+): Record<string, Route> {
+  const { serverId, speed } = engine.options;
+  return {
+    'GET /simulator/state': (_, response) =>
+      sendJson(response, 200, {
+        serverId,
+        instanceId: engine.instanceId,
+        speed,
+        ...engine.load,
+        resumeMismatches: identities.resumeMismatches,
+        table: engine.table,
+        controls: engine.controls,
+        ...status(),
+      }),
+    'POST /simulator/reset': async (request, response) => {
+      await readObject(request);
+      engine.reset();
+      identities.reset();
+      sendJson(response, 200, { reset: true });
+    },
+    'POST /simulator/fault': async (request, response) => {
+      const body = await readObject(request);
+      if (!FAULT_KINDS.includes(body.kind as FaultKind)) {
+        throw new RefusedError(400, `kind must be one of ${FAULT_KINDS.join(', ')}`);
+      }
+      engine.faults.add({
+        kind: body.kind as FaultKind,
+        count: wholeNumber(body, 'count', 1) ?? 1,
+        afterTokens: wholeNumber(body, 'afterTokens', 0) ?? 1,
+      });
+      sendJson(response, 200, { accepted: true });
+    },
+    'POST /simulator/zoo': async (request, response) => {
+      const body = await readObject(request);
+      const { entries } = body;
+      if (!Array.isArray(entries) || !entries.every((name) => typeof name === 'string')) {
+        throw new RefusedError(400, 'entries must be names of behaviours');
+      }
+      const at = wholeNumber(body, 'at', 0);
+      const closeConnections = select({ entries, at, count: wholeNumber(body, 'count', 1) });
+      if (closeConnections) response.on('finish', closeConnections);
+      sendJson(response, 200, { accepted: true });
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import type { ServerResponse } from 'node:http';
+import type { TokenSink } from '../engine/simulated-engine.types';
+import type { AnswerFormat } from '../http/answer-format';
+import type { GenerateCall } from '../http/generate-call';
+import { decodeHalves } from './stages/half-characters';
+import { sglangForm } from './stages/sglang-form';
+import { Wire } from './wire';
+import { findEntries } from './zoo';
+import type { ServerForm, WireForm, ZooEntry } from './zoo-entry';
+import { ZooSink } from './zoo-sink';
+
+export interface ZooSelection {
+  /** Names of entries. */
+  entries: readonly string[];
+  /** Position at which behaviours of a stream show: tokens, bytes for `cut-at-byte`; default 0. */
+  at?: number;
+  /** Generate calls that they hit; default: all. */
+  count?: number;
+}
+
+/** The behaviours of one engine at this moment. */
+export class ActiveZoo {
+  private entries: readonly ZooEntry[] = [];
+  private at = 0;
+  private callsLeft = Infinity;
+  server: ServerForm = {};
+
+  /** Replaces the behaviours. @throws RangeError for a name that is none */
+  select({ entries, at = 0, count = Infinity }: ZooSelection): void {
+    this.entries = findEntries(entries);
+    this.at = at;
+    this.callsLeft = count;
+    this.server = Object.assign({}, ...this.entries.map(({ server }) => server)) as ServerForm;
+  }
+
+  /** The behaviours that the call that has just come shows; undefined: none. */
+  take(): ZooTurn | undefined {
+    if (this.entries.length === 0 || this.callsLeft <= 0) return undefined;
+    this.callsLeft -= 1;
+    return new ZooTurn(this.entries, this.at);
+  }
+
+  /** Text of token ids, as the tokenizer of the engine decodes them. */
+  decode(text: string): string {
+    return this.entries.some(({ name }) => name === 'vllm-half-characters') ? decodeHalves(text) : text;
+  }
+}
+
+/** The behaviours of one generate call. */
+export class ZooTurn {
+  constructor(
+    private readonly entries: readonly ZooEntry[],
+    private readonly at: number,
+  ) {}
+
+  /** @returns true if a behaviour has answered the call */
+  answers(response: ServerResponse): boolean {
+    const entry = this.entries.find(({ answer }) => answer !== undefined);
+    entry?.answer?.(response);
+    return entry !== undefined;
+  }
+
+  prepare(call: GenerateCall): void {
+    for (const { prepare } of this.entries) prepare?.(call);
+  }
+
+  /** @param start position of the first token of this call */
+  sink(
+    response: ServerResponse,
+    format: AnswerFormat,
+    { call, cumulative, start, drop }: { call: GenerateCall; cumulative: boolean; start: number; drop: () => void },
+  ): TokenSink {
+    const form = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
+    const wire = new Wire(response, form, this.at);
+    const stages = this.entries.flatMap(({ stage }) => stage ?? []);
+    const hasForm = this.entries.some(({ name }) => /^sglang-(whole|new)/.test(name));
+    const ownForm = cumulative ? 'whole' : 'new';
+    if (!hasForm) stages.push(sglangForm(ownForm, ownForm));
+    return new ZooSink(format, { call, at: this.at, drop }, stages, start, wire.send);
+  }
+}

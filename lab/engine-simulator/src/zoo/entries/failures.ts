@@ -1,0 +1,144 @@
+import { errorBody } from '../../http/answers';
+import { endsAfter } from '../stages/ends-after';
+import type { Frame, Stage, ZooEntry } from '../zoo-entry';
+
+const TEST = 'lab/engine-simulator/src/zoo/zoo-failures.spec.ts';
+const ALL = ['vllm', 'sglang', 'openai'] as const;
+const MESSAGE = 'EngineCore encountered an issue';
+const ENDING: Frame[] = [{ kind: 'done' }, { kind: 'end' }];
+
+const withoutDone: Stage = (_context, send) => (frame) => {
+  if (frame.kind !== 'done') send(frame);
+};
+
+/** Keep-alive lines before each chunk. */
+const comments: Stage = (_context, send) => (frame) => {
+  if (frame.kind === 'chunk') send({ kind: 'comment', text: 'keep-alive' });
+  send(frame);
+};
+
+/** Streams that end in unusual ways, or arrive in unusual bytes. */
+export const FAILURE_ENTRIES: readonly ZooEntry[] = [
+  {
+    name: 'done-without-reason',
+    dialects: ['vllm', 'openai'],
+    behaviour: 'ends the stream of a failed or aborted request with `[DONE]` alone',
+    source: 'vllm/entrypoints/openai/completion/serving.py (`completion_stream_generator`)',
+    release: 'vLLM 0.10 to 0.20',
+    broomwagon: 'tokens are kept and continued elsewhere; without a token the call failed',
+    test: TEST,
+    stage: endsAfter(() => ENDING),
+  },
+  {
+    name: 'error-in-data',
+    dialects: ALL,
+    behaviour: 'sends an error under `data:` after status 200, then `[DONE]`',
+    source: 'vllm/entrypoints/openai/engine/serving.py (`create_streaming_error_response`)',
+    release: 'vLLM 0.6 to 0.20, SGLang',
+    broomwagon: 'an error; the tokens before it are kept',
+    test: TEST,
+    stage: endsAfter(() => [{ kind: 'value', value: errorBody(500, MESSAGE) }, ...ENDING]),
+  },
+  {
+    name: 'error-text-in-data',
+    dialects: ALL,
+    behaviour: 'sends `{"error": "..."}` whose value is a text',
+    source: 'huggingface/text-generation-inference, router/src/infer (`{"error", "error_type"}`)',
+    release: 'TGI 3',
+    broomwagon: 'an error; the tokens before it are kept',
+    test: TEST,
+    stage: endsAfter(() => [{ kind: 'value', value: { error: MESSAGE } }, ...ENDING]),
+  },
+  {
+    name: 'error-event',
+    dialects: ALL,
+    behaviour: 'sends an event named `error`, whose data look like an answer',
+    source: 'https://github.com/ai-dynamo/dynamo (frontend: `event: error`)',
+    release: 'NVIDIA Dynamo',
+    broomwagon: 'an error; the tokens before it are kept',
+    test: TEST,
+    stage: endsAfter(() => [{ kind: 'value', event: 'error', value: { message: MESSAGE } }, ...ENDING]),
+  },
+  {
+    name: 'missing-done',
+    dialects: ALL,
+    behaviour: 'ends a response with its finish reason and no `[DONE]`',
+    source: 'https://github.com/sgl-project/sglang/pull/19895',
+    release: 'OpenAI-compatible servers',
+    broomwagon: 'the finish reason is the end',
+    test: TEST,
+    stage: withoutDone,
+  },
+  {
+    name: 'keep-alive-comments',
+    dialects: ALL,
+    behaviour: 'sends comment lines between chunks',
+    source: 'https://html.spec.whatwg.org/multipage/server-sent-events.html',
+    release: 'proxies, sse-starlette',
+    broomwagon: 'they count as silence',
+    test: TEST,
+    stage: comments,
+  },
+  {
+    name: 'whole-answer',
+    dialects: ALL,
+    behaviour: 'answers a request for a stream with one JSON body',
+    source: 'proxies that buffer',
+    release: 'OpenAI-compatible servers',
+    broomwagon: 'an error of the protocol; the server gets no further calls of the request',
+    test: TEST,
+    prepare: (call) => {
+      call.stream = false;
+    },
+  },
+  {
+    name: 'gzip-accepted',
+    dialects: ALL,
+    behaviour: 'compresses a stream if the client accepts it',
+    source: 'proxies (nginx `gzip_types text/event-stream`)',
+    release: 'nginx',
+    broomwagon: 'asks for `identity`',
+    test: TEST,
+    wire: { gzip: 'accepted' },
+  },
+  {
+    name: 'gzip-always',
+    dialects: ALL,
+    behaviour: 'compresses a stream whatever the client accepts',
+    source: 'proxies',
+    release: 'misconfigured proxies',
+    broomwagon: 'an error of the protocol after the headers',
+    test: TEST,
+    wire: { gzip: 'always' },
+  },
+  {
+    name: 'crlf',
+    dialects: ALL,
+    behaviour: 'ends lines with CR and LF',
+    source: 'sse-starlette (`DEFAULT_SEPARATOR`)',
+    release: 'servers with sse-starlette',
+    broomwagon: 'reads all line ends of the standard',
+    test: TEST,
+    wire: { lineEnd: '\r\n' },
+  },
+  {
+    name: 'every-byte',
+    dialects: ALL,
+    behaviour: 'sends each byte by itself',
+    source: 'networks and proxies',
+    release: 'any',
+    broomwagon: 'reads lines, whatever the bytes arrive in',
+    test: TEST,
+    wire: { chunkBytes: 1 },
+  },
+  {
+    name: 'cut-at-byte',
+    dialects: ALL,
+    behaviour: 'breaks the connection at any byte',
+    source: 'networks, engines that are killed',
+    release: 'any',
+    broomwagon: 'an error, unless the finish reason has arrived; the tokens before it are kept',
+    test: TEST,
+    wire: { isCut: true },
+  },
+];

@@ -1,0 +1,113 @@
+import { MINUS_INFINITY, type Logprob } from '../chunk';
+import { finishBeforeArguments, twoToolCalls } from '../stages/tool-calls';
+import type { Stage, ZooEntry } from '../zoo-entry';
+
+const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
+const ALL = ['vllm', 'sglang', 'openai'] as const;
+const OPENAI = ['vllm', 'openai'] as const;
+/** Of so many tokens one has another log probability. */
+const ODD_TOKENS = 3;
+
+/** Replaces the log probability of each third token. */
+function someLogprobs(odd: Logprob): Stage {
+  return (_context, send) => {
+    let seen = 0;
+    return (frame) => {
+      if (frame.kind === 'chunk') frame.chunk.mapLogprobs((logprob) => (seen++ % ODD_TOKENS === 1 ? odd : logprob));
+      send(frame);
+    };
+  };
+}
+
+/** Repeats the chunk that has the finish reason, without its tokens. */
+const twoFinalChunks: Stage = (_context, send) => (frame) => {
+  send(frame);
+  if (frame.kind === 'chunk' && frame.chunk.reason !== undefined) send({ kind: 'chunk', chunk: frame.chunk.empty() });
+};
+
+/** Fields of chunks that clients read in one way, and engines write in several. */
+export const FIELD_ENTRIES: readonly ZooEntry[] = [
+  {
+    name: 'usage-in-each-chunk',
+    dialects: OPENAI,
+    behaviour: 'counts tokens in each chunk, asked or not',
+    source: 'vllm/entrypoints/openai/completion/serving.py (`continuous_usage_stats`, `--enable-force-include-usage`)',
+    release: 'vLLM 0.11',
+    broomwagon: 'the last usage counts',
+    test: TEST,
+    prepare: (call) => {
+      call.continuousUsage = true;
+      call.usage = true;
+    },
+  },
+  {
+    name: 'null-logprobs',
+    dialects: ALL,
+    behaviour: 'has no log probability for some tokens',
+    source: 'https://github.com/sgl-project/sglang/pull/20323',
+    release: 'SGLang 0.5.9',
+    broomwagon: 'null for these tokens alone',
+    test: TEST,
+    stage: someLogprobs(null),
+  },
+  {
+    name: 'infinite-logprobs',
+    dialects: ALL,
+    behaviour: 'writes `-Infinity`, which is no JSON',
+    source: 'https://github.com/sgl-project/sglang/issues/5984',
+    release: 'SGLang 0.4.6',
+    broomwagon: 'null for these tokens alone',
+    test: TEST,
+    stage: someLogprobs(MINUS_INFINITY),
+  },
+  {
+    name: 'tool-index-repeated',
+    dialects: OPENAI,
+    behaviour: 'gives two tool calls the index 0',
+    source: 'https://github.com/BerriAI/litellm/pull/37792',
+    release: 'Ollama, behind LiteLLM 1.8',
+    broomwagon: 'another id is another call',
+    test: TEST,
+    stage: twoToolCalls(() => 0),
+  },
+  {
+    name: 'tool-index-missing',
+    dialects: OPENAI,
+    behaviour: 'gives tool calls no index',
+    source: 'https://github.com/BerriAI/litellm/pull/37792',
+    release: 'OpenAI-compatible servers',
+    broomwagon: 'another id is another call; a piece without an id belongs to the last call',
+    test: TEST,
+    stage: twoToolCalls(() => undefined),
+  },
+  {
+    name: 'tool-index-late',
+    dialects: OPENAI,
+    behaviour: 'gives a tool call its index after its first piece',
+    source: 'vllm/entrypoints/openai/tool_parsers (parsers that send the name first)',
+    release: 'vLLM 0.8',
+    broomwagon: 'another id is another call',
+    test: TEST,
+    stage: twoToolCalls((call, piece) => (call === 1 && piece > 0 ? 1 : undefined)),
+  },
+  {
+    name: 'finish-before-arguments',
+    dialects: OPENAI,
+    behaviour: 'sends the finish reason before the last arguments of a tool call',
+    source: 'https://github.com/vllm-project/vllm/issues/37937',
+    release: 'vLLM 0.17',
+    broomwagon: 'reads the stream to its end',
+    test: TEST,
+    stage: finishBeforeArguments,
+  },
+  {
+    name: 'two-final-chunks',
+    dialects: ALL,
+    behaviour: 'sends the finish reason twice',
+    source: 'https://github.com/sgl-project/sglang/pull/19895',
+    release: 'SGLang 0.5.9, by its gRPC router',
+    broomwagon: 'the second adds nothing',
+    test: TEST,
+    stage: twoFinalChunks,
+  },
+];

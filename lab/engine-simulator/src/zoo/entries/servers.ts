@@ -1,0 +1,137 @@
+import type { ServerResponse } from 'node:http';
+import { errorBody } from '../../http/answers';
+import type { Stage, ZooEntry } from '../zoo-entry';
+
+const TEST = 'lab/engine-simulator/src/zoo/zoo-servers.spec.ts';
+const ALL = ['vllm', 'sglang', 'openai'] as const;
+const OWN = ['vllm', 'sglang'] as const;
+/** Seconds that a full server asks its clients to wait. */
+const RETRY_AFTER_SECONDS = 1;
+
+function refuse(response: ServerResponse, status: number, headers: Record<string, string> = {}): void {
+  const body = JSON.stringify(errorBody(status, 'The request queue is full.'));
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(body);
+}
+
+/** Sends `at` tokens and then nothing, not even an end. */
+const silent: Stage = ({ at }, send) => {
+  let tokens = 0;
+  return (frame) => {
+    if (frame.kind === 'chunk') tokens += frame.chunk.tokenCount;
+    if (tokens <= at && frame.kind === 'chunk' && frame.chunk.reason === undefined) send(frame);
+  };
+};
+
+/** Servers that are full, sick, or not the server they were. */
+export const SERVER_ENTRIES: readonly ZooEntry[] = [
+  {
+    name: 'full-429',
+    dialects: ALL,
+    behaviour: 'refuses requests with 429 while its queue is full',
+    source: 'vllm-project/router (`max_concurrent_requests`)',
+    release: 'routers and proxies in front of engines',
+    broomwagon: 'busy, not failed: another server first, then it waits',
+    test: TEST,
+    answer: (response) => refuse(response, 429),
+  },
+  {
+    name: 'full-503',
+    dialects: ALL,
+    behaviour: 'refuses requests with 503 while its queue is full',
+    source: 'sglang/srt/managers/scheduler.py (`--max-queued-requests`)',
+    release: 'SGLang 0.5',
+    broomwagon: 'busy, not failed: another server first, then it waits',
+    test: TEST,
+    answer: (response) => refuse(response, 503),
+  },
+  {
+    name: 'full-retry-after',
+    dialects: ALL,
+    behaviour: 'refuses requests with 429 and `Retry-After`',
+    source: 'https://github.com/smg-project/smg (priority scheduler)',
+    release: 'SMG 1.0',
+    broomwagon: 'obeys the header, and passes it on',
+    test: TEST,
+    answer: (response) => refuse(response, 429, { 'retry-after': String(RETRY_AFTER_SECONDS) }),
+  },
+  {
+    name: 'hung-healthy',
+    dialects: ALL,
+    behaviour: 'generates nothing more, while `/health` answers 200',
+    source: 'https://github.com/vllm-project/vllm/issues/39863, https://github.com/sgl-project/sglang/issues/6624',
+    release: 'vLLM 0.19.0, SGLang 0.4.6',
+    broomwagon: 'silence ends the call (`ENGINE_STALLED`), and it continues elsewhere',
+    test: TEST,
+    stage: silent,
+  },
+  {
+    name: 'unhealthy-while-streaming',
+    dialects: OWN,
+    behaviour: 'answers `/health` with 503 while tokens flow',
+    source: 'https://github.com/sgl-project/sglang/issues/22511',
+    release: 'SGLang 0.5.10',
+    broomwagon: 'gets no new requests; streams with tokens go on',
+    test: TEST,
+    server: { healthStatus: 503 },
+  },
+  {
+    name: 'restart-other-model',
+    dialects: ALL,
+    behaviour: 'is started again at its address with another model',
+    source: 'operators',
+    release: 'any',
+    broomwagon: 'learns the model of each start',
+    test: TEST,
+    server: { restart: { model: 'other-model' } },
+  },
+  {
+    name: 'restart-other-kv-size',
+    dialects: OWN,
+    behaviour: 'is started again with a smaller KV cache',
+    source: 'operators (`--gpu-memory-utilization`)',
+    release: 'any',
+    broomwagon: 'learns the size of each start',
+    test: TEST,
+    server: { restart: { kvShare: 0.5 } },
+  },
+  {
+    name: 'port-reused',
+    dialects: OWN,
+    behaviour: 'another engine answers at its address',
+    source: 'schedulers that reuse hosts and ports',
+    release: 'any',
+    broomwagon: 'an engine of another start: its leases end, and it is probed again',
+    test: TEST,
+    server: { restart: { model: 'other-model', dialect: (before) => (before === 'vllm' ? 'sglang' : 'vllm') } },
+  },
+  {
+    name: 'stale-metrics',
+    dialects: OWN,
+    behaviour: 'reports a load that does not change',
+    source: 'https://github.com/vllm-project/vllm/issues/39863',
+    release: 'vLLM 0.19.0',
+    broomwagon: 'routes by its own leases',
+    test: TEST,
+    server: { hasStaleLoad: true },
+  },
+  {
+    name: 'aborts-ignored',
+    dialects: OWN,
+    behaviour: 'answers an abort by id and goes on',
+    source: 'https://github.com/sgl-project/sglang/issues/6531',
+    release: 'sgl-router',
+    broomwagon: 'closes the connection too',
+    test: TEST,
+    server: { ignoresAborts: true },
+  },
+  {
+    name: 'closes-unnoticed',
+    dialects: OWN,
+    behaviour: 'goes on when its client closes the connection',
+    source: 'https://github.com/vllm-project/vllm/issues/54947',
+    release: 'vLLM 0.22.0, proxies',
+    broomwagon: 'aborts by id too',
+    test: TEST,
+    server: { missesCloses: true },
+  },
+];

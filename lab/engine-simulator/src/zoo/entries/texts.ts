@@ -1,0 +1,99 @@
+import { endsAfter } from '../stages/ends-after';
+import { halfCharacters } from '../stages/half-characters';
+import { sglangForm } from '../stages/sglang-form';
+import { stopText } from '../stages/stop-text';
+import { streamInterval } from '../stages/stream-interval';
+import type { ZooEntry } from '../zoo-entry';
+
+const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
+
+/** Texts and ids that do not arrive together. */
+export const TEXT_ENTRIES: readonly ZooEntry[] = [
+  {
+    name: 'vllm-stop-withheld',
+    dialects: ['vllm'],
+    behaviour: 'holds back the last characters of the text that may begin a stop text, while their ids are sent',
+    source: 'vllm/v1/engine/detokenizer.py (`stop_buffer_length`)',
+    release: 'vLLM 0.7 to 0.20',
+    broomwagon: 'asks for the stop text and cuts it from the text itself',
+    test: TEST,
+    stage: stopText({ withholds: true }),
+  },
+  {
+    name: 'vllm-half-characters',
+    dialects: ['vllm'],
+    behaviour: 'holds back a character whose bytes are not complete, while its first id is sent',
+    source: 'vllm/transformers_utils/detokenizer_utils.py (`detokenize_incrementally`)',
+    release: 'vLLM 0.7 to 0.20',
+    broomwagon: 'a segment ends before an id without text',
+    test: TEST,
+    stage: halfCharacters,
+  },
+  {
+    name: 'sglang-stop-trimmed-at-end',
+    dialects: ['sglang'],
+    behaviour: 'sends the beginning of a stop text, and a last chunk whose whole text lacks it',
+    source: 'sglang/srt/managers/detokenizer_manager.py (`trim_matched_stop`)',
+    release: 'SGLang up to 0.5.9; 0.5.18 holds it back (https://github.com/ai-dynamo/dynamo/pull/14317)',
+    broomwagon: 'cuts the stop text that the engine reports as matched',
+    test: TEST,
+    stage: stopText({ withholds: false }),
+  },
+  {
+    name: 'sglang-waiting-abort',
+    dialects: ['sglang'],
+    behaviour: 'ends a waiting request with a chunk of all text, all counts and the last id alone',
+    source: 'sglang/srt/managers/tokenizer_manager.py (`_handle_abort_req`)',
+    release: 'SGLang 0.5.10 to 0.5.13',
+    broomwagon: 'judges texts and ids apart; tokens without ids are dropped with their text, and reported',
+    test: TEST,
+    stage: endsAfter((_context, { chunk }) => {
+      const abort = chunk.empty();
+      abort.isWaitingAbort = true;
+      abort.end('abort');
+      abort.meta.finish_reason = { type: 'abort', message: 'Abort in waiting queue' };
+      abort.meta.completion_tokens -= chunk.tokenCount;
+      return [{ kind: 'chunk', chunk: abort }, { kind: 'done' }, { kind: 'end' }];
+    }),
+  },
+  {
+    name: 'stream-interval',
+    dialects: ['vllm', 'sglang', 'openai'],
+    behaviour: 'sends one chunk for several tokens',
+    source: 'https://github.com/vllm-project/vllm/pull/27869 (`--stream-interval`)',
+    release: 'vLLM 0.11.1; SGLang `--stream-interval`',
+    broomwagon: 'takes any number of tokens in a chunk',
+    test: TEST,
+    stage: streamInterval(5),
+  },
+  {
+    name: 'sglang-whole',
+    dialects: ['sglang'],
+    behaviour: 'repeats all text and all ids in each chunk',
+    source: 'sglang/srt/managers/tokenizer_manager.py',
+    release: 'SGLang, default',
+    broomwagon: 'takes what a chunk adds',
+    test: TEST,
+    stage: sglangForm('whole', 'whole'),
+  },
+  {
+    name: 'sglang-whole-text-new-ids',
+    dialects: ['sglang'],
+    behaviour: 'repeats all text in each chunk, beside the new ids alone',
+    source: 'sglang/srt/managers/tokenizer_manager.py (`stream_output`)',
+    release: 'SGLang 0.5.3; 0.5.9 with `--stream-output`',
+    broomwagon: 'judges texts and ids apart',
+    test: TEST,
+    stage: sglangForm('whole', 'new'),
+  },
+  {
+    name: 'sglang-new',
+    dialects: ['sglang'],
+    behaviour: 'sends new text and new ids alone',
+    source: 'sglang/srt/managers/tokenizer_manager.py (`incremental_streaming_output`)',
+    release: 'SGLang 0.5.10 with `--incremental-streaming-output`',
+    broomwagon: 'takes chunks as they are',
+    test: TEST,
+    stage: sglangForm('new', 'new'),
+  },
+];

@@ -1,0 +1,31 @@
+import type { Chunk } from '../chunk';
+import type { Stage } from '../zoo-entry';
+
+type Form = 'whole' | 'new';
+
+/**
+ * Gives chunks of `/generate` the form of a release: texts and ids (with their log probabilities) are either all that
+ * the response has, or what is new.
+ */
+export function sglangForm(text: Form, ids: Form): Stage {
+  return ({ call }, send) => {
+    if (call.form !== 'sglang') return send;
+    let whole: Chunk | undefined;
+    return (frame) => {
+      if (frame.kind !== 'chunk') return send(frame);
+      const { chunk } = frame;
+      if (whole === undefined) whole = chunk.copy();
+      else whole.append(chunk);
+      if (chunk.wholeLength !== undefined) whole.text = whole.text.slice(0, chunk.wholeLength);
+      if (chunk.isWaitingAbort) {
+        // As tokenizer_manager builds it: all text and counts, the last id, all log probabilities.
+        chunk.text = whole.text;
+        chunk.replaceIds(whole.ids!.slice(-1), whole.meta.output_token_logprobs);
+      } else {
+        if (text === 'whole') chunk.text = whole.text;
+        if (ids === 'whole') chunk.replaceIds([...whole.ids!], whole.meta.output_token_logprobs);
+      }
+      send(frame);
+    };
+  };
+}

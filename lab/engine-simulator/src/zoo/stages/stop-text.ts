@@ -1,0 +1,53 @@
+import type { Stage } from '../zoo-entry';
+
+/**
+ * Ends a response at a stop text of its request, as engines do: the token that completes the stop text is the last one.
+ * @param withholds the last characters of the text are held back while they may begin a stop text (vLLM); otherwise
+ * they are sent, and the last chunk alone lacks the stop text (SGLang with whole texts)
+ */
+export function stopText({ withholds }: { withholds: boolean }): Stage {
+  return ({ call, drop }, send) => {
+    const stops = call.stop ?? [];
+    if (stops.length === 0) return send;
+    const heldLength = withholds && !call.keepsStop ? Math.max(...stops.map((stop) => stop.length)) - 1 : 0;
+    let text = '';
+    let sentLength = 0;
+    let isOver = false;
+    return (frame) => {
+      if (frame.kind !== 'chunk') return send(frame);
+      if (isOver) return;
+      const { chunk } = frame;
+      const before = text.length;
+      text += chunk.text;
+      const found = findStop(text, stops, before);
+      if (found !== undefined) {
+        isOver = true;
+        drop();
+        chunk.end('stop', found.stop);
+        text = text.slice(0, call.keepsStop ? found.end : found.start);
+      }
+      const end = chunk.reason === undefined ? Math.max(sentLength, text.length - heldLength) : text.length;
+      // A text that was sent cannot be taken back by new text: the chunk says how long the whole text is.
+      chunk.text = text.slice(sentLength, end);
+      if (end < sentLength) chunk.wholeLength = end;
+      sentLength = end;
+      send(frame);
+      if (found === undefined) return;
+      send({ kind: 'done' });
+      send({ kind: 'end' });
+    };
+  };
+}
+
+/** The stop text that is complete first, if one ends after `from`. */
+function findStop(
+  text: string,
+  stops: readonly string[],
+  from: number,
+): { stop: string; start: number; end: number } | undefined {
+  const found = stops
+    .map((stop) => ({ stop, start: text.indexOf(stop, Math.max(0, from - stop.length + 1)) }))
+    .filter(({ start }) => start !== -1)
+    .map(({ stop, start }) => ({ stop, start, end: start + stop.length }));
+  return found.toSorted((one, other) => one.end - other.end)[0];
+}

@@ -1,0 +1,27 @@
+import type { Chunk } from '../chunk';
+import type { Stage } from '../zoo-entry';
+
+/** Collects tokens into chunks of `tokens`; the first token and the end are sent at once. */
+export function streamInterval(tokens: number): Stage {
+  return (_context, send) => {
+    let collected: Chunk | undefined;
+    let isFirst = true;
+    const flush = (): void => {
+      if (collected !== undefined) send({ kind: 'chunk', chunk: collected });
+      collected = undefined;
+    };
+    return (frame) => {
+      if (frame.kind !== 'chunk') {
+        flush();
+        return send(frame);
+      }
+      const { chunk } = frame;
+      if (chunk.toolCalls !== undefined) return send(frame);
+      if (chunk.isWaitingAbort) flush();
+      if (collected === undefined) collected = chunk;
+      else collected.append(chunk);
+      if (isFirst || chunk.reason !== undefined || collected.tokenCount >= tokens) flush();
+      isFirst = false;
+    };
+  };
+}

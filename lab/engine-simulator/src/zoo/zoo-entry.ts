@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http';
+import type { EngineDialect } from '@broomwagon/contracts';
+import type { GenerateCall } from '../http/generate-call';
+import type { Chunk } from './chunk';
+
+/** What a stream consists of. Nothing is sent after `end` and `close`. */
+export type Frame =
+  | { kind: 'chunk'; chunk: Chunk }
+  /** A JSON value under `data:`, after a line `event:` if it has a name. */
+  | { kind: 'value'; value: unknown; event?: string }
+  | { kind: 'comment'; text: string }
+  | { kind: 'done' }
+  /** The response ends, or its connection breaks. */
+  | { kind: 'end' }
+  | { kind: 'close' };
+
+export type SendFrame = (frame: Frame) => void;
+
+export interface StageContext {
+  call: GenerateCall;
+  /** Position at which the behaviour shows, tokens. */
+  at: number;
+  /** Takes the request out of the engine. */
+  drop: () => void;
+}
+
+/** Makes the frames of one stream into others: called once for each stream. */
+export type Stage = (context: StageContext, send: SendFrame) => SendFrame;
+
+/** How frames become bytes. */
+export interface WireForm {
+  lineEnd?: '\r\n';
+  /** Bytes of one HTTP chunk; default: those of one frame. */
+  chunkBytes?: number;
+  /** `accepted`: if the client accepts it. */
+  gzip?: 'always' | 'accepted';
+  /** The connection breaks at the byte `at`. */
+  isCut?: boolean;
+}
+
+/** Behaviours of a server that do not depend on a request. */
+export interface ServerForm {
+  /** Status of `/health`. */
+  healthStatus?: number;
+  /** An abort by id is answered and does nothing. */
+  ignoresAborts?: boolean;
+  /** A closed connection does not end its request. */
+  missesCloses?: boolean;
+  /** Metrics and loads stay as they were when the behaviour began. */
+  hasStaleLoad?: boolean;
+  /** The engine is started again once, with these differences. */
+  restart?: { model?: string; kvShare?: number; dialect?: (before: EngineDialect) => EngineDialect };
+}
+
+/** A row of the table of docs/engines.md. */
+export interface ZooRow {
+  name: string;
+  dialects: readonly EngineDialect[];
+  /** What the engine does. */
+  behaviour: string;
+  /** File of the engine, or address of a public report. */
+  source: string;
+  /** Release that shows the behaviour. */
+  release: string;
+  /** What Broomwagon does. */
+  broomwagon: string;
+  /** Spec file that shows it. */
+  test: string;
+}
+
+/** One behaviour of real engines. */
+export interface ZooEntry extends ZooRow {
+  stage?: Stage;
+  wire?: WireForm;
+  server?: ServerForm;
+  /** Changes the call before it runs. */
+  prepare?: (call: GenerateCall) => void;
+  /** Answers a generate call in place of the engine. */
+  answer?: (response: ServerResponse) => void;
+}

@@ -1,0 +1,94 @@
+import type { EngineDialect } from '@broomwagon/contracts';
+import * as fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
+import { inEngine, selectZoo, startEngine, stateOf } from '../test-engine';
+import { ZOO } from './zoo';
+import { decode, runSample, type ZooSample } from './zoo-run';
+
+type Engine = Awaited<ReturnType<typeof startEngine>>;
+
+const DIALECTS: EngineDialect[] = ['vllm', 'sglang', 'openai'];
+const LENGTH = 24;
+/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- lab/engine-simulator/src/zoo/zoo-streams.spec.ts` runs so many. */
+const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 45 : 300));
+/** Behaviours that one call can show; servers that are started again have tests of their own. */
+const ENTRIES = ZOO.filter(({ server }) => server?.restart === undefined);
+const STOP_ENTRIES = ['vllm-stop-withheld', 'sglang-stop-trimmed-at-end'];
+
+const engines = new Map<EngineDialect, Engine>();
+beforeAll(async () => {
+  const lengths = { name: 'test', lengthOf: () => LENGTH };
+  for (const dialect of DIALECTS) engines.set(dialect, await startEngine(dialect, { lengths, streamMs: 0 }));
+});
+afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())));
+
+let prompts = 0;
+
+/** Runs a sample with and without behaviours, and compares the two. */
+async function checkSample(draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number }): Promise<void> {
+  const { url } = engines.get(draw.dialect)!;
+  const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
+  const sampling = { seed: 3, logprobs: true };
+  const truth = await runSample({ ...draw, url, prompt, sampling, entries: [], cuts: [] });
+  const stop = draw.entries.some((name) => STOP_ENTRIES.includes(name)) && stopOf(truth.text, draw.stopAt);
+  const found = await runSample({ ...draw, url, prompt, sampling: { ...sampling, ...(stop && { stop: [stop] }) } });
+
+  const end = stop ? truth.text.indexOf(stop) : truth.text.length;
+  expect(found.text).toBe(truth.text.slice(0, end));
+  expect(found.end.finishReason).toBe('stop');
+  if (stop) expect(found.end.stopReason).toBe(stop);
+  if (draw.dialect !== 'openai') {
+    expect(found.tokenIds).toEqual(truth.tokenIds.slice(0, found.tokenIds.length));
+    expect(decode(found.tokenIds).startsWith(found.text)).toBe(true);
+    if (!stop) expect(decode(found.tokenIds)).toBe(found.text);
+    expect(found.tokenCount).toBe(found.tokenIds.length);
+    expect(found.logprobs).toHaveLength(found.tokenIds.length);
+    expect(found.logprobs.every((logprob, at) => logprob === null || logprob === truth.logprobs[at])).toBe(true);
+  }
+  if (found.end.usage) expect(found.end.usage.completionTokens).toBeLessThanOrEqual(found.tokenCount);
+  const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => draw.entries.includes(name));
+  if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
+  expect((await stateOf(url)).resumeMismatches).toBe(0);
+}
+
+/** A stop text that begins in one token and ends in the next. */
+function stopOf(text: string, at = 0): string {
+  const words = text.split(/(?= t)/);
+  const index = 1 + (at % (words.length - 3));
+  return words[index]!.slice(-2) + words[index + 1]!.slice(0, 4);
+}
+
+const PLAIN = { at: 7, hits: 1, cuts: [] };
+
+describe.each(DIALECTS)('%s', (dialect) => {
+  const entries = ENTRIES.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
+
+  it.each(entries)('%s changes no token of a sample', (name) => checkSample({ ...PLAIN, dialect, entries: [name] }));
+
+  it.each(entries)('%s changes no token of a sample that is cut', (name) =>
+    checkSample({ ...PLAIN, dialect, entries: [name], cuts: [3, 5], stopAt: 9 }),
+  );
+});
+
+it('pairs of behaviours change no token of a sample, wherever it is cut', { timeout: RUNS * 5_000 }, async () => {
+  const draw = fc.constantFrom(...DIALECTS).chain((dialect) => {
+    const names = ENTRIES.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
+    return fc.record({
+      dialect: fc.constant(dialect),
+      entries: fc.uniqueArray(fc.constantFrom(...names), { minLength: 1, maxLength: 2 }),
+      at: fc.nat({ max: 400 }).map((at) => (at % 3 === 0 ? at : at % LENGTH)),
+      hits: fc.integer({ min: 1, max: 3 }),
+      cuts: fc.array(fc.integer({ min: 1, max: LENGTH }), { maxLength: 3 }),
+      stopAt: fc.nat({ max: LENGTH }),
+    });
+  });
+  await fc.assert(fc.asyncProperty(draw, checkSample), {
+    seed: inject('seed'),
+    numRuns: RUNS,
+    endOnFailure: true,
+  });
+});
+
+it('a behaviour that does not exist is refused', async () => {
+  await expect(selectZoo(engines.get('vllm')!.url, { entries: ['nothing'] })).rejects.toThrow('nothing');
+});
