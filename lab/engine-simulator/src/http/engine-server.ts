@@ -119,7 +119,8 @@ export class EngineServer {
 
   private get described(): Described {
     const { cumulative, reasoningTokens = 0 } = this.options;
-    return { model: this.model, dialect: this.dialect, cumulative, hasReasoning: reasoningTokens > 0 };
+    const isWhole = this.zoo.chunkForm(cumulative).text === 'whole';
+    return { model: this.model, dialect: this.dialect, cumulative: isWhole, hasReasoning: reasoningTokens > 0 };
   }
 
   private get load(): EngineLoad {
@@ -235,7 +236,7 @@ export class EngineServer {
       return;
     }
     if (!call.stream) sink = new WholeSink(response, format, start);
-    else if (turn) sink = turn.sink(response, format, { call, cumulative, start, drop });
+    else if (turn) sink = turn.sink(response, format, { call, form: this.zoo.chunkForm(cumulative), start, drop });
     else sink = new StreamSink(response, format, start, fault);
     if (noticesClose && !this.zoo.server.missesCloses) response.on('close', drop);
   }

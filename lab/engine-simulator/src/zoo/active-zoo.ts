@@ -6,7 +6,7 @@ import { decodeHalves } from './stages/half-characters';
 import { sglangForm } from './stages/sglang-form';
 import { Wire } from './wire';
 import { findEntries } from './zoo';
-import type { ServerForm, WireForm, ZooEntry } from './zoo-entry';
+import type { ChunkForm, ServerForm, WireForm, ZooEntry } from './zoo-entry';
 import { ZooSink } from './zoo-sink';
 
 export interface ZooSelection {
@@ -40,6 +40,12 @@ export class ActiveZoo {
     return new ZooTurn(this.entries, this.at);
   }
 
+  /** SGLang: form of the chunks. @param cumulative without a behaviour, as the engine is started */
+  chunkForm(cumulative: boolean): ChunkForm {
+    const own = cumulative ? 'whole' : 'new';
+    return this.entries.findLast(({ form }) => form !== undefined)?.form ?? { text: own, ids: own };
+  }
+
   /** Text of token ids, as the tokenizer of the engine decodes them. */
   decode(text: string): string {
     return this.entries.some(({ name }) => name === 'vllm-half-characters') ? decodeHalves(text) : text;
@@ -68,14 +74,13 @@ export class ZooTurn {
   sink(
     response: ServerResponse,
     format: AnswerFormat,
-    { call, cumulative, start, drop }: { call: GenerateCall; cumulative: boolean; start: number; drop: () => void },
+    { call, form, start, drop }: { call: GenerateCall; form: ChunkForm; start: number; drop: () => void },
   ): TokenSink {
-    const form = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
-    const wire = new Wire(response, form, this.at);
+    const bytes = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
+    const wire = new Wire(response, bytes, this.at);
     const stages = this.entries.flatMap(({ stage }) => stage ?? []);
-    const hasForm = this.entries.some(({ name }) => /^sglang-(whole|new)/.test(name));
-    const ownForm = cumulative ? 'whole' : 'new';
-    if (!hasForm) stages.push(sglangForm(ownForm, ownForm));
+    // Made of what all other behaviours have left.
+    stages.push(sglangForm(form));
     return new ZooSink(format, { call, at: this.at, drop }, stages, start, wire.send);
   }
 }

@@ -27,6 +27,12 @@ export interface StageContext {
 /** Makes the frames of one stream into others: called once for each stream. */
 export type Stage = (context: StageContext, send: SendFrame) => SendFrame;
 
+/** SGLang: what each chunk has, all of the response or what is new. */
+export interface ChunkForm {
+  text: 'whole' | 'new';
+  ids: 'whole' | 'new';
+}
+
 /** How frames become bytes. */
 export interface WireForm {
   lineEnd?: '\r\n';
@@ -71,6 +77,7 @@ export interface ZooRow {
 /** One behaviour of real engines. */
 export interface ZooEntry extends ZooRow {
   stage?: Stage;
+  form?: ChunkForm;
   wire?: WireForm;
   server?: ServerForm;
   /** Changes the call before it runs. */

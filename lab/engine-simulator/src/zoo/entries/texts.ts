@@ -1,6 +1,5 @@
 import { endsAfter } from '../stages/ends-after';
 import { halfCharacters } from '../stages/half-characters';
-import { sglangForm } from '../stages/sglang-form';
 import { stopText } from '../stages/stop-text';
 import { streamInterval } from '../stages/stream-interval';
 import type { ZooEntry } from '../zoo-entry';
@@ -45,7 +44,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'ends a waiting request with a chunk of all text, all counts and the last id alone',
     source: 'sglang/srt/managers/tokenizer_manager.py (`_handle_abort_req`)',
     release: 'SGLang 0.5.10 to 0.5.13',
-    broomwagon: 'judges texts and ids apart; tokens without ids are dropped with their text, and reported',
+    broomwagon: 'reads texts and ids apart; tokens without ids are dropped with their text, and reported',
     test: TEST,
     stage: endsAfter((_context, { chunk }) => {
       const abort = chunk.empty();
@@ -53,6 +52,8 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
       abort.end('abort');
       abort.meta.finish_reason = { type: 'abort', message: 'Abort in waiting queue' };
       abort.meta.completion_tokens -= chunk.tokenCount;
+      delete abort.meta.prompt_tokens;
+      delete abort.meta.cached_tokens;
       return [{ kind: 'chunk', chunk: abort }, { kind: 'done' }, { kind: 'end' }];
     }),
   },
@@ -74,7 +75,7 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'SGLang, default',
     broomwagon: 'takes what a chunk adds',
     test: TEST,
-    stage: sglangForm('whole', 'whole'),
+    form: { text: 'whole', ids: 'whole' },
   },
   {
     name: 'sglang-whole-text-new-ids',
@@ -82,9 +83,9 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'repeats all text in each chunk, beside the new ids alone',
     source: 'sglang/srt/managers/tokenizer_manager.py (`stream_output`)',
     release: 'SGLang 0.5.3; 0.5.9 with `--stream-output`',
-    broomwagon: 'judges texts and ids apart',
+    broomwagon: 'reads texts and ids apart',
     test: TEST,
-    stage: sglangForm('whole', 'new'),
+    form: { text: 'whole', ids: 'new' },
   },
   {
     name: 'sglang-new',
@@ -94,6 +95,6 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     release: 'SGLang 0.5.10 with `--incremental-streaming-output`',
     broomwagon: 'takes chunks as they are',
     test: TEST,
-    stage: sglangForm('new', 'new'),
+    form: { text: 'new', ids: 'new' },
   },
 ];

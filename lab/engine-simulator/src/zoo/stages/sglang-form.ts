@@ -1,13 +1,8 @@
 import type { Chunk } from '../chunk';
-import type { Stage } from '../zoo-entry';
+import type { ChunkForm, Stage } from '../zoo-entry';
 
-type Form = 'whole' | 'new';
-
-/**
- * Gives chunks of `/generate` the form of a release: texts and ids (with their log probabilities) are either all that
- * the response has, or what is new.
- */
-export function sglangForm(text: Form, ids: Form): Stage {
+/** Gives chunks of `/generate` the form of a release; log probabilities are as the ids. */
+export function sglangForm({ text, ids }: ChunkForm): Stage {
   return ({ call }, send) => {
     if (call.form !== 'sglang') return send;
     let whole: Chunk | undefined;

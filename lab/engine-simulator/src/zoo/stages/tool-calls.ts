@@ -2,7 +2,7 @@ import type { ToolCallDelta } from '../chunk';
 import type { Stage } from '../zoo-entry';
 
 /** The call that the behaviours add before the call of the simulator. */
-export const ADDED_CALL = { id: 'call-added', type: 'function', function: { name: 'added', arguments: '{"added":1}' } };
+const ADDED_CALL = { id: 'call-added', type: 'function', function: { name: 'added', arguments: '{"added":1}' } };
 
 /** Adds a call before the call of the response, and gives each piece of both calls an index. */
 export function twoToolCalls(indexOf: (call: 0 | 1, piece: number) => number | undefined): Stage {
