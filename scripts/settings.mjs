@@ -1,9 +1,10 @@
 // Writes docs/settings.md with every setting of every service, from the output of `--print-config`, and docs/cli.md with
-// the help of every command. With `--check` it fails when a committed copy is stale.
+// the help of every command, and the table of behaviours in docs/engines.md. With `--check` it fails when a committed copy is stale.
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { format } from 'prettier';
 import { root } from './prepare.mjs';
 
 const services = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
@@ -67,7 +68,21 @@ const cliPage = `# Command line
 \`npx broomwagon\` calls the [REST API](admin-api.md). It works after \`npm ci && npm run build\`. \`npm run schema\` generates this page.
 ${section(program, 'broomwagon')}${sections.join('')}`;
 
+/** docs/engines.md with the table of all behaviours that the engine simulator can show. */
+async function enginesPage() {
+  const { ZOO } = createRequire(import.meta.url)(join(root, 'dist/lab/engine-simulator/src/zoo/zoo.js'));
+  const cells = ({ name, dialects, behaviour, source, release, broomwagon, test }) =>
+    [`\`${name}\``, dialects.join(', '), behaviour, release, source, broomwagon, `\`${test}\``].join(' | ');
+  const header = '| name | dialects | what the engine does | release | source | what Broomwagon does | test |';
+  const rows = [header, '|---|---|---|---|---|---|---|', ...ZOO.map((entry) => `| ${cells(entry)} |`)];
+  const page = readFileSync(join(root, 'docs/engines.md'), 'utf8');
+  const table = /(<!-- behaviours -->\n)[^]*(\n<!-- end of behaviours -->)/;
+  const whole = page.replace(table, (_, start, end) => `${start}\n${rows.join('\n')}\n${end}`);
+  return format(whole, { parser: 'markdown', printWidth: 120 });
+}
+
 for (const [name, page] of [
+  ['engines.md', await enginesPage()],
   ['settings.md', settingsPage],
   ['cli.md', cliPage],
 ]) {

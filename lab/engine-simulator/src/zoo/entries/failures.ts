@@ -2,7 +2,7 @@ import { errorBody } from '../../http/answers';
 import { endsAfter } from '../stages/ends-after';
 import type { Frame, Stage, ZooEntry } from '../zoo-entry';
 
-const TEST = 'lab/engine-simulator/src/zoo/zoo-failures.spec.ts';
+const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const MESSAGE = 'EngineCore encountered an issue';
 const ENDING: Frame[] = [{ kind: 'done' }, { kind: 'end' }];

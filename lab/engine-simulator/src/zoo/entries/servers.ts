@@ -92,7 +92,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     release: 'any',
     broomwagon: 'learns the size of each start',
     test: TEST,
-    server: { restart: { kvShare: 0.5 } },
+    server: { restart: { kvShare: 0.1 } },
   },
   {
     name: 'port-reused',
