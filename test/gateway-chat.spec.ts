@@ -228,7 +228,14 @@ it('fields that are not read go to the engine and back, reasoning too; an unknow
   await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
-  await bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'vllm', model: 'simulated' });
+  await bench.register({
+    serverId: 's3',
+    instanceId: 'i3',
+    endpoint,
+    dialect: 'vllm',
+    model: 'simulated',
+    probe: false,
+  });
   const more = {
     stop: 'END',
     chat_template_kwargs: { enable_thinking: true },

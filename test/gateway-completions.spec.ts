@@ -169,7 +169,14 @@ it('ids, texts of a stop and fields that are not read go to the engine; an unkno
   await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
   await bench.client.call(bench.pool, 'server.cordon', { serverId: 's1' });
-  await bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'vllm', model: 'simulated' });
+  await bench.register({
+    serverId: 's3',
+    instanceId: 'i3',
+    endpoint,
+    dialect: 'vllm',
+    model: 'simulated',
+    probe: false,
+  });
   const stop = { stop: 'END', stop_token_ids: [2], cache_salt: 'a', logit_bias: { 5: 1 }, user: 'me' };
   const [choice] = choicesOf(await client.completions.create({ ...completion, prompt: 'Hello', ...stop }));
   expect(bodies[0]).toMatchObject({ ...stop, stop: ['END'], prompt: 'Hello', model: 'simulated', stream: true });

@@ -132,7 +132,7 @@ describe('routed experts of SGLang', () => {
     await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
-    await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang' });
+    await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang', probe: false });
     // Made last, because it blocks the event loop, which the services of this test share.
     const text = Buffer.alloc(48 * 1_048_576, 7).toString('base64');
     const meta = { finish_reason: { type: 'stop' }, completion_tokens: 1, prompt_tokens: 9, routed_experts: text };

@@ -72,7 +72,7 @@ describe('/generate', () => {
     await new Promise<void>((resolve) => engine.listen(0, '127.0.0.1', resolve));
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
     await system.bench.client.call(system.bench.pool, 'server.cordon', { serverId: 's1' });
-    await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang' });
+    await system.bench.register({ serverId: 's3', instanceId: 'i3', endpoint, dialect: 'sglang', probe: false });
     const sampling_params = { max_new_tokens: 5, repetition_penalty: 1.5, top_k: 3, stop: 'END' };
     const { body, headers } = await system.gateway.post('/generate', {
       text: 'Hello',
@@ -121,7 +121,7 @@ describe('/generate', () => {
   it('keeps a session on its server, by each way to name it', async () => {
     await system.registerSecond();
     const { body: info } = await system.gateway.get('/get_server_info');
-    expect(info.model_path).toBe('');
+    expect(info.model_path).toBe('simulated');
     const serverOf = async (path: string, headers: Record<string, string>, more: object = {}) =>
       (await system.gateway.post(path, generate(2, more), headers)).headers['x-broomwagon-server'];
     const first = await serverOf('/generate', { 'x-session-id': 'a' });
@@ -244,7 +244,7 @@ describe('a response that is cut is continued on another engine', () => {
 describe('the replica', () => {
   it('is an SGLang server to a probe', async () => {
     const { adapter, model, capabilities } = await detectEngine(system.gateway.url);
-    expect([adapter.dialect, model, capabilities.tokenIdsOut]).toEqual(['sglang', '', true]);
+    expect([adapter.dialect, model, capabilities.tokenIdsOut]).toEqual(['sglang', 'simulated', true]);
     const prompt = { promptTokenIds: PROMPT };
     const { tokenIds } = await adapter.generate({ engineRequestId: 'x', prompt, maxTokens: 8, sampling: { seed: 7 } });
     expect(tokenIds).toEqual((await system.uncut(8)).body.output_ids);

@@ -38,7 +38,7 @@ describe('logs', () => {
     system = await TestSystem.start({ balancers: 2, workers: 1, engines: 0, environment: { LOG_LEVEL: 'trace' } });
     await system.startApp('gateway', 'gateway-1', { API_KEYS: 'off', LOG_LEVEL: 'trace' });
     const endpoint = `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
-    const server = { serverId: 'refusing', dialect: 'vllm', model: 'm', instanceId: 'first' } as const;
+    const server = { serverId: 'refusing', dialect: 'vllm', model: 'm', instanceId: 'first', probe: false } as const;
     await system.call('server.register', { ...server, endpoint, maxInflight: 16, weightVersion: 0 });
   });
   afterAll(async () => {

@@ -10,7 +10,7 @@ import {
   type ReplyOf,
   type RequestOf,
 } from '@broomwagon/contracts';
-import { connectRedis } from '@broomwagon/state';
+import { connectRedis, FunctionRunner, ServerStore } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ServiceBench } from './system/service-bench';
@@ -67,9 +67,14 @@ const burst = (from: number, count: number, more: object = {}) =>
 beforeAll(async () => {
   bench = await ServiceBench.open({ logLevel: 'silent' }, 1);
   await bench.begin();
-  const register = (index: number) =>
-    call('server.register', {
-      serverId: wide(`server-${index}`, index < SMALL_SET ? 64 : 128),
+  const redis = connectRedis({ url: testRedisUrl() });
+  const servers = new ServerStore(new FunctionRunner(redis, bench.prefix));
+  // As a probe finds them: each character has two bytes in JSON.
+  const models = range(4).map((n) => `${n}${'/'.repeat(LIMITS.modelListBytes / 4 - 2)}`);
+  const register = async (index: number) => {
+    const serverId = wide(`server-${index}`, index < SMALL_SET ? 64 : 128);
+    await call('server.register', {
+      serverId,
       endpoint: wide(`http://127.0.0.1/${index}`, 512),
       dialect: 'sglang',
       probe: false,
@@ -79,6 +84,8 @@ beforeAll(async () => {
       labels,
       capabilities,
     });
+    await servers.update(bench.pool, { serverId, models });
+  };
   await Promise.all(range(SMALL_SET).map(register));
   smallList = await call('server.list', {});
   expect(smallList.servers).toHaveLength(SMALL_SET);
@@ -105,7 +112,6 @@ beforeAll(async () => {
       await call('request.claim', { claimId: wide(`c${Math.random()}`), ...worker, max: 128 })
     ).claims);
   }
-  const redis = connectRedis({ url: testRedisUrl() });
   const [key] = await redis.keys(`*{${bench.pool}}:jobs`);
   await redis.sadd(key!, ...range(JOBS).map((index) => wide(`job-${index}`)));
   await redis.quit();

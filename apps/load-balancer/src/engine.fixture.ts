@@ -4,11 +4,6 @@ import { EngineAccess } from '@broomwagon/engines';
 import { LoadBalancerConfig } from './load-balancer.config';
 import { EngineHealth } from './servers/engine-health';
 
-const ABOUT: Record<string, string> = {
-  '/version': '{"version":"0.11.0"}',
-  '/v1/models': '{"data":[{"id":"tiny","max_model_len":4096}]}',
-};
-
 /**
  * An engine with a metrics page of vLLM; it answers what `status` says, `delayMs` late, or hangs up when it is stopped.
  * One that `hangs` accepts connections and answers nothing.
@@ -17,6 +12,10 @@ export class TestEngine {
   status = 200;
   delayMs = 0;
   hangs = false;
+  /** Every path is a page, as of a web server that got the address of an engine. */
+  isWebServer = false;
+  /** Models and adapters that it lists. */
+  models = ['tiny'];
   /** Health routes answered so far, and resets of its prefix cache. */
   probes = 0;
   resets = 0;
@@ -52,9 +51,12 @@ export class TestEngine {
   }
 
   private answer(path: string): string | undefined {
+    if (this.isWebServer) return '<h1>Welcome</h1>';
     if (path === '/metrics') return this.page();
     if (path === '/weight_info') return JSON.stringify({ weight_version: this.weightVersion });
-    return ABOUT[path];
+    if (path === '/version') return '{"version":"0.11.0"}';
+    if (path !== '/v1/models') return undefined;
+    return JSON.stringify({ data: this.models.map((id) => ({ id, max_model_len: 4_096 })) });
   }
 
   private page(): string {

@@ -16,6 +16,7 @@ import { EnginePausesService } from './servers/engine-pauses.service';
 import { PrefixCachesService } from './servers/prefix-caches.service';
 import { EngineSources } from './servers/engine-sources';
 import { EngineHealth } from './servers/engine-health';
+import { EngineRecordsService } from './servers/engine-records.service';
 import { ProbeService } from './servers/probe.service';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
@@ -51,6 +52,7 @@ import { WorkerController } from './workers/worker.controller';
     PoolSettingsService,
     ServersService,
     SweepService,
+    EngineRecordsService,
     ProbeService,
     EnginePausesService,
     PrefixCachesService,

@@ -169,8 +169,8 @@ describe('two replicas of the load-balancer', () => {
     const w = await lb.worker();
     const leases = await Promise.all([lb.acquire(w), lb.acquire(w), lb.acquire(w)]);
     const stateOf = async () => (await lb.status()).perServer.find(({ serverId }) => serverId === 'sick')!;
-    // Bad requests are an answer: only silence and 5xx count.
-    sick.status = 404;
+    // A refusal is an answer: only silence, 5xx and a missing route count.
+    sick.status = 401;
     const probes = sick.probes;
     await expect.poll(() => sick.probes).toBeGreaterThan(probes + 8);
     await expect.poll(async () => (await stateOf()).state).toBe('ready');

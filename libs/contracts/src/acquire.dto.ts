@@ -1,4 +1,4 @@
-import { IsBoolean, IsIn, IsOptional } from 'class-validator';
+import { IsBoolean, IsIn, IsOptional, MaxLength } from 'class-validator';
 import { ENGINE_FEATURES, type EngineFeature } from './capabilities.dto';
 import { LIMITS } from './limits';
 import { MAX_COMPOSED_ID_BYTES } from './ids';
@@ -36,6 +36,11 @@ export class AcquireItem {
   @IsOptional() @IsLabels() labels?: Labels;
   /** Only a server whose engine is not known to lack any of these. */
   @IsOptional() @IsList(ENGINE_FEATURES.length) @IsIn(ENGINE_FEATURES, { each: true }) needs?: EngineFeature[];
+  /**
+   * Only a server whose engine lists this model or adapter, or whose list is not known; no constraint while the engines
+   * of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool has it.
+   */
+  @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;
   /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
   @IsOptional() @IsWithin(0, 65_535) dpRank?: Integer;
   /**

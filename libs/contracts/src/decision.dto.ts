@@ -71,6 +71,8 @@ export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight'
   turn?: Integer;
   /** Capabilities that its engine is known to lack. */
   lacks?: EngineFeature[];
+  /** Its engine does not list the model that the acquire names. */
+  lacksModel?: true;
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
   /** Leases of the group of the acquire. */

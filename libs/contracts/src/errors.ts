@@ -127,7 +127,7 @@ export const ERROR_CODES = {
   ENGINE_ERROR: retryable('The engine answered with an error.', 502),
   ENGINE_STALLED: retryable('The engine sent nothing within the stall timeout.', 504),
   CONTEXT_TOO_LONG: final('The prompt and the budget have more tokens than the context of the model.', 400),
-  MODEL_NOT_FOUND: final('The engine does not serve the model that the request names.'),
+  MODEL_NOT_FOUND: final('No engine of the pool serves the model that the request names.'),
   ENGINE_REJECTED: final('The engine refused the request itself (4xx).', 422),
 };
 

@@ -34,6 +34,10 @@ export const LIMITS = {
   groupsPerResultsPage: 128,
   /** Acquires in one `lb.acquire-many`. */
   acquiresPerCall: 2_048,
+  /** Name of a model or adapter, characters. */
+  modelNameCharacters: 256,
+  /** Names of models that are stored of one engine, bytes in all: a page of servers has them of 128 engines. */
+  modelListBytes: 1_024,
   /** Servers one acquire may exclude. */
   excludedServers: 64,
   /** Decisions with their snapshots in one reply. */

@@ -2,6 +2,7 @@ import { type PageReply, ScanRequest, ServerRequest } from './common.dto';
 import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
+import { LIMITS } from './limits';
 import { IsCorrelationId, IsCounter, IsDecimal, IsEpoch, IsLabels, IsScanCursor, IsWithin } from './rules';
 import type { Epoch, Integer, Labels, ServerId, WorkerId } from './scalars';
 
@@ -43,7 +44,7 @@ export class RegisterServerRequest extends ServerRequest {
   /** Id of this start of the engine; absent counts as a restart. */
   @IsOptional() @IsCorrelationId() instanceId?: string;
   /** Model of the engine, returned with leases. */
-  @IsOptional() @MaxLength(256) model?: string;
+  @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;
   /** Maximum leases at the same time. */
   @IsWithin(1, 1_000_000) maxInflight!: Integer;
   /**
@@ -196,8 +197,10 @@ export interface ServerStatus {
   endpoint: string;
   /** API of the engine. */
   dialect: EngineDialect;
-  /** Model of the engine, if it was registered with one. */
+  /** Model of the engine: that of its registration, or else the first that the engine lists. */
   model?: string;
+  /** Models and adapters that the engine lists, with `*` if it has more; absent before they are known. */
+  models?: string[];
   /** Present number of leases. */
   inflight: Integer;
   /** Maximum leases at the same time. */

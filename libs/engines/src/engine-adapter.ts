@@ -5,6 +5,8 @@ import type { StopSignal } from './stop-signal';
 /** What the probe of an engine found; nothing here is guessed from a version alone. */
 export interface EngineDescription {
   model: string;
+  /** All models and adapters that it lists, with {@link ANY_MODEL} if it has more than are kept. */
+  models: string[];
   /** Identity of this start of the engine; absent when it has none. */
   instanceId?: string;
   /** Of the weights it has, where the engine reports it (SGLang) as a number. */
@@ -149,6 +151,8 @@ export interface EngineReport {
   startedAtSeconds?: number;
   /** Of the weights it has; -1 if the engine reports that it has no number for them. */
   weightVersion?: number;
+  /** Models and adapters that it lists, as in {@link EngineDescription}. */
+  models?: string[];
 }
 
 /** A request for tokens whose fields the engine reads, and nobody else: its answer is passed on as it is. */

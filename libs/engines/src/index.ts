@@ -2,6 +2,7 @@ export { EngineAccess } from './access/engine-access';
 export { createEngineAdapter, detectEngine, type DetectedEngine } from './detect-engine';
 export { REQUEST_FIELDS, SAMPLING_FIELDS } from './dialects/request-fields';
 export { NO_VERSION } from './dialects/http-adapter';
+export { ANY_MODEL } from './dialects/model-list';
 export * from './engine-adapter';
 export { normalizeBaseUrl, toServerId } from './base-url';
 export { registrationOf } from './engine-server';
@@ -11,5 +12,6 @@ export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http'
 export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';
+export { requestedModel } from './requested-model';
 export { sampleSeed, type SeededSample } from './sample-seed';
 export { OpaqueText, withOpaqueTexts } from './stream/opaque-text';

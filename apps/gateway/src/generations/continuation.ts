@@ -1,5 +1,11 @@
 import { BroomwagonError, isBroomwagonError, isMultimodal, textOfPrompt, type Prompt } from '@broomwagon/contracts';
-import { type EngineAdapter, type GenerationRequest, randomEngineRequestId, sampleSeed } from '@broomwagon/engines';
+import {
+  type EngineAdapter,
+  type GenerationRequest,
+  randomEngineRequestId,
+  requestedModel,
+  sampleSeed,
+} from '@broomwagon/engines';
 import type { Lease, LeaseRequest } from '@broomwagon/generation';
 import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
@@ -142,6 +148,7 @@ export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt
   return {
     sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
     requestId: id,
+    model: requestedModel(prompt),
     contextTokens: promptTokensOf(prompt) + tokens.count,
     ...others,
   };

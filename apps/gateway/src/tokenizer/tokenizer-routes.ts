@@ -53,7 +53,7 @@ export class TokenizerRoutes {
     const ready = (await poolServers(this.controlPlane)).filter(({ state }) => state === 'ready');
     if (ready.length === 0) throw new BroomwagonError('NO_SERVER_AVAILABLE', 'The pool has no ready server');
     const capable = ready.filter(({ capabilities }) => capabilities?.tokenize !== false);
-    const ofModel = capable.filter((server) => server.model === model);
+    const ofModel = capable.filter((server) => server.model === model || server.models?.includes(String(model)));
     let failure: unknown = new BroomwagonError('NO_CAPABLE_SERVER', `No engine of the pool has ${path}`);
     let leftMs = TIMEOUT_MS;
     for (const server of inRandomOrder(ofModel.length > 0 ? ofModel : capable)) {

@@ -1,6 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { BroomwagonError, includesRole, invalidField } from '@broomwagon/contracts';
+import { ANY_MODEL } from '@broomwagon/engines';
 import { ControlPlane } from '@broomwagon/generation';
+import { poolServers } from '../fleet/pool-servers';
 import { AbortBroadcast } from '../generations/abort-broadcast';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
@@ -77,12 +79,15 @@ export class VllmRoutes {
   }
 
   private async modelCards(): Promise<{ id: string }[]> {
-    const { servers } = await this.controlPlane.call('server.list', {});
+    const servers = await poolServers(this.controlPlane);
     if (servers.length === 0) throw new BroomwagonError('NO_SERVER_AVAILABLE', 'The pool has no server');
     const lengths = new Map<string, number | undefined>();
-    for (const { model = 'default', capabilities } of servers) {
-      const length = Math.min(lengths.get(model) ?? Infinity, capabilities?.maxModelTokens ?? Infinity);
-      lengths.set(model, Number.isFinite(length) ? length : undefined);
+    for (const { model = 'default', models = [model], capabilities } of servers) {
+      for (const name of models) {
+        if (name === ANY_MODEL) continue;
+        const length = Math.min(lengths.get(name) ?? Infinity, capabilities?.maxModelTokens ?? Infinity);
+        lengths.set(name, Number.isFinite(length) ? length : undefined);
+      }
     }
     const about = { object: 'model', created: this.startedAt, owned_by: 'broomwagon' };
     return [...lengths].map(([id, maxModelTokens]) => ({ id, ...about, max_model_len: maxModelTokens }));

@@ -20,6 +20,7 @@ import {
   type ServerTable,
 } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
+import { EngineRecordsService } from '../servers/engine-records.service';
 import { BurstReply } from './burst-reply';
 import { PoolCoalescers } from './pool-coalescers';
 
@@ -35,12 +36,13 @@ export class AcquireService {
 
   constructor(
     private readonly store: LeaseStore,
+    private readonly engines: EngineRecordsService,
     private readonly metrics: LoadBalancerMetrics,
   ) {}
 
   /**
    * @throws BroomwagonError WORKER_NOT_FOUND, FENCED, RELEASED, NO_SERVER_AVAILABLE, SERVERS_FULL, QUEUE_FULL,
-   *   UNAVAILABLE
+   *   MODEL_NOT_FOUND, UNAVAILABLE
    */
   async acquire(
     pool: string,
@@ -50,7 +52,13 @@ export class AcquireService {
     const receivedAtMs = performance.now();
     const mayWait = (request.waitMs ?? 0) > 0;
     const entry: AcquireEntry = mayWait ? { replyTo, ...request } : request;
-    const { result, servers } = await this.calls.add(pool, entry);
+    let answered = await this.calls.add(pool, entry);
+    if ('error' in answered.result && answered.result.error === 'MODEL_NOT_FOUND') {
+      // It may have been loaded since the last probe.
+      await this.engines.refresh(pool);
+      answered = await this.calls.add(pool, entry);
+    }
+    const { result, servers } = answered;
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
     if ('error' in result) throw refusalOf(result);

@@ -1,11 +1,19 @@
 import { Injectable } from '@nestjs/common';
-import { isBroomwagonError, type EngineCapabilities, type ServerStatus } from '@broomwagon/contracts';
-import { createEngineAdapter, EngineAccess, type EngineAdapter, type EngineReport } from '@broomwagon/engines';
+import { isBroomwagonError, type ServerStatus } from '@broomwagon/contracts';
+import {
+  createEngineAdapter,
+  EngineAccess,
+  type EngineAdapter,
+  type EngineDescription,
+  type EngineReport,
+} from '@broomwagon/engines';
 import { LoadBalancerConfig } from '../load-balancer.config';
 
 /** An engine, and the pool whose key it gets. */
 export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: string };
 
+/** Statuses of a server without the route. */
+const NO_ROUTE = new Set([404, 405, 410, 501]);
 /** Adapters that are kept; above it the oldest is removed. */
 const MOST_ADAPTERS = 16_384;
 
@@ -19,13 +27,17 @@ export class EngineHealth {
     private readonly access: EngineAccess,
   ) {}
 
-  /** True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too. Never throws. */
+  /**
+   * True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too, but not that it has no such
+   * route: all engines have one for their health. Never throws.
+   */
   async answers(server: PoolEngine, timeoutMs: number): Promise<boolean> {
     try {
       await this.adapterOf(server).health(AbortSignal.timeout(timeoutMs));
       return true;
     } catch (error) {
-      return isBroomwagonError(error, 'ENGINE_REJECTED') || isBroomwagonError(error, 'ENGINE_PROTOCOL');
+      if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return false;
+      return !NO_ROUTE.has((error.details as { status?: number } | undefined)?.status ?? 0);
     }
   }
 
@@ -42,12 +54,9 @@ export class EngineHealth {
     });
   }
 
-  /** Undefined when the engine does not report its capabilities, or not in its dialect. Never throws. */
-  async capabilities(server: PoolEngine): Promise<EngineCapabilities | undefined> {
-    const description = await this.adapterOf(server)
-      .probe()
-      .catch(() => undefined);
-    return description?.capabilities;
+  /** @throws BroomwagonError ENGINE_PROTOCOL when it is not of its dialect, ENGINE_UNREACHABLE */
+  describe(server: PoolEngine): Promise<EngineDescription> {
+    return this.adapterOf(server).probe();
   }
 
   /** The adapter of an engine, for calls whose errors the caller handles. */

@@ -78,7 +78,7 @@ it.each(['the same replica', 'another replica, after a new generation'])(
     await directory.add(pool);
     await rounds.due(pool);
     await servers.register(pool, { serverId: 's', endpoint: `http://${pool}`, ...server });
-    await servers.recordProbes(pool, ['s']);
+    await servers.update(pool, { serverId: 's', isDescribed: true });
     await begin(pool);
     await expect.poll(() => service.tell(pool).then(() => engine.paused)).toBe(true);
     const root = runner.rootKey(pool);

@@ -31,7 +31,9 @@ const names = (servers: ProbedServer[]) => servers.map(({ serverId }) => serverI
 function open(slowMs = 60_000) {
   const engines = new ScriptedEngines();
   const late: string[] = [];
-  const lanes = new ProbeLanes(engines, { fastMs: 20, slowMs }, (pool, serverId) => late.push(`${pool} ${serverId}`));
+  const lanes = new ProbeLanes(engines, { fastMs: 20, slowMs }, (pool, { serverId }) =>
+    late.push(`${pool} ${serverId}`),
+  );
   const servers = (name: string, count: number): ProbedServer[] =>
     Array.from({ length: count }, (_, n) => ({
       serverId: `${name}${n}`,

@@ -42,7 +42,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   constructor(
     private readonly health: EngineHealth,
     private readonly patience: ProbePatience,
-    private readonly onLate: (pool: string, serverId: ServerStatus['serverId']) => void,
+    private readonly onLate: (pool: string, server: ProbedServer) => void,
   ) {}
 
   /** Probes these servers, except those in the slow lane. @returns those that answered promptly. Never throws. */
@@ -66,7 +66,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     let isLate = false;
     const answer = this.probe(pool, server, this.patience.fastMs).then((answered) => {
       end.abort();
-      if (answered && isLate) this.onLate(pool, server.serverId);
+      if (answered && isLate) this.onLate(pool, server);
       return answered;
     });
     const place = delay(promptMs, undefined, { signal: end.signal }).then(
@@ -91,7 +91,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
       this.hangingUnderWay += hung;
       void this.probe(pool, slow.server, this.patience.slowMs).then((answered) => {
         this.hangingUnderWay -= hung;
-        if (answered) this.onLate(pool, slow.server.serverId);
+        if (answered) this.onLate(pool, slow.server);
       });
     }
   }

@@ -10,6 +10,7 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { TestEngineHealth } from '../engine.fixture';
+import { EngineRecordsService } from './engine-records.service';
 import { PrefixCachesService } from './prefix-caches.service';
 import { ProbeService } from './probe.service';
 
@@ -39,16 +40,13 @@ class NewWeights extends TestEngineHealth {
 function prober(mayTake: () => Promise<boolean>, store = servers): ProbeService {
   const metrics = new Metrics('load-balancer');
   const config = loadConfig(LoadBalancerConfig, { env: { NATS_URL: 'nats://x', REDIS_URL: testRedisUrl() } });
-  return new ProbeService(
-    store,
-    new NewWeights(),
-    { sendAll: () => undefined } as unknown as WaiterAnswersService,
-    { soon: () => undefined } as unknown as SweepService,
-    new LoadBalancerMetrics(metrics),
-    { mayTake } as unknown as PrefixCachesService,
-    new Alarms(metrics),
-    config,
-  );
+  const health = new NewWeights();
+  const waiters = { sendAll: () => undefined } as unknown as WaiterAnswersService;
+  const sweeper = { soon: () => undefined } as unknown as SweepService;
+  const caches = { mayTake } as unknown as PrefixCachesService;
+  const records = new EngineRecordsService(store, health, waiters, sweeper, caches);
+  const lbMetrics = new LoadBalancerMetrics(metrics);
+  return new ProbeService(store, health, waiters, sweeper, lbMetrics, records, new Alarms(metrics), config);
 }
 const version = async () => (await servers.list(pool)).servers[0]!.weightVersion;
 

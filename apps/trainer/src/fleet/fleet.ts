@@ -26,7 +26,8 @@ export function findEngines(
 ): Promise<FleetEngine[]> {
   return Promise.all(
     urls.map(async (endpoint, index) => {
-      const { adapter, ...described } = await detectEngine(endpoint, options);
+      // The load-balancer reads the list of models itself, as often as it changes.
+      const { adapter, models: _models, ...described } = await detectEngine(endpoint, options);
       return {
         serverId: name(index),
         endpoint,

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
 import { idPart, isBroomwagonError, textOfPrompt, type EngineFeature, type Segment } from '@broomwagon/contracts';
-import { engineRequestId, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import { engineRequestId, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   EngineAdapters,
   type Generated,
@@ -98,7 +98,7 @@ export class AttemptRunner {
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
     const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch, priority } = attempt.claim;
-    const acquisition = await this.acquirer.acquire(attempt, {
+    const wanted = {
       requestId,
       attempt: attempt.claim.attempt,
       // Groups of two jobs may have one name, and share a pool.
@@ -108,8 +108,10 @@ export class AttemptRunner {
       priority,
       contextTokens: contextTokensOf(input),
       needs,
+      model: requestedModel(input.prompt),
       minWeightVersion: this.metStale ? weightVersion : undefined,
-    });
+    };
+    const acquisition = await this.acquirer.acquire(attempt, wanted, { waitsForModel: true });
     if ('lease' in acquisition) {
       if (acquisition.lease.weightVersion < weightVersion) return this.leaveStale(attempt, acquisition.lease);
       if (hasTokenIds && acquisition.lease.dialect === 'openai') return this.leaveTextOnly(attempt, acquisition.lease);

@@ -478,7 +478,7 @@ class ContextTooLong(BroomwagonError):
 
 
 class ModelNotFound(BroomwagonError):
-    """The engine does not serve the model that the request names."""
+    """No engine of the pool serves the model that the request names."""
 
     code = "MODEL_NOT_FOUND"
 

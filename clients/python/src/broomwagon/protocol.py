@@ -222,6 +222,12 @@ class AcquireItem(TypedDict):
     needs: NotRequired[list[EngineFeature]]
     """Only a server whose engine is not known to lack any of these."""
 
+    model: NotRequired[str]
+    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
+    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
+    has it.
+    """
+
     dpRank: NotRequired[int]
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
 
@@ -314,6 +320,12 @@ class AcquireRequest(TypedDict):
 
     needs: NotRequired[list[EngineFeature]]
     """Only a server whose engine is not known to lack any of these."""
+
+    model: NotRequired[str]
+    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
+    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
+    has it.
+    """
 
     dpRank: NotRequired[int]
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
@@ -1181,6 +1193,12 @@ class DecisionSnapshotRequest(TypedDict):
     needs: NotRequired[list[EngineFeature]]
     """Only a server whose engine is not known to lack any of these."""
 
+    model: NotRequired[str]
+    """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
+    while the engines of the pool all list the same models. MODEL_NOT_FOUND when no server of the pool
+    has it.
+    """
+
     dpRank: NotRequired[int]
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
 
@@ -1646,7 +1664,7 @@ class GrantedServer(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine, if it was registered with one."""
+    """Model of the engine: that of its registration, or else the first that the engine lists."""
 
     weightVersion: int
     """Its weight version."""
@@ -2088,7 +2106,7 @@ class LeaseGrant(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine, if it was registered with one."""
+    """Model of the engine: that of its registration, or else the first that the engine lists."""
 
     weightVersion: int
     """Its weight version."""
@@ -4902,7 +4920,10 @@ class ServerStatus(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine, if it was registered with one."""
+    """Model of the engine: that of its registration, or else the first that the engine lists."""
+
+    models: NotRequired[list[str]]
+    """Models and adapters that the engine lists, with `*` if it has more; absent before they are known."""
 
     inflight: int
     """Present number of leases."""
@@ -5084,6 +5105,9 @@ class SnapshotServer(TypedDict):
 
     lacks: NotRequired[list[EngineFeature]]
     """Capabilities that its engine is known to lack."""
+
+    lacksModel: NotRequired[Literal[True]]
+    """Its engine does not list the model that the acquire names."""
 
     kvUse: NotRequired[float]
     """Reported KV use, 0 to 1."""

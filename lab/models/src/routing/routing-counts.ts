@@ -63,7 +63,7 @@ export class RoutingCounts {
   }
 
   protected asSeen(server: ModelServer, groupId: string | undefined): RoutingServer {
-    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks } = server;
+    const { serverId, epoch, maxInflight, weight, weightVersion, chosen, labels, lacks, models } = server;
     const onIt = ({ serverId: id, serverEpoch }: ModelLease) => id === serverId && serverEpoch === epoch;
     const leases = [...this.leases.values()].filter(onIt);
     const tokensOf = ({ acquire }: ModelLease) => Math.max(TOKENS_PER_LOAD, acquire.contextTokens ?? 0);
@@ -77,6 +77,7 @@ export class RoutingCounts {
       chosen,
       labels,
       lacks,
+      models,
       tokens: leases.reduce((sum, lease) => sum + tokensOf(lease), 0),
       sessions: bound.length + leases.filter(({ acquire }) => acquire.sessionId === undefined).length,
       turn: Math.max(server.turn, this.virtualTurn),

@@ -1,5 +1,5 @@
 import type { Epoch, PoolSettings, UnservedReason } from '@broomwagon/contracts';
-import { fits } from '@broomwagon/policies';
+import { fits, modelConstraint } from '@broomwagon/policies';
 import { RoutingGrants } from './routing-grants';
 import type {
   ModelAnswer,
@@ -27,11 +27,12 @@ export class RoutingModel extends RoutingGrants {
     const known = this.servers.get(registration.serverId);
     const sameStart = known?.instanceId !== undefined && known.instanceId === registration.instanceId;
     const epoch = sameStart ? known.epoch : this.nextEpoch();
-    const { chosen = 0, turn = 0, labels = undefined, lacks = undefined } = sameStart ? known : {};
+    const { chosen = 0, turn = 0, labels = undefined, lacks = undefined, models = undefined } = sameStart ? known : {};
     const server = {
       ...registration,
       labels: registration.labels ?? labels,
       lacks: registration.lacks ?? lacks,
+      models: registration.models ?? models,
       epoch,
       chosen,
       turn,
@@ -154,7 +155,8 @@ export class RoutingModel extends RoutingGrants {
     this.liveEpochs.delete(workerId);
   }
 
-  acquire(acquire: ModelAcquire): ModelAnswer {
+  acquire(asked: ModelAcquire): ModelAnswer {
+    let acquire = asked;
     if (!this.isCurrent(acquire)) return { error: this.fenceOf(acquire.workerId) };
     const repeated = this.repeated(acquire);
     if (repeated) return repeated;
@@ -162,6 +164,12 @@ export class RoutingModel extends RoutingGrants {
     if (parked && parked.acquire.workerId !== acquire.workerId) return { error: 'VALIDATION_FAILED' };
     if (parked && acquire.waits && parked.acquire.workerEpoch === acquire.workerEpoch) return { parked: true };
     if (parked) this.lanes.remove(parked);
+    if (acquire.model !== undefined) {
+      const lists = [...this.servers.values()].map(({ models }) => models);
+      const constraint = modelConstraint(lists, acquire.model);
+      if (constraint === 'unknown') return { error: 'MODEL_NOT_FOUND' };
+      if (constraint === 'nothing') acquire = { ...acquire, model: undefined };
+    }
     const choice = this.place(acquire);
     if ('server' in choice) return this.grant(acquire, choice);
     if (this.nobodyHas(acquire.needs)) return { error: 'NO_CAPABLE_SERVER' };

@@ -48,4 +48,5 @@ export interface ModelRegistration {
   weightVersion: number;
   labels?: Record<string, string>;
   lacks?: EngineFeature[];
+  models?: readonly string[];
 }

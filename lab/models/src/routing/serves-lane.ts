@@ -3,19 +3,14 @@ import { fits, type RoutingServer } from '@broomwagon/policies';
 
 /** True when a server may serve those who wait in the lane. */
 export function servesLane(
-  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks'>,
+  server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks' | 'models'>,
   lane: string,
   newestWeightVersion: number,
 ): boolean {
   if (!lane.startsWith('@[')) return [server.serverId, '*', `@${server.weightVersion}`].includes(lane);
-  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs] = JSON.parse(lane.slice(1)) as [
-    number | null,
-    number | null,
-    number | null,
-    string[],
-    [string, string][],
-    EngineFeature[],
-  ];
+  const [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs, model] = JSON.parse(
+    lane.slice(1),
+  ) as [number | null, number | null, number | null, string[], [string, string][], EngineFeature[], string | null];
   const request = {
     weightVersion: weightVersion ?? undefined,
     minWeightVersion: minWeightVersion ?? undefined,
@@ -23,6 +18,7 @@ export function servesLane(
     excludeServers,
     labels: Object.fromEntries(labels),
     needs,
+    model: model ?? undefined,
   };
   return fits(server, request, newestWeightVersion);
 }

@@ -1,8 +1,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { LIMITS } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { createEngineAdapter } from '../detect-engine';
 import { NO_VERSION } from './http-adapter';
+import { ANY_MODEL } from './model-list';
 
 let pages: Record<string, string>;
 let asked: string[];
@@ -30,7 +32,7 @@ it('reads load and start of vLLM from one page, and asks one that has no route f
   const report = { load: { running: 2, waiting: 0 }, startedAtSeconds: 1_732_283_000.47 };
   expect(await adapter.report()).toMatchObject(report);
   expect(await adapter.report()).toMatchObject(report);
-  expect(asked).toEqual(['/metrics', '/weight_info', '/metrics']);
+  expect(asked.filter((path) => path !== '/v1/models')).toEqual(['/metrics', '/weight_info', '/metrics']);
   // Another start may be another version.
   pages = { '/metrics': 'process_start_time_seconds 1732283001', '/weight_info': '{"weight_version":"7"}' };
   expect(await adapter.report()).toEqual({ startedAtSeconds: 1_732_283_001, weightVersion: 7 });
@@ -48,4 +50,22 @@ it.each(['/get_model_info', '/model_info'])('reads the weights of SGLang from %s
 
 it('reports nothing for an engine of another dialect', async () => {
   expect(await createEngineAdapter('openai', url).report()).toEqual({});
+});
+
+it.each(['vllm', 'sglang', 'openai'] as const)('reads the models and adapters that %s lists', async (dialect) => {
+  const adapter = createEngineAdapter(dialect, url);
+  const list = (...ids: unknown[]) => (pages = { '/v1/models': JSON.stringify({ data: ids.map((id) => ({ id })) }) });
+  list('base', 'lora-a', 'base');
+  expect((await adapter.report()).models).toEqual(['base', 'lora-a']);
+  // Names that cannot be stored, and very many of them.
+  for (const id of ['a\nb', '', 'x'.repeat(257)]) {
+    list('base', id, 'last');
+    expect((await adapter.report()).models).toEqual(['base', ANY_MODEL]);
+  }
+  list(...Array.from({ length: 2_000 }, (_, n) => `adapter-${n}`));
+  const { models = [] } = await adapter.report();
+  expect(models.join('\n').length).toBeLessThanOrEqual(LIMITS.modelListBytes + 2);
+  expect(models.at(-1)).toBe(ANY_MODEL);
+  pages = { '/v1/models': '{"data":[]}' };
+  expect((await adapter.report()).models).toBeUndefined();
 });

@@ -29,6 +29,7 @@ import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { streamGeneration } from '../stream/stream-generation';
 import { toDialect, withCallerFields } from './caller-fields';
+import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
 
@@ -206,25 +207,24 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
    * First model of `/v1/models`, or that of the options.
    * @throws BroomwagonError ENGINE_PROTOCOL if the answer is no such list, ENGINE_REJECTED if it lacks that model
    */
-  protected async listModel(signal?: AbortSignal): Promise<{ id: string; maxModelTokens?: number }> {
+  protected async listModel(signal?: AbortSignal): Promise<ModelCard & { models: string[] }> {
     const { status, text } = await this.http.call('GET', '/v1/models', undefined, signal);
-    const cards = parseObject(text)?.data as { id?: unknown; max_model_len?: unknown }[] | undefined;
-    if (status !== 200 || !Array.isArray(cards) || typeof cards[0]?.id !== 'string') {
-      throw this.otherDialect('/v1/models', status, text);
-    }
-    const { model = cards[0].id } = this.options;
+    const cards = status === 200 ? readModelCards(text) : undefined;
+    if (cards === undefined) throw this.otherDialect('/v1/models', status, text);
+    const { model = cards[0]!.id } = this.options;
     const card = cards.find(({ id }) => id === model);
-    if (card === undefined) {
-      const served = cards.map(({ id }) => id).join(', ');
-      throw new BroomwagonError(
-        'ENGINE_REJECTED',
-        `${this.url} does not serve the model ${model}; it serves ${served}`,
-      );
-    }
-    return {
-      id: model,
-      maxModelTokens: typeof card.max_model_len === 'number' ? card.max_model_len : undefined,
-    };
+    const models = toModelList(cards);
+    if (card !== undefined) return { ...card, models };
+    const message = `${this.url} does not serve the model ${model}; it serves ${models.join(', ')}`;
+    throw new BroomwagonError('ENGINE_REJECTED', message);
+  }
+
+  /** Models and adapters that the engine lists; undefined when it does not answer with a list. Never throws. */
+  protected listedModels(signal?: AbortSignal): Promise<string[] | undefined> {
+    return this.listModel(signal).then(
+      ({ models }) => models,
+      () => undefined,
+    );
   }
 
   /**
@@ -273,7 +273,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     if (status === 200) return;
     const refuses = status >= 400 && status < 500;
     const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
-    throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message);
+    throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message, { details: { status } });
   }
 }
 

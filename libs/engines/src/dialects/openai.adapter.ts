@@ -19,6 +19,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     const model = await this.listModel(signal);
     return {
       model: model.id,
+      models: model.models,
       capabilities: {
         tokenIdsIn: false,
         tokenIdsOut: false,
@@ -40,9 +41,9 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     return Promise.resolve(false);
   }
 
-  /** These servers have no common route that reports it. */
-  report(): Promise<EngineReport> {
-    return Promise.resolve({});
+  /** These servers have no common route for load, start and weights. */
+  async report(): Promise<EngineReport> {
+    return { models: await this.listedModels() };
   }
 
   pause(): Promise<void> {

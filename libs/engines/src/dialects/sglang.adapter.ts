@@ -63,9 +63,10 @@ export class SglangAdapter extends HttpEngineAdapter {
     const [canPause, canFlush, tokenize] = await Promise.all(
       ['/pause_generation', '/flush_cache', '/tokenize'].map((path) => this.hasRoute(path, signal)),
     );
-    const model = info.served_model_name ?? info.model_path;
+    const model = String(info.served_model_name ?? info.model_path);
     return {
-      model: this.options.model ?? String(model),
+      model: this.options.model ?? model,
+      models: (await this.listedModels(signal)) ?? [model],
       instanceId:
         typeof info.instance_id === 'string'
           ? info.instance_id
@@ -126,12 +127,13 @@ export class SglangAdapter extends HttpEngineAdapter {
 
   /** Its metrics, where they are on, are asked for its start only. The route of its weights was renamed. */
   async report(): Promise<EngineReport> {
-    const [load, page, weightVersion] = await Promise.all([
+    const [load, page, weightVersion, models] = await Promise.all([
       this.load().catch(() => undefined),
       this.http.getText('/metrics').catch(() => undefined),
       this.saidVersion(),
+      this.listedModels(),
     ]);
-    return { load, startedAtSeconds: startOf(readMetrics(page ?? '')), weightVersion };
+    return { load, startedAtSeconds: startOf(readMetrics(page ?? '')), weightVersion, models };
   }
 
   /** It has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */

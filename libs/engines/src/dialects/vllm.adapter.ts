@@ -45,6 +45,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     const startedAt = startOf(metrics);
     return {
       model: model.id,
+      models: model.models,
       instanceId:
         typeof about.instance_id === 'string'
           ? about.instance_id
@@ -81,12 +82,16 @@ export class VllmAdapter extends HttpEngineAdapter {
 
   /** Older versions, and those without the development routes, do not report their weights. */
   async report(): Promise<EngineReport> {
-    const metrics = readMetrics((await this.http.getText('/metrics').catch(() => undefined)) ?? '');
+    const [page, models] = await Promise.all([
+      this.http.getText('/metrics').catch(() => undefined),
+      this.listedModels(),
+    ]);
+    const metrics = readMetrics(page ?? '');
     const startedAtSeconds = startOf(metrics);
     const isKnownWithout = startedAtSeconds !== undefined && this.withoutWeightInfo === startedAtSeconds;
     const answer = isKnownWithout ? undefined : await this.http.call('GET', '/weight_info').catch(() => undefined);
     if (answer?.status === 404) this.withoutWeightInfo = startedAtSeconds;
-    return { load: loadOf(metrics), startedAtSeconds, weightVersion: saidVersion(answer) };
+    return { load: loadOf(metrics), startedAtSeconds, weightVersion: saidVersion(answer), models };
   }
 
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {

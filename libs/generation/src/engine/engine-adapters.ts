@@ -21,8 +21,9 @@ export class EngineAdapters {
     this.access = new EngineAccess(config.engineAllowList);
   }
 
-  of({ endpoint, dialect, model }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model'>): EngineAdapter {
-    const key = JSON.stringify([endpoint, dialect, model]);
+  /** What an adapter has learned of its engine is of one start of it: each epoch of a server has an adapter. */
+  of({ endpoint, dialect, model, epoch }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model' | 'epoch'>): EngineAdapter {
+    const key = JSON.stringify([endpoint, dialect, model, epoch]);
     const adapter =
       this.adapters.get(key) ??
       createEngineAdapter(dialect, endpoint, {

@@ -76,6 +76,8 @@ export class GatheredLeaseCalls extends LeaseCalls {
           return call.resolve({ leaseId, serverId, ...(dpRank !== undefined && { dpRank }), ...servers[serverId]! });
         }
         const error = BroomwagonError.fromWire(item.error);
+        // A single acquire has the models of all engines read again first.
+        if (error.code === 'MODEL_NOT_FOUND') return this.acquireSingly(call);
         if (!WITHOUT_ROOM.has(error.code)) return call.reject(error);
         this.singleUntilMs = performance.now() + SINGLE_MS;
         return this.acquireSingly(call);

@@ -43,11 +43,12 @@ export class LeaseAcquirer {
   /**
    * Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws.
    * @param options.endsWhenFull QUEUE_FULL is no reason to ask again
+   * @param options.waitsForModel MODEL_NOT_FOUND is one, as that there is no server: an engine may load the model
    */
   async acquire(
     call: LeasedCall,
     request: LeaseRequest,
-    { endsWhenFull = false }: { endsWhenFull?: boolean } = {},
+    { endsWhenFull = false, waitsForModel = false }: { endsWhenFull?: boolean; waitsForModel?: boolean } = {},
   ): Promise<Acquisition> {
     let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
     this.leases.asking(call);
@@ -67,11 +68,12 @@ export class LeaseAcquirer {
         // The wait of a call is shorter than that of all its repeats.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');
-        if (!isBroomwagonError(error) || !error.retryable || isFull) {
+        const isAwaited = waitsForModel && isBroomwagonError(error, 'MODEL_NOT_FOUND');
+        if (!isBroomwagonError(error) || !(error.retryable || isAwaited) || isFull) {
           refused = !isBroomwagonError(error) || !EXPIRED.has(error.code);
           break;
         }
-        const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' ? NO_SERVER_PAUSE_MS : 25;
+        const baseDelayMs = error.code === 'NO_SERVER_AVAILABLE' || isAwaited ? NO_SERVER_PAUSE_MS : 25;
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: call.signal }).catch(() => undefined);
         // The deadline is for pools without servers; it begins again after a pause.

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AcquireRequest, LeaseGrant, ReleaseItem } from '@broomwagon/contracts';
+import { isBroomwagonError, type AcquireRequest, type LeaseGrant, type ReleaseItem } from '@broomwagon/contracts';
 import { ControlPlane } from '../holder/control-plane';
 
 /** A granted lease without how its server was chosen. */
@@ -15,8 +15,16 @@ export class LeaseCalls {
    * @param _isRepeat of an acquire that may wait already
    * @throws BroomwagonError
    */
-  acquire(request: AcquireRequest, timeoutMs: number, _isRepeat: boolean): Promise<Lease> {
-    return this.controlPlane.call('lb.acquire', request, { timeoutMs });
+  async acquire(request: AcquireRequest, timeoutMs: number, _isRepeat: boolean): Promise<Lease> {
+    const { model, ...others } = request;
+    try {
+      return await this.controlPlane.call('lb.acquire', request, { timeoutMs });
+    } catch (error) {
+      // A load-balancer of the release before does not know the field.
+      const isUnknownField = isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === 'model';
+      if (model === undefined || !isUnknownField) throw error;
+      return this.controlPlane.call('lb.acquire', others, { timeoutMs });
+    }
   }
 
   /** Repeated until it is answered, fails for good or the deadline is near. @throws BroomwagonError */

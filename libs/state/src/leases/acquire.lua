@@ -10,7 +10,7 @@ Reply: results     list, in the order of the items: the line of the ring of deci
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
 Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId came first),
   ABORTED (so did an abort), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason),
-  NO_CAPABLE_SERVER, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
+  NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
 A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
 replyTo and keeps its place. ]]
 -- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
@@ -86,6 +86,11 @@ local function acquire(tx, args, item, past, servers)
     if is_aborted(tx, item.requestId) then return { error = 'ABORTED' } end
     answer = tx.waiters > 0 and still_parked(tx, item, may_wait)
     if answer then return answer end
+  end
+  if item.model then
+    local constraint = Models.constraint(tx, item.model)
+    if constraint == 'unknown' then return { error = 'MODEL_NOT_FOUND' } end
+    if constraint == 'nothing' then item.model = nil end
   end
   local server, choice = Waiters.place_of(tx, item)
   if server then

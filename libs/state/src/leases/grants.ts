@@ -64,6 +64,7 @@ const FIELDS: Partial<Record<ErrorCode, string>> = {
   FENCED: 'workerEpoch',
   VALIDATION_FAILED: 'acquireId',
   WORKER_NOT_FOUND: 'workerId',
+  MODEL_NOT_FOUND: 'model',
 };
 const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
   NO_SERVER_AVAILABLE: 250,

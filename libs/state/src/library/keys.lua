@@ -20,6 +20,7 @@ local NAMES = {
   serverSessions = 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
   serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
+  modelLists = 'servers:model-lists', -- hash: models of an engine, one a line -> servers that list just these
   serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
   serverIndexEntries = 'servers:index-entries', -- hash: serverId -> its index entries, one a line
   serverVersionEntries = 'servers:version-entries', -- set: all `@<weight version>|<missing features>` of servers

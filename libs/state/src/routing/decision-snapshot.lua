@@ -3,7 +3,7 @@ local DecisionSnapshot = {}
 
 local SNAPSHOT_SERVERS = 128
 
-local function snapshot_server(tx, server, held)
+local function snapshot_server(tx, server, item, held)
   local labels, lacks = Servers.labels_of(tx, server), {}
   for feature in pairs(Servers.lacks_of(tx, server)) do table.insert(lacks, feature) end
   table.sort(lacks)
@@ -16,6 +16,7 @@ local function snapshot_server(tx, server, held)
     chosen = Servers.chosen(tx, server),
     labels = next(labels) and labels or nil,
     lacks = lacks[1] and lacks or nil,
+    lacksModel = item.model and not Models.are_listed(tx, server, item.model) or nil,
     kvUse = Affinity.kv_use_of(tx, server),
     groupLeases = held and held[Loads.count_name(server.id, server.epoch)] or nil,
   }
@@ -27,7 +28,7 @@ local function snapshot_server(tx, server, held)
 end
 
 local REQUEST_FIELDS = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'contextTokens', 'weightVersion',
-  'minWeightVersion', 'maxWeightLag', 'labels', 'needs', 'dpRank', 'boundServerId', 'boundServerEpoch' }
+  'minWeightVersion', 'maxWeightLag', 'labels', 'needs', 'model', 'dpRank', 'boundServerId', 'boundServerEpoch' }
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 
@@ -39,7 +40,7 @@ function DecisionSnapshot.take(tx, item, bound, named)
   local function list(server)
     if not server or listed[server.id] then return end
     listed[server.id] = true
-    table.insert(servers, snapshot_server(tx, server, held))
+    table.insert(servers, snapshot_server(tx, server, item, held))
   end
   for _, id in ipairs(redis.call('ZRANGE', tx.key.eligible, 0, SNAPSHOT_SERVERS - 1)) do list(Servers.get(tx, id)) end
   list(bound)

@@ -7,15 +7,15 @@ function Narrow.are_all_indexed(tx)
   return redis.call('HLEN', tx.key.serverIndexEntries) == redis.call('ZCARD', tx.key.servers)
 end
 
--- Weight versions, with what engines lack, that fit; and whether all do.
+-- Weight versions, with what engines lack and list, that fit; and whether all do.
 local function fitting_version_entries(tx, item)
   local fitting, all = {}, redis.call('SMEMBERS', tx.key.serverVersionEntries)
   for _, version_entry in ipairs(all) do
-    local version, lacking = string.match(version_entry, '^@(%d+)|(.*)$')
-    local lacks = {}
+    local version, lacking, digest = string.match(version_entry, '^@(%d+)|([^|]*)|?(.*)$')
+    local lacks, models = {}, tx.model_lists.by_digest[digest] or false
     for feature in string.gmatch(lacking, '%a+') do lacks[feature] = true end
-    if Restrictions.fits(tx, { weightVersion = tonumber(version), lacks = lacks, labels = item.labels or {} },
-      item) then
+    if Restrictions.fits(tx, { weightVersion = tonumber(version), lacks = lacks, labels = item.labels or {},
+      models = models }, item) then
       table.insert(fitting, version_entry)
     end
   end

@@ -14,6 +14,7 @@ const server = fc.record({
   weightVersion: fc.constantFrom(6, 7, 8),
   labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }, { zone: 'a', gpu: 'x' }), { nil: undefined }),
   lacks: fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs']),
+  models: fc.option(fc.constantFrom(['a'], ['a', 'lora'], ['b'], ['b', '*']), { nil: undefined, freq: 6 }),
 });
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 2 });
 const wanted = fc.record({
@@ -22,6 +23,7 @@ const wanted = fc.record({
   maxWeightLag: maybe(fc.constantFrom(0, 1)),
   labels: maybe(fc.constantFrom<Labels>({ zone: 'a' }, { gpu: 'x', zone: 'a' }, { zone: 'c' })),
   needs: maybe(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'], { minLength: 1 })),
+  model: maybe(fc.constantFrom('a', 'b', 'a:lora', 'other')),
   excludeServers: maybe(fc.subarray(Array.from({ length: 8 }, (_, n) => `s${n}`))),
   sessionId: maybe(fc.constantFrom('x', 'y')),
   groupId: maybe(fc.constantFrom('g1', 'g2')),
@@ -50,18 +52,19 @@ it('finds of many servers the one that the reference model finds, and refuses wh
       const registration = { workerId: 'w', registrationId: 'one', ttlMs: 3_600_000 };
       pair.begin((await workers.register(pair.pool, registration)).workerEpoch);
       const workerEpoch = pair.model.registerWorker('w', 'one');
-      for (const [n, { labels, lacks, ...one }] of fleet.entries()) {
+      for (const [n, { labels, lacks, models, ...one }] of fleet.entries()) {
         const common = { serverId: `s${n}`, instanceId: 'i', weight: 1, ...one };
         const { epoch } = await servers.register(pair.pool, {
           ...common,
           labels,
           lacks: lacks.join(','),
+          models,
           endpoint: 'http://127.0.0.1:1',
           dialect: 'vllm',
           probe: false,
         });
         pair.begin(epoch);
-        pair.model.registerServer({ ...common, labels, lacks });
+        pair.model.registerServer({ ...common, labels, lacks, models });
       }
       let sequence = 0;
       for (const { requests, times } of batches) {

@@ -3,7 +3,7 @@
 local Restrictions = {}
 
 local MOST_LANES = 128
-local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels', 'needs' }
+local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels', 'needs', 'model' }
 
 -- Of the servers that take leases; entries that are out of date are corrected on the way.
 function Restrictions.newest_weight_version(tx)
@@ -23,7 +23,7 @@ end
 
 function Restrictions.is_restricted(item)
   return (item.weightVersion or item.minWeightVersion or item.maxWeightLag or item.excludeServers or item.needs
-    or (item.labels and next(item.labels))) ~= nil
+    or item.model or (item.labels and next(item.labels))) ~= nil
 end
 
 -- The first request that this server does not meet, or nil.
@@ -42,6 +42,7 @@ function Restrictions.unmet(tx, server, item)
   for _, feature in ipairs(item.needs or {}) do
     if Servers.lacks_of(tx, server)[feature] then return 'needs' end
   end
+  if item.model and not Models.are_listed(tx, server, item.model) then return 'model' end
   return nil
 end
 
@@ -69,7 +70,7 @@ function Restrictions.text(item)
   table.sort(labels)
   table.sort(needs)
   return table.concat(parts, '|') .. '|' .. table.concat(excluded, ',') .. '|' .. table.concat(labels, ',')
-    .. '|' .. table.concat(needs, ',')
+    .. '|' .. table.concat(needs, ',') .. '|' .. (item.model or '')
 end
 
 -- tx.restricted_lanes -- lane -> restriction, read once
@@ -92,7 +93,7 @@ end
 function Restrictions.lane_of(tx, item)
   if not Restrictions.is_restricted(item) then return '*' end
   local text = Restrictions.text(item)
-  if text == string.format('%.0f|||||', item.weightVersion or -1) then
+  if text == string.format('%.0f||||||', item.weightVersion or -1) then
     return string.format('@%.0f', item.weightVersion)
   end
   local lane = '@r' .. string.sub(redis.sha1hex(text), 1, 16)

@@ -24,6 +24,7 @@ export const acquire = fc
     excludeServers: rarely(fc.subarray(['s1', 's2', 's3', 's4'])),
     labels: rarely(fc.constantFrom<Labels>({}, { zone: 'a' }, { zone: 'b' })),
     needs: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
+    model: rarely(fc.constantFrom('a', 'a:lora', 'other')),
     dpRank: rarely(fc.constantFrom(0, 1)),
     boundServerId: rarely(serverId),
     boundServerEpoch: rarely(fc.nat({ max: 6 })),

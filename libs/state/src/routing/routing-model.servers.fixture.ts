@@ -13,6 +13,7 @@ export const registerServer = fc
     weightVersion: fc.constantFrom(0, 0, 1),
     labels: fc.option(fc.constantFrom<Labels>({ zone: 'a' }, { zone: 'b' }), { nil: undefined }),
     lacks: rarely(fc.subarray<EngineFeature>(['tokenIdsIn', 'logprobs'])),
+    models: rarely(fc.constantFrom(['a'], ['a', 'lora'], ['b'])),
   })
   .map((registration) =>
     command(`register ${JSON.stringify(registration)}`, async (pair) => {

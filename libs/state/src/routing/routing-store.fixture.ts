@@ -5,7 +5,7 @@ import { FunctionRunner } from '../library/function-runner';
 import { PoolStore } from '../pools/pool.store';
 import type { Granted } from '../leases/grants';
 import { LeaseBounds, LeaseStore, type AcquireEntry } from '../leases/lease.store';
-import { ServerStore, type ServerRegistration } from '../servers/server.store';
+import { ServerStore, type ServerRegistration, type ServerUpdate } from '../servers/server.store';
 import { SessionStore } from '../sessions/session.store';
 import { WaiterStore } from '../waiters/waiter.store';
 import { WorkerStore } from '../workers/worker.store';
@@ -46,6 +46,10 @@ export function openTestStore(bounds: Partial<LeaseBounds> = {}) {
         weightVersion: 0,
         ...more,
       });
+    },
+    /** The engine has described itself to a probe. */
+    describe(serverId: string, more: Partial<ServerUpdate> = {}) {
+      return servers.update(pool, { serverId, isDescribed: true, ...more });
     },
     /** As `pool.configure` does it. */
     async configure(set: PoolSettings, reset: string[] = []) {

@@ -1,7 +1,8 @@
--- The report of an engine, beside its registration. A later start than the known one is a restart: a new epoch, whose
--- weights are unknown until they are named. A reported weight version counts if it has changed, and only if the stored
--- version is still the one that was known at the probe, so a late report undoes no later one. The first report of a
--- start whose weights a trainer has named is only stored. A failure does not change the stored report.
+-- The report of an engine, beside its registration. A later start than the known one, or a list of models that shares
+-- none with the known list, is a restart: a new epoch, whose weights are unknown until they are named, and which takes
+-- no leases until the engine has described itself. A reported weight version counts if it has changed, and only if the
+-- stored version is still the one that was known at the probe, so a late report undoes no later one. The first report
+-- of a start whose weights a trainer has named is only stored. A failure does not change the stored report.
 local EngineReport = {}
 
 -- The seconds of an instanceId `started-<seconds>`, of an engine that reports no instance id.
@@ -23,26 +24,53 @@ function EngineReport.is_no_later(tx, id, instance_id, known_instance_id)
   return start <= (known_start(noted, known_instance_id) or -1)
 end
 
-local function restart_server(tx, server, new_epoch, now)
+local function restart_server(tx, server, new_epoch)
   ServerHash.unset(tx, server.id, 'fenced')
   Servers.fail(tx, server, new_epoch)
-  ServerHash.unset(tx, server.id, 'versionBefore', 'engineVersion')
-  server.state = 'ready'
-  redis.call('ZADD', tx.key.watchedServers, Format.integer(now), server.id)
+  ServerHash.unset(tx, server.id, 'versionBefore', 'engineVersion', 'engineStartedAt', 'capabilities', 'loadRunning',
+    'loadWaiting', 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens', 'loadAtMs')
+  Servers.set_lacks(tx, server.id, '')
+  server.lacks = nil
+  Models.set(tx, server.id, '')
+end
+
+-- True when both lists are known and have no name in common: another model was loaded.
+local function has_other_models(tx, server, report)
+  local known = redis.call('HGET', tx.key:server(server.id), 'models')
+  if not known or not report.models then return false end
+  for _, name in ipairs(Models.names(report.models)) do
+    if name == Models.ANY or Models.has(tx.model_lists.by_text[known], name) then return false end
+  end
+  return true
+end
+
+-- The engine has described itself: it lives. A server that had failed may have another start: the model of its
+-- registration counts as long as the engine lists it.
+function EngineReport.describe(tx, server, model)
+  if Servers.is_fenced(tx, server) or (server.state ~= 'pending' and server.state ~= 'failed') then return end
+  local known = ServerRecord.address_of(server).model
+  local is_kept = known and (server.state == 'pending' or Models.are_listed(tx, server, known))
+  if not is_kept then ServerHash.change(tx, server.id, { model = model or false }) end
+  server.state, server.held = 'ready', false
+  redis.call('ZADD', tx.key.servers, Format.integer(tx.now), server.id)
+  redis.call('ZADD', tx.key.watchedServers, Format.integer(tx.now), server.id)
   Servers.begin_slow_start(tx, server)
 end
 
--- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?}; weightVersion below 0: the engine has no number
--- for its weights; knownWeightVersion: the previous report, read before the engine was probed. True for a restart.
-function EngineReport.apply(tx, server, report, new_epoch, now)
+-- `report`: {startedAtSeconds?, weightVersion?, knownWeightVersion?, models?}; weightVersion below 0: the engine has no
+-- number for its weights; knownWeightVersion: the previous report, read before the engine was probed; models: one a
+-- line. True for a restart.
+function EngineReport.apply(tx, server, report, new_epoch)
   local started_at, version = report.startedAtSeconds, report.weightVersion
   local of_engine = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion')
   local noted, known_version = tonumber(of_engine[1] or nil), tonumber(of_engine[2] or nil)
   local known = known_start(noted, ServerRecord.instance_of(server))
   local is_late = known_version ~= report.knownWeightVersion
   local is_restart = known ~= nil and started_at ~= nil and started_at > known
+  is_restart = is_restart or has_other_models(tx, server, report)
   if is_restart then
-    restart_server(tx, server, new_epoch, now)
+    restart_server(tx, server, new_epoch)
+    noted = nil
   elseif known and started_at == known then
     -- The server had failed; its engine has not restarted and has the same weights.
     local before = redis.call('HGET', tx.key:server(server.id), 'versionBefore')

@@ -17,13 +17,13 @@ async function say(report: EngineReport) {
   const { epoch, engineWeightVersion: knownWeightVersion } = await listed();
   return test.servers.update(test.pool, { serverId: 'a', epoch, report: { ...report, knownWeightVersion } });
 }
-/** Silent until it has failed, then it answers a probe. */
+/** Silent until it has failed, then its engine describes itself. */
 async function failAndAnswer() {
   const { epoch } = await listed();
   await test.redis.zadd(`${test.root}:servers:watched`, Date.now() - 60_000, 'a');
   await test.servers.review(test.pool, LIMITS);
   expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0 });
-  await test.servers.recordProbes(test.pool, ['a']);
+  await test.describe('a');
   expect((await listed()).epoch).not.toBe(epoch);
 }
 
@@ -39,7 +39,8 @@ it('takes a later start of the engine for a restart: a new epoch without leases,
   expect(await listed()).toMatchObject({ weightVersion: 3, inflight: 1 });
   const change = await say({ startedAtSeconds: 200 });
   expect(change.epoch).not.toBe(epoch);
-  expect(await listed()).toMatchObject({ state: 'ready', weightVersion: 0, inflight: 0, engineStartedAtSeconds: 200 });
+  expect(await listed()).toMatchObject({ state: 'failed', weightVersion: 0, inflight: 0, engineStartedAtSeconds: 200 });
+  expect(await test.describe('a')).toMatchObject({ state: 'ready', epoch: change.epoch });
   expect(await test.sweep()).toBe(1);
   // Another replica has read the restart too.
   await expect(
@@ -54,7 +55,7 @@ it('lets the restart of a fenced server bring it back', async () => {
   await say({ startedAtSeconds: 100 });
   expect((await listed()).state).toBe('failed');
   await say({ startedAtSeconds: 101 });
-  await test.servers.recordProbes(test.pool, ['a']);
+  await test.describe('a');
   expect((await listed()).state).toBe('ready');
 });
 
@@ -71,6 +72,7 @@ it('gives no version of before to a server that had failed, unless its engine is
 
   await failAndAnswer();
   await say({ startedAtSeconds: 101 });
+  await test.describe('a');
   expect(await listed()).toMatchObject({ state: 'quarantined', weightVersion: 0 });
   await say({ startedAtSeconds: 101 });
   expect(await listed()).toMatchObject({ state: 'quarantined', weightVersion: 0 });

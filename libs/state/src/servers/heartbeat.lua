@@ -1,5 +1,6 @@
---[[ Records servers that sent a heartbeat or whose endpoint answered a probe. Pending and suspect ones become ready,
-unless the breaker holds them; a failed one becomes ready under the epoch of its failure, unless it is fenced.
+--[[ Records servers that sent a heartbeat or whose endpoint answered a probe. Suspect ones become ready, unless the
+breaker holds them. A pending or failed one becomes ready by its own heartbeat, or when it is not probed; an answer of
+its endpoint may be the answer of any program, so it is `unproven` until the engine describes itself (servers/update).
 ARGV[1] JSON: {serverIds: at most 128; epoch, weightVersion: of a server's own heartbeat, then one serverId}
 Reply: HeartbeatResult
 Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
@@ -17,7 +18,7 @@ return function(tx, args)
     end
   end
 
-  local states, revived, changed = {}, {}, {}
+  local states, unproven, changed = {}, {}, {}
   local known_index_entries = args.serverIds[1]
     and redis.call('HMGET', tx.key.serverIndexEntries, unpack(args.serverIds))
   for index, id in ipairs(args.serverIds) do
@@ -29,6 +30,10 @@ return function(tx, args)
     if server and server.state == 'failed' and Servers.is_fenced(tx, server) then
       redis.call('ZADD', tx.key.servers, Format.integer(now), id)
       states[id] = 'failed'
+    elseif server and server.probed and not epoch and (server.state == 'pending' or server.state == 'failed') then
+      redis.call('ZADD', tx.key.servers, Format.integer(now), id)
+      table.insert(unproven, id)
+      states[id] = Servers.shown_state(tx, server)
     elseif server then
       redis.call('ZADD', tx.key.servers, Format.integer(now), id)
       redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id)
@@ -39,7 +44,6 @@ return function(tx, args)
       end
       local stays_suspect = server.state == 'suspect' and Breaker.is_broken(tx, server)
       if server.state == 'pending' or (server.state == 'suspect' and not stays_suspect) or server.state == 'failed' then
-        if server.state == 'failed' then table.insert(revived, id) end
         if server.state ~= 'suspect' then Servers.begin_slow_start(tx, server) end
         server.state = 'ready'
         server.held = false
@@ -57,6 +61,6 @@ return function(tx, args)
     end
   end
   return Waiters.reply(tx, changed,
-    { revived = revived, requiredWeightVersion = Settings.number(tx, 'requiredWeightVersion') },
+    { unproven = unproven, requiredWeightVersion = Settings.number(tx, 'requiredWeightVersion') },
     { states = cjson.encode(states) })
 end

@@ -1,12 +1,12 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
-lives (servers/heartbeat): it has answered a probe or sends heartbeats. New room goes to waiters.
+lives: its engine has described itself (servers/update) or it sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
-  capabilities, labels, probe, lacks, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON texts.
-  An id stays with the address of its server: another start at another address gets it only when the server is silent,
-  failed or leaves, or has not answered yet. Without a
-  weightVersion it stays for the same start of the server, else it is 0; of a discovered server only the first one
-  counts, then the probes ask for it. A server that is not probed, since only its callers can reach it, is ready at
+  capabilities, labels, probe, lacks, models, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON
+  texts, models one a line. An id stays with the address of its server: another start at another address gets it only
+  when the server is silent, failed or leaves, or has not answered yet. Without a weightVersion the version stays for
+  the same start of the server, else it is 0; of a discovered server only the first one counts, then the probes ask for
+  it. A server that is not probed, since only its callers can reach it, is ready at
   once. So is a discovered one: the list that found it has just asked it. Then a server that is known keeps what was set
   for it, and one whose drain has ended stays away until it is registered by name or starts again; a start
   (`started-<seconds>`) that is not later than the known one is no new start: of several processes behind one address
@@ -62,6 +62,7 @@ return function(tx, args)
   if known and not same_start then Servers.expire_epoch(tx, id, known.epoch) end
   if not same_start then
     Servers.set_lacks(tx, id, '')
+    Models.set(tx, id, '')
     ServerHash.delete(tx, id)
   end
 
@@ -87,6 +88,7 @@ return function(tx, args)
     if args[field] then ServerHash.set(tx, id, field, args[field]) end
   end
   if args.lacks then Servers.set_lacks(tx, id, args.lacks) end
+  if args.models then Models.set(tx, id, args.models) end
   redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)
   if state == 'pending' and not same_start then redis.call('ZADD', tx.key.pendingServers, Format.integer(now), id) end
   if state == 'ready' and not was_heard then redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id) end

@@ -2,17 +2,19 @@
 -- its index entries. Whatever changes a server goes through `change`, `set`, `unset` and `delete`.
 local ServerHash = {}
 
--- What restrictions go by: `@<weight version>|<what its engine lacks>`, of which there are few in a pool, and
--- `<name>=<value>` of each label. For each index entry there is a set of the servers that have it.
+-- What restrictions go by: `@<weight version>|<what its engine lacks>`, and `|<digest>` if its models are known, of
+-- which there are few in a pool; and `<name>=<value>` of each label. For each index entry there is a set of the servers
+-- that have it.
 function ServerHash.index_entries_of(tx, id)
   local server = ServerHash.read(tx, id)
   if not server then return {} end
-  local field, index_entries = redis.call('HMGET', tx.key:server(id), 'lacks', 'labels'), {}
+  local field, index_entries = redis.call('HMGET', tx.key:server(id), 'lacks', 'labels', 'models'), {}
   for name, value in pairs(field[2] and cjson.decode(field[2]) or {}) do
     table.insert(index_entries, name .. '=' .. value)
   end
   table.sort(index_entries)
-  table.insert(index_entries, 1, string.format('@%.0f|%s', server.weightVersion, field[1] or ''))
+  local models = field[3] and '|' .. Models.digest(field[3]) or ''
+  table.insert(index_entries, 1, string.format('@%.0f|%s%s', server.weightVersion, field[1] or '', models))
   return index_entries
 end
 
@@ -50,7 +52,7 @@ end
 -- A field of the hash.
 function ServerHash.set(tx, id, name, value)
   redis.call('HSET', tx.key:server(id), name, value)
-  if name == 'lacks' or name == 'labels' then ServerHash.save_index_entries(tx, id) end
+  if name == 'lacks' or name == 'labels' or name == 'models' then ServerHash.save_index_entries(tx, id) end
 end
 
 function ServerHash.unset(tx, id, ...) redis.call('HDEL', tx.key:server(id), ...) end

@@ -144,7 +144,7 @@ it('fences an epoch: its leases and sessions are void, and only a new start brin
   expect(await fence()).toEqual({ ...fenced, changed: false });
   expect((await test.release(held.acquireId)).results).toEqual([{ released: false, reason: 'fenced' }]);
   const answered = await test.servers.recordProbes(test.pool, ['a']);
-  expect(answered).toMatchObject({ states: { a: 'failed' }, revived: [] });
+  expect(answered).toMatchObject({ states: { a: 'failed' }, unproven: [] });
   expect(await test.server('a', 1)).toMatchObject({ epoch: fenced.epoch, state: 'failed', answers: [] });
   expect(await test.sweep()).toBe(1);
   await test.server('b', 1);
@@ -244,8 +244,14 @@ it('has a new start pending until it is heard of; as long as it loads it is neit
   expect(await probed('probed')).toMatchObject({ epoch: first.epoch, state: 'pending' });
   expect(await test.servers.review(test.pool, LIMITS)).toMatchObject({ watched: 1, silent: 0, held: false });
   await test.acquire(await test.worker('w'), waiting('next', { excludeServers: ['ready'] }));
+  // An answer may come from any program at that address.
   expect(await test.servers.recordProbes(test.pool, ['probed'])).toMatchObject({
-    states: { probed: 'ready' },
+    states: { probed: 'pending' },
+    unproven: ['probed'],
+    answers: [],
+  });
+  expect(await test.describe('probed')).toMatchObject({
+    state: 'ready',
     answers: [{ acquireId: 'next', serverId: 'probed' }],
   });
   await test.servers.heartbeat(test.pool, { serverId: 'heartbeats', epoch });

@@ -23,12 +23,15 @@ import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 import type { WaiterAnswers } from '../waiters/waiter.store';
 
-/** Features that the engine of a server does not have, separated by commas. */
-interface Lacking {
+/** What a probe finds. */
+interface Found {
+  /** Features that the engine does not have, separated by commas. */
   lacks?: string;
+  /** Models and adapters that its engine lists. */
+  models?: readonly string[];
 }
 /** A registration with its defaults filled in. */
-export interface ServerRegistration extends RegisterServerRequest, Lacking {
+export interface ServerRegistration extends RegisterServerRequest, Found {
   weight: number;
   /** The endpoint as the caller wrote it: servers of earlier versions are stored with such a spelling. */
   writtenEndpoint?: string;
@@ -38,14 +41,18 @@ export interface ServerRegistration extends RegisterServerRequest, Lacking {
 export interface RegisteredServer extends WaiterAnswers, RegisterServerReply {}
 
 /** What `server.update` or a probe changes; what is absent stays. */
-export interface ServerUpdate extends UpdateServerRequest, Lacking {
+export interface ServerUpdate extends UpdateServerRequest, Found {
   capabilities?: EngineCapabilities;
+  /** First model that the engine lists; counts for a server that has none, or whose model the engine does not list. */
+  model?: string;
+  /** The engine has just described itself in its dialect: a pending or failed server is ready. */
+  isDescribed?: boolean;
   /** Only while this is its epoch. */
   epoch?: Epoch;
   /** Report of its engine, and the reported weight version that was known at the probe. */
   report?: EngineReport & { knownWeightVersion?: number };
 }
-/** A later start than the known one is a restart: a new epoch with unknown weights. */
+/** A later start than the known one, or other models, is a restart: a new epoch with unknown weights. */
 export interface EngineReport {
   /** Start of the engine by its own clock, seconds. */
   startedAtSeconds?: number;
@@ -53,6 +60,8 @@ export interface EngineReport {
    * Version of its weights; counts if it has changed, unless another one was stored meanwhile. -1: it has no number.
    */
   weightVersion?: number;
+  /** Models and adapters that it lists. */
+  models?: readonly string[];
 }
 export type ServerChange = ServerChangeReply & WaiterAnswers;
 export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
@@ -60,8 +69,8 @@ export type ReconciledPage = ReconcileServerReply & WaiterAnswers;
 export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatReply, 'requiredWeightVersion'> {
   /** States of those that are registered. */
   states: Record<ServerId, ServerState>;
-  /** Failed servers that are ready again, under a new epoch. */
-  revived: ServerId[];
+  /** Pending and failed servers that are ready only when their engines have described themselves. */
+  unproven: ServerId[];
 }
 /** All in milliseconds. */
 export interface ReviewLimits {
@@ -114,7 +123,11 @@ interface Cursor {
   cursor?: string;
 }
 /** Stored as JSON text: cjson would write an empty list as an object. */
-type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities'> & { labels?: string; capabilities?: string };
+type WithTexts<T extends object> = Omit<T, 'labels' | 'capabilities' | 'models'> & {
+  labels?: string;
+  capabilities?: string;
+  models?: string;
+};
 
 const TRANSITIONS = {
   register: transition<WithTexts<ServerRegistration> & NewEpoch, RegisteredServer>('servers/register', {
@@ -123,7 +136,10 @@ const TRANSITIONS = {
   heartbeat: transition<{ serverIds: ServerId[]; epoch?: Epoch; weightVersion?: number }, HeartbeatResult>(
     'servers/heartbeat',
   ),
-  update: transition<WithTexts<ServerUpdate> & NewEpoch, ServerChange>('servers/update', { hasNewEpoch: true }),
+  update: transition<Omit<WithTexts<ServerUpdate>, 'report'> & { report?: object } & NewEpoch, ServerChange>(
+    'servers/update',
+    { hasNewEpoch: true },
+  ),
 };
 
 /** The registry of servers, their states and capacities. */
@@ -164,7 +180,7 @@ export class ServerStore extends storeOf({
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds: [serverId], ...fields });
   }
 
-  /** At most 128 servers whose endpoints answered a probe. */
+  /** At most 128 servers whose endpoints answered a probe; pending and failed ones are answered as `unproven`. */
   recordProbes(pool: string, serverIds: ServerId[]): Promise<HeartbeatResult> {
     return this.runner.run(TRANSITIONS.heartbeat, pool, { serverIds });
   }
@@ -177,15 +193,18 @@ export class ServerStore extends storeOf({
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, FENCED */
   update(pool: string, update: ServerUpdate): Promise<ServerChange> {
-    return this.runner.run(TRANSITIONS.update, pool, withTexts(update));
+    const { report } = update;
+    const reported = report && { ...report, models: report.models?.join('\n') };
+    return this.runner.run(TRANSITIONS.update, pool, { ...withTexts(update), report: reported });
   }
 }
 
-function withTexts<T extends Pick<ServerUpdate, 'labels' | 'capabilities'>>(fields: T): WithTexts<T> {
-  const { labels, capabilities, ...rest } = fields;
+function withTexts<T extends Pick<ServerUpdate, 'labels' | 'capabilities' | 'models'>>(fields: T): WithTexts<T> {
+  const { labels, capabilities, models, ...rest } = fields;
   return {
     ...rest,
     labels: labels && JSON.stringify(labels),
     capabilities: capabilities && JSON.stringify(capabilities),
+    models: models?.join('\n'),
   };
 }

@@ -229,6 +229,7 @@ function Servers.is_fenced(tx, server) return redis.call('HEXISTS', tx.key:serve
 function Servers.forget(tx, server)
   Servers.expire_epoch(tx, server.id, server.epoch)
   Servers.set_lacks(tx, server.id, '')
+  Models.set(tx, server.id, '')
   ServerHash.delete(tx, server.id)
   Scores.forget_order(tx)
   for _, index in ipairs({ 'servers', 'watchedServers', 'pendingServers', 'eligible', 'warmingServers',

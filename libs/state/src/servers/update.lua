@@ -1,10 +1,11 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
-ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, epoch, report, newEpoch,
-  cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts. A restart by `report` begins the epoch
-  newEpoch. A cordoned server gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on, the
-  server gets no new leases and is removed with its last lease, or at the deadline with all of them; a repeat can only
-  make the deadline earlier
+ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
+  epoch, report, newEpoch, cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts, models one a
+  line. A restart by `report` begins the epoch newEpoch. With isDescribed the engine has just described itself in its
+  dialect, which makes a pending or failed server ready unless it is fenced. A cordoned server gets no new leases;
+  cordoned false also ends a drain. With deadlineMs, from now on, the server gets no new leases and is removed with its
+  last lease, or at the deadline with all of them; a repeat can only make the deadline earlier
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
@@ -12,7 +13,7 @@ return function(tx, args)
   local server, refused = Servers.named(tx, args)
   if not server then return refused end
   local now = tx.now
-  if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch, now) end
+  if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch) end
   if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
   for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned' }) do
     local value = args[field]
@@ -35,6 +36,11 @@ return function(tx, args)
     ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
     redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)
   end
+  -- What a start was registered with goes before its description.
+  if args.isDescribed and server.state == 'pending'
+    and redis.call('HEXISTS', tx.key:server(server.id), 'capabilities') == 1 then
+    args.capabilities, args.lacks = nil, nil
+  end
   for _, field in ipairs({ 'labels', 'capabilities' }) do
     if args[field] then ServerHash.set(tx, server.id, field, args[field]) end
   end
@@ -45,6 +51,8 @@ return function(tx, args)
     Servers.set_lacks(tx, server.id, args.lacks)
     server.lacks = nil
   end
+  if args.models then Models.set(tx, server.id, args.models) end
+  if args.isDescribed then EngineReport.describe(tx, server, args.model) end
   Servers.publish(tx, server)
   return Waiters.reply(tx, { server.id }, function()
     return { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),

@@ -31,7 +31,7 @@ const server = async (
     weight: 1,
     weightVersion,
   });
-  await test.servers.recordProbes(pool, [serverId]);
+  await test.servers.update(pool, { serverId, isDescribed: true });
 };
 /** Confirms that each engine that is to be resumed now was resumed. */
 const resumeAll = async () => {
@@ -157,7 +157,7 @@ describe('engines that are paused while weights change', () => {
     await test.redis.zadd(test.key('servers:watched'), Date.now() - 60_000, 's1');
     expect((await test.servers.review(pool, limits)).failed).toEqual(['s1']);
     expect(await resumes()).toEqual([]);
-    await test.servers.recordProbes(pool, ['s1']);
+    await test.servers.update(pool, { serverId: 's1', isDescribed: true });
     await resumes();
     expect(await resumes()).toEqual([about]);
     await weights.engineTold(pool, about, 60_000);
@@ -183,7 +183,7 @@ describe('engines that are paused while weights change', () => {
     expect((await test.servers.review(pool, limits)).failed).toEqual(['s3']);
     expect(await steps()).toEqual([]);
     expect(await resumeAll()).toEqual(['s1', 's2']);
-    await test.servers.recordProbes(pool, ['s3']);
+    await test.servers.update(pool, { serverId: 's3', isDescribed: true });
     expect(await resumeAll(), 'answers again').toEqual(['s3']);
     expect([await steps(), await resumeAll()], 'once').toEqual([[], []]);
   });
@@ -209,7 +209,7 @@ describe('engines that are paused while weights change', () => {
     const { endpoint, dialect } = about;
     const lost = { serverId: 's1', endpoint, dialect, maxInflight: 8, weight: 1 };
     await test.servers.register(pool, lost);
-    await test.servers.recordProbes(pool, ['s1']);
+    await test.servers.update(pool, { serverId: 's1', isDescribed: true });
     expect([await steps(), await resumes()], 'it is not known whether it can be paused').toEqual([[], []]);
     await test.servers.update(pool, { serverId: 's1', capabilities: { pauseModes: ['keep'] } });
     expect(await steps(), 'it is resumed first').toEqual([]);

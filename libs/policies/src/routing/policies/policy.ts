@@ -1,7 +1,10 @@
 import type { DecisionBranch, SnapshotServer } from '@broomwagon/contracts';
 
 /** A server as a choice sees it. */
-export type RoutingServer = SnapshotServer;
+export interface RoutingServer extends SnapshotServer {
+  /** Models and adapters that its engine lists; a snapshot has `lacksModel` instead. */
+  models?: readonly string[];
+}
 
 /** What of an acquire a policy may choose by. */
 export interface PolicyRequest {

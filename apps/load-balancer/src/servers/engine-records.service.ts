@@ -1,0 +1,185 @@
+import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
+import { isBroomwagonError, type ServerState, type ServerStatus } from '@broomwagon/contracts';
+import { NO_VERSION, type EngineDescription } from '@broomwagon/engines';
+import {
+  ServerStore,
+  type EngineReport,
+  type LoadReport,
+  type ServerChange,
+  type ServerUpdate,
+} from '@broomwagon/state';
+import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { SweepService } from '../upkeep/sweep.service';
+import { EngineHealth } from './engine-health';
+import { isNews, isOtherEngine, namesWeights } from './engine-news';
+import { missingFeatures } from './missing-features';
+import { PrefixCachesService } from './prefix-caches.service';
+import type { ProbedServer } from './probe-lanes';
+
+/** Pause between two refreshes of a pool, and maximum time of each report in them, milliseconds. */
+const REFRESH_MS = 1_000;
+/** Engines that describe themselves at once; the others follow in the next rounds. */
+const DESCRIBED_AT_ONCE = 256;
+
+/** Records what engines report of themselves: what belongs to one start is forgotten with that start. */
+@Injectable()
+export class EngineRecordsService implements OnModuleDestroy {
+  private readonly logger = new Logger(EngineRecordsService.name);
+  private readonly describing = new Set<string>();
+  private readonly recording = new Set<string>();
+  /** Servers whose engines answer but do not describe themselves, with the reason that was logged. */
+  private readonly undescribed = new Map<string, string>();
+  /** Latest of each pool. */
+  private readonly refreshes = new Map<string, { startedAt: number; done: Promise<void> }>();
+  private stopped = false;
+
+  constructor(
+    private readonly servers: ServerStore,
+    private readonly health: EngineHealth,
+    private readonly waiters: WaiterAnswersService,
+    private readonly sweeper: SweepService,
+    private readonly caches: PrefixCachesService,
+  ) {}
+
+  onModuleDestroy(): void {
+    this.stopped = true;
+  }
+
+  /** Asks an engine for its report, and records what is new in the background. @returns its load. Never throws */
+  async report(pool: string, server: ServerStatus, timeoutMs: number): Promise<LoadReport | undefined> {
+    const { load, ...report } = await this.health.report({ ...server, pool }, timeoutMs);
+    if (this.stopped) return undefined;
+    if (isNews(server, report)) {
+      const message = 'The report of an engine was not recorded; the next probe repeats it';
+      void this.once(this.recording, pool, server, () => this.record(pool, server, report), message);
+    }
+    return load && { serverId: server.serverId, epoch: server.epoch, ...load };
+  }
+
+  /** Reads the reports of all engines of the pool again, at most once in {@link REFRESH_MS}. */
+  refresh(pool: string): Promise<void> {
+    const last = this.refreshes.get(pool);
+    if (last !== undefined && performance.now() - last.startedAt < REFRESH_MS) return last.done;
+    const done = this.refreshAll(pool);
+    this.refreshes.set(pool, { startedAt: performance.now(), done });
+    return done;
+  }
+
+  private async refreshAll(pool: string): Promise<void> {
+    for await (const { servers } of this.servers.pages('list', pool)) {
+      const asked = servers.filter(({ probe }) => probe !== false);
+      await Promise.all(
+        asked.map(async (server) => {
+          const { load: _load, ...report } = await this.health.report({ ...server, pool }, REFRESH_MS);
+          if (isNews(server, report)) await this.record(pool, server, report);
+        }),
+      );
+    }
+  }
+
+  /**
+   * Asks engines to describe themselves, in the background: only then are pending and failed servers ready. An engine
+   * that is asked already is not asked twice.
+   */
+  describeAll(pool: string, servers: readonly ProbedServer[]): void {
+    for (const server of servers) {
+      if (this.describing.size >= DESCRIBED_AT_ONCE) return;
+      void this.describe(pool, server);
+    }
+  }
+
+  /** @returns the state of the server afterwards; undefined if its engine did not describe itself. Never throws */
+  async describe(pool: string, server: ProbedServer): Promise<ServerState | undefined> {
+    let state: ServerState | undefined;
+    const work = async (): Promise<void> => {
+      const { description, startedAtSeconds } = await this.ask(pool, server);
+      if (description === undefined || this.stopped) return;
+      const { serverId, epoch } = server;
+      const report = { startedAtSeconds, models: description.models };
+      const change = await this.change(pool, { serverId, epoch, report, ...toUpdate(description) });
+      state = change?.state;
+    };
+    await this.once(this.describing, pool, server, work, 'The description of an engine was not recorded');
+    return state;
+  }
+
+  /** What the engine is, and its start. */
+  private async ask(
+    pool: string,
+    server: ProbedServer,
+  ): Promise<{ description?: EngineDescription; startedAtSeconds?: number }> {
+    const name = `${pool} ${server.serverId}`;
+    try {
+      const description = await this.health.describe({ ...server, pool });
+      const [, seconds] = /^started-([\d.]+)$/.exec(description.instanceId ?? '') ?? [];
+      this.undescribed.delete(name);
+      return { description, startedAtSeconds: seconds === undefined ? undefined : Number(seconds) };
+    } catch (error) {
+      const { message } = error as Error;
+      if (this.undescribed.get(name) !== message) {
+        const text = 'An engine answers, but does not describe itself as its dialect: a new start gets no leases';
+        this.logger.warn({ pool, ...server, err: error }, text);
+      }
+      this.undescribed.set(name, message);
+      return {};
+    }
+  }
+
+  /** Records other models, another weight version than before, or that the engine has restarted. */
+  private async record(pool: string, server: ServerStatus, report: EngineReport): Promise<void> {
+    const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
+    const { weightVersion = NO_VERSION, models } = report;
+    if (namesWeights(server, weightVersion) && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
+    const isOther = isOtherEngine(server, report);
+    const { description } = isOther ? await this.ask(pool, server) : {};
+    const change = await this.change(pool, {
+      serverId,
+      epoch,
+      report: { ...report, knownWeightVersion },
+      ...(isOther ? description && toUpdate(description) : { models }),
+    });
+    if (change === undefined) return;
+    if (change.epoch !== epoch) {
+      this.logger.warn({ pool, serverId, ...report }, 'An engine has restarted: its leases have expired');
+      this.sweeper.soon(pool);
+    } else if (weightVersion !== (knownWeightVersion ?? NO_VERSION)) {
+      this.logger.log({ pool, serverId, before, ...report }, 'An engine reports another weight version');
+    }
+  }
+
+  /** Undefined when the server was removed or registered again meanwhile; the next round probes it again. */
+  private async change(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
+    try {
+      const change = await this.servers.update(pool, update);
+      this.waiters.sendAll(pool, change);
+      return change;
+    } catch (error) {
+      if (isBroomwagonError(error, 'FENCED') || isBroomwagonError(error, 'SERVER_NOT_FOUND')) return undefined;
+      throw error;
+    }
+  }
+
+  /** Runs the work once at a time for each server, so that slow engines do not delay the round. Never throws. */
+  private async once(
+    busy: Set<string>,
+    pool: string,
+    server: ProbedServer,
+    work: () => Promise<void>,
+    whenItFails: string,
+  ): Promise<void> {
+    const name = `${pool} ${server.serverId}`;
+    if (busy.has(name)) return;
+    busy.add(name);
+    try {
+      await work();
+    } catch (error) {
+      this.logger.warn({ err: error, pool, ...server }, whenItFails);
+    } finally {
+      busy.delete(name);
+    }
+  }
+}
+
+function toUpdate({ model, models, capabilities }: EngineDescription): Partial<ServerUpdate> {
+  return { isDescribed: true, model, models, capabilities, lacks: missingFeatures(capabilities) };
+}
