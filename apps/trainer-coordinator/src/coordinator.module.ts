@@ -31,6 +31,7 @@ import { RewardService } from './rounds/reward.service';
 import { RoundController } from './rounds/round.controller';
 import { PolicyResolver } from './rounds/policy-resolver';
 import { RoundService } from './rounds/round.service';
+import { ContextLengthService } from './rounds/context-length.service';
 import { SubmissionService } from './rounds/submission.service';
 import { ServerFences } from './upkeep/server-fences';
 import { ReconcileService } from './jobs/reconcile.service';
@@ -104,6 +105,7 @@ import { WeightsController } from './weights/weights.controller';
     PolicyResolver,
     RoundService,
     ServerFences,
+    ContextLengthService,
     SubmissionService,
     ReconcileService,
     SweepService,

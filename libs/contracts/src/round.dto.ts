@@ -125,7 +125,10 @@ export class GroupSubmission {
   @IsOptional() @IsObject() prompt?: Prompt;
   /** Reference of the prompt, stored before by `payload.put`; or prompt. */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
-  /** Token budget of each sample. */
+  /**
+   * Token budget of each sample. If all engines of the pool report their context, a budget that does not fit beside a
+   * prompt of `promptTokenIds` is clipped to it; what can never fit is refused (`CONTEXT_TOO_LONG`).
+   */
   @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**
    * Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a server does not

@@ -16,6 +16,8 @@ import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from '../requests/grant.service';
 import { SweepService } from '../upkeep/sweep.service';
 import { checkGroups } from './check-groups';
+import { fitToContext } from './context-fit';
+import { ContextLengthService } from './context-length.service';
 import { groupDigest } from './group-digest';
 
 /** Prompts stored at the same time. */
@@ -30,12 +32,14 @@ export class SubmissionService {
     private readonly grants: GrantService,
     private readonly sweeper: SweepService,
     private readonly room: PayloadRoomService,
+    private readonly contexts: ContextLengthService,
   ) {}
 
   /**
    * A repeat finishes what was begun and adds nothing twice.
-   * @throws BroomwagonError VALIDATION_FAILED, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND, PAYLOAD_STORE_FULL,
-   *   DUPLICATE_GROUP, FENCED, JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED; nothing was added
+   * @throws BroomwagonError VALIDATION_FAILED, CONTEXT_TOO_LONG, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND,
+   *   PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED, JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED;
+   *   nothing was added
    */
   async submit(pool: PoolName, body: SubmitGroupsRequest): Promise<SubmitGroupsReply> {
     const { job, roundId, trainerEpoch, stamp: seen, groups } = body;
@@ -47,7 +51,11 @@ export class SubmissionService {
     });
     const checked = await this.rounds.checkSubmit(pool, args, named, await this.room.roomOf(pool, job));
     const fresh = new Set(checked.fresh);
-    const missing = groups.filter(({ groupId }) => fresh.has(groupId));
+    const contextTokens = fresh.size > 0 ? await this.contexts.largest(pool) : undefined;
+    const missing = groups.flatMap((group, position) => {
+      if (!fresh.has(group.groupId)) return [];
+      return [contextTokens === undefined ? group : fitToContext(group, contextTokens, `groups.${position}`)];
+    });
     await this.checkRefs(pool, job, groups, fresh);
     const refs = await this.storePrompts(pool, job, missing);
 

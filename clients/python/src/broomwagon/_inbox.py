@@ -93,8 +93,8 @@ class Inbox:
         elif stream not in self._streams:
             self._streams.add(stream)
             logger.error(
-                "The JetStream stream %s stores the requests of Broomwagon and acknowledges each; delete it, or take the"
-                " subjects of Broomwagon out of it",
+                "The JetStream stream %s stores the requests of Broomwagon and acknowledges each; delete it, or take "
+                "the subjects of Broomwagon out of it",
                 stream,
             )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,7 +24,7 @@ INLINE_PROMPT_BYTES = 24_000
 #: Milliseconds that a call waits for the next group.
 RESULTS_WAIT_MS = 4_000
 #: How services, or JSON, refuse a prompt; a repeat is refused again.
-REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge)
+REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.ContextTooLong)
 
 
 class LostGroups:
@@ -214,6 +214,8 @@ class Round:
         body: dict[str, Any] = {"groupId": group_id, **self._group_body}
         if domain := domain_of(prompt):
             body["domain"] = domain
+        if isinstance(prompt, Mapping) and prompt.get("promptId"):
+            body["promptId"] = prompt["promptId"]
         try:
             wire = wire_prompt(prompt)
             if len(encoded(wire)) < INLINE_PROMPT_BYTES:

@@ -1841,7 +1841,10 @@ class GroupSubmission(TypedDict):
     """Reference of the prompt, stored before by `payload.put`; or prompt."""
 
     maxTokens: int
-    """Token budget of each sample."""
+    """Token budget of each sample. If all engines of the pool report their context, a budget that does not
+    fit beside a prompt of `promptTokenIds` is clipped to it; what can never fit is refused
+    (`CONTEXT_TOO_LONG`).
+    """
 
     timeoutMs: NotRequired[int]
     """Maximum generation time of a sample over all its attempts, milliseconds. Waiting for a worker or a

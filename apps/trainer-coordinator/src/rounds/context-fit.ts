@@ -1,0 +1,32 @@
+import { BroomwagonError, type GroupSubmission } from '@broomwagon/contracts';
+
+/** Older versions of SGLang refuse a request that fills the context to its last token. */
+const MARGIN_TOKENS = 1;
+
+/**
+ * The group with the token budget that the context of the engines leaves to its samples, as trainers with engines of
+ * their own clip it. Only a prompt of token ids in the message has a known length.
+ * @param contextTokens largest context of the engines of the pool
+ * @param field path of the group in the request, for example `groups.3`
+ * @throws BroomwagonError CONTEXT_TOO_LONG: no engine can ever take a sample of the group
+ */
+export function fitToContext(group: GroupSubmission, contextTokens: number, field: string): GroupSubmission {
+  const promptTokens = group.prompt?.promptTokenIds?.length;
+  const { maxTokens } = group;
+  const details = { contextTokens, maxTokens, promptTokens };
+  if (promptTokens === undefined) {
+    if (maxTokens < contextTokens) return group;
+    const message =
+      `${field}.maxTokens: ${maxTokens} tokens and a prompt never fit the context of the engines, ` +
+      `${contextTokens} tokens; lower maxTokens`;
+    throw new BroomwagonError('CONTEXT_TOO_LONG', message, { field: `${field}.maxTokens`, details });
+  }
+  const left = contextTokens - promptTokens - MARGIN_TOKENS;
+  if (left < 1) {
+    const message =
+      `${field}.prompt: ${promptTokens} tokens leave no room for a response in the context of the engines, ` +
+      `${contextTokens} tokens`;
+    throw new BroomwagonError('CONTEXT_TOO_LONG', message, { field: `${field}.prompt`, details });
+  }
+  return maxTokens <= left ? group : { ...group, maxTokens: left };
+}
