@@ -147,6 +147,29 @@ async def test_a_group_dropped_from_the_queue_is_reported_by_the_next_round(clie
     assert [group async for group in rollout.round(prompts, policy)] == []
 
 
+@pytest.mark.parametrize("on_failed", ["warn", "yield"])
+async def test_a_group_dropped_after_the_last_step_is_reported(
+    client: Client, served: str, caplog: pytest.LogCaptureFixture, on_failed: Any
+) -> None:
+    policy: Any = {"name": "resume", "overProvision": 2, "shortfall": "accept-fewer"}
+    rollout = client.rollout(served, groups=1, samples=1, max_tokens=64, on_failed=on_failed)
+    prompts = ["a", "b"]
+    trained = [group.id async for group in rollout.round(prompts, policy)]
+
+    async def is_queued() -> bool:
+        return len((await client.call("longtail.list", {"job": served}))["groups"]) == 1
+
+    await until(is_queued)
+    await rollout._job.call("longtail.drop", all=True, reason="no time")
+    last = [group async for group in rollout.round(prompts, policy)]
+    assert [(each.group_id, each.reason) for each in rollout.failed] == [("1" if trained == ["0"] else "0", "no time")]
+    assert [group.failure for group in last] == (rollout.failed if on_failed == "yield" else [])
+    assert "has trained all its prompts but group" in caplog.text
+    caplog.clear()
+    assert [group async for group in rollout.round(prompts, policy)] == []
+    assert caplog.text == ""
+
+
 async def test_a_step_whose_groups_have_all_failed_names_them(client: Client, worked: str) -> None:
     only = [prompt for prompt in PROMPTS if prompt["fails"]]
     rollout = rollout_of(client, worked)

@@ -183,6 +183,15 @@ def without_secrets(url: str) -> str:
     return ",".join(shown)
 
 
+def given_fields(**fields: Any) -> dict[str, Any]:
+    """Fields of the protocol that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def to_milliseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1000)
+
+
 def encoded(value: Any) -> bytes:
     """JSON, as services read it.
 

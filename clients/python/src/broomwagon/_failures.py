@@ -48,12 +48,15 @@ class FailedGroups:
             self._reported.update(self.found)
             self._step, self.found = step, {}
 
+    def is_new(self, failure: Failure) -> bool:
+        return failure.group_id not in self.found and failure.group_id not in self._reported
+
     def take(self, failure: Failure) -> Group | None:
         """Notes a failure. Returns the group if the loop is to yield it.
 
         :raises GroupFailed: for a new failure, with `on_failed` `raise`
         """
-        if failure.group_id in self.found or failure.group_id in self._reported:
+        if not self.is_new(failure):
             return None
         self.found[failure.group_id] = failure
         if self._on_failed == "raise":

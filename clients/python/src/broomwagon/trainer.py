@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 import weakref
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
@@ -10,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import errors
-from ._arguments import InvalidArgument, check_rewards
+from ._arguments import InvalidArgument, check_rewards, given_fields, to_milliseconds
 from ._connection import Connection
 from ._error import BroomwagonError
 from ._failures import FailedGroups, OnFailed
@@ -26,6 +27,8 @@ from .results import Failure, Group
 
 if TYPE_CHECKING:
     from .protocol import AbortScope, SamplingParameters, TailPolicy
+
+logger = logging.getLogger("broomwagon")
 
 T = TypeVar("T")
 Loop = weakref.ref[AsyncGenerator[Group, None]]
@@ -61,14 +64,14 @@ class Rollout:
         self._job = Job(connection, job)
         self._payloads = Payloads(connection)
         self._groups = groups
-        self._round_options = _given(
-            abortScope=abort_scope, orphanAfterMs=_to_milliseconds(orphan_after), priority=priority
+        self._round_options = given_fields(
+            abortScope=abort_scope, orphanAfterMs=to_milliseconds(orphan_after), priority=priority
         )
-        self._group_body = _given(
+        self._group_body = given_fields(
             samples=samples,
             minSamples=min_samples,
             maxTokens=max_tokens,
-            timeoutMs=_to_milliseconds(timeout),
+            timeoutMs=to_milliseconds(timeout),
             sampling=sampling or {},
         )
         self._failed = FailedGroups(job, on_failed)
@@ -152,7 +155,7 @@ class Rollout:
                         self._job, self._prompts, self._groups, chosen, self._round_options
                     )
                     if self._round is None:
-                        for failure in await LostGroups(self._job, self._payloads, self._prompts).read():
+                        for failure in await self._lost_since_the_last_step():
                             if (last := self._failed.take(failure)) is not None:
                                 yield last
                         return
@@ -200,6 +203,14 @@ class Rollout:
             if failed and failed["failedGroups"] + failed["droppedGroups"] > 0:
                 raise StepFailed(step, failed)
 
+    async def _lost_since_the_last_step(self) -> list[Failure]:
+        """Groups of the queue that ended after the last step, when no other group is left to train."""
+        lost = await LostGroups(self._job, self._payloads, self._prompts).read()
+        if new := [failure for failure in lost if self._failed.is_new(failure)]:
+            self._failed.begin(self.step + 1)
+            logger.warning("Job %s has trained all its prompts but %s", self._job.name, "; ".join(map(str, new)))
+        return new
+
     async def _take(self, found: Group | Failure) -> Group | None:
         """Notes what was read of the open round. Returns a group that was not yielded before."""
         if isinstance(found, Failure):
@@ -211,6 +222,8 @@ class Rollout:
         if found.id in self._open.groups:
             return None
         self._open.groups[found.id] = YieldedGroup(found)
+        # Redis was set back to a state before the group had failed.
+        self._failed.found.pop(found.id, None)
         return found
 
     async def reward(self, group: Group, rewards: Sequence[float]) -> bool:
@@ -350,12 +363,3 @@ class Rollout:
         self.metrics.update(self._failed.metrics())
         self._failed.warn(len(trained))
         self._open.clear()
-
-
-def _given(**fields: Any) -> dict[str, Any]:
-    """Fields of the protocol that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _to_milliseconds(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)
