@@ -71,6 +71,8 @@ export interface TokenIncrement {
   matchedStop?: string;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
   promptTokenIds?: number[];
+  /** Tokens of the prompt of this attempt, if the engine counts them here. */
+  promptTokens?: number;
   /** Engines with OpenAI routes: parts of a message that are not text (tool calls) are only here. */
   choice?: EngineChoice;
 }

@@ -219,6 +219,7 @@ export class GenerationRunner {
           : runOnEngine(this.engines.of(lease), call, request, collector, {
               onTokens: (increment) => {
                 if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+                generation.countPrompt(increment.promptTokens, start);
                 if (increment.tokenCount > 0) {
                   begun?.();
                   generation.firstTokenAt ??= performance.now();

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import type { BroomwagonError, Prompt, SamplingParameters } from '@broomwagon/contracts';
+import { type BroomwagonError, LIMITS, type Prompt, type SamplingParameters } from '@broomwagon/contracts';
 import type { PassedRequest } from '@broomwagon/engines';
 import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
 import { RoutedExperts } from '../experts/routed-experts';
+import { isCount } from '../http/read-fields';
 import type { ChoiceClaims } from './choice-claims';
 import { MessageLog, type SavedMessage } from './message-log';
 import type { RepeatIdentity } from './repeat-identity';
@@ -214,6 +215,16 @@ export class Generation {
     }
     this.descriptions += 1;
     this.changed();
+  }
+
+  /**
+   * The size of the prompt, as a call reports it with its first tokens.
+   * @param madeTokens of calls before, which are part of the prompt of this call
+   */
+  countPrompt(promptTokens: number | undefined, madeTokens: number): void {
+    if (this.promptTokens !== undefined || !isCount(promptTokens, madeTokens, LIMITS.maxTokens)) return;
+    this.promptTokens = promptTokens! - madeTokens;
+    this.descriptions += 1;
   }
 
   /** Begins again without tokens. */

@@ -37,6 +37,10 @@ export class MessageLog {
   /** Content, reasoning and further texts, by the names of the engine. */
   private texts: Record<string, string> = {};
   private readonly calls: ToolCall[] = [];
+  /** The newest call of each index of the engine. */
+  private readonly callsByIndex = new Map<number, ToolCall>();
+  /** Tokens so far. */
+  private tokenCount = 0;
   /** Other fields of deltas, with the change that has set them. */
   private readonly others = new Map<string, { value: unknown; change: number }>();
   /** An entry for each token, if the client has asked for log probabilities. */
@@ -60,14 +64,16 @@ export class MessageLog {
       if (choice?.delta) this.merge(choice.delta);
       else if (text !== '') this.add('content', text);
     }
-    this.finishReason = choice?.finish_reason ?? this.finishReason;
-    if (this.topLogprobs === undefined) return;
-    for (const entry of this.entriesOf(increment)) this.logprobs.push(entry);
+    // An engine may end a choice twice.
+    if (this.finishReason !== 'tool_calls') this.finishReason = choice?.finish_reason ?? this.finishReason;
+    if (this.topLogprobs !== undefined) this.addLogprobs(increment, this.entriesOf(increment));
+    this.tokenCount += increment.tokenCount;
   }
 
   clear(): void {
     this.clearParts();
     this.logprobs.length = 0;
+    this.tokenCount = 0;
     this.lastText = undefined;
     this.isParsedAtEnd = false;
     this.finishReason = undefined;
@@ -120,6 +126,7 @@ export class MessageLog {
     this.texts = texts;
     this.calls.push(...calls);
     for (const entry of logprobs) this.logprobs.push(entry);
+    this.tokenCount = logprobs.length;
     this.lastText = isContentLast ? 'content' : undefined;
     this.finishReason = finishReason;
     this.changes = isReadable ? 1 : 0;
@@ -187,6 +194,7 @@ export class MessageLog {
   private clearParts(): void {
     this.texts = {};
     this.calls.length = 0;
+    this.callsByIndex.clear();
     this.others.clear();
   }
 
@@ -196,7 +204,7 @@ export class MessageLog {
       else if (value !== null) this.others.set(name, { value, change: this.changes });
     }
     if (!Array.isArray(calls)) return;
-    for (const [position, delta] of (calls as ToolCallDelta[]).entries()) this.addCall(delta, delta.index ?? position);
+    for (const delta of calls as ToolCallDelta[]) this.addCall(delta);
   }
 
   private add(name: string, text: string): void {
@@ -205,16 +213,51 @@ export class MessageLog {
     this.lastText = name;
   }
 
-  private addCall({ function: called, ...fields }: ToolCallDelta, index: number): void {
+  private addCall(delta: ToolCallDelta): void {
+    const { function: called, index: engineIndex, ...fields } = delta;
     this.lastText = undefined;
-    const known = this.calls.find((call) => call.index === index);
-    if (known === undefined) {
-      this.calls.push({ ...fields, index, function: { ...called, arguments: called?.arguments ?? '' } });
-      return;
+    let call = this.findCall(delta);
+    if (call === undefined) {
+      call = { ...fields, index: this.calls.length, function: { ...called, arguments: called?.arguments ?? '' } };
+      this.calls.push(call);
+    } else {
+      call.id ??= fields.id;
+      call.function.name ??= called?.name;
+      call.function.arguments += called?.arguments ?? '';
     }
-    known.id ??= fields.id;
-    known.function.name ??= called?.name;
-    known.function.arguments += called?.arguments ?? '';
+    if (engineIndex !== undefined) this.callsByIndex.set(engineIndex, call);
+  }
+
+  /**
+   * The call that a delta continues. Engines may leave out ids or indexes, or repeat an index: another id is another
+   * call, and a delta that has neither continues the newest call unless it names a function again.
+   */
+  private findCall({ id, index, function: called }: ToolCallDelta): ToolCall | undefined {
+    const newest = this.calls.at(-1);
+    const byIndex = index === undefined ? undefined : this.callsByIndex.get(index);
+    if (typeof id === 'string' && id !== '') {
+      const byId = this.calls.find((call) => call.id === id);
+      const unnamed = index === undefined ? newest : byIndex;
+      return byId ?? (unnamed?.id === undefined ? unnamed : undefined);
+    }
+    if (index !== undefined) return byIndex ?? this.unindexed(index);
+    return called?.name !== undefined && newest?.function.name !== undefined ? undefined : newest;
+  }
+
+  /** The call at an index that its first delta did not have. */
+  private unindexed(index: number): ToolCall | undefined {
+    const call = this.calls[index];
+    return call !== undefined && ![...this.callsByIndex.values()].includes(call) ? call : undefined;
+  }
+
+  /** Tokens for which the engine has sent no log probability have null, so that all entries stay at their tokens. */
+  private addLogprobs({ tokenIds, tokenCount }: TokenIncrement, entries: object[]): void {
+    if (entries.length === 0 && this.logprobs.length === 0) return;
+    while (this.logprobs.length < this.tokenCount) this.logprobs.push(emptyEntry());
+    const isWhole = entries.length === tokenCount;
+    for (let index = 0; index < tokenCount; index++) {
+      this.logprobs.push(isWhole ? entries[index]! : emptyEntry(tokenIds?.[index]));
+    }
   }
 
   /** Those of a call that was continued by another route are written as those of a chat. */
@@ -228,6 +271,10 @@ export class MessageLog {
         .map(([token, one]) => entryOf(token, one)),
     }));
   }
+}
+
+function emptyEntry(tokenId?: number): object {
+  return { ...entryOf(tokenId === undefined ? '' : `token_id:${tokenId}`, null), top_logprobs: [] };
 }
 
 function entryOf(token: string, logprob: number | null): object {

@@ -28,6 +28,7 @@ export class AttemptTokens {
 
   /** @returns true if the step has tokens */
   take(step: StreamStep): boolean {
+    const isFirstEnd = this.finishReason === undefined;
     this.finishReason ??= step.finishReason;
     this.stopReason ??= step.stopReason;
     this.engineFinishReason ??= step.engineFinishReason;
@@ -37,7 +38,8 @@ export class AttemptTokens {
     if (!increment) return false;
     const hasTokens = increment.tokenCount > 0 || increment.text !== '';
     if (step.finishReason === 'stop' || step.finishReason === 'length') increment.isLast = true;
-    if (this.stop !== undefined && step.finishReason === 'stop') markStop(increment, step.stopReason, this.stop);
+    if (step.usage !== undefined) increment.promptTokens = step.usage.promptTokens;
+    if (isFirstEnd && this.stop && step.finishReason === 'stop') markStop(increment, step.stopReason, this.stop);
     if (!hasTokens && !increment.isLast && !increment.promptTokenIds && !increment.choice?.delta) return false;
     if (!Number.isInteger(increment.tokenCount) || increment.tokenCount > LIMITS.maxTokens) {
       throw new BroomwagonError('ENGINE_PROTOCOL', `The engine counts ${increment.tokenCount} tokens in one event`);

@@ -1,3 +1,4 @@
+import { BroomwagonError } from '@broomwagon/contracts';
 import type { EngineChoice, TokenIncrement } from '../engine-adapter';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 
@@ -70,8 +71,15 @@ export class OpenAiChunkReader implements ChunkReader {
     const tokenIds = choice?.token_ids ?? undefined;
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
     let tokenCount = text === '' ? 0 : 1;
-    if (tokenIds) tokenCount = tokenIds.length;
-    else if (usage?.completion_tokens !== undefined) tokenCount = Math.max(0, usage.completion_tokens - this.counted);
+    const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
+    if (tokenIds) {
+      // Tokens whose ids a parser of calls has kept: without all ids the response has none.
+      tokenCount = Math.max(tokenIds.length, reported ?? 0);
+      if (tokenCount > tokenIds.length && choice?.text !== undefined) {
+        const counts = `counts ${tokenCount} tokens in an event and sent ${tokenIds.length} token ids`;
+        throw new BroomwagonError('ENGINE_PROTOCOL', `The engine ${counts}`);
+      }
+    } else if (reported !== undefined) tokenCount = Math.max(0, reported);
     this.counted += tokenCount;
     return { text, tokenCount, tokenIds, logprobs, promptTokenIds, choice };
   }

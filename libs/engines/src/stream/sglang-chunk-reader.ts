@@ -151,10 +151,6 @@ export class SglangChunkReader implements ChunkReader {
 
   private ending(meta: NonNullable<SglangChunk['meta_info']>): StreamStep {
     const { finish_reason: reason, prompt_tokens: promptTokens, cached_tokens: cachedTokens } = meta;
-    if (!reason) return {};
-    const given: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
-    const { type, matched, message, status_code: status } = given;
-    if (type === 'abort' && status !== undefined && status !== null) throw failureOf(Number(status), message);
     const usage = promptTokens !== undefined && {
       usage: {
         promptTokens,
@@ -162,6 +158,11 @@ export class SglangChunkReader implements ChunkReader {
         ...(cachedTokens && { cachedTokens }),
       },
     };
+    // Readers of a stream get the size of the prompt with the first tokens.
+    if (!reason) return this.made === 0 ? { ...usage } : {};
+    const given: FinishReason = typeof reason === 'string' ? { type: reason } : reason;
+    const { type, matched, message, status_code: status } = given;
+    if (type === 'abort' && status !== undefined && status !== null) throw failureOf(Number(status), message);
     return { finishReason: finishReasonOf(type), engineFinishReason: type, stopReason: matched ?? message, ...usage };
   }
 }
