@@ -117,10 +117,15 @@ export interface SaveReply {
   action: 'continue' | 'abort';
 }
 
+/** Longest finish reason of an engine, characters. */
+export const MAX_FINISH_REASON_LENGTH = 64;
+
 /** `request.complete`: the sample is finished. Store its payload before this call. */
 export class CompleteRequest extends AttemptMessage {
   /** Why generation ended: the model stopped (`stop`), or the budget was used up (`length`). */
   @IsIn(['stop', 'length']) finishReason!: 'stop' | 'length';
+  /** The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none. */
+  @IsOptional() @IsString() @MaxLength(MAX_FINISH_REASON_LENGTH) engineFinishReason?: string;
   /** The last segment; absent if the budget was used up before this attempt generated a token. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
   /** Server and times of the attempt, for the timeline of the round. */

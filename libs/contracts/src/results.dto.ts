@@ -29,7 +29,10 @@ export class RoundResultsRequest extends StampedJobRequest {
 }
 /** One finished sample. */
 export interface SampleResult
-  extends Pick<Claim, 'requestId' | 'sampleIndex'>, Pick<CompleteRequest, 'finishReason'>, SegmentList {
+  extends
+    Pick<Claim, 'requestId' | 'sampleIndex'>,
+    Pick<CompleteRequest, 'finishReason' | 'engineFinishReason'>,
+    SegmentList {
   /** Tokens of all segments. */
   tokenCount: Integer;
   /**

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import {
   cutText,
+  type CompleteRequest,
   isBroomwagonError,
   type ErrorCode,
   type FailReason,
@@ -58,7 +59,7 @@ export class AttemptReporter {
   /** @param storeAgain stores the tokens again, if the payload store has lost them */
   async complete(
     attempt: Attempt,
-    finishReason: 'stop' | 'length',
+    end: Pick<CompleteRequest, 'finishReason' | 'engineFinishReason'>,
     segment?: Segment,
     storeAgain?: () => Promise<Segment | undefined>,
   ): Promise<AttemptOutcome> {
@@ -67,7 +68,7 @@ export class AttemptReporter {
       let stored = segment;
       for (let losses = 1; ; losses += 1) {
         try {
-          return await this.call('request.complete', { ...attempt.identity, finishReason, segment: stored, run });
+          return await this.call('request.complete', { ...attempt.identity, ...end, segment: stored, run });
         } catch (error) {
           if (!isBroomwagonError(error, 'PAYLOAD_NOT_FOUND') || !storeAgain || losses > MAX_STORED_AGAIN) throw error;
           this.logger.warn(attempt.ids, 'The tokens are missing in the payload store and are stored again');

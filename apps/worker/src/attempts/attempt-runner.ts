@@ -1,6 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { setTimeout as delay } from 'node:timers/promises';
-import { idPart, isBroomwagonError, textOfPrompt, type EngineFeature, type Segment } from '@broomwagon/contracts';
+import {
+  idPart,
+  isBroomwagonError,
+  MAX_FINISH_REASON_LENGTH,
+  textOfPrompt,
+  type EngineFeature,
+  type Segment,
+} from '@broomwagon/contracts';
 import { engineRequestId, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   EngineAdapters,
@@ -92,7 +99,7 @@ export class AttemptRunner {
     }
     if (attempt.isStopped) return this.handBack(attempt);
     if ((input.made?.tokenCount ?? 0) >= attempt.claim.maxTokens) {
-      return this.reporter.complete(attempt, 'length', await this.saveHeldText(attempt, input));
+      return this.reporter.complete(attempt, { finishReason: 'length' }, await this.saveHeldText(attempt, input));
     }
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
@@ -168,7 +175,9 @@ export class AttemptRunner {
 
     if ('finishReason' in generated) {
       const storeAgain = () => this.saveEnd(attempt, lease, generated);
-      return this.reporter.complete(attempt, generated.finishReason, segment, storeAgain);
+      const { finishReason } = generated;
+      const engineFinishReason = generated.made.payload.engineFinishReason?.slice(0, MAX_FINISH_REASON_LENGTH);
+      return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
     if ('stopped' in generated) return this.handBack(attempt, segment);
     if ('stoppedByEngine' in generated) return this.reporter.fail(attempt, engineAbort(lease), segment);
@@ -209,9 +218,11 @@ export class AttemptRunner {
     return this.segments.save(attempt, { ...last, epoch: last.serverEpoch }, { tokenCount: 0, payload });
   }
 
-  /** Stores nothing if no token was generated. */
-  private async saveEnd(attempt: Attempt, lease: Lease, { made }: Generated): Promise<Segment | undefined> {
-    return made.tokenCount === 0 ? undefined : this.segments.save(attempt, lease, made);
+  /** Stores nothing if no token was generated, unless the response ends with text of earlier tokens. */
+  private async saveEnd(attempt: Attempt, lease: Lease, generated: Generated): Promise<Segment | undefined> {
+    const { made } = generated;
+    const endsWithText = 'finishReason' in generated && Boolean(made.payload.text);
+    return made.tokenCount === 0 && !endsWithText ? undefined : this.segments.save(attempt, lease, made);
   }
 
   /** Ends a stopped attempt with its tokens. */

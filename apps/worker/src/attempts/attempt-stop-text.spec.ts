@@ -63,7 +63,8 @@ it('gives the held text back if no stop text follows, also without a further tok
     return { text: '', tokenCount: 1, finishReason: 'stop', engineFinishReason: 'stop' };
   };
   await run();
-  const { segment } = controlPlane.of('request.complete')[0]!;
+  const { segment, engineFinishReason } = controlPlane.of('request.complete')[0]!;
+  expect(engineFinishReason).toBe('stop');
   expect(payloads.json(segment!.ref)).toMatchObject({ tokenIds: [3], text: '</angle', engineFinishReason: 'stop' });
 
   const exhausted = await continued(payload, 2);

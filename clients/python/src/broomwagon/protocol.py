@@ -888,6 +888,9 @@ class CompleteRequest(TypedDict):
     finishReason: Literal["stop", "length"]
     """Why generation ended: the model stopped (`stop`), or the budget was used up (`length`)."""
 
+    engineFinishReason: NotRequired[str]
+    """The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none."""
+
     segment: NotRequired[Segment]
     """The last segment; absent if the budget was used up before this attempt generated a token."""
 
@@ -4580,6 +4583,9 @@ class SampleResult(TypedDict):
 
     finishReason: Literal["stop", "length"]
     """Why generation ended: the model stopped (`stop`), or the budget was used up (`length`)."""
+
+    engineFinishReason: NotRequired[str]
+    """The finish reason as the engine named it, e.g. `tool_calls`; absent if it named none."""
 
     requestId: str
     """Id of a request: `<job>/<groupId>/<sampleIndex>`, with `~0` for `~` and `~1` for `/` in job and

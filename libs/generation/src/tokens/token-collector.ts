@@ -48,7 +48,7 @@ export class TokenCollector {
     this.buffer?.complete();
     const payload = this.payload();
     const { usage, stopReason, engineFinishReason, engineFields } = result ?? {};
-    const isCountedById = payload.tokenIds !== undefined || this.matched !== undefined;
+    const isCountedById = (payload.tokenIds?.length ?? 0) > 0 || this.matched !== undefined;
     return {
       tokenCount: isCountedById ? this.tokenCount : (usage?.completionTokens ?? this.tokenCount),
       payload: { ...payload, stopReason: this.matched ?? stopReason, engineFinishReason, engineFields },
@@ -61,7 +61,7 @@ export class TokenCollector {
     const { buffer } = this;
     if (buffer === undefined) return {};
     return {
-      tokenIds: buffer.count > 0 ? buffer.allIds : undefined,
+      tokenIds: buffer.allIds,
       text: buffer.textFrom(0),
       logprobs: buffer.allLogprobs?.map((logprob) => (Number.isNaN(logprob) ? null : logprob)),
       heldText: buffer.openText || undefined,

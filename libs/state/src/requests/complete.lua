@@ -2,7 +2,8 @@
 Wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away what comes after the
 completion.
 The first samples a group needs count; its others are surplus.
-ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, segment, tokens, isMissing, stamp, run}:
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, engineFinishReason, segment, tokens, isMissing,
+  stamp, run}:
   CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost since the
   caller looked for it; the caller saw `stamp` before that look
 Reply: CompleteAnswer; a repeat of the attempt gets the same state. roundCompleted: what is left of the round is to be
@@ -52,7 +53,12 @@ return function(tx, args)
     KeptTokens.note_length(tx, request, group)
     local event = AttemptEnds.fields(tx, request, group)
     event.tokens, event.finishReason = request.tokens, args.finishReason
-    Requests.move(tx, request, group, 'finished', { 'finishReason', args.finishReason })
+    local ended = { 'finishReason', args.finishReason }
+    if args.engineFinishReason then
+      table.insert(ended, 'engineFinishReason')
+      table.insert(ended, args.engineFinishReason)
+    end
+    Requests.move(tx, request, group, 'finished', ended)
     Rounds.bump(tx, round, 'requestsDone', 1)
     Dispatch.follow_probe(tx, group)
     Ledger.count_ended(tx, request.job, round.roundId, request.tokens, args.finishReason == 'length')

@@ -34,8 +34,8 @@ return function(tx, args)
     local samples, seen, own, known_own, is_full = {}, 0, '', '', false
     for index = 0, launched - 1 do
       local id = Requests.id_of(args.job, group_id, index)
-      local state, finish_reason, tokens, segments =
-        unpack(redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments'))
+      local state, finish_reason, tokens, segments, engine_reason = unpack(
+        redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments', 'engineFinishReason'))
       segments = segments or '[]'
       if state == 'finished' then
         seen = seen + 1
@@ -45,7 +45,7 @@ return function(tx, args)
         if seen == known then known_own = own end
         if seen > known then
           local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = finish_reason,
-            tokenCount = tonumber(tokens or 0) })
+            engineFinishReason = engine_reason or nil, tokenCount = tonumber(tokens or 0) })
           local sample = InlineSegments.append(plain, segments)
           bytes = bytes + #sample
           table.insert(samples, sample)
