@@ -65,10 +65,14 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
       const { workerEpoch } = await opened.call('worker.register', { workerId, registrationId, ttlMs });
       return { workerId, workerEpoch };
     },
-    /** On the engine, unless `more` names another endpoint. */
-    server(serverId: string, maxInflight = 100, more: object = {}) {
+    /** On the engine, unless `more` names another endpoint; waits until an engine that is well has described itself. */
+    async server(serverId: string, maxInflight = 100, more: object = {}) {
       const registration = { serverId, endpoint: engine.url, dialect: 'vllm' as const, instanceId: serverId };
-      return opened.call('server.register', { ...registration, maxInflight, ...more });
+      const reply = await opened.call('server.register', { ...registration, maxInflight, ...more });
+      const isWell = !('endpoint' in more) && !engine.hangs && engine.status === 200 && engine.delayMs === 0;
+      let { state } = reply;
+      while (isWell && state === 'pending') ({ state } = await opened.call('server.get', { serverId }));
+      return { ...reply, state };
     },
     acquire(by: TestWorker, more: object = {}) {
       const item = { acquireId: `a${sequence++}`, requestId: 'job/g/0', ...by, ...more };

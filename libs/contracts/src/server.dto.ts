@@ -229,6 +229,10 @@ export interface ServerStatus {
   engineWeightVersion?: Integer;
   /** Weight version before the failure of the server: `weightVersion` gets it again if the engine has not restarted. */
   unconfirmedWeightVersion?: Integer;
+  /** Identity under which discovery lists its engine: the uid of its pod, or its own id; absent if it does not. */
+  listedAs?: string;
+  /** It gets no new leases because discovery does not list its engine as ready; its state is `cordoned` then. */
+  withheld?: true;
 }
 /** A load report of an engine. */
 export interface ServerLoadReport {

@@ -1,5 +1,6 @@
 export * from './admission/adaptive-limit';
 export * from './auto';
+export * from './discovery/plan-discovery';
 export * from './dispatch';
 export * from './ledger';
 export * from './over-provision/round-time';

@@ -1,9 +1,10 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Test } from '@nestjs/testing';
-import type { RegisterServerRequest } from '@broomwagon/contracts';
+import type { RegisterServerRequest, ServerStatus } from '@broomwagon/contracts';
 import { EngineAccess, toServerId } from '@broomwagon/engines';
-import { Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { Alarms, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
+import { ServerStore } from '@broomwagon/state';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { DiscoveryService } from './discovery.service';
@@ -29,13 +30,22 @@ async function startEngine(port = 0, routes: Record<string, object> = OPENAI): P
   return `http://127.0.0.1:${(engine.address() as AddressInfo).port}`;
 }
 
-async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all'>, engineApiKey?: string) {
+async function discover(
+  engineUrls: string[],
+  sources?: Pick<EngineSources, 'all'>,
+  engineApiKey?: string,
+  known: Partial<ServerStatus>[] = [],
+) {
   const registered: { pool: string; request: RegisterServerRequest }[] = [];
   const register = vi.fn(async (pool: string, request: RegisterServerRequest) => {
     registered.push({ pool, request });
     return { serverId: request.serverId, epoch: 'e1', state: 'ready' as const };
   });
-  const drain = vi.fn(async (_pool: string, _request: object) => ({}));
+  const drain = vi.fn(async (_pool: string, _request: object, _listedAs: string) => ({}));
+  const withhold = vi.fn(async (_pool: string, _server: object) => ({}));
+  const pages = async function* () {
+    yield { servers: known };
+  };
   const config = Object.assign(new LoadBalancerConfig(), { engineUrls, engineApiKey, probeIntervalMs: 50 });
   const platform = [
     { provide: Metrics, useValue: new Metrics('test') },
@@ -51,11 +61,13 @@ async function discover(engineUrls: string[], sources?: Pick<EngineSources, 'all
       DiscoveryService,
       sources ? { provide: EngineSources, useValue: sources } : EngineSources,
       { provide: EngineAccess, useValue: new EngineAccess() },
-      { provide: ServersService, useValue: { register, drain } },
+      { provide: ServersService, useValue: { register, drain, withhold } },
+      { provide: ServerStore, useValue: { pages } },
+      Alarms,
     ],
   }).compile();
   await module.init();
-  return { module, registered, drain };
+  return { module, registered, drain, withhold };
 }
 
 afterEach(() => {
@@ -107,11 +119,35 @@ describe('discovery by a static list', () => {
   it('drains an engine that its source lists as terminating, and does not register it', async () => {
     const url = await startEngine();
     const sources = { all: [{ engines: () => Promise.resolve([{ url, drainMs: 7_000 }]) }] };
-    const { module, registered, drain } = await discover([], sources);
+    const known = [{ serverId: toServerId(url), listedAs: toServerId(url) }];
+    const { module, registered, drain } = await discover([], sources, undefined, known);
     await expect.poll(() => drain.mock.calls.length).toBeGreaterThan(0);
     await module.close();
-    expect(drain.mock.calls[0]).toEqual(['default', { serverId: toServerId(url), deadlineMs: 7_000 }]);
+    const serverId = toServerId(url);
+    expect(drain.mock.calls[0]).toEqual(['default', { serverId, deadlineMs: 7_000 }, serverId]);
     expect(registered).toEqual([]);
+  });
+
+  it('ends new requests of engines that are not ready or are listed no more, unless a source cannot be read', async () => {
+    const url = await startEngine();
+    const known = [
+      { serverId: toServerId(url), listedAs: 'pod-1' },
+      { serverId: 'gone', listedAs: 'pod-2' },
+      { serverId: 'by-name' },
+    ];
+    const engines = () => Promise.resolve([{ url, identity: 'pod-1', isNotReady: true as const }]);
+    const { module, registered, drain, withhold } = await discover([], { all: [{ engines }] }, undefined, known);
+    await expect.poll(() => drain.mock.calls.length).toBeGreaterThan(0);
+    await module.close();
+    expect(withhold.mock.calls[0]).toEqual(['default', { serverId: toServerId(url), listedAs: 'pod-1' }]);
+    expect(new Set(drain.mock.calls.map(([, , listedAs]) => listedAs))).toEqual(new Set(['pod-2']));
+    expect(registered).toEqual([]);
+
+    const broken = { engines: () => Promise.reject(new Error('not readable')) };
+    const second = await discover([], { all: [{ engines }, broken] }, undefined, known);
+    await expect.poll(() => second.withhold.mock.calls.length).toBeGreaterThan(1);
+    await second.module.close();
+    expect(second.drain.mock.calls).toEqual([]);
   });
 
   it('asks with the key of the engines', async () => {

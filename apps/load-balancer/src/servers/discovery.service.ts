@@ -1,8 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { EngineAccess, registrationOf, toServerId } from '@broomwagon/engines';
-import { Periodically } from '@broomwagon/platform';
-import { pagesOf } from '@broomwagon/state';
+import { Alarms, Periodically } from '@broomwagon/platform';
+import { planDiscovery, type DiscoveredServer, type ListedEngine } from '@broomwagon/policies';
+import { pagesOf, ServerStore } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
@@ -10,72 +11,125 @@ import { ServersService } from './servers.service';
 /** Engines probed at once. */
 const ENGINES_AT_ONCE = 64;
 
+interface Found extends ListedEngine {
+  url: string;
+  drainMs?: number;
+}
+
 /**
- * Discovery: probes and registers every engine that a source lists (a static list, Kubernetes), again after a restart,
- * and drains the engines that the source lists as terminating. Safe in all replicas at once, because registration is
- * idempotent. An engine that is not listed any more stays registered until it fails its probes.
+ * Discovery: the servers of the pool become those that its sources list (a static list, Kubernetes). Ready engines are
+ * probed and registered, again after a restart; servers of engines that are not ready, that end or that are listed no
+ * more get no new leases. Safe in all replicas at once, because each change is idempotent and of one listed engine.
  */
 @Injectable()
 export class DiscoveryService {
   private readonly logger = new Logger(DiscoveryService.name);
   private readonly unreachable = new Set<string>();
-  private readonly ending = new Set<string>();
+  private readonly leftOut = new Set<string>();
 
   constructor(
     private readonly servers: ServersService,
+    private readonly store: ServerStore,
     private readonly config: LoadBalancerConfig,
     private readonly sources: EngineSources,
     private readonly access: EngineAccess,
+    private readonly alarms: Alarms,
   ) {}
 
-  /** Reads all sources; the first error is thrown after the last source. */
+  /** Reads all sources; the first error is thrown at the end. */
   @Periodically('discovery', (config: LoadBalancerConfig) => config.probeIntervalMs, { isImmediate: true })
   async discoverAll(signal: AbortSignal): Promise<void> {
+    if (this.sources.all.length === 0) return;
     const errors: unknown[] = [];
+    const listed: Found[] = [];
     for (const source of this.sources.all) {
       try {
         const engines = await source.engines(signal);
-        for (const some of pagesOf(engines, ENGINES_AT_ONCE)) {
-          await Promise.all(
-            some.map(({ url, drainMs }) =>
-              drainMs === undefined ? this.discover(url, signal) : this.drain(url, drainMs),
-            ),
-          );
-        }
+        listed.push(
+          ...engines.map(({ identity, url, isNotReady, drainMs }) => toFound(url, identity, isNotReady, drainMs)),
+        );
       } catch (error) {
         errors.push(error);
       }
     }
+    const known = await this.knownServers();
+    const named = new Set(listed.map(({ serverId }) => serverId));
+    // A source that could not be read may list the others.
+    const judged = errors.length === 0 ? known : known.filter(({ serverId }) => named.has(serverId));
+    await this.endLeases(listed, judged);
+    const ready = listed.filter(({ state }) => state === 'ready');
+    for (const some of pagesOf(ready, ENGINES_AT_ONCE)) {
+      await Promise.all(some.map((engine) => this.discover(engine, signal)));
+    }
     if (errors.length > 0) throw errors[0];
   }
 
-  /** A repeat never moves the deadline later; a server that is not registered is ignored. */
-  private async drain(url: string, deadlineMs: number): Promise<void> {
-    const serverId = toServerId(url);
-    try {
-      await this.servers.drain(this.config.enginePool, { serverId, deadlineMs });
-      if (!this.ending.has(url)) this.logger.log({ url }, 'An engine is terminating; its server is drained');
-      this.ending.add(url);
-    } catch (error) {
-      if (isBroomwagonError(error, 'SERVER_NOT_FOUND')) this.ending.delete(url);
-      else this.logger.warn({ url, error }, 'A terminating engine could not be drained; the call is repeated');
+  /** Servers that were registered because a source listed their engines. */
+  private async knownServers(): Promise<DiscoveredServer[]> {
+    const known: DiscoveredServer[] = [];
+    for await (const { servers } of this.store.pages('list', this.config.enginePool)) {
+      for (const { serverId, listedAs, withheld = false, drainUntilMs } of servers) {
+        if (listedAs === undefined) continue;
+        known.push({ serverId, listedAs, isWithheld: withheld, isDraining: drainUntilMs !== undefined });
+      }
+    }
+    return known;
+  }
+
+  /** Ends new leases on servers whose engines are not listed as ready. */
+  private async endLeases(listed: readonly Found[], known: readonly DiscoveredServer[]): Promise<void> {
+    const { enginePool: pool, k8sDrainMs } = this.config;
+    const { withhold, drain, isMass } = planDiscovery(listed, known);
+    const message = 'Most engines are listed no more at once: they get no new requests, and stay registered';
+    this.alarms.look(pool, 'discovery', isMass ? 'engines-vanished' : undefined, message, { known: known.length });
+    const drainMs = new Map(listed.map((engine) => [engine.serverId, engine.drainMs]));
+    for (const { serverId, listedAs } of withhold) {
+      await this.change(serverId, 'An engine is not listed as ready: its server gets no new requests', () =>
+        this.servers.withhold(pool, { serverId, listedAs }),
+      );
+    }
+    for (const { serverId, listedAs } of drain) {
+      const deadlineMs = drainMs.get(serverId) ?? k8sDrainMs;
+      await this.change(serverId, 'An engine ends, or is listed no more; its server is drained', () =>
+        this.servers.drain(pool, { serverId, deadlineMs }, listedAs),
+      );
     }
   }
 
-  private async discover(url: string, signal: AbortSignal): Promise<void> {
+  private async change(serverId: string, message: string, change: () => Promise<unknown>): Promise<void> {
     try {
-      const engine = await registrationOf(url, {
-        signal,
-        apiKey: this.config.engineKeyOf(this.config.enginePool),
-        access: this.access,
-      });
-      const { engineMaxInflight: maxInflight } = this.config;
-      await this.servers.register(this.config.enginePool, { ...engine, maxInflight }, true);
+      await change();
+      this.logger.log({ serverId }, message);
+    } catch (error) {
+      // It was removed, or another engine is listed under its address by now.
+      if (isBroomwagonError(error, 'SERVER_NOT_FOUND') || isBroomwagonError(error, 'FENCED')) return;
+      this.logger.warn({ serverId, err: error }, 'The list of engines was not followed; the next run repeats it');
+    }
+  }
+
+  private async discover({ url, identity, serverId }: Found, signal: AbortSignal): Promise<void> {
+    const { enginePool: pool, engineMaxInflight: maxInflight } = this.config;
+    try {
+      const apiKey = this.config.engineKeyOf(pool);
+      const engine = await registrationOf(url, { signal, apiKey, access: this.access });
+      const { state } = await this.servers.register(pool, { ...engine, maxInflight }, identity);
       if (this.unreachable.delete(url)) this.logger.log({ url }, 'A listed engine answers again');
+      if (state !== 'removed') this.leftOut.delete(identity);
+      else if (!this.leftOut.has(identity)) {
+        this.leftOut.add(identity);
+        const reason = 'Its server was drained by name: register it by name, or restart the engine';
+        this.logger.warn({ url, serverId, identity, reason }, 'A listed engine is left out');
+      }
     } catch (error) {
       if (this.unreachable.has(url)) return;
       this.unreachable.add(url);
       this.logger.warn({ url, error }, 'A listed engine could not be registered; the call is repeated');
     }
   }
+}
+
+function toFound(url: string, identity: string | undefined, isNotReady?: true, drainMs?: number): Found {
+  const serverId = toServerId(url);
+  const state = drainMs !== undefined ? 'terminating' : isNotReady ? 'not-ready' : 'ready';
+  return { url, serverId, identity: identity ?? serverId, state, drainMs };
 }

@@ -32,7 +32,8 @@ it('places an acquire that names a model or an adapter on a server that lists it
   [one.models, other.models] = [['a'], ['b', 'lora']];
   await serve('one', one);
   await serve('other', other);
-  expect(await listed('other')).toMatchObject({ model: 'b', models: ['b', 'lora'] });
+  await expect.poll(() => listed('one')).toMatchObject({ state: 'ready', models: ['a'] });
+  await expect.poll(() => listed('other')).toMatchObject({ state: 'ready', model: 'b', models: ['b', 'lora'] });
   expect(await placesOf('a')).toEqual(['one']);
   for (const model of ['b', 'lora', 'b:lora']) expect(await placesOf(model)).toEqual(['other']);
   const free = await Promise.all([lb.acquire(worker), lb.acquire(worker)]);
@@ -61,6 +62,7 @@ it('finds a model that was loaded since the last probe', async () => {
 it('leaves the name to the engine while all engines list the same models', async () => {
   await serve('one', one);
   await serve('other', other);
+  await expect.poll(lb.status).toMatchObject({ readyServers: 2 });
   expect(await placesOf('whatever')).toEqual(['one', 'other']);
 });
 

@@ -40,10 +40,11 @@ export class ServersService {
 
   /**
    * Waits for the first answer of a new start, a second at most; new room goes to waiters.
-   * @param discovered found by a list: what was set for a known server by name goes before the request
+   * @param listedAs identity in the list that has found it: what was set for a known server goes before the request
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, SERVER_ID_TAKEN, UNAVAILABLE
    */
-  async register(pool: string, request: RegisterServerRequest, discovered = false): Promise<RegisterServerReply> {
+  async register(pool: string, request: RegisterServerRequest, listedAs?: string): Promise<RegisterServerReply> {
+    const discovered = listedAs !== undefined;
     this.access.check(request.endpoint);
     const endpoint = normalizeBaseUrl(request.endpoint);
     await this.pools.add(pool);
@@ -57,6 +58,7 @@ export class ServersService {
       weight: request.weight ?? 1,
       lacks: missingFeatures(request.capabilities),
       discovered,
+      listedAs,
     });
     this.waiters.sendAll(pool, reply);
     this.sweeper.soon(pool);
@@ -101,9 +103,18 @@ export class ServersService {
     return this.changed(pool, await this.store.cordon(pool, { serverId, cordoned }));
   }
 
-  /** The end of the drain is upkeep's. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
-  async drain(pool: string, request: DrainServerRequest): Promise<ServerChangeReply> {
-    return this.changed(pool, await this.store.drain(pool, request));
+  /**
+   * The end of the drain is upkeep's.
+   * @param listedAs identity in the list that drains it: only for that engine, which may be listed as ready again
+   * @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE; FENCED with listedAs
+   */
+  async drain(pool: string, request: DrainServerRequest, listedAs?: string): Promise<ServerChangeReply> {
+    return this.changed(pool, await this.store.drain(pool, { ...request, listedAs }));
+  }
+
+  /** Ends with its next registration by a list. @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
+  async withhold(pool: string, server: { serverId: string; listedAs: string }): Promise<ServerChangeReply> {
+    return this.changed(pool, await this.store.withhold(pool, { ...server, withheld: true }));
   }
 
   /** Waiters of a server that takes no leases now are moved by the sweep. */

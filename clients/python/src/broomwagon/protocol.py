@@ -4980,6 +4980,16 @@ class ServerStatus(TypedDict):
     restarted.
     """
 
+    listedAs: NotRequired[str]
+    """Identity under which discovery lists its engine: the uid of its pod, or its own id; absent if it
+    does not.
+    """
+
+    withheld: NotRequired[Literal[True]]
+    """It gets no new leases because discovery does not list its engine as ready; its state is `cordoned`
+    then.
+    """
+
 
 class ServerTotals(TypedDict):
     """State and leases of one server."""

@@ -15,8 +15,12 @@ return function(tx, args)
     if not server then
       redis.call('ZREM', tx.key.drainingServers, page[index])
     elseif server.load == 0 or tonumber(page[index + 1]) <= now then
+      local listed = redis.call('HMGET', tx.key:server(server.id), 'drainedBy', 'listedAs')
       Servers.forget(tx, server)
-      redis.call('SET', tx.key:drained(server.id), ServerRecord.instance_of(server) or '', 'PX', STAYS_AWAY_MS)
+      if listed[1] ~= 'list' then
+        local engine = (ServerRecord.instance_of(server) or '') .. '\n' .. (listed[2] or '')
+        redis.call('SET', tx.key:drained(server.id), engine, 'PX', STAYS_AWAY_MS)
+      end
       table.insert(removed, { serverId = server.id, leases = server.load })
     end
   end

@@ -25,7 +25,7 @@ return function(tx, args)
       if not server.probed then probe = false end
       local labels, address = Servers.labels_of(tx, server), ServerRecord.address_of(server)
       local report = redis.call('HMGET', tx.key:server(server.id), 'engineStartedAt', 'engineVersion', 'versionBefore',
-        'capabilities', 'models')
+        'capabilities', 'models', 'listedAs')
       table.insert(servers, Reply.object({
         serverId = server.id,
         epoch = server.epoch,
@@ -46,6 +46,8 @@ return function(tx, args)
         engineStartedAtSeconds = tonumber(report[1] or nil),
         engineWeightVersion = tonumber(report[2] or nil),
         unconfirmedWeightVersion = tonumber(report[3] or nil),
+        listedAs = report[6] or nil,
+        withheld = server.withheld or nil,
       }, { capabilities = report[4] or nil, models = report[5] and Reply.list(Models.names(report[5])) or nil }))
     end
   end

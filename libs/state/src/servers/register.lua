@@ -2,15 +2,16 @@
 what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
 lives: its engine has described itself (servers/update) or it sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
-  capabilities, labels, probe, lacks, models, discovered, newEpoch}: ServerRegistration, capabilities and labels as JSON
-  texts, models one a line. An id stays with the address of its server: another start at another address gets it only
-  when the server is silent, failed or leaves, or has not answered yet. Without a weightVersion the version stays for
-  the same start of the server, else it is 0; of a discovered server only the first one counts, then the probes ask for
-  it. A server that is not probed, since only its callers can reach it, is ready at
-  once. So is a discovered one: the list that found it has just asked it. Then a server that is known keeps what was set
-  for it, and one whose drain has ended stays away until it is registered by name or starts again; a start
-  (`started-<seconds>`) that is not later than the known one is no new start: of several processes behind one address
-  any may have answered
+  capabilities, labels, probe, lacks, models, discovered, listedAs, newEpoch}: ServerRegistration, capabilities and
+  labels as JSON texts, models one a line. An engine that is listed as another one than before is a new start,
+  whatever its instanceId; being listed ends what the list began, the withholding or the drain. An id stays with the
+  address of its server: another start at another address gets it only when the server is silent, failed or leaves, or
+  has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; of a
+  discovered server only the first one counts, then the probes ask for it. A server that is not probed, since only its
+  callers can reach it, is ready at once. So is a discovered one: the list that found it has just asked it. Then a
+  server that is known keeps what was set for it, and one whose drain has ended stays away until it is registered by
+  name or starts again; a start (`started-<seconds>`) that is not later than the known one is no new start: of several
+  processes behind one address any may have answered
 What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
 starts again. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
 Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch
@@ -32,17 +33,22 @@ return function(tx, args)
   local instance_id = args.instanceId
   local discovered = args.discovered
   local known_instance_id = known and ServerRecord.instance_of(known)
-  if known and discovered and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
+  local known_as = known and redis.call('HGET', tx.key:server(id), 'listedAs')
+  local is_other = known_as and args.listedAs ~= nil and known_as ~= args.listedAs
+  if known and discovered and not is_other and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
     instance_id = known_instance_id
   end
-  local same_start = known and instance_id and known_instance_id == instance_id
+  local same_start = known and instance_id and known_instance_id == instance_id and not is_other
   if known and is_taken(known, args) and (not same_start or instance_id == UNKNOWN_START) then
     return Reply.fail('SERVER_ID_TAKEN', 'Another engine answers under this id at '
       .. ServerRecord.address_of(known).endpoint, 'serverId')
   end
   if not known then
     local drained = redis.call('GET', tx.key:drained(id))
-    local stays_away = drained == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, drained)
+    local start, listed_as = string.match(drained or '', '^([^\n]*)\n?(.*)$')
+    local is_same_engine = listed_as == '' or args.listedAs == nil or listed_as == args.listedAs
+    local stays_away = is_same_engine
+      and (start == (instance_id or '') or EngineReport.is_no_later(tx, id, instance_id, start))
     if drained and discovered and stays_away then
       return Waiters.reply(tx, {}, { serverId = id, epoch = '', state = 'removed' })
     end
@@ -60,6 +66,12 @@ return function(tx, args)
     ServerHash.unset(tx, id, 'versionBefore')
   end
   if known and not same_start then Servers.expire_epoch(tx, id, known.epoch) end
+  local drain_until = known and known.drainUntilMs
+  if drain_until and discovered and redis.call('HGET', tx.key:server(id), 'drainedBy') == 'list' then
+    drain_until = nil
+    ServerHash.unset(tx, id, 'drainedBy')
+    redis.call('ZREM', tx.key.drainingServers, id)
+  end
   if not same_start then
     Servers.set_lacks(tx, id, '')
     Models.set(tx, id, '')
@@ -82,11 +94,13 @@ return function(tx, args)
     weightVersion = weight_version,
     probed = probed,
     cordoned = known and known.cordoned,
-    drainUntilMs = known and known.drainUntilMs,
+    drainUntilMs = drain_until,
+    withheld = known and not discovered and known.withheld,
   })
   for _, field in ipairs({ 'capabilities', 'labels' }) do
     if args[field] then ServerHash.set(tx, id, field, args[field]) end
   end
+  if args.listedAs then ServerHash.set(tx, id, 'listedAs', args.listedAs) end
   if args.lacks then Servers.set_lacks(tx, id, args.lacks) end
   if args.models then Models.set(tx, id, args.models) end
   redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)

@@ -67,7 +67,7 @@ end
 -- A suspect that is held takes leases: most servers went silent together, so the cause is not the server.
 -- The weight-version gate comes on top, see is_quarantined.
 function ServerHash.takes_leases(server)
-  if server.cordoned or server.drainUntilMs then return false end
+  if server.cordoned or server.withheld or server.drainUntilMs then return false end
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 

@@ -2,8 +2,8 @@
 -- to read; then what callers must know of it, as a member of a JSON object; then a line break and the instanceId.
 local ServerRecord = {}
 
--- Place in STATES; 1 or 0 for held, cordoned and not probed; maxInflight, weight, weightVersion; limit, startedAtMs and
--- drainUntilMs, 0 for none; epoch.
+-- Place in STATES; 1 or 0 for held; 1 for cordoned, 2 for withheld (no source lists its engine as ready), 3 for both;
+-- 1 or 0 for not probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
 local FORMAT = '<BBBBdddddds'
 local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
@@ -17,7 +17,8 @@ function ServerRecord.unpack(id, packed)
     epoch = epoch,
     state = STATES[state],
     held = held == 1,
-    cordoned = cordoned == 1,
+    cordoned = cordoned % 2 == 1,
+    withheld = cordoned >= 2,
     probed = unprobed == 0,
     maxInflight = most,
     weight = weight,
@@ -64,8 +65,9 @@ function ServerRecord.pack(id, fields)
     if name == fields.state then state = place end
   end
   for _, name in ipairs(DESCRIBED) do described[name] = fields[name] end
-  return struct.pack(FORMAT, state, flag(fields.held), flag(fields.cordoned), flag(not fields.probed),
-    fields.maxInflight, fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
+  local closed = flag(fields.cordoned) + 2 * flag(fields.withheld)
+  return struct.pack(FORMAT, state, flag(fields.held), closed, flag(not fields.probed), fields.maxInflight,
+    fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
     fields.drainUntilMs or 0, fields.epoch) .. '"' .. id .. '":' .. cjson.encode(described) .. '\n'
     .. (fields.instanceId or '')
 end

@@ -37,6 +37,8 @@ export interface ServerRegistration extends RegisterServerRequest, Found {
   writtenEndpoint?: string;
   /** Found by a list: what was set for a known server by name goes before it. */
   discovered?: boolean;
+  /** Identity of the engine in the list: the uid of its pod, else the id of the server. */
+  listedAs?: string;
 }
 export interface RegisteredServer extends WaiterAnswers, RegisterServerReply {}
 
@@ -151,7 +153,9 @@ export class ServerStore extends storeOf({
   /** `cordoned` false also takes a drain back. */
   cordon: transition<{ serverId: ServerId; cordoned: boolean }, ServerChange>('servers/update'),
   /** `deadlineMs`: from now. */
-  drain: transition<{ serverId: ServerId; deadlineMs: number }, ServerChange>('servers/update'),
+  drain: transition<{ serverId: ServerId; deadlineMs: number; listedAs?: string }, ServerChange>('servers/update'),
+  /** No source lists its engine as ready: no new leases until it is listed, and registered, again. */
+  withhold: transition<{ serverId: ServerId; listedAs: string; withheld: true }, ServerChange>('servers/update'),
   /** Lets at most 128 servers in slow start take what they may by now. */
   warm: transition<object, WaiterAnswers & { warming: number }>('servers/warm'),
   /** One page of the silent servers: suspect, then failed. */

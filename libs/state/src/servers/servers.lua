@@ -103,7 +103,7 @@ function Servers.is_usable(tx, server) return ServerHash.takes_leases(server) an
 function Servers.shown_state(tx, server)
   if server.state == 'failed' then return 'failed' end
   if server.drainUntilMs then return 'draining' end
-  if server.cordoned then return 'cordoned' end
+  if server.cordoned or server.withheld then return 'cordoned' end
   if is_quarantined(tx, server) then return 'quarantined' end
   return server.state
 end

@@ -1,21 +1,26 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
-  epoch, report, newEpoch, cordoned, deadlineMs}: ServerUpdate, labels and capabilities as JSON texts, models one a
-  line. A restart by `report` begins the epoch newEpoch. With isDescribed the engine has just described itself in its
-  dialect, which makes a pending or failed server ready unless it is fenced. A cordoned server gets no new leases;
-  cordoned false also ends a drain. With deadlineMs, from now on, the server gets no new leases and is removed with its
-  last lease, or at the deadline with all of them; a repeat can only make the deadline earlier
+  epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld}: ServerUpdate, labels and capabilities as JSON
+  texts, models one a line. A restart by `report` begins the epoch newEpoch. With isDescribed the engine has just
+  described itself in its dialect, which makes a pending or failed server ready unless it is fenced. A cordoned server
+  gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on, the server gets no new leases
+  and is removed with its last lease, or at the deadline with all of them; a repeat can only make the deadline
+  earlier. listedAs: the change is of the list of engines, and only for the engine that is listed as this; a withheld
+  server gets no new leases
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
   local server, refused = Servers.named(tx, args)
   if not server then return refused end
+  if args.listedAs and args.listedAs ~= redis.call('HGET', tx.key:server(server.id), 'listedAs') then
+    return Reply.fail('FENCED', 'The server is listed as another engine', 'listedAs')
+  end
   local now = tx.now
   if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch) end
   if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
-  for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned' }) do
+  for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned', 'withheld' }) do
     local value = args[field]
     if value ~= nil then
       server[field] = value
@@ -32,6 +37,11 @@ return function(tx, args)
     ServerHash.change(tx, server.id, { drainUntilMs = false })
     redis.call('ZREM', tx.key.drainingServers, server.id)
   elseif args.deadlineMs then
+    if not args.listedAs then
+      ServerHash.unset(tx, server.id, 'drainedBy')
+    elseif not server.drainUntilMs then
+      ServerHash.set(tx, server.id, 'drainedBy', 'list')
+    end
     server.drainUntilMs = math.min(server.drainUntilMs or math.huge, now + args.deadlineMs)
     ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
     redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)

@@ -105,6 +105,7 @@ it('finds the ready endpoints of all pages by their labels, and those that end, 
   expect(await engines(source())).toEqual([
     { url: 'http://10.0.0.1:8000' },
     { url: 'http://10.0.0.2:8000' },
+    { url: 'http://10.0.0.3:8000', isNotReady: true },
     { url: 'http://10.0.0.4:8000', drainMs: 20_000 },
     { url: 'http://[fd00::5]:8000' },
   ]);
@@ -237,4 +238,27 @@ it('ends its watch when it is stopped', async () => {
   const closed = new Promise((resolve) => watches[0]!.on('close', resolve));
   stopped.abort();
   await closed;
+});
+
+it('is one engine for each pod, whatever families its addresses have, and two pods may have one address', async () => {
+  const pods = (name: string, ...endpoints: [string, string, object?][]) => ({
+    metadata: { name },
+    endpoints: endpoints.map(([address, uid, conditions]) => ({
+      addresses: [address],
+      conditions,
+      targetRef: { uid },
+    })),
+    ports: [{ port: 8_000 }],
+  });
+  answer = () =>
+    list([
+      pods('six', ['fd00::1', 'pod-1'], ['fd00::2', 'pod-2']),
+      pods('four', ['10.0.0.1', 'pod-1'], ['10.0.0.9', 'old', { terminating: true }], ['10.0.0.9', 'new']),
+    ]);
+  expect(await engines(source())).toEqual([
+    { url: 'http://10.0.0.1:8000', identity: 'pod-1' },
+    { url: 'http://[fd00::2]:8000', identity: 'pod-2' },
+    { url: 'http://10.0.0.9:8000', identity: 'old', drainMs: 20_000 },
+    { url: 'http://10.0.0.9:8000', identity: 'new' },
+  ]);
 });

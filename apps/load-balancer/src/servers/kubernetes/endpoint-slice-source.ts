@@ -14,7 +14,13 @@ const WATCH_S = 300;
 /** The parts of a `discovery.k8s.io/v1` EndpointSlice that are used here; all but the name may be missing. */
 interface EndpointSlice {
   metadata: { name: string };
-  endpoints?: { addresses?: string[]; conditions?: { ready?: boolean; terminating?: boolean } }[] | null;
+  endpoints?:
+    | {
+        addresses?: string[];
+        conditions?: { ready?: boolean; terminating?: boolean };
+        targetRef?: { uid?: string } | null;
+      }[]
+    | null;
   ports?: { name?: string | null; port?: number | null; appProtocol?: string | null }[] | null;
 }
 interface EndpointSliceList {
@@ -61,7 +67,7 @@ export class EndpointSliceSource implements EngineSource {
     if (!this.isWatched) await this.listAndWatch(signal);
     const found = new Map<string, FoundEngine>();
     for (const slice of this.slices.values()) this.findIn(slice, found);
-    return [...found.values()];
+    return onePerPod([...found.values()]);
   }
 
   /** Without the right to watch, each call lists. */
@@ -138,13 +144,28 @@ export class EndpointSliceSource implements EngineSource {
     const port = (slice.ports ?? []).find(({ name }) => portName === undefined || name === portName);
     if (!port?.port) return;
     const protocol = port.appProtocol === 'https' || port.name === 'https' ? 'https' : 'http';
-    for (const { addresses, conditions } of slice.endpoints ?? []) {
+    for (const { addresses, conditions, targetRef } of slice.endpoints ?? []) {
       const [address] = addresses ?? [];
       const ends = conditions?.terminating === true;
-      if (address === undefined || (conditions?.ready === false && !ends)) continue;
+      if (address === undefined) continue;
       const url = `${protocol}://${address.includes(':') ? `[${address}]` : address}:${port.port}`;
-      if (ends) found.set(url, { url, drainMs: this.config.k8sDrainMs });
-      else if (!found.has(url)) found.set(url, { url });
+      const engine: FoundEngine = { url, ...(targetRef?.uid !== undefined && { identity: targetRef.uid }) };
+      const name = `${url} ${targetRef?.uid}`;
+      const known = found.get(name);
+      if (ends) found.set(name, { ...engine, drainMs: this.config.k8sDrainMs });
+      else if (conditions?.ready === false) found.set(name, known ?? { ...engine, isNotReady: true });
+      else if (known?.drainMs === undefined) found.set(name, engine);
     }
   }
+}
+
+/** A pod of a dual-stack service has an address of each family: it is one engine, at its IPv4 address. */
+function onePerPod(engines: readonly FoundEngine[]): FoundEngine[] {
+  const ofPods = new Map<string, FoundEngine>();
+  for (const engine of engines) {
+    const { identity = engine.url } = engine;
+    const known = ofPods.get(identity);
+    if (known === undefined || (known.url.includes('[') && !engine.url.includes('['))) ofPods.set(identity, engine);
+  }
+  return [...ofPods.values()];
 }
