@@ -3,6 +3,7 @@ import { connectNats, MessagingClient, TypedClient } from '@broomwagon/messaging
 import { loadConfig, type RunningService } from '@broomwagon/platform';
 import { connectRedis, PoolAudit, FunctionRunner } from '@broomwagon/state';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from '@broomwagon/testing';
+import { expect } from 'vitest';
 import { bootstrapService } from '../../../libs/platform/src/service/bootstrap';
 import { TestEngine } from './engine.fixture';
 import { LoadBalancerConfig } from './load-balancer.config';
@@ -70,9 +71,10 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
       const registration = { serverId, endpoint: engine.url, dialect: 'vllm' as const, instanceId: serverId };
       const reply = await opened.call('server.register', { ...registration, maxInflight, ...more });
       const isWell = !('endpoint' in more) && !engine.hangs && engine.status === 200 && engine.delayMs === 0;
-      let { state } = reply;
-      while (isWell && state === 'pending') ({ state } = await opened.call('server.get', { serverId }));
-      return { ...reply, state };
+      if (!isWell || reply.state !== 'pending') return reply;
+      const stateNow = async () => (await opened.call('server.get', { serverId })).state;
+      await expect.poll(stateNow).not.toBe('pending');
+      return { ...reply, state: await stateNow() };
     },
     acquire(by: TestWorker, more: object = {}) {
       const item = { acquireId: `a${sequence++}`, requestId: 'job/g/0', ...by, ...more };
