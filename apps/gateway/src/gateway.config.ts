@@ -44,10 +44,17 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @Env('MAX_GENERATIONS', 'generations at the same time; more are answered QUEUE_FULL', { min: 1 })
   maxGenerations: number = 8_192;
 
-  @Env('MAX_ENGINE_FAILURES', 'failures of engines in a row, without a token between them, that end a generation', {
+  @Env('MAX_ENGINE_FAILURES', 'engines that fail a generation in a row, without a token between them, that end it', {
     min: 1,
   })
-  maxEngineFailures: number = 10;
+  maxEngineFailures: number = 3;
+
+  @Env(
+    'ENGINE_FAILURE_DEADLINE_MS',
+    'pauses, together, between calls that the same engines fail, after which a generation ends',
+    { min: 0 },
+  )
+  engineFailureDeadlineMs: number = 20_000;
 
   @Env('MAX_STARTING_RESUMES', 'continued calls of one engine that wait for their first token; more wait for these', {
     min: 1,

@@ -69,6 +69,13 @@ export class CoordinatorConfig extends PayloadServiceConfig {
   )
   payloadReserveBytesPerToken: number = 2;
 
+  @Env(
+    'REQUEST_FAILURE_DEADLINE_MS',
+    'time after which a request fails for good that the same engines fail again and again, without a further token',
+    { min: 0 },
+  )
+  requestFailureDeadlineMs: number = 300_000;
+
   @Env('CLAIM_ANSWER_KEPT_MS', 'how long the answer of a claim is kept for its repeat', { min: 1, max: 3_600_000 })
   claimAnswerKeptMs: number = 60_000;
 

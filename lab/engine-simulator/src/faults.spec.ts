@@ -37,7 +37,7 @@ async function failing(options?: EngineAdapterOptions): Promise<{ error: Broomwa
 describe('an engine that fails', () => {
   it.each([
     ['error-500', 'ENGINE_ERROR'],
-    ['error-429', 'ENGINE_ERROR'],
+    ['error-429', 'ENGINE_BUSY'],
     ['error-400', 'ENGINE_REJECTED'],
     ['html', 'ENGINE_PROTOCOL'],
     ['close', 'ENGINE_ERROR'],
@@ -169,7 +169,7 @@ describe('a server that is no engine', () => {
 
   it.each([
     [400, 'ENGINE_REJECTED'],
-    [429, 'ENGINE_ERROR'],
+    [429, 'ENGINE_BUSY'],
     [500, 'ENGINE_ERROR'],
     [undefined, 'ENGINE_ERROR'],
   ])('ends with an error object of code %s in the stream: %s', async (status, code) => {

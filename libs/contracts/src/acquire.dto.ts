@@ -32,6 +32,8 @@ export class AcquireItem {
   @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
   /** Not on these servers, for example one that has just failed. */
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) excludeServers?: ServerId[];
+  /** Servers on which the request has just failed: they get the lease only while no other server can take it. */
+  @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) avoidServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
   /** Only a server whose engine is not known to lack any of these. */

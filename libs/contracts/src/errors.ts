@@ -123,6 +123,10 @@ export const ERROR_CODES = {
   PAYLOAD_STORE_FULL: retryable('The payload quota of the job is used up, or the payload store has no room.', 507),
   // Engines
   ENGINE_UNREACHABLE: retryable('The engine does not answer.', 502),
+  ENGINE_BUSY: retryable(
+    'The engine, or a proxy before it, cannot serve now (429, 503 and others); repeat after retryAfterMs.',
+    503,
+  ),
   ENGINE_PROTOCOL: final('The engine uses another protocol than expected.', 502),
   ENGINE_ERROR: retryable('The engine answered with an error.', 502),
   ENGINE_STALLED: retryable('The engine sent nothing within the stall timeout.', 504),

@@ -73,11 +73,11 @@ export class TransferLeaseRequest extends WorkerRequest {
   @IsOptional() @MaxLength(256) reason?: string;
 }
 
-export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed'] as const;
+export const RELEASE_OUTCOMES = ['finished', 'failed', 'rejected', 'aborted', 'unclaimed', 'busy'] as const;
 /**
- * How the call under a lease ended. `failed`: no connection, a broken stream or 5xx; it counts against the server.
- * `rejected`: the engine refused the request (4xx); it does not count against the server. `unclaimed`: a lease that the
- * worker does not hold.
+ * How the call under a lease ended. `failed`: a broken stream or 500; it counts against the server. `busy`: the engine
+ * could not serve now (429, 503, no connection), and gets no new leases for `retryAfterMs`. `rejected`: the engine
+ * refused the request (4xx); it does not count against the server. `unclaimed`: a lease that the worker does not hold.
  */
 export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
@@ -91,6 +91,11 @@ export class ReleaseItem {
   @IsIn(RELEASE_OUTCOMES) outcome!: ReleaseOutcome;
   /** Tokens generated under this lease. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) tokens?: Integer;
+  /**
+   * With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default: 1 s, then twice
+   * as long with each such answer in a row, at most 30 s.
+   */
+  @IsOptional() @IsWithin(0, LIMITS.retryAfterMs) retryAfterMs?: Integer;
 }
 /** `lb.release`; may be sent without a reply subject. */
 export class ReleaseRequest extends ReleaseItem {}

@@ -44,6 +44,8 @@ export const LIMITS = {
   explainsPerCall: 16,
   /** Longest a call may be parked, milliseconds. */
   waitMs: 30_000,
+  /** Longest time for which a busy engine gets no calls, milliseconds. */
+  retryAfterMs: 300_000,
   /** Longest `timeoutMs` of a sample, milliseconds: a day. */
   timeoutMs: 86_400_000,
   /** Longest an abort may refuse later acquires of the requests it names, milliseconds. */

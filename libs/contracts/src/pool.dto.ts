@@ -70,11 +70,11 @@ export class PoolSettings {
   /** Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease. */
   @IsOptional() @IsDecimal(0, 1) slowStartFraction?: number;
   /**
-   * Number of consecutive failed calls (released as `failed`: no connection, a broken stream, 5xx) that make a server
-   * suspect although it answers probes, unless fewer than half of the servers would be left. Unset = off.
+   * Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server suspect although
+   * it answers probes, unless fewer than half of the servers would be left. 0 = off. Default 5.
    */
-  @IsOptional() @IsWithin(1, 10_000) breakerFailures?: Integer;
-  /** How long the server is then suspect, milliseconds. Default 10,000. */
+  @IsOptional() @IsWithin(0, 10_000) breakerFailures?: Integer;
+  /** How long the server is then suspect, milliseconds; after that it gets one call first. Default 10,000. */
   @IsOptional() @IsWithin(100, 3_600_000) breakerOpenMs?: Integer;
   /** 1 = the capacity of each server follows its load reports. Default 0 = off. */
   @IsOptional() @IsIn([0, 1]) adaptiveConcurrency?: 0 | 1;

@@ -52,6 +52,10 @@ export interface Claim extends SegmentList {
   boundServerId?: ServerId;
   /** Epoch of that server. */
   boundServerEpoch?: Epoch;
+  /** Its attempts in a row that an engine failed or did not serve, without a further token between them. */
+  setbacks?: Integer;
+  /** Servers of these attempts, the last one last: send them with `lb.acquire`. */
+  avoidServers?: ServerId[];
   /** Priority of its round, if that has one: send it with `lb.acquire`. */
   priority?: Integer;
   /** W3C trace context of the `round.open` of its round, if that was traced: send it to the engine. */
@@ -173,8 +177,9 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * a cut `unfinished`, otherwise `pending`, or `failed` above the limits. `payload-full`: the quota of the job has no
  * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
  * group according to `abortScope` of the round. The reasons `engine-error`, `engine-rejected` and, if not retryable,
- * `payload` count as failures (`maxFailures` of the policy); all others without a command count as returns
- * (`maxReturns`).
+ * `payload` count as failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
+ * after a further token; all others without a command count as returns (`maxReturns`). `no-server` is also the reason
+ * of an engine that could not serve now (429, 503, no connection).
  */
 export class FailRequest extends AttemptMessage {
   /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */

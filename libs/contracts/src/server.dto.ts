@@ -215,6 +215,8 @@ export interface ServerStatus {
   capacity: Integer;
   /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
+  /** It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls failed. */
+  withheldUntilMs?: Integer;
   /** Present only if the server is not probed. */
   probe?: false;
   /** Its labels, if it has any. */

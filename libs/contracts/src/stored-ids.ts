@@ -46,7 +46,7 @@ const PLAIN = new Set(
   (
     'abortId acquireId claimId planId syncId transferId registrationId takeoverId job jobs roundId openRoundId ' +
     'groupId groupIds workerId serverId boundServerId boundTo namedServer fromServerId toServerId targetServerId ' +
-    'excludeServers tag saving restoring unknown dropped notQueued missing extra different unproven'
+    'excludeServers avoidServers tag saving restoring unknown dropped notQueued missing extra different unproven'
   ).split(' '),
 );
 const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'promptId', 'id']);

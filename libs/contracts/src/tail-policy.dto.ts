@@ -170,7 +170,9 @@ export class TailPolicy {
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**
-   * Failures of one request before it fails for good.
+   * Different servers that may fail one request, one after the other without a further token, before it fails for good;
+   * a server that has restarted is another one. The same servers may fail it again for
+   * REQUEST_FAILURE_DEADLINE_MS of the coordinator.
    * @default 3
    */
   @IsOptional() @IsWithin(0, 1_000) maxFailures?: Integer;

@@ -195,7 +195,8 @@ export interface ForwardedCall {
 /**
  * One engine behind one base URL. Stateless but for its connections, so one adapter serves any number of streams.
  *
- * Errors: ENGINE_UNREACHABLE (no connection), ENGINE_ERROR (5xx, error in the stream, stream broken off),
+ * Errors: ENGINE_UNREACHABLE (no connection), ENGINE_BUSY (429, 503 and others that report that it cannot serve now,
+ * with `retryAfterMs` if the engine names it), ENGINE_ERROR (5xx, error in the stream, stream broken off),
  * ENGINE_STALLED (nothing came within the deadline), ENGINE_REJECTED (4xx, or this dialect cannot do it),
  * ENGINE_PROTOCOL (an answer that is not of this dialect).
  */

@@ -1,6 +1,7 @@
 export { EngineAdapters } from './engine/engine-adapters';
+export { classifyFailure, pauseAfterSetbacks, type FailureKind } from './engine/engine-failure';
 export { passOnEngine } from './engine/pass-on-engine';
-export { pauseAfterFailure, releaseOutcomeOf, runOnEngine, type Generated } from './engine/run-on-engine';
+export { runOnEngine, toReleaseOutcome, type Generated } from './engine/run-on-engine';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
 export { withLeases } from './holder/holder.config';
@@ -9,7 +10,7 @@ export { holderProviders } from './holder/holder-providers';
 export { isExpiredEpoch, WorkerSession } from './holder/worker-session';
 export { GatheredLeaseCalls } from './leases/gathered-lease-calls';
 export { HeldLeases } from './leases/held-leases';
-export { LeaseAcquirer, type Acquisition, type LeaseRequest } from './leases/lease-acquirer';
+export { LeaseAcquirer, type Acquisition, type LeaseRequest, type WaitDeadline } from './leases/lease-acquirer';
 export type { Lease } from './leases/lease-calls';
 export { LeasedCall, MovableCall, type StopCause, type WorkerEpoch } from './leases/leased-call';
 export { LeaseReleaser } from './leases/lease-releaser';

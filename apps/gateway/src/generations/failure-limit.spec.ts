@@ -2,30 +2,66 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { FailureLimit } from './failure-limit';
 
-const [failed, unreachable] = [
+const [failed, busy] = [
   new BroomwagonError('ENGINE_ERROR', 'failed'),
-  new BroomwagonError('ENGINE_UNREACHABLE', 'no connection'),
+  new BroomwagonError('ENGINE_BUSY', 'full', { retryAfterMs: 7_000 }),
 ];
-beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
+const [a, restartedA, b, c] = [
+  { serverId: 'a', epoch: 'e1' },
+  { serverId: 'a', epoch: 'e2' },
+  { serverId: 'b', epoch: 'e1' },
+  { serverId: 'c', epoch: 'e1' },
+];
+beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
 afterEach(() => void vi.useRealTimers());
 
-const limit = () => new FailureLimit({ maxEngineFailures: 3, noServerDeadlineMs: 1_000 });
+const limit = () =>
+  new FailureLimit({
+    maxEngineFailures: 3,
+    noServerDeadlineMs: 60_000,
+    engineFailurePauseMs: 100,
+    engineFailureDeadlineMs: 1_000,
+  });
 
-it('counts failures, however long a pause of the pool, or an engine, lasts between them', () => {
+it('ends a response that different servers, or restarts of one, fail in a row, and none whose tokens increase', () => {
+  for (const third of [c, restartedA]) {
+    const limited = limit();
+    expect(limited.pauseAfter(failed, a)).toBe(0);
+    expect(limited.pauseAfter(undefined, b)).toBeGreaterThan(0);
+    expect(limited.pauseAfter(failed, third)).toBeUndefined();
+  }
   const limited = limit();
-  expect(limited.isReached(failed, 5)).toBe(false);
-  vi.advanceTimersByTime(3_600_000);
-  expect(limited.isReached(undefined, 5_000)).toBe(false);
-  expect(limited.isReached(failed, 5_000)).toBe(true);
+  for (const server of [a, b, c, a, b, c]) {
+    limited.clear();
+    expect(limited.pauseAfter(failed, server)).toBe(0);
+  }
 });
 
-it('limits the time of calls that reach no engine, without the waits between them', () => {
+it('repeats failures of the same server with growing pauses, until their sum is over', () => {
+  const limited = limit();
+  const pauses = [];
+  for (let pause = limited.pauseAfter(failed, a); pause !== undefined; pause = limited.pauseAfter(failed, a)) {
+    vi.advanceTimersByTime(3_600_000);
+    pauses.push(pause);
+  }
+  expect(pauses.slice(0, 2)).toEqual([0, expect.toSatisfy((pause: number) => pause >= 50 && pause <= 100)]);
+  expect(pauses.every((pause, index) => index === 0 || pause >= pauses[index - 1]!)).toBe(true);
+  expect(pauses.length).toBeGreaterThan(3);
+  expect(pauses.length).toBeLessThan(7);
+});
+
+it('takes calls that were not served as no evidence, until a deadline that a pause of the pool puts off', () => {
   const limited = limit();
   for (let call = 0; call < 9; call += 1) {
-    expect(limited.isReached(unreachable, 100)).toBe(false);
-    vi.advanceTimersByTime(10_000);
+    for (const server of [a, b, c]) expect(limited.pauseAfter(busy, server)).toBeLessThanOrEqual(5_000);
+    vi.advanceTimersByTime(5_000);
   }
-  expect(limited.isReached(failed, 5_000)).toBe(false);
-  for (let call = 0; call < 10; call += 1) expect(limited.isReached(unreachable, 100)).toBe(false);
-  expect(limited.isReached(unreachable, 100)).toBe(true);
+  expect(limited.failedServers).toEqual(['a', 'b', 'c']);
+  limited.deadline!.endsAtMs += 60_000;
+  vi.advanceTimersByTime(60_000);
+  expect(limited.pauseAfter(busy, a)).toBeDefined();
+  expect(limited.pauseAfter(failed, b)).toBeDefined();
+  vi.advanceTimersByTime(60_000);
+  expect(limited.pauseAfter(busy, a)).toBeUndefined();
+  expect(limited.busyError()).toMatchObject({ code: 'ENGINE_BUSY', retryAfterMs: 7_000 });
 });

@@ -1,32 +1,85 @@
-import { isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { classifyFailure, type Lease, pauseAfterSetbacks, type WaitDeadline } from '@broomwagon/generation';
 import type { GatewayConfig } from '../gateway.config';
+import { asOurs } from './continuation';
+import type { GenerationEnd } from './generation';
 
-/** When a generation ends whose calls fail one after the other, without a further token that is kept. */
+/** For a client, if the engine has not named a time. */
+const RETRY_AFTER_MS = 1_000;
+
+type Limits = Pick<
+  GatewayConfig,
+  'maxEngineFailures' | 'noServerDeadlineMs' | 'engineFailurePauseMs' | 'engineFailureDeadlineMs'
+>;
+
+/**
+ * When a generation ends whose calls end badly one after the other, without a further token that is kept. Evidence
+ * against the request are failures on different servers: a restarted one is another. Failures on the same servers again
+ * only have pauses, whose sum is limited, and calls that were not served only a deadline, as a wait for a free server.
+ */
 export class FailureLimit {
-  private failures = 0;
-  /** Time of the last calls, if none of them has reached its engine. */
-  private unreachedMs = 0;
+  /** Starts of servers that have failed the request. */
+  private readonly failedStarts = new Set<string>();
+  private readonly servers = new Set<string>();
+  private failed = 0;
+  private refused = 0;
+  private pausedMs = 0;
+  private unserved: BroomwagonError | undefined;
+  /** Of the wait for a server, once a call was not served. */
+  deadline: WaitDeadline | undefined;
 
-  constructor(private readonly limits: Pick<GatewayConfig, 'maxEngineFailures' | 'noServerDeadlineMs'>) {}
+  constructor(private readonly limits: Limits) {}
 
   /** The response has more tokens than ever before. */
   clear(): void {
-    this.failures = 0;
-    this.unreachedMs = 0;
+    this.failedStarts.clear();
+    this.servers.clear();
+    this.failed = 0;
+    this.refused = 0;
+    this.pausedMs = 0;
+    this.unserved = undefined;
+    this.deadline = undefined;
+  }
+
+  /** Servers whose calls have ended badly, the last one last. */
+  get failedServers(): string[] | undefined {
+    return this.servers.size === 0 ? undefined : [...this.servers].slice(-LIMITS.excludedServers);
   }
 
   /**
-   * Counts a failure. An engine that was not reached has not seen the request: only the time of these is limited.
+   * Counts a call that ended badly.
    * @param error undefined: the engine has aborted the call by itself
-   * @param calledMs time of the call, without the wait for a server, which has a deadline of its own
+   * @returns pause before the next call, milliseconds; undefined: the generation ends
    */
-  isReached(error: Error | undefined, calledMs: number): boolean {
-    if (isBroomwagonError(error, 'ENGINE_UNREACHABLE')) {
-      this.unreachedMs += calledMs;
-    } else {
-      this.unreachedMs = 0;
-      this.failures += 1;
-    }
-    return this.unreachedMs > this.limits.noServerDeadlineMs || this.failures >= this.limits.maxEngineFailures;
+  pauseAfter(error: Error | undefined, { serverId, epoch }: Pick<Lease, 'serverId' | 'epoch'>): number | undefined {
+    this.servers.delete(serverId);
+    this.servers.add(serverId);
+    if (error !== undefined && classifyFailure(error) === 'not-served') return this.unservedPause(asOurs(error));
+    this.failedStarts.add(`${serverId} ${epoch}`);
+    const pauseMs = pauseAfterSetbacks('failed', (this.failed += 1), this.limits.engineFailurePauseMs);
+    this.pausedMs += pauseMs;
+    const isOver = this.failedStarts.size >= this.limits.maxEngineFailures;
+    return isOver || this.pausedMs > this.limits.engineFailureDeadlineMs ? undefined : pauseMs;
+  }
+
+  /** The error for a client whose wait for a server that serves is over; undefined: no call was refused so. */
+  busyError(): BroomwagonError | undefined {
+    if (this.unserved === undefined) return undefined;
+    const { message, retryAfterMs = RETRY_AFTER_MS, details } = this.unserved;
+    return new BroomwagonError('ENGINE_BUSY', message, { retryAfterMs, details, cause: this.unserved });
+  }
+
+  /** The end of a generation that {@link pauseAfter} ends. */
+  endWith(error: Error): GenerationEnd {
+    const busy = classifyFailure(error) === 'not-served' ? this.busyError() : undefined;
+    return { reason: 'error', error: busy ?? asOurs(error) };
+  }
+
+  private unservedPause(error: BroomwagonError): number | undefined {
+    this.unserved = error;
+    const pauseMs = pauseAfterSetbacks('not-served', (this.refused += 1), this.limits.engineFailurePauseMs);
+    const nowMs = Date.now();
+    this.deadline ??= { endsAtMs: nowMs + this.limits.noServerDeadlineMs };
+    return nowMs + pauseMs > this.deadline.endsAtMs ? undefined : pauseMs;
   }
 }

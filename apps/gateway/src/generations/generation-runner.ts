@@ -1,9 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
 import {
+  classifyFailure,
   ControlPlane,
   EngineAdapters,
   type Generated,
@@ -12,10 +14,9 @@ import {
   LeaseAcquirer,
   LeaseReleaser,
   MovableCall,
-  pauseAfterFailure,
-  releaseOutcomeOf,
   runOnEngine,
   TokenCollector,
+  toReleaseOutcome,
   unlessAborted,
   WorkerSession,
 } from '@broomwagon/generation';
@@ -117,16 +118,20 @@ export class GenerationRunner {
       generation.call = call;
       // A client that has got nothing can repeat its request.
       const isWaiting = generation.attempts > 0;
-      const acquisition = await this.acquirer.acquire(call, leaseRequestOf(generation), { endsWhenFull: !isWaiting });
+      const wanted = { ...leaseRequestOf(generation), avoidServers: failures.failedServers };
+      const { deadline } = failures;
+      const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
       let abort: GenerationEnd | undefined;
+      let lease: Lease | undefined;
       if ('lease' in acquisition) {
         generation.grantedAt ??= performance.now();
-        ({ end, error, abort } = await this.callUnderLease(generation, call, acquisition.lease));
+        ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
       } else {
-        end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : acquisition.error);
+        const busy = acquisition.failed === 'no-server' ? failures.busyError() : undefined;
+        end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : (busy ?? acquisition.error));
       }
       if (end !== undefined) {
         if (error !== undefined) this.logger.warn({ id: generation.id, err: error }, 'The message was not parsed');
@@ -140,22 +145,25 @@ export class GenerationRunner {
         mostKept = generation.tokens.count;
         failures.clear();
       }
-      const failure = error === undefined ? abort : { reason: 'error' as const, error: asOurs(error) };
-      if (failure !== undefined && failures.isReached(error, performance.now() - generation.calledAt)) return failure;
+      if (lease !== undefined && (error !== undefined || abort !== undefined)) {
+        const pauseMs = failures.pauseAfter(error, lease);
+        if (pauseMs === undefined) return error === undefined ? abort! : failures.endWith(error);
+        if (pauseMs > 0) await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
+      }
       const cause = abort === undefined ? call.cause : 'engine-abort';
-      this.metrics.continued.inc({ cause: error === undefined ? (cause ?? 'refused') : 'failure' });
+      this.metrics.continued.inc({ cause: error === undefined ? (cause ?? 'refused') : classifyFailure(error) });
     }
   }
 
   /**
    * Runs on the server of the lease, and on those that the lease is moved to. No `end`: to be continued; then `abort`
-   * is that of the engine, if it has made one.
+   * is that of the engine, if it has made one, and `lease` the one of its last call.
    */
   private async callUnderLease(
     generation: Generation,
     first: MovableCall,
     granted: Lease,
-  ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd }> {
+  ): Promise<{ end?: GenerationEnd; error?: Error; abort?: GenerationEnd; lease?: Lease }> {
     let [call, lease] = [first, granted];
     for (;;) {
       const engine = this.engines.of(lease);
@@ -188,12 +196,11 @@ export class GenerationRunner {
         call = next;
         continue;
       }
-      await pauseAfterFailure(call, generated, this.config.engineFailurePauseMs);
-      const outcome = releaseOutcomeOf(generated);
+      const outcome = toReleaseOutcome(generated);
       void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
       if (end !== undefined) return parseAtEnd(generation, engine, end);
-      if ('error' in generated) return { error: generated.error };
-      return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined };
+      if ('error' in generated) return { error: generated.error, lease };
+      return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined, lease };
     }
   }
 
@@ -278,8 +285,7 @@ export class GenerationRunner {
     }
     if ('stoppedByEngine' in generated) return input.continuesEngineAborts ? undefined : abortOf(generated);
     const { error } = generated;
-    if (!isBroomwagonError(error, 'ENGINE_REJECTED')) return undefined;
-    return { reason: 'error', error: refusalOf(error) };
+    return classifyFailure(error) === 'refused' ? { reason: 'error', error: refusalOf(asOurs(error)) } : undefined;
   }
 
   /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, httpStatusOf, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, invalidField, isBroomwagonError } from '@broomwagon/contracts';
 import { inSpan } from '@broomwagon/messaging';
 import { AboutRoutes } from '../about/about-routes';
 import { ChatRoutes } from '../chat/chat-routes';
@@ -24,7 +24,7 @@ import { cutIfStalled } from './client-connection';
 import { takeProgram, textOf } from './placement';
 import { readObject } from './read-object';
 import type { Exchange, Route } from './route';
-import { errorBody, sendJson } from './send-json';
+import { errorBody, sendJson, toHttpStatus } from './send-json';
 import { isBegun } from './silence-keeper';
 
 /** `/sessions/{id}` before any path names the session. */
@@ -203,7 +203,7 @@ export class DataPlane {
       response.destroy();
       return;
     }
-    const status = httpStatusOf(error.code);
+    const status = toHttpStatus(error);
     if (!response.headersSent) {
       if (status === 429 || status === 503 || error.retryAfterMs !== undefined) {
         response.setHeader('Retry-After', Math.ceil((error.retryAfterMs ?? RETRY_AFTER_MS) / 1_000));

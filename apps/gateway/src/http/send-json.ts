@@ -38,8 +38,15 @@ const NAMES: Partial<Record<ErrorCode, string>> = {
   CONTEXT_TOO_LONG: 'context_length_exceeded',
 };
 
+/** HTTP status of an error: that of the engine, if the engine has refused the request itself (4xx). */
+export function toHttpStatus({ code, details }: BroomwagonError): number {
+  const { status } = (details ?? {}) as { status?: unknown };
+  const isOfEngine = code === 'ENGINE_REJECTED' && typeof status === 'number' && status >= 400 && status < 500;
+  return isOfEngine ? status : httpStatusOf(code);
+}
+
 /** An error in the form of OpenAI: message, type, param and code; `retryable` is ours. */
 export function errorBody(error: BroomwagonError): object {
   const { code, message, retryable, field } = error;
-  return { message, type: code, code: NAMES[code] ?? httpStatusOf(code), param: field ?? null, retryable };
+  return { message, type: code, code: NAMES[code] ?? toHttpStatus(error), param: field ?? null, retryable };
 }

@@ -1,8 +1,9 @@
-import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
+import type { BroomwagonError } from '@broomwagon/contracts';
 import { finishReasonOf, stopOf } from '../chat/chat-reply';
 import { type MessagePart, partsOf } from '../chat/message-parts';
 import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from '../http/format';
+import { toHttpStatus } from '../http/send-json';
 import { toModelName } from '../vllm/choice-fields';
 
 const STOP_REASONS: Record<string, string> = { stop: 'end_turn', length: 'max_tokens', tool_calls: 'tool_use' };
@@ -76,8 +77,9 @@ export class MessagesFormat implements Format {
 }
 
 /** An error in the form of the API of Anthropic; the last three fields are ours. */
-export function messagesError({ code, message, field, retryable }: BroomwagonError): object {
-  const status = httpStatusOf(code);
+export function messagesError(error: BroomwagonError): object {
+  const { code, message, field, retryable } = error;
+  const status = toHttpStatus(error);
   const type = ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
   // Agents shorten their context if the message begins so.
   const text = code === 'CONTEXT_TOO_LONG' ? `prompt is too long: ${message}` : message;

@@ -1,10 +1,10 @@
 import { Injectable } from '@nestjs/common';
-import { type BroomwagonError, httpStatusOf } from '@broomwagon/contracts';
+import type { BroomwagonError } from '@broomwagon/contracts';
 import { GatewayConfig } from '../gateway.config';
 import { BEGIN, type Format } from '../http/format';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
-import { errorBody } from '../http/send-json';
+import { errorBody, toHttpStatus } from '../http/send-json';
 import { passedRequest } from '../passed/passed-request';
 import { readGenerateRequest } from './generate-request';
 import { replyOf, runningReply } from './generate-reply';
@@ -52,5 +52,5 @@ export class SglangGenerate {
 
 /** An error in the form of SGLang: its code is always the HTTP status. */
 function sglangError(error: BroomwagonError): object {
-  return { ...errorBody(error), code: httpStatusOf(error.code) };
+  return { ...errorBody(error), code: toHttpStatus(error) };
 }

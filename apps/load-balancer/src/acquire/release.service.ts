@@ -1,5 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { BroomwagonError, type ReleaseItem, type ReleaseManyReply, type ReleaseReply } from '@broomwagon/contracts';
+import {
+  BroomwagonError,
+  type ReleaseItem,
+  type ReleaseManyReply,
+  type ReleaseOutcome,
+  type ReleaseReply,
+} from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { LeaseStore, parseLeaseId, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
@@ -56,9 +62,19 @@ export class ReleaseService {
   }
 }
 
+/** What each outcome is for the breaker; undefined: it tells nothing about the server. */
+const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
+  finished: 'finished',
+  failed: 'failed',
+  busy: 'busy',
+  rejected: undefined,
+  aborted: undefined,
+  unclaimed: undefined,
+};
+
 /** Undefined for a lease id that Broomwagon cannot have made. */
-function entryOf({ leaseId, acquireId, outcome }: ReleaseItem, path: string): ReleaseEntry | undefined {
-  const counted = outcome === 'finished' || outcome === 'failed' ? { outcome } : {};
+function entryOf({ leaseId, acquireId, outcome, retryAfterMs }: ReleaseItem, path: string): ReleaseEntry | undefined {
+  const counted = COUNTED[outcome] && { outcome: COUNTED[outcome], retryAfterMs };
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);
   if (leaseId !== undefined) return lease && { ...lease, ...counted };
   if (acquireId !== undefined) return { acquireId, ...counted };

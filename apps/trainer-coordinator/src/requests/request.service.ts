@@ -21,6 +21,7 @@ import {
 import { PARKED } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
 import { PayloadStore, PoolDirectory, RequestStore } from '@broomwagon/state';
+import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { WaitingReaders } from '../rounds/waiting-readers';
 import { SweepService } from '../upkeep/sweep.service';
@@ -29,8 +30,22 @@ import { PayloadRoomService } from '../payload/payload-room.service';
 import { GrantService } from './grant.service';
 import { jobOf, segmentOf } from './segment-of';
 
-/** Faults of the engine or of the request. All else (no server, a shutdown, an abort) is no failure. */
-const COUNTED_REASONS: ReadonlySet<FailReason> = new Set(['engine-error', 'engine-rejected', 'payload']);
+/**
+ * What each reason is evidence of. `failure`: a fault of the engine or of the request. `unserved`: its engine did not
+ * serve it. `other` (a shutdown, an abort, a full store) tells nothing about either.
+ */
+const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
+  'engine-error': 'failure',
+  'engine-rejected': 'failure',
+  payload: 'failure',
+  'no-server': 'unserved',
+  'engine-abort': 'other',
+  aborted: 'other',
+  shutdown: 'other',
+  unclaimed: 'other',
+  'payload-full': 'other',
+  timeout: 'other',
+};
 
 /** A page of segments ends with the one that comes above it. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
@@ -43,7 +58,7 @@ const REASON_LENGTH = 300;
 
 /** A payload store that is full or unavailable is no failure; a payload that is missing or is no prompt is one. */
 function countsAsFailure({ reason, retryable }: FailRequest): boolean {
-  return COUNTED_REASONS.has(reason) && !(reason === 'payload' && retryable);
+  return EVIDENCE[reason] === 'failure' && !(reason === 'payload' && retryable);
 }
 
 /** What workers do with requests: one script each, and what has to follow it. */
@@ -61,6 +76,7 @@ export class RequestService {
     private readonly readers: WaitingReaders,
     private readonly payloads: PayloadStore,
     private readonly metrics: CoordinatorMetrics,
+    private readonly config: CoordinatorConfig,
   ) {}
 
   /** @param replyTo inbox for the answer of a parked claim. @throws BroomwagonError FENCED, QUEUE_FULL, UNAVAILABLE */
@@ -124,6 +140,8 @@ export class RequestService {
       ...body,
       ...segmentOf(this.payloads, pool, body),
       countsAsFailure: countsAsFailure(body),
+      isUnserved: EVIDENCE[body.reason] === 'unserved',
+      deadlineMs: this.config.requestFailureDeadlineMs,
       missingRef: await this.missing(pool, body),
       message: body.message && cutText(body.message, REASON_LENGTH),
     });

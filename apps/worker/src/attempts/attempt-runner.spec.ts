@@ -331,17 +331,47 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed', tokens: 2 });
   });
 
-  it('does not count an engine that cannot be reached as a failure, and holds its lease for a while', async () => {
-    const { run, controlPlane, engines, attempt, leases } = await startAttempt(undefined, {
-      engineFailurePauseMs: 60_000,
-    });
-    engines.generate = () => Promise.reject(errorOf('ENGINE_UNREACHABLE'));
-    const running = run();
-    await expect.poll(() => leases.count).toBe(1);
-    expect(controlPlane.of('lb.release')).toEqual([]);
-    attempt.stop('cut');
-    expect(await running).toBe('no-server');
+  it.each([
+    ['ENGINE_UNREACHABLE', undefined],
+    ['ENGINE_BUSY', 5_000],
+  ] as const)('counts %s as no failure: the server gets no leases for a while', async (code, retryAfterMs) => {
+    const { run, controlPlane, engines } = await startAttempt(() => ({ avoidServers: ['s2'] }));
+    engines.generate = () => Promise.reject(new BroomwagonError(code, 'busy', { retryAfterMs }));
+    expect(await run()).toBe('no-server');
+    expect(controlPlane.of('lb.acquire')[0]).toMatchObject({ avoidServers: ['s2'] });
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'no-server', retryable: true });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'busy', retryAfterMs });
+  });
+
+  it('talks to a load-balancer that knows neither busy engines nor servers to avoid', async () => {
+    const { run, controlPlane, engines } = await startAttempt(() => ({ avoidServers: ['s2'] }));
+    const refuse = (isKnown: boolean): void => {
+      if (!isKnown) throw new BroomwagonError('VALIDATION_FAILED', 'property should not exist');
+    };
+    controlPlane.on('lb.acquire', ({ acquireId, avoidServers }) => {
+      refuse(avoidServers === undefined);
+      return { ...LEASE, leaseId: `7.${acquireId}` };
+    });
+    controlPlane.on('lb.release', ({ outcome }) => {
+      refuse(outcome !== 'busy');
+      return { released: true, reason: 'released' };
+    });
+    engines.generate = () => Promise.reject(errorOf('ENGINE_BUSY'));
+    expect(await run()).toBe('no-server');
+    expect(controlPlane.of('lb.release').map(({ outcome }) => outcome)).toEqual(['busy', 'aborted']);
+  });
+
+  it('releases the lease at once and pauses longer, the more attempts of the request have failed in a row', async () => {
+    const { run, controlPlane, engines, attempt } = await startAttempt(
+      () => ({ setbacks: 9 }),
+      { engineFailurePauseMs: 60_000 },
+    );
+    engines.generate = () => Promise.reject(errorOf('ENGINE_ERROR'));
+    const running = run();
+    await expect.poll(() => controlPlane.of('lb.release')).toHaveLength(1);
+    expect(controlPlane.of('request.fail')).toEqual([]);
+    attempt.stop('cut');
+    expect(await running).toBe('engine-error');
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
 

@@ -10,16 +10,18 @@ import {
 } from '@broomwagon/contracts';
 import { engineRequestId, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
+  classifyFailure,
   EngineAdapters,
+  type FailureKind,
   type Generated,
   type Lease,
   LeaseAcquirer,
   LeaseReleaser,
-  pauseAfterFailure,
-  releaseOutcomeOf,
+  pauseAfterSetbacks,
   runOnEngine,
   TokenBuffer,
   TokenCollector,
+  toReleaseOutcome,
 } from '@broomwagon/generation';
 import { inSpan } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
@@ -104,7 +106,8 @@ export class AttemptRunner {
 
     const hasTokenIds = input.prompt.promptTokenIds !== undefined;
     const needs: EngineFeature[] | undefined = hasTokenIds && this.metTextOnly ? ['tokenIdsIn'] : undefined;
-    const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch, priority } = attempt.claim;
+    const { requestId, job, groupId, weightVersion, boundServerId, boundServerEpoch, priority, avoidServers } =
+      attempt.claim;
     const wanted = {
       requestId,
       attempt: attempt.claim.attempt,
@@ -113,6 +116,7 @@ export class AttemptRunner {
       boundServerId,
       boundServerEpoch,
       priority,
+      avoidServers,
       contextTokens: contextTokensOf(input),
       needs,
       model: requestedModel(input.prompt),
@@ -153,8 +157,7 @@ export class AttemptRunner {
     const generated = await this.generate(attempt, input, lease);
     this.metrics.tokens.inc(generated.made.tokenCount);
 
-    const outcome = releaseOutcomeOf(generated);
-    await pauseAfterFailure(attempt, generated, this.config.engineFailurePauseMs);
+    const outcome = toReleaseOutcome(generated);
     // The place is released at once, also if the payload cannot be stored.
     const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
     if (attempt.isExpired) return 'fenced';
@@ -180,8 +183,23 @@ export class AttemptRunner {
       return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
     if ('stopped' in generated) return this.handBack(attempt, segment);
-    if ('stoppedByEngine' in generated) return this.reporter.fail(attempt, engineAbort(lease), segment);
-    return this.reporter.fail(attempt, failureOf(generated.error), segment);
+    const failure = 'stoppedByEngine' in generated ? engineAbort(lease) : failureOf(generated.error);
+    await this.pause(attempt, generated);
+    return this.reporter.fail(attempt, failure, segment);
+  }
+
+  /** Before an attempt that ended badly is reported, and given out again. A stop ends the pause. */
+  private async pause(attempt: Attempt, generated: Generated): Promise<void> {
+    const { engineFailurePauseMs: baseMs } = this.config;
+    const { setbacks = 0 } = attempt.claim;
+    let pauseMs = 0;
+    if ('error' in generated) {
+      const hasProgress = generated.made.tokenCount > 0;
+      pauseMs = pauseAfterSetbacks(classifyFailure(generated.error), hasProgress ? 1 : setbacks + 1, baseMs);
+    } else if (generated.made.tokenCount === 0) {
+      pauseMs = baseMs;
+    }
+    if (pauseMs > 0) await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
   }
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
@@ -243,12 +261,14 @@ function engineAbort({ serverId }: Lease): Failure {
   return { reason: 'engine-abort', retryable: true, message: `${serverId} ended the request without an abort` };
 }
 
-/** An unreachable engine has not received the request, so that is no failure of the request. */
+const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
+  refused: { reason: 'engine-rejected', retryable: false },
+  'not-served': { reason: 'no-server', retryable: true },
+  failed: { reason: 'engine-error', retryable: true },
+};
+
 function failureOf(error: Error): Failure {
-  const { message } = error;
-  if (isBroomwagonError(error, 'ENGINE_REJECTED')) return { reason: 'engine-rejected', retryable: false, message };
-  if (isBroomwagonError(error, 'ENGINE_UNREACHABLE')) return { reason: 'no-server', retryable: true, message };
-  return { reason: 'engine-error', retryable: true, message };
+  return { ...FAILURES[classifyFailure(error)], message: error.message };
 }
 
 function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {

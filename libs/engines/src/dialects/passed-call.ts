@@ -1,6 +1,7 @@
 import { BroomwagonError, type EngineDialect } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, PassedAnswer, PassedRequest, PassOptions } from '../engine-adapter';
-import { type EngineHttp, isRefusal, refusalOf } from '../http/engine-http';
+import { toErrorCode } from '../http/answer-status';
+import { type EngineHttp, refusalOf } from '../http/engine-http';
 import { SilenceWatch } from '../stream/silence-watch';
 import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../stream/stream-generation';
 import { refuseForeignFields, REQUEST_FIELDS } from './request-fields';
@@ -91,8 +92,8 @@ async function askRoutes(
     // A model that is not there is answered 404 too.
     const isAboutModel = status === 404 && /\bmodel\b/i.test(refusalText);
     if (NO_ROUTE.has(status) && !isAboutModel) continue;
-    if ((isAboutModel && body.model !== undefined) || isRefusal(status)) return answer;
-    throw refusalOf(http.baseUrl + path, { status, contentType, contentEncoding, refusalText });
+    if ((isAboutModel && body.model !== undefined) || toErrorCode(status) === 'ENGINE_REJECTED') return answer;
+    throw refusalOf(http.baseUrl + path, { ...opened, refusalText });
   }
   throw noRoute(dialect, request);
 }

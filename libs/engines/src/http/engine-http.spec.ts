@@ -26,8 +26,8 @@ describe('EngineHttp', () => {
     [401, 'ENGINE_ERROR'],
     [403, 'ENGINE_ERROR'],
     [404, 'ENGINE_ERROR'],
-    [429, 'ENGINE_ERROR'],
-    [503, 'ENGINE_ERROR'],
+    [429, 'ENGINE_BUSY'],
+    [503, 'ENGINE_BUSY'],
     [200, 'ENGINE_PROTOCOL'],
   ])('a stream answered by %i is %s', async (status, code) => {
     const http = new EngineHttp(url);

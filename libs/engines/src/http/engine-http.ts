@@ -5,6 +5,7 @@ import { EngineAccess } from '../access/engine-access';
 import { ADDRESS_REFUSED } from '../access/forbidden-addresses';
 import { normalizeBaseUrl } from '../base-url';
 import type { EngineAdapterOptions } from '../engine-adapter';
+import { parseRetryAfter, toErrorCode } from './answer-status';
 import { callSignal } from './deadline';
 import { EngineStream, type Refusal } from './engine-stream';
 import { jsonOf } from './list-json';
@@ -120,7 +121,9 @@ export class EngineHttp {
     const answer = await this.send(this.streams(), 'POST', path, body, headers, signal);
     const header = (name: string): string => String(answer.headers[name] ?? '').toLowerCase();
     const [contentType, contentEncoding] = [header('content-type'), header('content-encoding') || 'identity'];
-    return { status: answer.statusCode, contentType, contentEncoding, pieces: answer.body as AsyncIterable<Buffer> };
+    const retryAfter = header('retry-after') || undefined;
+    const pieces = answer.body as AsyncIterable<Buffer>;
+    return { status: answer.statusCode, contentType, contentEncoding, retryAfter, pieces };
   }
 
   /** A stream of server-sent events, for {@link receive}. */
@@ -207,13 +210,15 @@ function addressOf(url: string): { origin: string; prefix: string } {
 }
 
 /** The error of an answer that is no stream. The error body is quoted if it has arrived soon. */
-export function refusalOf(url: string, { status, contentType, contentEncoding, refusalText }: Refusal) {
+export function refusalOf(url: string, answer: Refusal): BroomwagonError {
+  const { status, contentType, contentEncoding, retryAfter, refusalText } = answer;
   const isCompressed = contentEncoding !== 'identity';
   const said = isCompressed ? '' : quote(refusalText);
   const details = { status, said };
   if (status >= 400) {
-    const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
-    return new BroomwagonError(code, `${url} answered ${status}: ${said}`, { details });
+    const code = toErrorCode(status);
+    const retryAfterMs = code === 'ENGINE_BUSY' ? parseRetryAfter(retryAfter, Date.now()) : undefined;
+    return new BroomwagonError(code, `${url} answered ${status}: ${said}`, { details, retryAfterMs });
   }
   const type = contentType || 'no content type';
   const message = isCompressed
@@ -222,23 +227,12 @@ export function refusalOf(url: string, { status, contentType, contentEncoding, r
   return new BroomwagonError('ENGINE_PROTOCOL', message, { details });
 }
 
-/** True for a status that refuses the request itself, for good. */
-export function isRefusal(status: number): boolean {
-  return status >= 400 && status < 500 && !RETRYABLE_STATUS.has(status);
-}
-
 /** What vLLM and SGLang answer if the prompt and the budget have more tokens than the context of the model. */
 const CONTEXT_TOO_LONG = /maximum context length|longer than the model's context length|maximum model length/i;
 
 export function isContextTooLong(answer: string): boolean {
   return CONTEXT_TOO_LONG.test(answer);
 }
-
-/**
- * Statuses below 500 that may be different the next time or on another engine: timeout, too early, too many requests;
- * and errors about the engine or its key instead of the request: unauthorized, forbidden, no such model or route.
- */
-const RETRYABLE_STATUS = new Set([401, 403, 404, 408, 425, 429]);
 
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',

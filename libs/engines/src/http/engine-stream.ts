@@ -4,7 +4,7 @@ import { util, type Dispatcher } from 'undici';
 const MAX_REFUSAL_BYTES = 65_536;
 
 /** An answer that is no stream. */
-export type Refusal = Pick<EngineStream, 'status' | 'contentType' | 'contentEncoding' | 'refusalText'>;
+export type Refusal = Pick<EngineStream, 'status' | 'contentType' | 'contentEncoding' | 'retryAfter' | 'refusalText'>;
 
 /** One call that is answered by a stream, read by callbacks: a readable stream of undici costs more for each chunk. */
 export class EngineStream implements Dispatcher.DispatchHandlers {
@@ -13,6 +13,8 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
   contentType = '';
   /** Of the answer: `identity` if it is not compressed. */
   contentEncoding = 'identity';
+  /** Header of an answer that is no stream. */
+  retryAfter: string | undefined;
   /** The answer is a stream of events. */
   isOpen = false;
   private isAborted = false;
@@ -94,9 +96,12 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     const isCompressed = this.contentEncoding !== 'identity';
     this.isOpen = status === 200 && this.contentType.startsWith('text/event-stream') && !isCompressed;
     if (this.isStopped) this.abort(this.reason);
-    // Its body cannot be quoted, and may take as long as the generation.
-    else if (isCompressed) this.endRefusal();
-    else if (!this.isOpen) this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
+    else if (!this.isOpen) {
+      this.retryAfter = headers['retry-after']?.toString();
+      // The body of a compressed answer cannot be quoted, and may take as long as the generation.
+      if (isCompressed) this.endRefusal();
+      else this.refusalTimer = setTimeout(() => this.endRefusal(), this.refusalMs);
+    }
     return true;
   }
 

@@ -94,7 +94,7 @@ describe('SGLang chunks', () => {
   });
 
   it.each([
-    [503, 'The request queue is full.', 'ENGINE_ERROR'],
+    [503, 'The request queue is full.', 'ENGINE_BUSY'],
     ['500', 'scheduler failed', 'ENGINE_ERROR'],
     [400, 'Image token mismatch', 'ENGINE_REJECTED'],
   ])('reads an abort with status %s as a failure of the engine, not of a trainer', (status, message, code) => {

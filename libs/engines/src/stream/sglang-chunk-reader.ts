@@ -1,5 +1,6 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { isRefusal, quote } from '../http/engine-http';
+import { toErrorCode } from '../http/answer-status';
+import { quote } from '../http/engine-http';
 import { finishReasonOf, unknownFields, type ChunkReader, type StreamStep } from './chunk-reader';
 import { ChunkText, type TextForm } from './chunk-text';
 import { newEntries, newTokenIds, type LogprobEntry } from './chunk-tokens';
@@ -187,9 +188,8 @@ function takePieces(fields: Record<string, unknown> | undefined, total: number):
 
 /** What SGLang reports as an abort with a status: no request of a client has caused it. */
 function failureOf(status: number, message = ''): BroomwagonError {
-  const code = isRefusal(status) ? 'ENGINE_REJECTED' : 'ENGINE_ERROR';
   const said = quote(message);
-  return new BroomwagonError(code, `The engine ended the stream with status ${status}: ${said}`, {
+  return new BroomwagonError(toErrorCode(status), `The engine ended the stream with status ${status}: ${said}`, {
     details: { status, said },
   });
 }

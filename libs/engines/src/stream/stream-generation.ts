@@ -1,6 +1,7 @@
 import { BroomwagonError, isBroomwagonError } from '@broomwagon/contracts';
 import type { EngineAdapterOptions, GenerateOptions, GenerationResult } from '../engine-adapter';
-import { isContextTooLong, isRefusal, parseObject, quote, type EngineHttp } from '../http/engine-http';
+import { toErrorCode } from '../http/answer-status';
+import { isContextTooLong, parseObject, quote, type EngineHttp } from '../http/engine-http';
 import { AttemptTokens } from './attempt-tokens';
 import { ChunkBatch, type Urgency } from './chunk-batch';
 import type { ChunkReader } from './chunk-reader';
@@ -143,11 +144,9 @@ function failureOf(baseUrl: string, failure: unknown): BroomwagonError {
   const said = String(message ?? detail ?? (typeof failure === 'string' ? failure : JSON.stringify(failure)));
   const status = Number.isInteger(Number(code ?? undefined)) ? Number(code) : undefined;
   // The error of a stream of SGLang has no code.
-  const isRefused = (status !== undefined && isRefusal(status)) || isContextTooLong(said);
+  const errorCode = isContextTooLong(said) ? 'ENGINE_REJECTED' : toErrorCode(status ?? NaN);
   const numbered = status === undefined ? '' : ` (${status})`;
-  return new BroomwagonError(
-    isRefused ? 'ENGINE_REJECTED' : 'ENGINE_ERROR',
-    `${baseUrl} sent an error in the stream${numbered}: ${quote(said)}`,
-    { details: { status, said } },
-  );
+  return new BroomwagonError(errorCode, `${baseUrl} sent an error in the stream${numbered}: ${quote(said)}`, {
+    details: { status, said },
+  });
 }

@@ -1,7 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { isBroomwagonError, type ReleaseOutcome } from '@broomwagon/contracts';
+import { isBroomwagonError, type ReleaseItem, type ReleaseOutcome } from '@broomwagon/contracts';
 import type { EngineAdapter, GenerateOptions, GenerationRequest, GenerationResult } from '@broomwagon/engines';
 import type { LeasedCall } from '../leases/leased-call';
+import { classifyFailure, type FailureKind } from './engine-failure';
 import { stopOnEngine } from './stop-on-engine';
 import type { MadeSegment, TokenCollector } from '../tokens/token-collector';
 
@@ -72,20 +72,14 @@ export async function runOnEngine(
   return error === undefined ? { made, result, stoppedByEngine: true } : { made, error };
 }
 
-/** Outcome of the release of the lease. A refusal is caused by the request, not by the server. */
-export function releaseOutcomeOf(generated: Generated): ReleaseOutcome {
-  if ('finishReason' in generated) return 'finished';
-  if ('stopped' in generated || 'stoppedByEngine' in generated) return 'aborted';
-  return isBroomwagonError(generated.error, 'ENGINE_REJECTED') ? 'rejected' : 'failed';
-}
+const OUTCOMES: Record<FailureKind, ReleaseOutcome> = { refused: 'rejected', 'not-served': 'busy', failed: 'failed' };
 
-/**
- * An engine that refuses at once looks like the least loaded one: if its leases were released at once, every request
- * would be sent to it until the load-balancer marks the server. A stop ends the pause.
- */
-export async function pauseAfterFailure(call: LeasedCall, generated: Generated, pauseMs: number): Promise<void> {
-  const endedAtOnce = 'stoppedByEngine' in generated && generated.made.tokenCount === 0;
-  const failed = 'error' in generated && !isBroomwagonError(generated.error, 'ENGINE_REJECTED');
-  if (!endedAtOnce && !failed) return;
-  await delay(pauseMs, undefined, { signal: call.signal }).catch(() => undefined);
+/** Outcome of the release of the lease, with the time for which the engine has asked not to be called. */
+export function toReleaseOutcome(generated: Generated): Pick<ReleaseItem, 'outcome' | 'retryAfterMs'> {
+  if ('finishReason' in generated) return { outcome: 'finished' };
+  if (!('error' in generated)) return { outcome: 'aborted' };
+  const { error } = generated;
+  const outcome = OUTCOMES[classifyFailure(error)];
+  if (outcome !== 'busy' || !isBroomwagonError(error)) return { outcome };
+  return { outcome, retryAfterMs: error.retryAfterMs };
 }

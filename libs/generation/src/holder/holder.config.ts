@@ -36,7 +36,11 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
     })
     unclaimedAfterMs: number = 10_000;
 
-    @Env('ENGINE_FAILURE_PAUSE_MS', 'how long a lease on a failed engine is kept', { min: 0 })
+    @Env(
+      'ENGINE_FAILURE_PAUSE_MS',
+      'pause before a request is called again that two calls have failed; it doubles with each further failure',
+      { min: 0 },
+    )
     engineFailurePauseMs: number = 2_000;
 
     @Env('ENGINE_STALL_TIMEOUT_MS', 'maximum silence of an engine within a stream', { min: 10 })

@@ -29,6 +29,17 @@ export type Acquisition = { lease: Lease } | { failed: 'stopped' | 'no-server' |
 /** What is acquired: ids for placement and constraints. */
 export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 
+/** When a wait for a server ends, which may be that of several acquires. A pause of the pool puts it off. */
+export interface WaitDeadline {
+  endsAtMs: number;
+}
+
+interface AcquireOptions {
+  endsWhenFull?: boolean;
+  waitsForModel?: boolean;
+  deadline?: WaitDeadline;
+}
+
 /** Repeats the acquire until it is granted, the call is stopped, or a deadline passes. */
 @Injectable()
 export class LeaseAcquirer {
@@ -44,21 +55,22 @@ export class LeaseAcquirer {
    * Every call carries the same acquireId, so a lost reply never costs a second lease. Never throws.
    * @param options.endsWhenFull QUEUE_FULL is no reason to ask again
    * @param options.waitsForModel MODEL_NOT_FOUND is one, as that there is no server: an engine may load the model
+   * @param options.deadline default: NO_SERVER_DEADLINE_MS from now
    */
   async acquire(
     call: LeasedCall,
     request: LeaseRequest,
-    { endsWhenFull = false, waitsForModel = false }: { endsWhenFull?: boolean; waitsForModel?: boolean } = {},
+    { endsWhenFull = false, waitsForModel = false, deadline = this.deadline() }: AcquireOptions = {},
   ): Promise<Acquisition> {
-    let endsAtMs = Date.now() + this.config.noServerDeadlineMs;
+    let asked = request;
     this.leases.asking(call);
     let last: Error | undefined;
     let refused = false;
     for (let tries = 0; !call.isStopped; tries++) {
-      const leftMs = endsAtMs - Date.now();
+      const leftMs = deadline.endsAtMs - Date.now();
       if (tries > 0 && leftMs <= 0) break;
       try {
-        const lease = await unlessAborted(call.stopSignal, this.ask(call, request, leftMs, tries));
+        const lease = await unlessAborted(call.stopSignal, this.ask(call, asked, leftMs, tries));
         if (lease === undefined) break;
         this.leases.granted(call, lease.leaseId);
         return { lease };
@@ -67,6 +79,11 @@ export class LeaseAcquirer {
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
         // The wait of a call is shorter than that of all its repeats.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
+        // A load-balancer of the release before does not know the field.
+        if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
+          asked = { ...asked, avoidServers: undefined };
+          continue;
+        }
         const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');
         const isAwaited = waitsForModel && isBroomwagonError(error, 'MODEL_NOT_FOUND');
         if (!isBroomwagonError(error) || !(error.retryable || isAwaited) || isFull) {
@@ -77,13 +94,17 @@ export class LeaseAcquirer {
         const pauseMs = retryDelayMs(tries, error.retryAfterMs ?? 0, { baseDelayMs });
         await delay(pauseMs, undefined, { signal: call.signal }).catch(() => undefined);
         // The deadline is for pools without servers; it begins again after a pause.
-        if (error.code === 'POOL_PAUSED') endsAtMs = Date.now() + this.config.noServerDeadlineMs;
+        if (error.code === 'POOL_PAUSED') Object.assign(deadline, this.deadline());
       }
     }
     // A grant may still be on its way: the tombstone of this release takes effect first.
     void this.releaser.release(call, { acquireId: call.acquireId }, 'aborted');
     if (call.isStopped) return { failed: 'stopped' };
     return { failed: refused ? 'refused' : 'no-server', error: last };
+  }
+
+  private deadline(): WaitDeadline {
+    return { endsAtMs: Date.now() + this.config.noServerDeadlineMs };
   }
 
   private ask({ acquireId, worker }: LeasedCall, request: LeaseRequest, leftMs: number, tries: number): Promise<Lease> {

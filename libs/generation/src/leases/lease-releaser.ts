@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { ReleaseOutcome } from '@broomwagon/contracts';
+import { isBroomwagonError, type ReleaseItem, type ReleaseOutcome } from '@broomwagon/contracts';
 import { HolderConfig } from '../holder/holder.config';
 import { HeldLeases } from './held-leases';
 import { LeaseCalls } from './lease-calls';
@@ -21,7 +21,7 @@ export class LeaseReleaser {
   release(
     call: LeasedCall,
     of: { leaseId: string } | { acquireId: string },
-    outcome: ReleaseOutcome,
+    ended: ReleaseOutcome | Pick<ReleaseItem, 'outcome' | 'retryAfterMs'>,
     tokens?: number,
   ): Promise<void> {
     if (call.cause === 'fenced') {
@@ -30,8 +30,8 @@ export class LeaseReleaser {
       return Promise.resolve();
     }
     this.leases.releasing(call);
-    const work = this.calls
-      .release({ outcome, tokens, ...of }, this.config.transitionDeadlineMs)
+    const item = { ...(typeof ended === 'string' ? { outcome: ended } : ended), tokens, ...of };
+    const work = this.send(item)
       .catch((error: Error) => this.logger.warn(call.ids, `The lease was not released: ${error.message}`))
       .then(() => {
         this.leases.dropped(call);
@@ -39,6 +39,17 @@ export class LeaseReleaser {
       });
     this.running.add(work);
     return work;
+  }
+
+  /** A load-balancer of the release before knows no busy engines. */
+  private send(item: ReleaseItem): Promise<void> {
+    const sent = this.calls.release(item, this.config.transitionDeadlineMs);
+    if (item.outcome !== 'busy') return sent;
+    return sent.catch((error: unknown) => {
+      if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
+      const { retryAfterMs: _, ...known } = item;
+      return this.calls.release({ ...known, outcome: 'aborted' }, this.config.transitionDeadlineMs);
+    });
   }
 
   /** Settles when all running releases are answered. */

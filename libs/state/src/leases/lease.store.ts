@@ -29,7 +29,9 @@ export interface ReleaseEntry {
   acquireId: string;
   seq?: number;
   /** For the breaker; absent when the outcome does not count for or against the server. */
-  outcome?: 'finished' | 'failed';
+  outcome?: 'finished' | 'failed' | 'busy';
+  /** Of `busy`, if the engine has named it, milliseconds. */
+  retryAfterMs?: number;
 }
 export interface ReleasedPage extends WaiterAnswers, ReleaseManyReply {
   /** Servers that the breaker made suspect. */
@@ -168,8 +170,8 @@ function acquirePages(items: readonly AcquireEntry[]): AcquireEntry[][] {
 
 function workOf(item: AcquireEntry): number {
   if (item.explain) return WORK_PER_CALL;
-  const { weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs } = item;
-  const constraints = [weightVersion, minWeightVersion, maxWeightLag, excludeServers, labels, needs];
+  const { weightVersion, minWeightVersion, maxWeightLag, excludeServers, avoidServers, labels, needs } = item;
+  const constraints = [weightVersion, minWeightVersion, maxWeightLag, excludeServers, avoidServers, labels, needs];
   if (constraints.some((one) => one != null)) return WORK_OF_RESTRICTED;
   return item.groupId == null ? 1 : WORK_IN_GROUP;
 }

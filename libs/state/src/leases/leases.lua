@@ -74,6 +74,7 @@ function Leases.grant(tx, item, server, choice)
     redis.call('HINCRBY', tx.key:groupLeases(item.groupId), Loads.count_name(server.id, server.epoch), 1)
   end
   if tx.policy.on_grant then tx.policy.on_grant(tx, server, choice.reached) end
+  if server.trouble then Breaker.note_grant(tx, server) end
   Order.move_back(tx, server)
   if item.lane then choice.branch, choice.via = 'waited', choice.branch end
   return Decisions.record(tx, seq_text, acquire_id, server.id, server.load, choice)

@@ -1,7 +1,7 @@
 --[[ Returns leases and gives the room to those who wait for it.
 ARGV[1] JSON:
-  items            list of {acquireId, seq?, outcome?}; at most 128. With seq only that very lease is meant; outcome is
-                   'finished' or 'failed', for the breaker
+  items            list of {acquireId, seq?, outcome?, retryAfterMs?}; at most 128. With seq only that very lease is
+                   meant; outcome is 'finished', 'failed' or 'busy', for the breaker
   rememberMs       number: how long the answer, or the tombstone, is kept
 Reply: results     list, in the order of the items: {released, reason}
        answers     list for parked callers: {acquireId, replyTo, waitedMs, seq, serverId, ...} | {.., error, reason?}
@@ -41,7 +41,9 @@ local function release_held(tx, item, lease, remember_ms, freed, broken)
   end
   redis.call('SET', tx.key:released(item.acquireId), tx.known_leases[item.acquireId], 'PX', remember_ms)
   Leases.give_back(tx, item.acquireId, lease)
-  if item.outcome and Breaker.note_outcome(tx, server, item.outcome) then broken[#broken + 1] = server.id end
+  if item.outcome and Breaker.note_outcome(tx, server, item.outcome, item.retryAfterMs) then
+    broken[#broken + 1] = server.id
+  end
   freed[#freed + 1] = server.id
   return RELEASED
 end

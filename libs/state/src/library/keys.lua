@@ -24,7 +24,6 @@ local NAMES = {
   serverRecords = 'servers:records', -- hash: serverId -> its record, see servers/server-record.lua
   serverIndexEntries = 'servers:index-entries', -- hash: serverId -> its index entries, one a line
   serverVersionEntries = 'servers:version-entries', -- set: all `@<weight version>|<missing features>` of servers
-  serverFailures = 'servers:failures', -- hash: serverId -> epoch|failed calls in a row|end of its break, ms
   ring = 'ring', -- zset: serverId#index by hash; only under consistent-hash
   decisions = 'decisions', -- list: the latest decisions, packed, one for each lease sequence
   fullDecisions = 'decisions:full', -- list: the latest decisions with their snapshots, JSON
@@ -38,7 +37,7 @@ local NAMES = {
   rehomedLanes = 'waiters:rehome', -- set: serverId that takes no leases now; its lane must be moved
   sessionLanes = 'waiters:sessions', -- set: serverId in whose lane sessions wait, or have waited
   acquireDeadlines = 'waiters:acquire:deadlines', -- zset: acquireId by deadline, ms
-  warmingServers = 'servers:warming', -- zset: servers in slow start, by its end, ms
+  warmingServers = 'servers:warming', -- zset: servers in slow start or busy, by its end, ms
   drainingServers = 'servers:draining', -- zset: servers in drain, by its deadline, ms
   -- workers (both)
   workers = 'workers', -- zset: workerId of live epochs, by the end of its time to live, ms

@@ -90,13 +90,20 @@ end
 
 -- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
 -- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): the caller
--- bounds it. `why`: {reason, message?, isFailure?, isFinal?, segment?, tokens?}
+-- bounds it. `why`: {reason, message?, isFailure?, isFinal?, isSetback?, serverId?, deadlineMs?, segment?, tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then
     Rounds.bump(tx, round, 'returned.' .. why.reason, 1)
     local rules = Rounds.rules(tx, round)
-    local count = redis.call('HINCRBY', tx.key:request(request.id), why.isFailure and 'failures' or 'returns', 1)
-    if (why.isFailure and why.isFinal) or count > (why.isFailure and rules.maxFailures or rules.maxReturns) then
+    local is_over = why.isFailure and why.isFinal
+    if why.isSetback then
+      local _, made = KeptTokens.made_by_attempt(request, why.segment, why.tokens or 0)
+      is_over = Setbacks.note(tx, request, why, made, rules.maxFailures) or is_over
+    end
+    if not why.isFailure then
+      is_over = redis.call('HINCRBY', tx.key:request(request.id), 'returns', 1) > rules.maxReturns or is_over
+    end
+    if is_over then
       Attempts.note_failure(tx, round, request, why)
       return Longtail.fail_request(tx, round, group, request, aborts, why)
     end

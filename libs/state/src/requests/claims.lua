@@ -24,13 +24,14 @@ local function next_attempt(attempt, new_attempt)
 end
 
 local function claim_json(tx, request, group, round)
+  local setbacks, avoided = Setbacks.of_claim(request)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
     timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and GenerationTime.sum_time(tx, request),
     weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
     boundServerEpoch = request.boundServerEpoch, traceparent = round.traceparent,
-    priority = round.priority,
+    priority = round.priority, setbacks = setbacks, avoidServers = avoided,
   })
   return InlineSegments.append(plain, request.segments, ',"sampling":' .. group.sampling)
 end

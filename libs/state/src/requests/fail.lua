@@ -1,7 +1,8 @@
 --[[ The attempt ends without completing. Where the request goes is decided by what was intended for it.
-ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, retryable, reason, message, segment, tokens,
-  missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for `maxFailures` and is final
-  when it is not retryable; any other end counts for `maxReturns`. With the reason `timeout` the request ends, and its
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, isUnserved, deadlineMs, retryable, reason,
+  message, segment, tokens, missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for
+  `maxFailures` once for each start of a server, and is final when it is not retryable, or `deadlineMs` after the first
+  one (requests/setbacks); any other end counts for `maxReturns`. With the reason `timeout` the request ends, and its
   group continues or is dropped as by an abort in the scope of its round. A missing segment is forgotten with those
   after it
 Reply: FailAnswer; a repeat of the attempt gets the same state
@@ -35,9 +36,12 @@ return function(tx, args)
       local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
       local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
       if lost > 0 then Ledger.count(tx, request.job, round.roundId, 'waste.not-stored', lost) end
+      local is_failure = args.countsAsFailure and not stands_still
+      local server_id = args.run and args.run.serverId
       Attempts.put_back(tx, round, group, request, aborts, {
         reason = args.reason, message = args.message, segment = args.segment, tokens = args.tokens,
-        isFailure = args.countsAsFailure and not stands_still, isFinal = not args.retryable,
+        isFailure = is_failure, isFinal = not args.retryable, serverId = server_id, deadlineMs = args.deadlineMs,
+        isSetback = is_failure or (args.isUnserved and server_id ~= nil),
       })
     end
 

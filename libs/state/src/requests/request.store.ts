@@ -64,7 +64,14 @@ export interface CompleteAnswer extends CompleteReply, MoveTimesAnswer, Pick<Cla
   madeRoom: boolean;
 }
 
-export type FailArgs = Omit<FailRequest, 'segment'> & SegmentArgs & { countsAsFailure: boolean };
+export type FailArgs = Omit<FailRequest, 'segment'> &
+  SegmentArgs & {
+    countsAsFailure: boolean;
+    /** Its engine did not serve it: no evidence against the request. */
+    isUnserved?: boolean;
+    /** Time for which the same servers may fail it again, milliseconds; default: any. */
+    deadlineMs?: number;
+  };
 export interface FailAnswer extends FailReply, MoveTimesAnswer, Pick<Claim, 'job' | 'roundId'> {
   /** Other samples of a group that failed. */
   aborts: AttemptFence[];

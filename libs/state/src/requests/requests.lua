@@ -14,7 +14,7 @@ function Requests.load(tx, id)
   local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
     'started',
     'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
-    'recount', 'movedBy')
+    'recount', 'movedBy', 'setbacks')
   if not field[1] then return nil end
   return {
     id = id, job = job, groupId = group_id, index = tonumber(index),
@@ -26,6 +26,7 @@ function Requests.load(tx, id)
     stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
     recount = field[15] or nil, -- the last recount that has counted it
     movedBy = field[16] or nil, -- the plan of the move that its next or present attempt began with, see Moves.time
+    setbacks = field[17] or nil, -- see setbacks.lua
   }
 end
 

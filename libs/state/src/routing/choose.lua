@@ -116,11 +116,7 @@ local function choose_bound(tx, item, bound, is_restricted)
   return nil
 end
 
--- Where this acquire goes: (server, receipt), or (nil, lane to wait in; no lane when too many differ). It goes to the
--- server it names, if that can take it; else, and if it names none, where the policy decides. A session keeps to its
--- server while that one is usable and of the same epoch, full or not, unless the margin breaks it.
--- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?, isRestricted}.
-function Choose.server(tx, item)
+local function choose_server(tx, item)
   local is_restricted = Restrictions.is_restricted(item)
   local bound = item.sessionId and bound_server(tx, item)
   local named = item.boundServerId and named_server(tx, item)
@@ -141,6 +137,40 @@ function Choose.server(tx, item)
   local order = reached and tx.order or Order.read(tx, Order.BEST)
   return server, { branch = branch, via = via, key = key or tx.policy.score(tx, server), best = best
     or Order.best(order), eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
+end
+
+-- The acquire as one that excludes the servers it avoids. It keeps neither to the server of its session nor to the one
+-- it names, if it avoids that.
+local function without_avoided(tx, item)
+  local elsewhere, avoids = {}, {}
+  for name, value in pairs(item) do elsewhere[name] = value end
+  elsewhere.excludeServers = { unpack(item.excludeServers or {}) }
+  for _, id in ipairs(item.avoidServers) do
+    table.insert(elsewhere.excludeServers, id)
+    avoids[id] = true
+  end
+  local bound = item.sessionId and bound_server(tx, item)
+  if bound and avoids[bound.id] then elsewhere.sessionId = nil end
+  if item.boundServerId and avoids[item.boundServerId] then elsewhere.boundServerId = nil end
+  return elsewhere
+end
+
+-- Where this acquire goes: (server, receipt), or (nil, lane to wait in; no lane when too many differ). It goes to the
+-- server it names, if that can take it; else, and if it names none, where the policy decides. A session keeps to its
+-- server while that one is usable and of the same epoch, full or not, unless the margin breaks it. A server that the
+-- acquire avoids is chosen only while no other one can take it.
+-- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?, isRestricted}.
+function Choose.server(tx, item)
+  if item.avoidServers then
+    local elsewhere = without_avoided(tx, item)
+    local server, choice = choose_server(tx, elsewhere)
+    if server then
+      -- What a moved lease has to meet later.
+      choice.isRestricted = Restrictions.is_restricted(item)
+      return server, choice
+    end
+  end
+  return choose_server(tx, item)
 end
 
 return Choose

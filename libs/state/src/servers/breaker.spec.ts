@@ -14,7 +14,7 @@ afterEach(() => test.close());
 const configure = (breakerOpenMs: number) =>
   new PoolStore(test.runner).configure(test.pool, { breakerFailures: 3, breakerOpenMs });
 /** One call on this server; whether that broke it. */
-async function call(serverId: string, outcome?: 'finished' | 'failed') {
+async function call(serverId: string, outcome?: 'finished' | 'failed' | 'busy') {
   const lease = await test.acquire(worker, { boundServerId: serverId });
   expect(lease).toMatchObject({ serverId, branch: 'bound' });
   return (await test.release(lease.acquireId, lease.seq, outcome)).broken !== undefined;
@@ -48,11 +48,14 @@ it('tries a server again after the break: one more failure breaks it at once, a 
   expect(await call('a', 'failed')).toBe(false);
 });
 
-it('is off unless it is configured, and never takes the last server', async () => {
+it('is on by default, is off with 0, and never takes the last server', async () => {
   await test.server('a');
   await test.server('b');
-  for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
-  await configure(60_000);
-  await test.servers.remove(test.pool, { serverId: 'b' });
-  for (let n = 0; n < 5; n++) expect(await call('a', 'failed')).toBe(false);
+  const broken = [];
+  for (let n = 0; n < 5; n++) broken.push(await call('a', 'failed'));
+  expect(broken).toEqual([false, false, false, false, true]);
+  for (let n = 0; n < 9; n++) expect(await call('b', 'failed')).toBe(false);
+  await new PoolStore(test.runner).configure(test.pool, { breakerFailures: 0 });
+  await test.server('c');
+  for (let n = 0; n < 9; n++) expect(await call('c', 'failed')).toBe(false);
 });

@@ -71,6 +71,9 @@ function ServerHash.takes_leases(server)
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 
+-- True while the breaker gives the server no new leases.
+function ServerHash.is_withheld(tx, server) return server.trouble ~= nil and server.trouble.untilMs > tx.now end
+
 -- The server as its record has it, without its load; nil for an unknown one.
 function ServerHash.read(tx, id)
   local packed = redis.call('HGET', tx.key.serverRecords, id)

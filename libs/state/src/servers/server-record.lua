@@ -1,11 +1,16 @@
 -- A server as it is stored in the hash of records: numbers and the epoch in binary (FORMAT), which costs a choice least
--- to read; then what callers must know of it, as a member of a JSON object; then a line break and the instanceId.
+-- to read; then its trouble, if it has any (TROUBLE); then what callers must know of it, as a member of a JSON object;
+-- then a line break and the instanceId.
 local ServerRecord = {}
 
 -- Place in STATES; 1 or 0 for held; 1 for cordoned, 2 for withheld (no source lists its engine as ready), 3 for both;
 -- 1 or 0 for not probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
 local FORMAT = '<BBBBdddddds'
 local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
+-- Failed calls in a row, busy answers in a row, the time before which it takes no new leases (0: none), and 1 if one
+-- call is to show then whether it serves again. See breaker.lua.
+local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
+local QUOTE = 34 -- byte with which the JSON begins
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
 
@@ -29,7 +34,19 @@ function ServerRecord.unpack(id, packed)
   if limit ~= 0 then server.limit = limit end
   if started_at ~= 0 then server.startedAtMs = started_at end
   if drain_until ~= 0 then server.drainUntilMs = drain_until end
+  local after_epoch = EPOCH_AT + #epoch + 1
+  if string.byte(packed, after_epoch) ~= QUOTE then
+    local failures, refusals, until_ms, is_untried = string.match(packed, TROUBLE, after_epoch)
+    server.trouble = { failures = tonumber(failures), refusals = tonumber(refusals), untilMs = tonumber(until_ms),
+      isUntried = is_untried == '1' }
+  end
   return server
+end
+
+local function trouble_text(trouble)
+  if not trouble then return '' end
+  return string.format(TROUBLE_FORMAT, trouble.failures, trouble.refusals, trouble.untilMs,
+    trouble.isUntried and 1 or 0)
 end
 
 -- What a caller must know of a server: `"<id>":{...}`.
@@ -68,8 +85,9 @@ function ServerRecord.pack(id, fields)
   local closed = flag(fields.cordoned) + 2 * flag(fields.withheld)
   return struct.pack(FORMAT, state, flag(fields.held), closed, flag(not fields.probed), fields.maxInflight,
     fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
-    fields.drainUntilMs or 0, fields.epoch) .. '"' .. id .. '":' .. cjson.encode(described) .. '\n'
-    .. (fields.instanceId or '')
+    fields.drainUntilMs or 0, fields.epoch) .. trouble_text(fields.trouble) .. '"' .. id .. '":'
+    .. cjson.encode(described) .. '
+' .. (fields.instanceId or '')
 end
 
 return ServerRecord

@@ -128,7 +128,8 @@ function Servers.has_room(tx, server)
   -- Neither time nor settings change in a transition; what changes the server calls `rescore`.
   local most = server.most
   if not most then
-    most = Servers.is_usable(tx, server) and Servers.capacity(tx, server) or 0
+    local takes = Servers.is_usable(tx, server) and not ServerHash.is_withheld(tx, server)
+    most = takes and Servers.capacity(tx, server) or 0
     server.most = most
   end
   return server.load < most
@@ -217,7 +218,8 @@ function Servers.fail(tx, server, new_epoch)
   server.load = 0
   server.state = 'failed'
   server.held = false
-  ServerHash.change(tx, server.id, { epoch = server.epoch })
+  server.trouble = nil
+  ServerHash.change(tx, server.id, { epoch = server.epoch, trouble = false })
   redis.call('ZREM', tx.key.watchedServers, server.id)
   Servers.publish(tx, server)
 end
@@ -237,7 +239,6 @@ function Servers.forget(tx, server)
     redis.call('ZREM', tx.key[index], server.id)
   end
   Scores.forget(tx, server)
-  redis.call('HDEL', tx.key.serverFailures, server.id)
   redis.call('SREM', tx.key.usableServers, server.id)
   redis.call('SADD', tx.key.rehomedLanes, server.id)
   tx.known_servers[server.id] = false

@@ -1,0 +1,46 @@
+import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
+
+/**
+ * What the error of a call of an engine is evidence about. `refused`: the request, which fails for good. `not-served`:
+ * nothing, since the engine could not serve now or has not seen the request. `failed`: the request or the server, which
+ * the next calls of either tell apart.
+ */
+export type FailureKind = 'refused' | 'not-served' | 'failed';
+
+/** Every counter of failures decides by this table; a new code of engines does not compile without an entry. */
+const KINDS: Record<Extract<ErrorCode, `ENGINE_${string}`>, FailureKind> = {
+  ENGINE_REJECTED: 'refused',
+  ENGINE_BUSY: 'not-served',
+  ENGINE_UNREACHABLE: 'not-served',
+  ENGINE_ERROR: 'failed',
+  ENGINE_STALLED: 'failed',
+  ENGINE_PROTOCOL: 'failed',
+};
+
+/** An error that no engine has caused counts as a failure, so that a defect is not repeated for ever. */
+export function classifyFailure(error: Error): FailureKind {
+  if (!isBroomwagonError(error) || !Object.hasOwn(KINDS, error.code)) return 'failed';
+  return KINDS[error.code as keyof typeof KINDS];
+}
+
+/**
+ * Longest pause before a call is repeated, milliseconds. Of a busy engine the load-balancer too withholds the server.
+ */
+const MAX_PAUSE_MS: Record<FailureKind, number> = { refused: 0, 'not-served': 5_000, failed: 60_000 };
+
+/**
+ * Pause before the next call of a request: none after its first setback, so that another server gets the request at
+ * once, then twice as long each time, less up to a half by chance, so that requests that failed together are not
+ * repeated together.
+ * @param setbacks calls in a row that ended badly, without a further token
+ * @param random in [0, 1)
+ */
+export function pauseAfterSetbacks(
+  kind: FailureKind,
+  setbacks: number,
+  baseMs: number,
+  random: number = Math.random(),
+): number {
+  if (setbacks <= 1) return 0;
+  return Math.min(baseMs * 2 ** Math.min(setbacks - 2, 30), MAX_PAUSE_MS[kind]) * (1 - random / 2);
+}
