@@ -77,7 +77,10 @@ it('frees a response that waits for its turn when its client disconnects', async
 });
 
 it('passes on the abort of an engine that aborts again and again, and counts how often the response began', async () => {
-  const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxEngineFailures: 2 });
+  const other = await Gateway.start(system.bench.prefix, system.bench.pool, {
+    maxEngineFailures: 2,
+    engineFailureDeadlineMs: 0,
+  });
   await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 3, count: 9 });
   const sampling_params = { max_new_tokens: 30, regex: 'a*' };
   const headers = { 'x-broomwagon-on-engine-abort': 'resume' };

@@ -231,7 +231,10 @@ describe('a response that is cut is continued on another engine', () => {
   });
 
   it('not for ever, if it begins again and its calls fail after some tokens each', async () => {
-    const other = await Gateway.start(system.bench.prefix, system.bench.pool, { maxEngineFailures: 2 });
+    const other = await Gateway.start(system.bench.prefix, system.bench.pool, {
+      maxEngineFailures: 2,
+      engineFailureDeadlineMs: 0,
+    });
     for (const afterTokens of [1, 2, 3, 4])
       await inject(system.bench.engine.url, { kind: 'error-in-stream', afterTokens });
     const sampling_params = { max_new_tokens: 30, regex: 'a*' };

@@ -39,7 +39,7 @@ it('ends a response that different servers, or restarts of one, fail in a row, a
 
 it('repeats failures of the same server with growing pauses, until their sum is over', () => {
   const limited = limit();
-  const pauses = [];
+  const pauses: number[] = [];
   for (let pause = limited.pauseAfter(failed, a); pause !== undefined; pause = limited.pauseAfter(failed, a)) {
     vi.advanceTimersByTime(3_600_000);
     pauses.push(pause);

@@ -362,10 +362,9 @@ describe('AttemptRunner', () => {
   });
 
   it('releases the lease at once and pauses longer, the more attempts of the request have failed in a row', async () => {
-    const { run, controlPlane, engines, attempt } = await startAttempt(
-      () => ({ setbacks: 9 }),
-      { engineFailurePauseMs: 60_000 },
-    );
+    const { run, controlPlane, engines, attempt } = await startAttempt(() => ({ setbacks: 9 }), {
+      engineFailurePauseMs: 60_000,
+    });
     engines.generate = () => Promise.reject(errorOf('ENGINE_ERROR'));
     const running = run();
     await expect.poll(() => controlPlane.of('lb.release')).toHaveLength(1);

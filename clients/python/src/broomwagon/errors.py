@@ -453,6 +453,12 @@ class EngineUnreachable(BroomwagonError):
     code = "ENGINE_UNREACHABLE"
 
 
+class EngineBusy(BroomwagonError):
+    """The engine, or a proxy before it, cannot serve now (429, 503 and others); repeat after retryAfterMs."""
+
+    code = "ENGINE_BUSY"
+
+
 class EngineProtocol(BroomwagonError):
     """The engine uses another protocol than expected."""
 
@@ -563,6 +569,7 @@ BY_CODE: dict[str, type[BroomwagonError]] = {
     "PAYLOAD_INCOMPLETE": PayloadIncomplete,
     "PAYLOAD_STORE_FULL": PayloadStoreFull,
     "ENGINE_UNREACHABLE": EngineUnreachable,
+    "ENGINE_BUSY": EngineBusy,
     "ENGINE_PROTOCOL": EngineProtocol,
     "ENGINE_ERROR": EngineError,
     "ENGINE_STALLED": EngineStalled,

@@ -216,6 +216,11 @@ class AcquireItem(TypedDict):
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
 
+    avoidServers: NotRequired[list[str]]
+    """Servers on which the request has just failed: they get the lease only while no other server can take
+    it.
+    """
+
     labels: NotRequired[dict[str, str]]
     """Only a server that has all these labels."""
 
@@ -314,6 +319,11 @@ class AcquireRequest(TypedDict):
 
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
+
+    avoidServers: NotRequired[list[str]]
+    """Servers on which the request has just failed: they get the lease only while no other server can take
+    it.
+    """
 
     labels: NotRequired[dict[str, str]]
     """Only a server that has all these labels."""
@@ -725,6 +735,12 @@ class Claim(TypedDict):
     boundServerEpoch: NotRequired[str]
     """Epoch of that server."""
 
+    setbacks: NotRequired[int]
+    """Its attempts in a row that an engine failed or did not serve, without a further token between them."""
+
+    avoidServers: NotRequired[list[str]]
+    """Servers of these attempts, the last one last: send them with `lb.acquire`."""
+
     priority: NotRequired[int]
     """Priority of its round, if that has one: send it with `lb.acquire`."""
 
@@ -999,13 +1015,15 @@ class ConfigurePoolRequest(TypedDict):
     """Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease."""
 
     breakerFailures: NotRequired[int]
-    """Number of consecutive failed calls (released as `failed`: no connection, a broken stream, 5xx) that
-    make a server suspect although it answers probes, unless fewer than half of the servers would be
-    left. Unset = off.
+    """Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server
+    suspect although it answers probes, unless fewer than half of the servers would be left. 0 = off.
+    Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """How long the server is then suspect, milliseconds. Default 10,000."""
+    """How long the server is then suspect, milliseconds; after that it gets one call first. Default
+    10,000.
+    """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
     """1 = the capacity of each server follows its load reports. Default 0 = off."""
@@ -1189,6 +1207,11 @@ class DecisionSnapshotRequest(TypedDict):
 
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
+
+    avoidServers: NotRequired[list[str]]
+    """Servers on which the request has just failed: they get the lease only while no other server can take
+    it.
+    """
 
     labels: NotRequired[dict[str, str]]
     """Only a server that has all these labels."""
@@ -1482,8 +1505,9 @@ class FailRequest(TypedDict):
     `payload-full`: the quota of the job has no room for the tokens; its requests are not claimed until
     there is room. `timeout`: the sample ends for good, and its group according to `abortScope` of the
     round. The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as
-    failures (`maxFailures` of the policy); all others without a command count as returns
-    (`maxReturns`).
+    failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
+    after a further token; all others without a command count as returns (`maxReturns`). `no-server` is
+    also the reason of an engine that could not serve now (429, 503, no connection).
     """
 
     workerId: str
@@ -3102,13 +3126,15 @@ class PoolSettings(TypedDict):
     """Share of its capacity with which a server in slow start begins. Default 0.1; at least one lease."""
 
     breakerFailures: NotRequired[int]
-    """Number of consecutive failed calls (released as `failed`: no connection, a broken stream, 5xx) that
-    make a server suspect although it answers probes, unless fewer than half of the servers would be
-    left. Unset = off.
+    """Number of consecutive failed calls (released as `failed`: a broken stream, 500) that make a server
+    suspect although it answers probes, unless fewer than half of the servers would be left. 0 = off.
+    Default 5.
     """
 
     breakerOpenMs: NotRequired[int]
-    """How long the server is then suspect, milliseconds. Default 10,000."""
+    """How long the server is then suspect, milliseconds; after that it gets one call first. Default
+    10,000.
+    """
 
     adaptiveConcurrency: NotRequired[Literal[0, 1]]
     """1 = the capacity of each server follows its load reports. Default 0 = off."""
@@ -3624,6 +3650,11 @@ class ReleaseItem(TypedDict):
     tokens: NotRequired[int]
     """Tokens generated under this lease."""
 
+    retryAfterMs: NotRequired[int]
+    """With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default:
+    1 s, then twice as long with each such answer in a row, at most 30 s.
+    """
+
 
 class ReleaseManyReply(TypedDict):
     """Reply of `lb.release-many`."""
@@ -3663,6 +3694,11 @@ class ReleaseRequest(TypedDict):
 
     tokens: NotRequired[int]
     """Tokens generated under this lease."""
+
+    retryAfterMs: NotRequired[int]
+    """With `busy`: how long the engine has asked not to be called (`Retry-After`), milliseconds. Default:
+    1 s, then twice as long with each such answer in a row, at most 30 s.
+    """
 
 
 class RememberPromptsReply(TypedDict):
@@ -4955,6 +4991,11 @@ class ServerStatus(TypedDict):
     drainUntilMs: NotRequired[int]
     """Deadline of a drain, time of Redis, milliseconds."""
 
+    withheldUntilMs: NotRequired[int]
+    """It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls
+    failed.
+    """
+
     probe: NotRequired[Literal[False]]
     """Present only if the server is not probed."""
 
@@ -5361,7 +5402,10 @@ class TailPolicy(TypedDict):
     """
 
     maxFailures: NotRequired[int]
-    """Failures of one request before it fails for good."""
+    """Different servers that may fail one request, one after the other without a further token, before it
+    fails for good; a server that has restarted is another one. The same servers may fail it again for
+    REQUEST_FAILURE_DEADLINE_MS of the coordinator.
+    """
 
     maxReturns: NotRequired[int]
     """Attempts of one request that may return unfinished for other reasons (its engine or worker dropped
@@ -5839,7 +5883,7 @@ DispatchOrder = Literal["arrival", "longest-first", "probe-first"]
 EngineDialect = Literal["vllm", "sglang", "openai"]
 EngineFeature = Literal["tokenIdsIn", "tokenIdsOut", "logprobs", "abortById", "abortOnDisconnect", "loadReport", "prefixCacheReset", "tokenize"]
 EqualRewards = Literal["keep", "exclude", "replace"]
-ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
+ErrorCode = Literal["MALFORMED_JSON", "VALIDATION_FAILED", "PAYLOAD_TOO_LARGE", "NOT_FOUND_SUBJECT", "UNAUTHENTICATED", "FORBIDDEN", "ROUTE_NOT_FOUND", "METHOD_NOT_ALLOWED", "UNSUPPORTED_MEDIA_TYPE", "IDEMPOTENCY_KEY_REUSED", "REQUEST_IN_PROGRESS", "OUTCOME_UNKNOWN", "RATE_LIMITED", "REPLY_FULL", "OVERLOADED", "SHUTTING_DOWN", "UNAVAILABLE", "STORE_FULL", "SCHEMA_UNSUPPORTED", "TIMEOUT", "INTERNAL", "FENCED", "GENERATION_CHANGED", "NO_SERVER_AVAILABLE", "SERVERS_FULL", "WAIT_TIMEOUT", "QUEUE_FULL", "POOL_NOT_FOUND", "POOL_PAUSED", "NO_CAPABLE_SERVER", "SESSION_NOT_FOUND", "SERVER_NOT_FOUND", "WORKER_NOT_FOUND", "LEASE_NOT_FOUND", "SERVER_ID_TAKEN", "SERVER_NOT_READY", "SERVER_FULL", "SERVER_UNSUITABLE", "RELEASED", "ABORTED", "VERSION_NOT_FOUND", "VERSION_MISMATCH", "JOB_NOT_FOUND", "JOB_IN_USE", "POOL_IN_USE", "ROUND_NOT_FOUND", "ROUND_CONFLICT", "ROUND_CLOSED", "ROUND_CANCELLED", "ROUND_NOT_OPEN", "ROUND_NOT_COMPLETED", "ROUND_MISMATCH", "ROUND_SETTLING", "SNAPSHOT_EXISTS", "SNAPSHOT_NOT_FOUND", "RESTORE_UNFINISHED", "PLAN_STALE", "DUPLICATE_GROUP", "GROUP_NOT_FOUND", "REQUEST_NOT_FOUND", "WEIGHT_SYNC_CONFLICT", "WEIGHT_SYNC_NOT_FOUND", "WEIGHT_SYNC_ENDED", "WEIGHT_VERSION_MISMATCH", "WEIGHT_VERSION_STALE", "WEIGHTS_NOT_QUIESCED", "PLAN_NOT_FOUND", "PAYLOAD_NOT_FOUND", "PAYLOAD_FOREIGN", "PAYLOAD_EXISTS", "PAYLOAD_INCOMPLETE", "PAYLOAD_STORE_FULL", "ENGINE_UNREACHABLE", "ENGINE_BUSY", "ENGINE_PROTOCOL", "ENGINE_ERROR", "ENGINE_STALLED", "CONTEXT_TOO_LONG", "MODEL_NOT_FOUND", "ENGINE_REJECTED"]
 FailReason = Literal["engine-error", "engine-rejected", "engine-abort", "no-server", "payload", "aborted", "shutdown", "unclaimed", "payload-full", "timeout"]
 GroupPlacement = Literal["group-spread", "group-affinity", "auto"]
 LogLevel = Literal["fatal", "error", "warn", "info", "debug", "trace"]
@@ -5851,7 +5895,7 @@ PauseMode = Literal["abort", "wait", "keep"]
 PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent"]
 PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs"]
 RebalancePolicy = Literal["tier-cost", "tier-min"]
-ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed"]
+ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed", "busy"]
 ReturnReason = Union["FailReason", Literal["worker-lost"], Literal["internal"]]
 RewardOutcome = Literal["kept", "excluded", "replaced"]
 RoundKind = Literal["short", "long"]

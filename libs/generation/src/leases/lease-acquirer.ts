@@ -62,7 +62,8 @@ export class LeaseAcquirer {
     request: LeaseRequest,
     { endsWhenFull = false, waitsForModel = false, deadline = this.deadline() }: AcquireOptions = {},
   ): Promise<Acquisition> {
-    let asked = request;
+    const { avoidServers, ...known } = request;
+    let asked: LeaseRequest = request;
     this.leases.asking(call);
     let last: Error | undefined;
     let refused = false;
@@ -80,8 +81,8 @@ export class LeaseAcquirer {
         // The wait of a call is shorter than that of all its repeats.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         // A load-balancer of the release before does not know the field.
-        if (asked.avoidServers !== undefined && isBroomwagonError(error, 'VALIDATION_FAILED')) {
-          asked = { ...asked, avoidServers: undefined };
+        if (avoidServers !== undefined && asked !== known && isBroomwagonError(error, 'VALIDATION_FAILED')) {
+          asked = known;
           continue;
         }
         const isFull = endsWhenFull && isBroomwagonError(error, 'QUEUE_FULL');

@@ -14,7 +14,7 @@ afterEach(() => test.close());
 const configure = (breakerOpenMs: number) =>
   new PoolStore(test.runner).configure(test.pool, { breakerFailures: 3, breakerOpenMs });
 /** One call on this server; whether that broke it. */
-async function call(serverId: string, outcome?: 'finished' | 'failed' | 'busy') {
+async function call(serverId: string, outcome?: 'finished' | 'failed') {
   const lease = await test.acquire(worker, { boundServerId: serverId });
   expect(lease).toMatchObject({ serverId, branch: 'bound' });
   return (await test.release(lease.acquireId, lease.seq, outcome)).broken !== undefined;

@@ -1,0 +1,78 @@
+import type { Claim, TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeEach, expect, it } from 'vitest';
+import { segmentOf, TestPools } from '../rounds/test-pools.fixture';
+
+const test = new TestPools();
+const POLICY: TailPolicy = { name: 'wait', overProvision: 1, maxFailures: 2 };
+
+beforeEach(async () => {
+  await test.fresh();
+  await test.open({ policy: POLICY, neededGroups: 1, samples: 1 });
+});
+afterAll(() => test.close());
+
+const claim = async () => (await test.claim(1))[0]!;
+const register = (serverId: string, instanceId: string) =>
+  test.servers.register(test.pool, {
+    serverId,
+    instanceId,
+    endpoint: `http://${serverId}:8000`,
+    dialect: 'vllm',
+    probe: false,
+    maxInflight: 9,
+    weight: 1,
+  });
+/** Ends the next attempt of the request on this server, and returns the state of the request. */
+async function endOn(
+  serverId: string,
+  { tokens = 0, deadlineMs, isUnserved = false }: { tokens?: number; deadlineMs?: number; isUnserved?: boolean } = {},
+) {
+  const taken = await claim();
+  const { state } = await test.requests.fail(test.pool, {
+    ...test.fence(taken),
+    ...(tokens > 0 ? segmentOf(taken, tokens) : { tokens }),
+    reason: isUnserved ? 'no-server' : 'engine-error',
+    retryable: true,
+    countsAsFailure: !isUnserved,
+    isUnserved,
+    deadlineMs,
+    run: { serverId, weightVersion: 1, leasedMs: 0, endedMs: 1 },
+  });
+  return state;
+}
+
+it('counts failures on different servers, and none of the same server again', async () => {
+  for (const serverId of ['a', 'a', 'b', 'a', 'b', 'a']) expect(await endOn(serverId)).toBe('pending');
+  expect(await endOn('c')).toBe('failed');
+});
+
+it('counts a server that has restarted as another one, so that a request that kills engines fails', async () => {
+  for (const start of ['first', 'second']) {
+    await register('a', start);
+    expect(await endOn('a')).toBe('pending');
+    expect(await endOn('a')).toBe('pending');
+  }
+  await register('a', 'third');
+  expect(await endOn('a')).toBe('failed');
+});
+
+it('counts anew after a further token that is kept', async () => {
+  for (const serverId of ['a', 'b', 'c', 'd', 'e']) expect(await endOn(serverId, { tokens: 1 })).toBe('pending');
+  expect(await endOn('f')).toBe('pending');
+  expect(await endOn('g')).toBe('failed');
+});
+
+it('counts no engine that does not serve, and tells the next worker which servers to avoid', async () => {
+  for (const serverId of ['a', 'b', 'c', 'd', 'b']) expect(await endOn(serverId, { isUnserved: true })).toBe('pending');
+  const next: Claim = await claim();
+  expect(next).toMatchObject({ setbacks: 5, avoidServers: ['a', 'c', 'd', 'b'] });
+  await test.fail(next, 1);
+  const later = await claim();
+  expect([later.setbacks, later.avoidServers]).toEqual([undefined, undefined]);
+});
+
+it('fails a request that the same server fails until the deadline', async () => {
+  expect(await endOn('a', { deadlineMs: 600_000 })).toBe('pending');
+  expect(await endOn('a', { deadlineMs: 600_000 })).toBe('pending');
+  expect(await endOn('a', { deadlineMs: 0 })).toBe('failed');
+});
