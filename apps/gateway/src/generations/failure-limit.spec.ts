@@ -63,5 +63,5 @@ it('takes calls that were not served as no evidence, until a deadline that a pau
   expect(limited.pauseAfter(failed, b)).toBeDefined();
   vi.advanceTimersByTime(60_000);
   expect(limited.pauseAfter(busy, a)).toBeUndefined();
-  expect(limited.busyError()).toMatchObject({ code: 'ENGINE_BUSY', retryAfterMs: 7_000 });
+  expect(limited.endWith(busy)).toMatchObject({ error: { code: 'ENGINE_BUSY', retryAfterMs: 7_000 } });
 });

@@ -1,5 +1,11 @@
 import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
-import { classifyFailure, type Lease, pauseAfterSetbacks, type WaitDeadline } from '@broomwagon/generation';
+import {
+  type Acquisition,
+  classifyFailure,
+  type Lease,
+  pauseAfterSetbacks,
+  type WaitDeadline,
+} from '@broomwagon/generation';
 import type { GatewayConfig } from '../gateway.config';
 import { asOurs } from './continuation';
 import type { GenerationEnd } from './generation';
@@ -62,11 +68,18 @@ export class FailureLimit {
     return isOver || this.pausedMs > this.limits.engineFailureDeadlineMs ? undefined : pauseMs;
   }
 
-  /** The error for a client whose wait for a server that serves is over; undefined: no call was refused so. */
-  busyError(): BroomwagonError | undefined {
+  /** For a client whose wait for a server that serves is over; undefined: all calls were served. */
+  private busyError(): BroomwagonError | undefined {
     if (this.unserved === undefined) return undefined;
     const { message, retryAfterMs = RETRY_AFTER_MS, details } = this.unserved;
     return new BroomwagonError('ENGINE_BUSY', message, { retryAfterMs, details, cause: this.unserved });
+  }
+
+  /** Why no lease was granted; after calls that were not served, with the time that the engine has named. */
+  explain(acquisition: Exclude<Acquisition, { lease: Lease }>): Error | undefined {
+    if (acquisition.failed === 'stopped') return undefined;
+    const busy = acquisition.failed === 'no-server' ? this.busyError() : undefined;
+    return busy ?? acquisition.error;
   }
 
   /** The end of a generation that {@link pauseAfter} ends. */

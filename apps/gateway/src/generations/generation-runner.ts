@@ -118,20 +118,18 @@ export class GenerationRunner {
       generation.call = call;
       // A client that has got nothing can repeat its request.
       const isWaiting = generation.attempts > 0;
-      const wanted = { ...leaseRequestOf(generation), avoidServers: failures.failedServers };
-      const { deadline } = failures;
+      const { deadline, failedServers: avoidServers } = failures;
+      const wanted = { ...leaseRequestOf(generation), avoidServers };
       const acquisition = await this.acquirer.acquire(call, wanted, { endsWhenFull: !isWaiting, deadline });
       await generation.turnBegun;
       let end: GenerationEnd | undefined;
       let error: Error | undefined;
-      let abort: GenerationEnd | undefined;
-      let lease: Lease | undefined;
+      let [abort, lease]: [GenerationEnd?, Lease?] = [];
       if ('lease' in acquisition) {
         generation.grantedAt ??= performance.now();
         ({ end, error, abort, lease } = await this.callUnderLease(generation, call, acquisition.lease));
       } else {
-        const busy = acquisition.failed === 'no-server' ? failures.busyError() : undefined;
-        end = endOfRefusal(generation, acquisition.failed === 'stopped' ? undefined : (busy ?? acquisition.error));
+        end = endOfRefusal(generation, failures.explain(acquisition));
       }
       if (end !== undefined) {
         if (error !== undefined) this.logger.warn({ id: generation.id, err: error }, 'The message was not parsed');
