@@ -175,11 +175,11 @@ describe('how a stream may end', () => {
   it.each([
     ['event: error\ndata: {"message":"KV load failed","type":"InternalServerError"}', 'ENGINE_ERROR', undefined],
     ['event: error\ndata: KV load failed', 'ENGINE_ERROR', undefined],
-    ['event:error\ndata: {"error":{"message":"KV load failed","code":503}}', 'ENGINE_ERROR', 503],
+    ['event:error\ndata: {"error":{"message":"KV load failed","code":503}}', 'ENGINE_BUSY', 503],
     ['data: {"error":{"message":"KV load failed","code":500}}', 'ENGINE_ERROR', 500],
     ['data: {"error":{"message":"KV load failed","code":400}}', 'ENGINE_REJECTED', 400],
     ['data: {"error":"KV load failed"}', 'ENGINE_ERROR', undefined],
-    ['data: {"object":"error","message":"KV load failed","code":429}', 'ENGINE_ERROR', 429],
+    ['data: {"object":"error","message":"KV load failed","code":429}', 'ENGINE_BUSY', 429],
     ['data: {"detail":"KV load failed"}', 'ENGINE_ERROR', undefined],
   ])('with %s is an error with the message and the status of the engine', async (event, error, status) => {
     for (const reader of [new OpenAiChunkReader(), new SglangChunkReader()]) {

@@ -65,7 +65,13 @@ describe('docs/protocol/asyncapi.json', () => {
   });
 
   it('has the fields that a request inherits', () => {
-    expect(Object.keys(fieldsOf('ReleaseRequest'))).toEqual(['leaseId', 'acquireId', 'outcome', 'tokens']);
+    expect(Object.keys(fieldsOf('ReleaseRequest'))).toEqual([
+      'leaseId',
+      'acquireId',
+      'outcome',
+      'tokens',
+      'retryAfterMs',
+    ]);
     expect(Object.keys(fieldsOf('CommitWeightsRequest'))).toEqual(Object.keys(fieldsOf('RollbackWeightsRequest')));
     expect(fieldsOf('CommitWeightsRequest').syncId).toMatchObject({ type: 'string', minLength: 1, maxLength: 128 });
   });
