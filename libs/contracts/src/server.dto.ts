@@ -216,7 +216,7 @@ export interface ServerStatus {
   /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
   /** It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls failed. */
-  withheldUntilMs?: Integer;
+  busyUntilMs?: Integer;
   /** Present only if the server is not probed. */
   probe?: false;
   /** Its labels, if it has any. */

@@ -4991,7 +4991,7 @@ class ServerStatus(TypedDict):
     drainUntilMs: NotRequired[int]
     """Deadline of a drain, time of Redis, milliseconds."""
 
-    withheldUntilMs: NotRequired[int]
+    busyUntilMs: NotRequired[int]
     """It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls
     failed.
     """

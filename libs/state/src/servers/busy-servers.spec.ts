@@ -17,7 +17,7 @@ const refuse = (calls: { acquireId: string }[], retryAfterMs?: number) =>
     calls.map(({ acquireId }) => ({ acquireId, outcome: 'busy' as const, retryAfterMs })),
   );
 const acquireOn = (boundServerId: string) => worker.acquire({ boundServerId });
-const isWithheld = async (serverId: string) => {
+const isPaused = async (serverId: string) => {
   const { branch, acquireId } = await acquireOn(serverId);
   await test.release(acquireId);
   return branch !== 'bound';
@@ -30,16 +30,16 @@ it('gets no new leases for the time that the engine names, and keeps those that 
   const running = await acquireOn('a');
   const refused = await acquireOn('a');
   await refuse([refused], LONG_MS);
-  expect(await isWithheld('a')).toBe(true);
-  expect(await isWithheld('b')).toBe(false);
+  expect(await isPaused('a')).toBe(true);
+  expect(await isPaused('b')).toBe(false);
   const status = await statusOf('a');
   expect(status).toMatchObject({ state: 'ready', inflight: 1 });
-  expect(status.withheldUntilMs).toBeGreaterThan(0);
+  expect(status.busyUntilMs).toBeGreaterThan(0);
   // Probes, a repeated registration and the end of an older call do not shorten the time.
   await test.servers.recordProbes(test.pool, ['a']);
   await test.release(running.acquireId, undefined, 'finished');
   await test.servers.warm(test.pool);
-  expect(await isWithheld('a')).toBe(true);
+  expect(await isPaused('a')).toBe(true);
 });
 
 it('lets acquires wait as for a full server, and serves them when the time is over', async () => {
@@ -56,10 +56,10 @@ it('lets acquires wait as for a full server, and serves them when the time is ov
 it('gets one lease after the time, and others once that has not ended badly for a while', async () => {
   await test.server('a');
   await refuse([await acquireOn('a')], 1);
-  await expect.poll(() => isWithheld('a')).toBe(false);
+  await expect.poll(() => isPaused('a')).toBe(false);
   // That was the trial: others go to no server until its time is over.
   await expect.poll(async () => (await test.servers.warm(test.pool)).warming).toBe(0);
-  expect(await statusOf('a')).not.toHaveProperty('withheldUntilMs');
+  expect(await statusOf('a')).not.toHaveProperty('busyUntilMs');
   for (let n = 0; n < 3; n++) expect(await acquireOn('a')).toMatchObject({ branch: 'bound' });
 });
 
@@ -77,7 +77,7 @@ it('counts calls that are refused together once', async () => {
   const together = [await acquireOn('a'), await acquireOn('a'), await acquireOn('a')];
   await refuse(together);
   const [seconds] = await test.redis.time();
-  expect((await statusOf('a')).withheldUntilMs).toBeLessThan((Number(seconds) + 2) * 1_000);
+  expect((await statusOf('a')).busyUntilMs).toBeLessThan((Number(seconds) + 2) * 1_000);
 });
 
 it('is avoided by a request that it has just failed while another server can take the lease', async () => {

@@ -42,7 +42,7 @@ return function(tx, args)
         Servers.publish(tx, server)
         table.insert(changed, id)
       end
-      local stays_suspect = server.state == 'suspect' and ServerHash.is_withheld(tx, server)
+      local stays_suspect = server.state == 'suspect' and ServerHash.is_paused(tx, server)
       if server.state == 'pending' or (server.state == 'suspect' and not stays_suspect) or server.state == 'failed' then
         if server.state ~= 'suspect' then Servers.begin_slow_start(tx, server) end
         server.state = 'ready'

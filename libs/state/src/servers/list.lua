@@ -40,7 +40,7 @@ return function(tx, args)
         heartbeatAgeMs = math.max(0, now - tonumber(page[index + 1])),
         capacity = Servers.capacity(tx, server),
         drainUntilMs = server.drainUntilMs,
-        withheldUntilMs = ServerHash.is_withheld(tx, server) and server.trouble.untilMs or nil,
+        busyUntilMs = ServerHash.is_paused(tx, server) and server.trouble.untilMs or nil,
         labels = next(labels) and labels or nil,
         probe = probe,
         load = Servers.load_report(tx, server),

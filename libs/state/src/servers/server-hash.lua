@@ -72,7 +72,7 @@ function ServerHash.takes_leases(server)
 end
 
 -- True while the breaker gives the server no new leases.
-function ServerHash.is_withheld(tx, server) return server.trouble ~= nil and server.trouble.untilMs > tx.now end
+function ServerHash.is_paused(tx, server) return server.trouble ~= nil and server.trouble.untilMs > tx.now end
 
 -- The server as its record has it, without its load; nil for an unknown one.
 function ServerHash.read(tx, id)

@@ -128,7 +128,7 @@ function Servers.has_room(tx, server)
   -- Neither time nor settings change in a transition; what changes the server calls `rescore`.
   local most = server.most
   if not most then
-    local takes = Servers.is_usable(tx, server) and not ServerHash.is_withheld(tx, server)
+    local takes = Servers.is_usable(tx, server) and not ServerHash.is_paused(tx, server)
     most = takes and Servers.capacity(tx, server) or 0
     server.most = most
   end
