@@ -86,8 +86,7 @@ function ServerRecord.pack(id, fields)
   return struct.pack(FORMAT, state, flag(fields.held), closed, flag(not fields.probed), fields.maxInflight,
     fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
     fields.drainUntilMs or 0, fields.epoch) .. trouble_text(fields.trouble) .. '"' .. id .. '":'
-    .. cjson.encode(described) .. '
-' .. (fields.instanceId or '')
+    .. cjson.encode(described) .. '\n' .. (fields.instanceId or '')
 end
 
 return ServerRecord
