@@ -1,4 +1,5 @@
-// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, words that have been replaced in
+// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, entries of objects that are
+// sorted without a comparator, words that have been replaced in
 // code and documents, and links to files that do not exist. Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -25,6 +26,9 @@ const ALLOWED = [
 ];
 const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
 
+/** A pair whose value is an object with a field `toString` is no text: sorting it throws. */
+const ENTRIES_AS_TEXTS = /Object\.entries\(.*\)\.(?:toSorted|sort)\(\)/;
+
 /** Words of a line, those within names included. */
 function wordsOf(path, line) {
   // `void` is also a word of TypeScript.
@@ -39,6 +43,7 @@ function faultsOf(path) {
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;
     if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
+    if (ENTRIES_AS_TEXTS.test(line)) faults.push(`${at}: entries are sorted as texts; write a comparator`);
     for (const [word, instead] of Object.entries(WORDS)) {
       const [found] = wordsOf(path, line).match(new RegExp(`\\b${word}\\b`, 'i')) ?? [];
       if (found === undefined || ALLOWED.some(([where, what]) => where.test(path) && what === found)) continue;

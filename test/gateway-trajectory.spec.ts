@@ -33,6 +33,7 @@ it('has the turns of a session one after the other, from any replica', async () 
   for (let turn = 1; turn <= 3; turn++) {
     const reply = await gateway.post(`/sessions/${id}/generate`, body(prompt, 4, { return_logprob: turn > 1 }));
     expect(stateIn(reply)).toBe(`recorded:${turn}`);
+    expect(reply.headers['x-broomwagon-stamp']).toMatch(/^[0-9a-f]{16}\.\d+$/);
     const { output_ids: ids, meta_info: meta } = reply.body;
     // Log probabilities are recorded, but not sent to a client that has not asked for them.
     expect(meta.output_token_logprobs === undefined).toBe(turn === 1);
@@ -43,7 +44,8 @@ it('has the turns of a session one after the other, from any replica', async () 
   await gateway.close();
   gateway = system.gateway = other;
   const { branches, missing, ...about } = await trajectory(id);
-  expect(about).toEqual({ session_id: id, job: 'j/1', created_at_ms: expect.any(Number) });
+  const stamp = expect.stringMatching(/^[0-9a-f]{16}\.\d+$/);
+  expect(about).toEqual({ session_id: id, job: 'j/1', created_at_ms: expect.any(Number), stamp });
   expect([missing, branches.length]).toEqual([[], 1]);
   const [branch] = branches;
   expect(branch.token_ids).toEqual(prompt.slice(0, -2));

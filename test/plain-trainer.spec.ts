@@ -75,6 +75,14 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     expect(waste.byReason).not.toHaveProperty('version-span');
   }
 
+  it('trains its data under the policy `auto`', async () => {
+    const settings = { job: 'auto', prompts: 8, groups: GROUPS, samples: SAMPLES, 'tail-policy': 'auto' };
+    const trainer = await startExampleTrainer(system, out, settings);
+    trainers.push(trainer);
+    expect((await trainer.exited).code, await trainer.logTail(9)).toBe(0);
+    expect(files().sort()).toEqual(['step-1.json', 'step-2.json']);
+  });
+
   it('that is killed in the middle is taken over by another, which ends what it began', async () => {
     const first = await startTrainer('killed');
     await trainedSteps(2);

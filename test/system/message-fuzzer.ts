@@ -47,6 +47,8 @@ const HOSTILE_TEXTS = [
   '}{:*>.',
   '__proto__',
   'constructor',
+  'toString',
+  'hasOwnProperty',
   '../../etc/passwd',
   "'; return redis.call('FLUSHALL') --",
   '18446744073709551616',
@@ -72,6 +74,7 @@ const HOSTILE_IDS = [
   'a|b',
   '*',
   'a,b=c;d',
+  ...Object.getOwnPropertyNames(Object.prototype),
 ];
 /** Of an id in the schema. */
 const ID_PATTERN = String.raw`^[^\u0000-\u001f\u007f-\u009f]+$`;

@@ -1,6 +1,6 @@
 import { Logger, Module, type OnApplicationBootstrap } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { HealthRegistry, Metrics } from '@broomwagon/platform';
+import { Alarms, HealthRegistry, Metrics } from '@broomwagon/platform';
 import { CredentialStore, StateModule } from '@broomwagon/state';
 import { AdminApiConfig } from './admin-api.config';
 import { AccessGuard } from './auth/access.guard';
@@ -9,6 +9,7 @@ import { OidcIssuer } from './auth/oidc-issuer';
 import { Refusals } from './auth/refusals';
 import { AuditLog } from './changes/audit-log';
 import { ChangesService } from './changes/changes.service';
+import { LostChanges } from './changes/lost-changes';
 import { EventFeed } from './events/event-feed';
 import { ProblemFilter } from './http/problem.filter';
 import { PublicController } from './http/public.controller';
@@ -35,6 +36,7 @@ import { RoundTimeline } from './reports/round-timeline';
   controllers: [PublicController, RoutesController],
   providers: [
     AccessGuard,
+    Alarms,
     Authenticator,
     RateLimits,
     Refusals,
@@ -44,6 +46,7 @@ import { RoundTimeline } from './reports/round-timeline';
     EventFeed,
     JobFrontier,
     LogLevels,
+    LostChanges,
     OidcIssuer,
     OperationCaller,
     RoundTimeline,

@@ -33,7 +33,8 @@ const groupsPerStep = Number(options.groups);
 // A step without a group that failed for good is accepted; `replace` would wait for another group.
 const policy = {
   name: options['tail-policy'],
-  overProvision: Number(options['over-provision']),
+  // `auto` chooses the over-provision itself.
+  overProvision: options['tail-policy'] === 'auto' ? undefined : Number(options['over-provision']),
   maxVersionSpan: options['max-version-span'] && Number(options['max-version-span']),
   shortfall: 'accept-fewer',
 };

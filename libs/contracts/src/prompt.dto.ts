@@ -1,7 +1,7 @@
 import type { LengthSummary } from './ledger.dto';
 import { IsBoolean, IsOptional } from 'class-validator';
 import { LIMITS } from './limits';
-import { IsCorrelationId, IsList, IsListOf, IsWithin } from './rules';
+import { IsCorrelationId, IsId, IsList, IsListOf, IsWithin } from './rules';
 import type { Integer } from './scalars';
 
 /** Known response lengths of a prompt, for example from an earlier run. */
@@ -19,6 +19,8 @@ export class KnownPrompt {
 export class RememberPromptsRequest {
   /** The prompts. */
   @IsListOf(() => KnownPrompt, LIMITS.page, 1) prompts!: KnownPrompt[];
+  /** Id of this call, for idempotency: within 10 minutes a repeat with it adds nothing. Absent: it adds them again. */
+  @IsOptional() @IsId() rememberId?: string;
 }
 export interface RememberPromptsReply {
   /** Lengths that were added. */

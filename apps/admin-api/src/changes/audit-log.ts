@@ -7,6 +7,7 @@ import {
   type AuditEntry,
   type ListAuditLogReply,
   type ListAuditLogRequest,
+  type PoolName,
 } from '@broomwagon/contracts';
 import { bodyOf, ensureStream, MessagingConnection, readStream } from '@broomwagon/messaging';
 import { Metrics } from '@broomwagon/platform';
@@ -20,6 +21,20 @@ const MOST_READ = 2_048;
 const NO_POOL = '-';
 /** A larger request or state is left out, bytes of its JSON. */
 const MOST_BYTES = 16_384;
+
+/** Which entries are read; absent: all. */
+interface AuditRange {
+  pool?: PoolName;
+  operation?: string;
+  /** First place in the stream. */
+  from?: number;
+  sinceMs: number;
+}
+/** An entry and its place in the stream. */
+interface PlacedEntry {
+  sequence: number;
+  entry: AuditEntry;
+}
 
 /**
  * Every change that was made through this API, in a stream of JetStream and in the log. A change is not undone when the
@@ -78,6 +93,22 @@ export class AuditLog {
       });
     }
     return { entries };
+  }
+
+  /** Entries, oldest first, from a place of the stream or a time on. @throws BroomwagonError UNAVAILABLE */
+  async *read({ pool = '*', operation = '>', from, sinceMs }: AuditRange): AsyncGenerator<PlacedEntry> {
+    try {
+      await this.ensure();
+      const position = { stream: AUDIT_STREAM, subject: auditSubject(pool, operation), from, sinceMs };
+      for await (const message of readStream(this.connection, position, LIMITS.page)) {
+        const entry = bodyOf<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
+        if (entry !== undefined) yield { sequence: message.sequence, entry };
+      }
+    } catch (cause) {
+      throw new BroomwagonError('UNAVAILABLE', `The audit stream does not answer: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
   }
 
   private async ensure(): Promise<void> {

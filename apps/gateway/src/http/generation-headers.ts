@@ -45,7 +45,10 @@ const RECORDED = 'x-broomwagon-trajectory';
 /** Names in a header the turns of the trajectory that the response is, and whether each is recorded. */
 export function setRecorded(generations: Generation[], response: ServerResponse): void {
   const recorded = recordedOf(generations);
-  if (recorded !== '' && !response.headersSent) response.setHeader(RECORDED, recorded);
+  if (recorded === '' || response.headersSent) return;
+  response.setHeader(RECORDED, recorded);
+  const stamp = generations.findLast(({ recording }) => recording?.stamp !== undefined)?.recording?.stamp;
+  if (stamp !== undefined) response.setHeader('x-broomwagon-stamp', stamp);
 }
 
 /** At the start of a stream: the turns are not recorded before its end. */
@@ -63,6 +66,8 @@ export function addRecorded(generations: Generation[], response: ServerResponse)
 function recordedOf(generations: Generation[]): string {
   return generations
     .flatMap(({ recording }) => recording ?? [])
-    .map(({ state, turn, reason }) => [state, turn ?? '', ...(state === 'missing' ? [reason] : [])].join(':'))
+    .map(({ state, turn, number = turn, reason }) =>
+      [state, number ?? '', ...(state === 'missing' ? [reason] : [])].join(':'),
+    )
     .join(',');
 }

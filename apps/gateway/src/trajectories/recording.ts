@@ -2,6 +2,10 @@
 export interface Recording {
   job: string;
   turn?: number;
+  /** Number of the turn for clients; absent: that of `turn`. */
+  number?: number;
+  /** Of the pool, when the turn began. */
+  stamp?: string;
   /** `pending` until the end; `missing`: see `reason`. */
   state: 'pending' | 'recorded' | 'missing';
   /** Code of the error. */

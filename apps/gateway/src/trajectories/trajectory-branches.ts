@@ -1,5 +1,5 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
-import type { TurnRecord, TurnTokens } from '@broomwagon/state';
+import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@broomwagon/state';
 
 /** The turns from a first one to one that no other extends; turns that extend the same turn are in several branches. */
 export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
@@ -28,7 +28,10 @@ export class BranchReader {
   readonly gaps = new Map<number, Gap>();
   private readonly written = new Set<number>();
 
-  constructor(private readonly read: (ref: string) => Promise<Buffer>) {}
+  constructor(
+    private readonly read: (ref: string) => Promise<Buffer>,
+    private readonly setBacks: readonly SetBack[] = [],
+  ) {}
 
   /** A branch for trainers; undefined if earlier ones have all its turns. @throws BroomwagonError UNAVAILABLE */
   async next(turns: readonly TurnRecord[]): Promise<object | undefined> {
@@ -52,7 +55,7 @@ export class BranchReader {
         versions.push({ version, start: responseStart + from, end: responseStart + end });
       }
       described.push({
-        turn: turn.turn,
+        turn: turnNumber(turn.turn, this.setBacks),
         id: turn.id,
         start,
         response_start: responseStart,
@@ -84,7 +87,8 @@ export class BranchReader {
   }
 
   private async tokensOf({ turn, parent, ref }: TurnRecord): Promise<TurnTokens | undefined> {
-    const note = (reason: string): undefined => void this.gaps.set(turn, { turn, reason });
+    const note = (reason: string): undefined =>
+      void this.gaps.set(turn, { turn: turnNumber(turn, this.setBacks), reason });
     if (parent !== undefined && this.gaps.has(parent)) return note('PARENT_MISSING');
     try {
       return JSON.parse((await this.read(ref)).toString('utf8')) as TurnTokens;

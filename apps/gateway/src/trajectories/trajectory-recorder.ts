@@ -45,8 +45,9 @@ export class TrajectoryRecorder {
     const turnOf = { id: trajectoryIdOf(sessionId), tokenId, identity, generation: uid, hasOwnId };
     try {
       if (recordFor !== undefined) await this.open(sessionId, tokenId, recordFor);
-      const { job, turn, refusal } = await this.trajectories.begin(this.config.pool, turnOf);
-      if (job !== undefined) generation.recording = { job, turn, state: 'pending', reason: refusal };
+      const seen = { stamp: this.trajectories.seenStamp(this.config.pool) };
+      const { job, refusal, ...begun } = await this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
+      if (job !== undefined) generation.recording = { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
       // Unknown unless the client has sent whether its session is recorded.
       if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };

@@ -11,7 +11,10 @@ import { TrajectoryRoutes } from './trajectory-routes';
 it('throws an error of a payload that is no JSON, and ends the answer in the middle', async () => {
   const about = { sessionId: 's', tokenId: '', job: 'j', createdAtMs: 1 };
   const turn = { turn: 1, id: 'r', ref: 'ref', promptTokens: 1, responseTokens: 1, finishReason: 'stop', weights: [] };
-  const trajectories = { read: () => Promise.resolve({ about, turns: [turn] }) } as unknown as TrajectoryStore;
+  const trajectories = {
+    seenStamp: () => undefined,
+    read: () => Promise.resolve({ about, turns: [turn] }),
+  } as unknown as TrajectoryStore;
   const payloads = { get: () => Promise.resolve(Buffer.from('{"tokenIds"')) } as unknown as PayloadStore;
   const [recorder, controlPlane] = [{} as TrajectoryRecorder, {} as ControlPlane];
   const { routes } = new TrajectoryRoutes(recorder, trajectories, payloads, controlPlane, new GatewayConfig());

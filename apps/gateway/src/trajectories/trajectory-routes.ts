@@ -57,7 +57,8 @@ export class TrajectoryRoutes {
 
   private async read({ caller, response }: Exchange): Promise<void> {
     const id = trajectoryIdOf(checkedSession(caller.sessionId, 'session'));
-    const read = await this.trajectories.read(this.config.pool, { id });
+    const { pool } = this.config;
+    const read = await this.trajectories.read(pool, { id, stamp: this.trajectories.seenStamp(pool) });
     const mayRead = read.about?.tokenId === caller.tokenId || includesRole(caller.role, 'operator');
     if (read.about === undefined || !mayRead) {
       throw new BroomwagonError('SESSION_NOT_FOUND', 'No session of this key is recorded under this id');
@@ -71,10 +72,17 @@ export class TrajectoryRoutes {
     }
   }
 
-  private async *piecesOf({ about, turns = [], missing = [] }: TrajectoryRead): AsyncGenerator<string> {
-    const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs };
+  private async *piecesOf({
+    about,
+    turns = [],
+    missing = [],
+    setBacks,
+    stamp,
+  }: TrajectoryRead): AsyncGenerator<string> {
+    const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs, stamp };
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
-    const reader = new BranchReader((ref) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS }));
+    const get = (ref: string) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
+    const reader = new BranchReader(get, setBacks);
     let separator = '';
     for (const branch of branchesOf(turns)) {
       const contents = await reader.next(branch);

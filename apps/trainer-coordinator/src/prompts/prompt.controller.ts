@@ -9,13 +9,13 @@ export class PromptController {
   constructor(private readonly memory: PromptMemoryStore) {}
 
   @Operation('prompt.remember')
-  async remember({ prompts }: RememberPromptsRequest, { pool }: MessageContext) {
+  async remember({ prompts, rememberId }: RememberPromptsRequest, { pool }: MessageContext) {
     const known = prompts.map(({ promptId, lengths, atCap = false }) => ({
       hash: promptHash(promptId),
       lengths,
       atCap,
     }));
-    return { remembered: await this.memory.remember(pool, known) };
+    return { remembered: await this.memory.remember(pool, known, rememberId) };
   }
 
   @Operation('prompt.lengths')

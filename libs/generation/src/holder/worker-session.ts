@@ -87,17 +87,20 @@ export class WorkerSession {
 
   private async register(): Promise<void> {
     const { workerId, workerTtlMs: ttlMs } = this.config;
-    const body = { workerId, registrationId: randomUUID(), ttlMs };
+    let registrationId = randomUUID();
     const { signal } = this.closing;
     while (!signal.aborted) {
       try {
         const deadlineMs = REGISTER_DEADLINE_MS;
+        const body = { workerId, registrationId, ttlMs };
         const { workerEpoch } = await this.controlPlane.callWithRetry('worker.register', body, { deadlineMs, signal });
         this.epoch = { workerId, workerEpoch };
         this.logger.log(`Registered as ${workerId}, epoch ${workerEpoch}`);
         return;
       } catch (error) {
         this.logger.warn(`Could not register yet: ${(error as Error).message}`);
+        // Another process has registered under this name meanwhile.
+        if (isBroomwagonError(error, 'FENCED')) registrationId = randomUUID();
         await delay(REGISTER_PAUSE_MS, undefined, { signal }).catch(() => undefined);
       }
     }

@@ -1,6 +1,6 @@
 import type { Acceptance, LedgerSummary, LengthRange, LengthSummary } from '@broomwagon/contracts';
 import { addCounters, type LedgerCounters } from './ledger-counters';
-import { binTokens, lengthBin } from './length-bins';
+import { binFloor, binTokens, lengthBin } from './length-bins';
 import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
 
 /**
@@ -26,6 +26,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
     waste: { tokens: wasted, share: ratio(wasted, wasted + (all['trained.tokens'] ?? 0)), byReason: waste },
+    trainedByKind: trainedByKind(all),
     batchVariation: batchVariation(all),
     cutsPerGroup: meanAndMax(numbered(all, 'groups.cuts.')),
     lengths: lengthRanges(ended, cut),
@@ -104,10 +105,15 @@ function lengths(survival: Survival, share: number): LengthSummary {
   return {
     samples: survival.count,
     meanTokens: meanOf(survival),
-    p50Tokens: quantileOf(survival, 0.5),
-    p99Tokens: quantileOf(survival, 0.99),
+    p50Tokens: quantileTokens(survival, 0.5),
+    p99Tokens: quantileTokens(survival, 0.99),
     capShare: share,
   };
+}
+
+/** Never above the longest sample, and at most 3.2 % below the quantile. */
+function quantileTokens(survival: Survival, q: number): number {
+  return binFloor(lengthBin(quantileOf(survival, q)));
 }
 
 /** Within a value, the share at the cap is that of those that ended there. */
@@ -157,6 +163,20 @@ function acceptance(population: Survival, chosen: Survival): Acceptance[] {
       toTokens: 2 ** (range + 1),
       ratio: ratio(kept.get(range), share),
     }));
+}
+
+function trainedByKind(all: LedgerCounters): LedgerSummary['trainedByKind'] {
+  const count = (name: string): number => all[`trained.${name}`] ?? 0;
+  const part = (samples: number, tokens: number, atCap: number) => ({
+    samples,
+    meanTokens: ratio(tokens, samples),
+    capShare: ratio(atCap, samples),
+  });
+  const long = [count('longSamples'), count('longTokens'), count('longAtCap')] as const;
+  return {
+    long: part(...long),
+    short: part(count('samples') - long[0], count('tokens') - long[1], count('atCap') - long[2]),
+  };
 }
 
 function batchVariation(all: LedgerCounters): number {

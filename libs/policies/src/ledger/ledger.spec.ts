@@ -268,3 +268,34 @@ describe('ledger', () => {
     expect(ledgerAlarms(summary, { cutsPerGroup: 3 })[0]!.state).toBe('over');
   });
 });
+
+describe('quantiles and kinds of rounds', () => {
+  it('never gives a quantile above the longest sample, and stays within a bin of the exact one', () => {
+    const lengths = fc.array(fc.integer({ min: 0, max: 100_000 }), { minLength: 1, maxLength: 50 });
+    fc.assert(
+      fc.property(lengths, (tokens) => {
+        const { trained: summary } = summariseLedger(addCounters({}, ...tokens.map((length) => trained(length))));
+        const sorted = tokens.toSorted((a, b) => a - b);
+        for (const [found, q] of [
+          [summary.p50Tokens, 0.5],
+          [summary.p99Tokens, 0.99],
+        ] as const) {
+          const exact = sorted[Math.ceil(q * sorted.length) - 1]!;
+          expect(found).toBeLessThanOrEqual(exact);
+          expect(found).toBeGreaterThanOrEqual(exact * (1 - 1 / 32));
+        }
+      }),
+    );
+    const capped = summariseLedger(addCounters({}, ...Array.from({ length: 4 }, () => trained(256, 0, true))));
+    expect(capped.trained).toMatchObject({ p50Tokens: 256, p99Tokens: 256 });
+  });
+
+  it('compares length and truncation of long rounds with all others', () => {
+    const long = { 'trained.longSamples': 1, 'trained.longTokens': 300, 'trained.longAtCap': 1 };
+    const counters = addCounters({}, trained(300, 0, true), long, trained(100), trained(200, 0, true));
+    expect(summariseLedger(counters).trainedByKind).toEqual({
+      long: { samples: 1, meanTokens: 300, capShare: 1 },
+      short: { samples: 2, meanTokens: 150, capShare: 0.5 },
+    });
+  });
+});

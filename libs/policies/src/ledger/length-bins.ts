@@ -17,11 +17,21 @@ export function lengthBin(tokens: number): number {
   return EXACT + (octave - Math.log2(EXACT)) * PER_DOUBLING + Math.floor(((whole - base) * PER_DOUBLING) / base);
 }
 
-/** The middle of a bin, tokens: what a length in it counts as. */
+/** The middle of a bin, tokens: what a length in it counts as in a mean. */
 export function binTokens(bin: number): number {
+  return bin < EXACT ? bin : binFloor(bin) + (binWidth(bin) - 1) / 2;
+}
+
+/** The shortest length of a bin, tokens: what a quantile in it is, so that none is above the longest sample. */
+export function binFloor(bin: number): number {
   if (bin < EXACT) return bin;
-  const octave = Math.floor((bin - EXACT) / PER_DOUBLING);
-  const base = EXACT * 2 ** octave;
-  const width = base / PER_DOUBLING;
-  return base + ((bin - EXACT) % PER_DOUBLING) * width + (width - 1) / 2;
+  return EXACT * 2 ** toOctave(bin) + ((bin - EXACT) % PER_DOUBLING) * binWidth(bin);
+}
+
+function toOctave(bin: number): number {
+  return Math.floor((bin - EXACT) / PER_DOUBLING);
+}
+
+function binWidth(bin: number): number {
+  return (EXACT * 2 ** toOctave(bin)) / PER_DOUBLING;
 }

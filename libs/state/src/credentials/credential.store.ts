@@ -68,6 +68,24 @@ export class CredentialStore {
     return (await answerOf(this.redis.hdel(this.key, tokenId))) === 1;
   }
 
+  /**
+   * Revokes tokens that Redis has again after it was set back.
+   * @param revocations when each token was revoked, milliseconds since 1970, by its id; a later token of the id stays
+   * @returns ids of those that were valid; each is returned to one replica
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async revokeAgain(revocations: ReadonlyMap<string, number>): Promise<string[]> {
+    const again: string[] = [];
+    if (revocations.size === 0) return again;
+    const texts = await answerOf(this.redis.hmget(this.key, ...revocations.keys()));
+    for (const [index, [tokenId, revokedAtMs]] of [...revocations].entries()) {
+      const text = texts[index];
+      const isBack = text != null && (JSON.parse(text) as StoredToken).createdAtMs <= revokedAtMs;
+      if (isBack && (await this.revoke(tokenId))) again.push(tokenId);
+    }
+    return again;
+  }
+
   private async all(): Promise<StoredToken[]> {
     const texts = await answerOf(this.redis.hvals(this.key));
     return texts.map((text) => JSON.parse(text) as StoredToken);

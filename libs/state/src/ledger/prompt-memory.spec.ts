@@ -70,6 +70,15 @@ describe('the prompt memory', () => {
     expect(known!.samples).toBe(64);
   });
 
+  it('adds the lengths of a call once, however often it is repeated with its id', async () => {
+    const hash = promptHash('repeated');
+    const page = [{ hash, lengths: [10, 20], atCap: false }];
+    for (const _ of [1, 2]) expect(await memory.remember(pool, page, 'call')).toBe(1);
+    expect((await memory.lengths(pool, [hash]))[0]!.samples).toBe(2);
+    await memory.remember(pool, page, 'other');
+    expect((await memory.lengths(pool, [hash]))[0]!.samples).toBe(4);
+  });
+
   it('says nothing of prompts it never saw, and keeps a bucket at its bound', async () => {
     expect(await memory.lengths(pool, [promptHash('never')])).toEqual([]);
     const hashes = Array.from({ length: 130 }, (_, index) => `beef${index.toString(16).padStart(12, '0')}`);

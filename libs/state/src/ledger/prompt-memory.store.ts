@@ -23,7 +23,9 @@ export interface LengthsOfPrompt {
 
 /** With as many lengths as a group has. */
 const PROMPTS_PER_SCRIPT = 32;
-const remember = transition<{ prompts: readonly LengthsOfPrompt[] }, { remembered: number }>('prompts/remember');
+const remember = transition<{ prompts: readonly LengthsOfPrompt[]; repeatId?: string }, { remembered: number }>(
+  'prompts/remember',
+);
 const lengths = transition<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
 
 /** Prompts by what names them best: the id the trainer gives, or their contents. */
@@ -36,11 +38,16 @@ export function promptHash(name: string): PromptHash {
 export class PromptMemoryStore {
   constructor(private readonly runner: FunctionRunner) {}
 
-  /** At most 128 prompts. @throws BroomwagonError UNAVAILABLE: a repeat may count them twice */
-  async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[]): Promise<number> {
+  /**
+   * Adds lengths of at most 128 prompts.
+   * @param rememberId a repeat with it adds nothing; absent: a repeat counts them twice
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[], rememberId?: string): Promise<number> {
     let remembered = 0;
-    for (const page of pagesOf(prompts, PROMPTS_PER_SCRIPT)) {
-      remembered += (await this.runner.run(remember, pool, { prompts: page })).remembered;
+    for (const [index, page] of pagesOf(prompts, PROMPTS_PER_SCRIPT).entries()) {
+      const repeatId = rememberId && `${rememberId}/${index}`;
+      remembered += (await this.runner.run(remember, pool, { prompts: page, repeatId })).remembered;
     }
     return remembered;
   }

@@ -17,7 +17,7 @@ local function recorded_group(position, round, lengths, finished_ms)
 end
 
 -- `sums` gets the counters of one finished sample; returns its length for the prompt memory.
-local function count_sample(tx, request, version, is_excluded, add)
+local function count_sample(tx, request, version, is_excluded, is_long, add)
   local tokens, off_policy, oldest = 0, 0, version
   for _, segment in ipairs(cjson.decode(request.segments)) do
     local made_by = segment.weightVersion or version
@@ -38,6 +38,11 @@ local function count_sample(tx, request, version, is_excluded, add)
   add('trained.length.' .. bin, 1)
   add('trained.span.' .. Format.integer(version - oldest), 1)
   if at_cap then add('trained.atCap', 1) end
+  if is_long then
+    add('trained.longSamples', 1)
+    add('trained.longTokens', tokens)
+    if at_cap then add('trained.longAtCap', 1) end
+  end
   return { tokens = tokens, capped = at_cap }
 end
 
@@ -46,7 +51,7 @@ end
 function TrainedLedger.count_accepted(tx, job, round_id)
   local hash = tx.key:round(job, round_id)
   local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards',
-    'records', 'neededGroups', 'step')
+    'records', 'neededGroups', 'step', 'kind')
   if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
   local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
   if counted >= accepted then return true end
@@ -73,7 +78,7 @@ function TrainedLedger.count_accepted(tx, job, round_id)
     for index = 0, launched - 1 do
       local request = Requests.load(tx, Requests.id_of(job, group_id, index))
       if request and request.state == 'finished' then
-        table.insert(lengths, count_sample(tx, request, version, is_excluded, add))
+        table.insert(lengths, count_sample(tx, request, version, is_excluded, field[9] == 'long', add))
       end
     end
     add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)

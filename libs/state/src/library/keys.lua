@@ -132,7 +132,7 @@ Keys.groupLeases = by_one('group-leases:') -- hash: serverId:epoch -> leases of 
 Keys.transfer = by_one('transfer:') -- string, 120 s: its lease, target and first answer, JSON
 Keys.released = by_one('released:') -- string, 120 s: packed lease or tombstone
 Keys.worker = by_one('worker:') -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked
-Keys.formerWorker = by_one('former-worker:') -- string, 24 h: it was registered and is not any more
+Keys.formerWorker = by_one('former-worker:') -- string, 24 h: its last registrationIds, JSON; it was registered
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
@@ -180,6 +180,8 @@ Keys.roundRecorded = by_two('round-recorded:', '/')
 Keys.jobLedger = by_one('job-ledger:') -- hash: counters of rounds that are folded
 Keys.openLengths = by_one('job-open-lengths:') -- hash: length bin -> samples cut without an end
 Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's hash -> packed; 90 days
+-- string, 10 min: a page of prompt.remember was added
+Keys.rememberedPrompts = by_one('prompts-remembered:')
 Keys.partial = by_one('partial:') -- string, 10 min: saved tokens of a request of the gateway, JSON
 Keys.partialOwner = by_one('partial:owner:') -- string, 24 h: its generation, JSON, see partials/claim.lua
 Keys.trajectory = by_one('trajectory:') -- hash, see trajectories/trajectories.lua

@@ -1,7 +1,14 @@
---[[ Adds lengths to the prompt memory. Not idempotent: a repeat weighs the same lengths twice, and no more.
-ARGV[1] JSON: {prompts}   at most 32 of {hash, lengths, atCap}: 16 hex digits, list of tokens, boolean
+--[[ Adds lengths to the prompt memory. Safe to repeat with an id; without one a repeat weighs the same lengths
+twice, and no more.
+ARGV[1] JSON: {prompts, repeatId?}   at most 32 of {hash, lengths, atCap}: 16 hex digits, list of tokens, boolean;
+        repeatId: of this page, string
 Reply: remembered   number ]]
+local REPEATS_KNOWN_S = 600
+
 return function(tx, args)
+  local is_new = not args.repeatId
+    or redis.call('SET', tx.key:rememberedPrompts(args.repeatId), '1', 'NX', 'EX', REPEATS_KNOWN_S)
+  if not is_new then return Reply.object({ remembered = #args.prompts }) end
   for _, prompt in ipairs(args.prompts) do
     local lengths = {}
     for position, tokens in ipairs(prompt.lengths) do lengths[position] = { tokens = tokens, capped = prompt.atCap } end

@@ -108,7 +108,7 @@ export class RoundStore extends storeOf({
 }) {
   /** @throws GENERATION_CHANGED, ROUND_CONFLICT, ROUND_CLOSED, FENCED, JOB_NOT_FOUND, PLAN_STALE, ROUND_SETTLING */
   open(pool: PoolName, args: OpenRoundArgs): Promise<OpenRoundReply> {
-    const policy = JSON.stringify(Object.fromEntries(Object.entries(args.policy).toSorted()));
+    const policy = JSON.stringify(Object.fromEntries(Object.entries(args.policy).toSorted(byName)));
     const compared = Object.entries({ ...args, policy }).filter(([name]) => !MAY_DIFFER.has(name));
     return this.runner.run(open, pool, {
       ...args,
@@ -156,6 +156,11 @@ export class RoundStore extends storeOf({
     for await (const { jobs } of this.pages('listJobs', pool, { openOnly })) for (const job of jobs) all.add(job);
     return [...all].sort();
   }
+}
+
+/** By name, not as texts: a domain may be called `toString`. */
+function byName([one]: [string, unknown], [other]: [string, unknown]): number {
+  return one < other ? -1 : 1;
 }
 
 /**

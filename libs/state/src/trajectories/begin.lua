@@ -1,8 +1,11 @@
 --[[ Begins a turn of a session that is recorded. A repeat of a turn takes its place, and from then on only the repeat
 may record it: a turn is identified by its request, and one without an id of its client only until it is recorded.
-ARGV[1] JSON: {id, tokenId, identity, generation, hasOwnId}   strings; hasOwnId: boolean
+ARGV[1] JSON: {id, tokenId, identity, generation, hasOwnId, stamp?}   strings; hasOwnId: boolean; stamp: the latest that
+        the caller has seen of the pool
 Reply: job       of the session; absent if the session is not recorded
        turn      number
+       number    of the turn for clients: other after Redis was set back
+       stamp     of the pool
        refusal   why there is no turn: `FORBIDDEN`, the session belongs to another token; `TRAJECTORY_FULL`
 Safe to repeat: the same generation gets the same turn. A turn takes less than 300 bytes: when Redis is full, turns of
 sessions that are recorded must still be known to be missing.
@@ -14,6 +17,7 @@ return function(tx, args)
   local session = cjson.decode(about)
   local function refuse(reason) return Reply.object({ job = session.job, refusal = reason }) end
   if session.tokenId ~= args.tokenId then return refuse('FORBIDDEN') end
+  local set_backs = Trajectories.set_backs(tx, args.id, args.stamp)
   local named = 'named:' .. args.identity
   local turn = tonumber(redis.call('HGET', key, named) or nil)
   local is_same = turn and redis.call('HGET', key, 'holder:' .. turn) == args.generation
@@ -26,5 +30,5 @@ return function(tx, args)
   redis.call('HSET', key, 'holder:' .. turn, args.generation)
   redis.call('HDEL', key, 'error:' .. turn)
   Trajectories.touch(tx, args.id)
-  return Reply.object({ job = session.job, turn = turn })
+  return Generation.reply(tx, { job = session.job, turn = turn, number = Trajectories.number(turn, set_backs) })
 end

@@ -4,6 +4,7 @@ Reply: about   the session, of the first call
        made    boolean ]]
 return function(tx, args)
   local made = redis.call('HSETNX', tx.key:trajectory(args.id), 'about', args.about) == 1
+  Trajectories.set_backs(tx, args.id)
   Trajectories.touch(tx, args.id)
   local about = redis.call('HGET', tx.key:trajectory(args.id), 'about')
   return Reply.object({ made = made }, { about = about })

@@ -1,13 +1,18 @@
 --[[ What is recorded of a session.
-ARGV[1] JSON: {id}   string
+ARGV[1] JSON: {id, stamp?}   strings; stamp: the latest that the caller has seen of the pool
 Reply: about     the session; absent if it is not recorded
        turns     list of records, by turn
        missing   list of {turn, startedAtMs, reason}: turns without a record; UNFINISHED: its generation runs, or its
-                 replica has died
-Flags: no-writes ]]
+                 replica has died. SET_BACK: Redis was set back then, and this turn and later ones, up to the next one
+                 that is listed, may be lost
+       setBacks  list of {after, offset}, by which turns have numbers
+       stamp     of the pool
+Safe to repeat.
+Flags: allow-oom ]]
 return function(tx, args)
   local about = redis.call('HGET', tx.key:trajectory(args.id), 'about')
   if not about then return '{}' end
+  local set_backs = Trajectories.set_backs(tx, args.id, args.stamp)
   local count = Trajectories.count(tx, args.id)
   local begun = Trajectories.each(tx, args.id, 'begun', count)
   local errors = Trajectories.each(tx, args.id, 'error', count)
@@ -16,8 +21,13 @@ return function(tx, args)
     if record then
       table.insert(turns, record)
     else
-      table.insert(missing, { turn = turn, startedAtMs = tonumber(begun[turn]), reason = errors[turn] or 'UNFINISHED' })
+      table.insert(missing, { turn = Trajectories.number(turn, set_backs), startedAtMs = tonumber(begun[turn]), reason = errors[turn] or 'UNFINISHED' })
     end
   end
-  return Reply.object({ missing = missing }, { about = about, turns = Reply.joined(turns) })
+  for index, one in ipairs(set_backs) do
+    local lost = Trajectories.number(one.after, { unpack(set_backs, 1, index - 1) }) + 1
+    table.insert(missing, { turn = lost, startedAtMs = one.atMs, reason = 'SET_BACK' })
+  end
+  return Generation.reply(tx, { missing = missing, setBacks = set_backs }, { about = about,
+    turns = Reply.joined(turns) })
 end

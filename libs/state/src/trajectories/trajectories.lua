@@ -1,10 +1,37 @@
 -- The recorded turns of sessions. One hash for each session: `about` (JSON), `turns` (how many have begun), and for
 -- each turn n `begun:n` (ms), `holder:n` (the generation that may record it), `error:n` (why it has no record), and of
 -- its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation) and `extended:n` (a later
--- turn continues it). `named:<identity>` is the latest turn of a request. `id` is a hash of the session.
+-- turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the pool, see
+-- rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the
+-- generation. Turns behind the turn `after` may be lost then; the number of a later turn is above by `offset`, which is
+-- the age of the session in milliseconds, so that no number is given twice. `id` is a hash of the session.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256
+
+-- The set-backs of a session, with one that is noticed now. `stamp`: the latest that the caller has seen of the pool.
+function Trajectories.set_backs(tx, id, stamp)
+  local key, generation = tx.key:trajectory(id), Generation.current(tx, stamp)
+  local known = redis.call('HMGET', key, 'generation', 'setBacks', 'openedMs')
+  local list = known[2] and cjson.decode(known[2]) or {}
+  if known[1] == generation then return list end
+  local opened_ms = tonumber(known[3] or nil) or tx.now
+  redis.call('HSET', key, 'generation', generation, 'openedMs', Format.integer(opened_ms))
+  if known[1] then
+    list[#list + 1] = { after = Trajectories.count(tx, id), offset = tx.now - opened_ms, atMs = tx.now }
+    redis.call('HSET', key, 'setBacks', cjson.encode(list))
+  end
+  return list
+end
+
+-- The number that clients know a turn by.
+function Trajectories.number(turn, set_backs)
+  local offset = 0
+  for _, one in ipairs(set_backs) do
+    if turn > one.after then offset = one.offset end
+  end
+  return turn + offset
+end
 
 function Trajectories.touch(tx, id) redis.call('ZADD', tx.key.trajectories, Format.integer(tx.now), id) end
 

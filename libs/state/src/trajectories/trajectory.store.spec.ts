@@ -2,7 +2,8 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { RemovalStore } from '../removals/removal.store';
 import { openTestStore } from '../routing/routing-store.fixture';
 import { RoundStore } from '../rounds';
-import { trajectoryIdOf, TrajectoryStore } from './trajectory.store';
+import { KeySnapshot } from '../rounds/key-snapshot.fixture';
+import { trajectoryIdOf, TrajectoryStore, turnNumber } from './trajectory.store';
 
 const id = trajectoryIdOf('a session');
 const about = { sessionId: 'a session', tokenId: 't', job: 'j', createdAtMs: 1 };
@@ -84,6 +85,38 @@ it('tells why a turn is missing', async () => {
   ]);
   await begin('b', 'g3');
   expect((await store.read(test.pool, { id })).missing![1]!.reason).toBe('UNFINISHED');
+});
+
+it('reports turns that may be lost when Redis was set back, and gives no number of a turn twice', async () => {
+  const start = async (identity: string) => {
+    const more = { identity, generation: identity, hasOwnId: false, stamp: store.seenStamp(test.pool) };
+    return store.begin(test.pool, { id, tokenId: 't', ...more });
+  };
+  const stamps = new Set([(await start('a')).stamp]);
+  await record(1, 'a');
+  const numbers = new Set([1]);
+  for (const round of [1, 2]) {
+    const before = await KeySnapshot.of(test.redis, `${test.root}:trajectory:`);
+    numbers.add((await start(`lost-${round}`)).number!);
+    await before.restore();
+    // As a restarted process, with the data of then.
+    await test.redis.hset(`${test.root}:meta`, 'generationOf', `process ${round}`);
+    const { turn, number, stamp } = await start(`next-${round}`);
+    expect(turn).toBe(round + 1);
+    numbers.add(number!);
+    stamps.add(stamp!.split('.')[0]!);
+    await record(turn!, `next-${round}`);
+  }
+  expect(numbers.size).toBe(5);
+  expect(stamps.size).toBe(3);
+  const { missing, turns, setBacks } = await store.read(test.pool, { id });
+  expect(turns!.map(({ turn }) => numbers.has(turnNumber(turn, setBacks)))).toEqual([true, true, true]);
+  expect(missing!.map(({ reason }) => reason)).toEqual(['SET_BACK', 'SET_BACK']);
+  for (const { turn } of missing!) expect(numbers).toContain(turn);
+  await test.redis.hset(`${test.root}:meta`, 'generationOf', 'one more');
+  const read = await store.read(test.pool, { id });
+  expect(read.missing).toHaveLength(3);
+  expect((await store.read(test.pool, { id })).missing).toEqual(read.missing);
 });
 
 it('takes 256 turns', async () => {

@@ -42,12 +42,21 @@ export interface TurnTokens {
   /** Absent if the engine did not send all of them. */
   logprobs?: (number | null)[];
 }
+/** Redis was set back: turns after this one have numbers that are higher by `offset`. */
+export interface SetBack {
+  after: number;
+  offset: number;
+}
 /** What is recorded of a session. */
 export interface TrajectoryRead {
   /** Absent: the session is not recorded. */
   about?: TrajectorySession;
   turns?: TurnRecord[];
+  /** By the numbers that clients know. */
   missing?: { turn: number; startedAtMs: number; reason: string }[];
+  setBacks?: SetBack[];
+  /** Of the pool. */
+  stamp?: string;
 }
 export type RecordOutcome = 'recorded' | 'replaced' | 'deleted' | 'changed';
 
@@ -72,17 +81,22 @@ interface RecordArgs extends Turn {
 export class TrajectoryStore extends storeOf({
   open: transition<Id & { about: string }, { about: TrajectorySession; made: boolean }>('trajectories/open'),
   begin: transition<
-    Id & { tokenId: string; identity: string; generation: string; hasOwnId: boolean },
-    { job?: string; turn?: number; refusal?: 'FORBIDDEN' | 'TRAJECTORY_FULL' }
+    Id & { tokenId: string; identity: string; generation: string; hasOwnId: boolean; stamp?: string },
+    { job?: string; turn?: number; number?: number; stamp?: string; refusal?: 'FORBIDDEN' | 'TRAJECTORY_FULL' }
   >('trajectories/begin'),
   sequences: transition<Id, { sequences: string[] }>('trajectories/sequences'),
   record: transition<RecordArgs, { outcome: RecordOutcome }>('trajectories/record'),
   miss: transition<Turn & { error: string }, object>('trajectories/miss'),
-  read: transition<Id, TrajectoryRead>('trajectories/read'),
+  read: transition<Id & { stamp?: string }, TrajectoryRead>('trajectories/read'),
   delete: transition<Id & { tokenId?: string }, { deleted: boolean }>('trajectories/delete'),
   /** One that was not used for `idleMs`. */
   expire: transition<{ idleMs: number }, { more: boolean }>('trajectories/expire'),
 }) {}
+
+/** The number by which clients know a turn. */
+export function turnNumber(turn: number, setBacks: readonly SetBack[] = []): number {
+  return turn + (setBacks.findLast(({ after }) => turn > after)?.offset ?? 0);
+}
 
 /** The id of a session here and in the references of its payloads: its own may be any text. */
 export function trajectoryIdOf(sessionId: string): string {

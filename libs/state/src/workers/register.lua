@@ -1,11 +1,15 @@
 --[[ Gives a worker a new epoch and voids the one before, with all its leases and attempts.
 ARGV[1] JSON: {workerId, registrationId, ttlMs, newEpoch}: the same registrationId of a live epoch gets the same answer
 Reply: RegisterWorkerReply
+Errors: FENCED: a repeat of an earlier registration arrives late, after a newer one.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now
   local known = redis.call('HMGET', tx.key:worker(args.workerId), 'liveEpoch', 'registrationId')
   local epoch = known[1]
+  if epoch and known[2] ~= args.registrationId and Workers.was_registered(tx, args.workerId, args.registrationId) then
+    return Reply.fail('FENCED', 'The worker has registered again since this registration was sent', 'registrationId')
+  end
   if not epoch or known[2] ~= args.registrationId then
     if epoch then Workers.expire_epoch(tx, args.workerId, epoch) end
     epoch = args.newEpoch

@@ -19,6 +19,8 @@ it('gives one epoch to a repeated registration and a later one to the next, whic
   expect(await register('one')).toMatchObject({ workerEpoch: first.workerEpoch, ttlMs: 5_000 });
   const second = await register('two');
   expect(second.workerEpoch).not.toBe(first.workerEpoch);
+  await expect(register('one'), 'a repeat that arrives late').rejects.toMatchObject({ code: 'FENCED' });
+  expect(await register('two')).toMatchObject({ workerEpoch: second.workerEpoch });
   await test.server('a');
   expect(await test.acquire({ workerId: 'w', workerEpoch: first.workerEpoch })).toMatchObject({ error: 'FENCED' });
   const beat = test.workers.heartbeat(test.pool, { workerId: 'w', workerEpoch: first.workerEpoch });

@@ -1,0 +1,123 @@
+import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { type AuditEntry, isBroomwagonError, type PoolName, type Stamp } from '@broomwagon/contracts';
+import { TypedClient } from '@broomwagon/messaging';
+import { Alarms } from '@broomwagon/platform';
+import { CredentialStore, PoolDirectory } from '@broomwagon/state';
+import { AuditLog } from './audit-log';
+
+const CHECK_INTERVAL_MS = 2_000;
+/** Changes of this time are made again, or named: no Redis with a running system loses more without its operators. */
+export const REPLAYED_MS = 3_600_000;
+/** Changes of this time before a loss are named by its alarm, which is active as long. */
+const NAMED_MS = 600_000;
+
+/**
+ * Compares Redis with the audit log, since a Redis that was set back has forgotten what operators have changed last.
+ * Revoked tokens are revoked again. Other changes are only named by an alarm, because later ones may have replaced them.
+ */
+@Injectable()
+export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdown {
+  private readonly logger = new Logger(LostChanges.name);
+  /** When a token was revoked, milliseconds, by its id. */
+  private readonly revocations = new Map<string, number>();
+  private readonly stamps = new Map<PoolName, Stamp>();
+  /** When the alarm of a pool ends, milliseconds. */
+  private readonly alarmEndsMs = new Map<PoolName, number>();
+  /** Place in the audit stream behind the last revocation that was read. */
+  private from: number | undefined;
+  private timer: NodeJS.Timeout | undefined;
+  private isStopped = false;
+
+  constructor(
+    private readonly audit: AuditLog,
+    private readonly credentials: CredentialStore,
+    private readonly directory: PoolDirectory,
+    private readonly client: TypedClient,
+    private readonly alarms: Alarms,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    void this.checkAgain();
+  }
+
+  onApplicationShutdown(): void {
+    this.isStopped = true;
+    clearTimeout(this.timer);
+  }
+
+  /** Errors are logged: the next check is on schedule. */
+  private async checkAgain(): Promise<void> {
+    for (const check of [() => this.checkRevocations(), () => this.checkPools()]) {
+      await check().catch((error: Error) => this.logger.warn(`Lost changes were not looked for: ${error.message}`));
+    }
+    if (!this.isStopped) this.timer = setTimeout(() => void this.checkAgain(), CHECK_INTERVAL_MS).unref();
+  }
+
+  /** @returns ids of tokens that were valid again. @throws BroomwagonError UNAVAILABLE */
+  async checkRevocations(): Promise<string[]> {
+    const sinceMs = Date.now() - REPLAYED_MS;
+    for await (const { sequence, entry } of this.audit.read({ operation: 'token.revoke', from: this.from, sinceMs })) {
+      this.from = sequence + 1;
+      const { tokenId } = entry.request as { tokenId?: unknown };
+      if (entry.result === 'done' && typeof tokenId === 'string') this.revocations.set(tokenId, entry.atMs);
+    }
+    for (const [tokenId, atMs] of this.revocations) if (atMs < sinceMs) this.revocations.delete(tokenId);
+    const again = await this.credentials.revokeAgain(this.revocations);
+    for (const tokenId of again) {
+      this.logger.error({ tokenId }, 'Redis was set back: a revoked token was valid again, and is revoked now');
+      const actor = { actorId: 'admin-api', actor: 'admin-api', role: 'admin', address: '', requestId: '' } as const;
+      const change = { operation: 'token.revoke', request: { tokenId }, result: 'done' } as const;
+      await this.audit.add({ atMs: Date.now(), ...actor, ...change });
+    }
+    this.alarms.look('*', 'revocations', again.length > 0 ? 'revocations-lost' : undefined, `Revoked again: ${again}`);
+    return again;
+  }
+
+  /** @returns changes of each pool whose generation was renewed. @throws BroomwagonError UNAVAILABLE */
+  async checkPools(): Promise<Map<PoolName, AuditEntry[]>> {
+    const lost = new Map<PoolName, AuditEntry[]>();
+    for (const pool of await this.directory.list()) {
+      const before = this.stamps.get(pool);
+      const stamp = await this.stampOf(pool, before);
+      if (stamp === undefined) continue;
+      if (before !== undefined && generationOf(before) !== generationOf(stamp)) {
+        const changes = await this.lastChanges(pool);
+        lost.set(pool, changes);
+        if (changes.length > 0) this.alarmEndsMs.set(pool, Date.now() + NAMED_MS);
+        for (const { operation, atMs, actor, request } of changes) {
+          const about = { pool, operation, atMs, actor, request };
+          this.logger.error(about, 'Redis was set back: this change may be lost; make it again if it is');
+        }
+      }
+      // Behind the read of the audit log: if that fails, the next check repeats it.
+      this.stamps.set(pool, stamp);
+      const isActive = (this.alarmEndsMs.get(pool) ?? 0) > Date.now();
+      const operations = lost.get(pool)?.map(({ operation, request }) => `${operation} ${JSON.stringify(request)}`);
+      const says = `Redis was set back, and these changes may be lost: ${operations?.join(', ')}`;
+      this.alarms.look(pool, 'changes', isActive ? 'changes-may-be-lost' : undefined, says);
+    }
+    return lost;
+  }
+
+  /** Undefined while no service answers for the pool. */
+  private async stampOf(pool: PoolName, seen: Stamp | undefined): Promise<Stamp | undefined> {
+    try {
+      return (await this.client.call(pool, 'weights.status', { stamp: seen })).stamp;
+    } catch (error) {
+      if (!isBroomwagonError(error, 'GENERATION_CHANGED')) return undefined;
+      return (error.details as { stamp?: Stamp } | undefined)?.stamp;
+    }
+  }
+
+  private async lastChanges(pool: PoolName): Promise<AuditEntry[]> {
+    const changes: AuditEntry[] = [];
+    for await (const { entry } of this.audit.read({ pool, sinceMs: Date.now() - NAMED_MS })) {
+      if (entry.result === 'done') changes.push(entry);
+    }
+    return changes;
+  }
+}
+
+function generationOf(stamp: Stamp): string {
+  return stamp.split('.')[0]!;
+}

@@ -1,0 +1,51 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { LUA_ROOT } from './function-runner';
+
+/** Who learns when Redis was set back and has lost what was written to a kind of key last. */
+const LEARNS_OF_LOSS: Record<string, string> = {
+  // The stamp of the next call is answered GENERATION_CHANGED (rounds/generation.lua); job.reconcile restores the rest.
+  'the trainer, by its stamp': `meta jobs openJobs earlyTakeovers job counts lengths rounds round roundGroups roundHeld
+    roundPlaces roundFailed roundAccepted roundDigests roundRewards trainedGroups group request pending longtail pins
+    promptHolders claimableJobs withheldJobs jobService miscountedJobs recount sweeps roundDeadlines droppedGroups
+    leavingGroups abortingGroups snapshots snapshot snapshotPart oldSnapshots roundLedger roundRecorded jobLedger
+    openLengths weights weightSync endedSync`,
+  // Its epoch is unknown or another (FENCED, WORKER_NOT_FOUND), or the digests of its heartbeat differ.
+  'the worker, by its epoch and heartbeat': `workers worker formerWorker workerLeases workerAttempts expiredLeaseEpochs
+    expiredAttemptEpochs leases requestLeases leasesOfRequest serverLeases groupLeases released transfer movingLeases
+    movingRequests fencedLease abortingLeases`,
+  // The probe finds it, discovery registers it again, or its callers are answered SERVER_NOT_FOUND.
+  'the server, by its registration, probes and discovery': `servers watchedServers pendingServers usableServers eligible
+    nextEligible serverVersions serverTokens serverSessions serverChosen lackingServers serverRecords
+    serverIndexEntries serverVersionEntries serverFailures ring serversWith server warmingServers pausedEngines`,
+  // The caller repeats under its id until its deadline.
+  'the waiting caller, which repeats its call': `acquireWaiters restrictedLanes rehomedLanes sessionLanes
+    acquireDeadlines serverLane acquireTurns claimWaiters claimQueue claimLanes claimDeadlines claimLane claim
+    partialOwner rememberedPrompts`,
+  // admin-api compares the audit log with Redis (alarm `changes-may-be-lost`).
+  'the operator, by the alarm of the audit log': `settings settingsHistory jobQuota drainingServers drained rebalance
+    aborts abortTombstones abortedAcquires abort abortRows plan planMoves planStates`,
+  'the reader of the trajectory, by SET_BACK': 'trajectory trajectories',
+  // A payload that is gone is PAYLOAD_NOT_FOUND, and its tokens are generated again; one without an owner is swept.
+  'the reader of the payload, and the sweep of orphans': `payloadIndex payloadFreed payloadRegistry freedPayloads
+    awaitingPayloads awaitingBytes`,
+  // A sequence with a gap shows readers that events are missing.
+  'the reader of events, by their sequence': 'events',
+  // It is measured again within seconds, or affects only an order: the next server, the next prompt, saved work.
+  'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
+    blockedJobs rebalanceTurn rebalancePlannedAt promptLengths partial`,
+};
+
+it('names who learns of the loss of each kind of key, once', () => {
+  const text = readFileSync(join(LUA_ROOT, 'library/keys.lua'), 'utf8');
+  const [table] = /local NAMES = \{[\s\S]*?\n\}/.exec(text)!;
+  const kinds = [
+    ...table.matchAll(/^ {2}(\w+) = '/gm),
+    ...text.matchAll(/^Keys\.(\w+) = by_/gm),
+    ...text.matchAll(/^function Keys:(\w+)\(/gm),
+  ].map(([, name]) => name!);
+  expect(kinds.length).toBeGreaterThan(100);
+  const named = Object.values(LEARNS_OF_LOSS).flatMap((names) => names.split(/\s+/));
+  expect(named.toSorted()).toEqual(kinds.toSorted());
+});
