@@ -43,7 +43,7 @@ function faultsOf(path) {
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;
     if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
-    if (ENTRIES_AS_TEXTS.test(line)) faults.push(`${at}: entries are sorted as texts; write a comparator`);
+    if (isProduct && ENTRIES_AS_TEXTS.test(line)) faults.push(`${at}: entries are sorted as texts; write a comparator`);
     for (const [word, instead] of Object.entries(WORDS)) {
       const [found] = wordsOf(path, line).match(new RegExp(`\\b${word}\\b`, 'i')) ?? [];
       if (found === undefined || ALLOWED.some(([where, what]) => where.test(path) && what === found)) continue;

@@ -13,7 +13,7 @@ const NAMED_MS = 600_000;
 
 /**
  * Compares Redis with the audit log, since a Redis that was set back has forgotten what operators have changed last.
- * Revoked tokens are revoked again. Other changes are only named by an alarm, because later ones may have replaced them.
+ * Revoked tokens are revoked again. Other changes are only named by an alarm: later ones may have replaced them.
  */
 @Injectable()
 export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdown {

@@ -21,7 +21,10 @@ return function(tx, args)
     if record then
       table.insert(turns, record)
     else
-      table.insert(missing, { turn = Trajectories.number(turn, set_backs), startedAtMs = tonumber(begun[turn]), reason = errors[turn] or 'UNFINISHED' })
+      table.insert(missing, {
+        turn = Trajectories.number(turn, set_backs), startedAtMs = tonumber(begun[turn]),
+        reason = errors[turn] or 'UNFINISHED',
+      })
     end
   end
   for index, one in ipairs(set_backs) do
