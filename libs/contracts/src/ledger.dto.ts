@@ -1,7 +1,6 @@
 import { JobRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
 import { IsCounter, IsDecimal, IsId } from './rules';
-import type { RoundKind } from './round.dto';
 import type { Integer, RoundId } from './scalars';
 
 /** Lengths of samples, tokens. */
@@ -75,7 +74,12 @@ export interface LedgerSummary {
     byReason: Record<string, Integer>;
   };
   /** Trained samples by the kind of their round, from exact lengths: what tail steps do to length and truncation. */
-  trainedByKind: Record<RoundKind, TrainedPart>;
+  trainedByKind: {
+    /** Of rounds that are mostly new prompts. */
+    short: TrainedPart;
+    /** Of rounds from the long-tail queue. */
+    long: TrainedPart;
+  };
   /** Standard deviation / mean of the steps' mean lengths. */
   batchVariation: number;
   /** How often trained groups were cut. */

@@ -2274,10 +2274,10 @@ class LedgerSummaryTrainedByKind(TypedDict):
     """
 
     short: TrainedPart
-    """Length and truncation of a part of the trained samples."""
+    """Of rounds that are mostly new prompts."""
 
     long: TrainedPart
-    """Length and truncation of a part of the trained samples."""
+    """Of rounds from the long-tail queue."""
 
 
 class LedgerSummaryExcluded(TypedDict):
