@@ -192,6 +192,8 @@ it.each([
       ...options,
     });
     await startSecond(options);
+    // The engine at the address of before has ended: its server would keep the id until probes find that.
+    await bench.client.call(bench.pool, 'server.remove', { serverId: 's1' });
     await bench.register({ endpoint: bench.engine.url, instanceId: 'i3', model: 'simulated' });
     await inject(bench.engine.url, { kind: 'stall', afterTokens: 7 });
     const body = { ...more, request_id: 'mine' };

@@ -131,7 +131,7 @@ describe('input that is wrong', () => {
   ])('for the engine is answered with what the engine says: %s', async (kind, said) => {
     await inject(system.bench.engine.url, { kind });
     const reply = await system.gateway.post('/generate', generate(3));
-    expect([reply.status, reply.body.error.type]).toEqual([422, 'ENGINE_REJECTED']);
+    expect([reply.status, reply.body.error.type]).toEqual([400, 'ENGINE_REJECTED']);
     expect(reply.body.error.message).toContain(said);
   });
 

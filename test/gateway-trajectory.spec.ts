@@ -132,7 +132,7 @@ it('a turn that cannot be recorded is answered, and the trajectory says that it 
   expect([text.status, stateIn(text)]).toEqual([200, 'missing:2:NO_PROMPT_IDS']);
   await inject(bench.engine.url, { kind: 'error-400' });
   const failed = await full.post('/generate', body([5]), headers);
-  expect([failed.status, stateIn(failed)]).toEqual([422, 'missing:3:ENGINE_REJECTED']);
+  expect([failed.status, stateIn(failed)]).toEqual([400, 'missing:3:ENGINE_REJECTED']);
   const { branches, missing } = await trajectory('s');
   expect(branches).toEqual([]);
   expect(missing.map(({ turn, reason }: { turn: number; reason: string }) => [turn, reason])).toEqual([

@@ -150,6 +150,11 @@ export class RoutingModel extends RoutingGrants {
     return epoch;
   }
 
+  /** Whether the worker is registered, and not expired. */
+  isLive(workerId: string): boolean {
+    return this.liveEpochs.has(workerId);
+  }
+
   /** Deregistered or expired. */
   expiredWorker(workerId: string): void {
     this.liveEpochs.delete(workerId);

@@ -20,6 +20,8 @@ export function markStop(increment: TokenIncrement, reason: string | number | un
   }
   const { text, tokenIds, tokenCount } = increment;
   if (reason === undefined && !stop.hasSpecialTokens) return;
+  // An engine that leaves the stop token out of the ids leaves it out of the text too.
+  if (reason !== undefined && tokenIds !== undefined && tokenIds.at(-1) !== Number(reason)) return;
   const ending = stop.tokenTexts.get(Number(reason ?? tokenIds?.at(-1))) ?? '';
   // The text of one token alone is that of the stop token.
   const length = tokenCount === 1 ? text.length : text.endsWith(ending) ? ending.length : 0;

@@ -36,6 +36,8 @@ export class Pair {
   /** Epochs and lease sequences ever given out, so that late and stale commands can be sent. */
   readonly epochs: Epoch[] = [];
   readonly workerEpochs = new Map<string, Epoch>();
+  /** Number of the last registration of each worker. */
+  readonly registrations = new Map<string, number>();
   readonly sequences = new Map<string, number[]>();
   readonly waiting = new Set<string>();
   /** Asked for so far, so that they can be repeated. */

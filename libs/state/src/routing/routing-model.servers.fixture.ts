@@ -111,17 +111,24 @@ export const updateServer = fc
     }),
   );
 
+/** The first registration, a repeat of the last one, a new one, or a late repeat of one before the last. */
 export const registerWorker = fc
-  .record({ workerId, registrationId: fc.constantFrom('one', 'two') })
-  .map((registration) =>
-    command(`worker ${registration.workerId} ${registration.registrationId}`, async (pair) => {
+  .record({ workerId, kind: fc.constantFrom('repeat', 'new', 'late') })
+  .map(({ workerId: id, kind }) =>
+    command(`worker ${id} ${kind}`, async (pair) => {
       if (pair.hasExpired) await pair.sweep();
+      const last = pair.registrations.get(id) ?? 0;
+      const isLate = kind === 'late' && last > 0 && pair.model.isLive(id);
+      const number = isLate ? last - 1 : kind === 'new' ? last + 1 : last;
+      const registrationId = `registration-${number}`;
+      const reply = workers.register(pair.pool, { workerId: id, registrationId, ttlMs: 3_600_000 });
+      if (isLate) return expect(reply).rejects.toMatchObject({ code: 'FENCED' });
       pair.hasExpired = true;
-      const { workerEpoch } = await workers.register(pair.pool, { ...registration, ttlMs: 3_600_000 });
+      pair.registrations.set(id, number);
+      const { workerEpoch } = await reply;
       pair.begin(workerEpoch);
-      const expected = pair.model.registerWorker(registration.workerId, registration.registrationId);
-      expect(workerEpoch).toBe(expected);
-      pair.workerEpochs.set(registration.workerId, workerEpoch);
+      expect(workerEpoch).toBe(pair.model.registerWorker(id, registrationId));
+      pair.workerEpochs.set(id, workerEpoch);
     }),
   );
 

@@ -67,10 +67,10 @@ it('does what the reference model does, whatever the order of commands, and its 
       pair.model.configure({ decisionSampleEvery: 3 });
       await pools.finish(pair.pool, version);
       for (const id of ['w:1', 'w:2']) {
-        const registration = { workerId: id, registrationId: 'one', ttlMs: 3_600_000 };
+        const registration = { workerId: id, registrationId: 'registration-0', ttlMs: 3_600_000 };
         const { workerEpoch } = await workers.register(pair.pool, registration);
         pair.begin(workerEpoch);
-        pair.workerEpochs.set(id, pair.model.registerWorker(id, 'one'));
+        pair.workerEpochs.set(id, pair.model.registerWorker(id, 'registration-0'));
       }
       for (const id of ['s1', 's2', 's3']) {
         const registration = { serverId: id, instanceId: 'i1', maxInflight: 2, weight: 1, weightVersion: 0 };
