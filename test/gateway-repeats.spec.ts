@@ -123,7 +123,7 @@ it('a repeat at another replica takes over from a client that has gone, with the
 it('a repeat at another replica gets a response that has ended unread, without an engine', async () => {
   const other = await startOther();
   await system.bench.register({ dialect: 'sglang' });
-  const body = generate(LONG, { rid: 'r', some_field: 1 });
+  const body = generate(LONG, { rid: 'r' });
   const sent = open(`${system.gateway.url}/generate`, body);
   await system.hasTokens();
   sent.destroy();

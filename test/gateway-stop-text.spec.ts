@@ -70,7 +70,9 @@ async function startEngine(breaksAfter: number): Promise<void> {
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  await system.bench.register({ serverId: 's9', instanceId: 'i9', endpoint, dialect: 'vllm', model: 'simulated' });
+  // Nothing but completions is answered, so a probe would not take it for an engine.
+  const engine = { endpoint, dialect: 'vllm' as const, model: 'simulated', probe: false };
+  await system.bench.register({ serverId: 's9', instanceId: 'i9', ...engine });
 }
 
 const SHARED = { model: 'simulated', max_tokens: 50, stop: [STOP], return_token_ids: true };
