@@ -9,7 +9,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the trainer, by its stamp': `meta jobs openJobs earlyTakeovers job counts lengths rounds round roundGroups roundHeld
     roundPlaces roundFailed roundAccepted roundDigests roundRewards trainedGroups group request pending longtail pins
     promptHolders claimableJobs withheldJobs jobService miscountedJobs recount sweeps roundDeadlines droppedGroups
-    leavingGroups abortingGroups snapshots snapshot snapshotPart oldSnapshots roundLedger roundRecorded jobLedger
+    leavingGroups abortingGroups snapshots snapshot snapshotPart oldSnapshots roundLost jobLost roundLedger roundRecorded jobLedger
     openLengths weights weightSync endedSync`,
   // Its epoch is unknown or another (FENCED, WORKER_NOT_FOUND), or the digests of its heartbeat differ.
   'the worker, by its epoch and heartbeat': `workers worker formerWorker workerLeases workerAttempts expiredLeaseEpochs
@@ -18,7 +18,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   // The probe finds it, discovery registers it again, or its callers are answered SERVER_NOT_FOUND.
   'the server, by its registration, probes and discovery': `servers watchedServers pendingServers usableServers eligible
     nextEligible serverVersions serverTokens serverSessions serverChosen lackingServers serverRecords
-    serverIndexEntries serverVersionEntries serverFailures ring serversWith server warmingServers pausedEngines`,
+    serverIndexEntries serverVersionEntries modelLists ring serversWith server warmingServers pausedEngines`,
   // The caller repeats under its id until its deadline.
   'the waiting caller, which repeats its call': `acquireWaiters restrictedLanes rehomedLanes sessionLanes
     acquireDeadlines serverLane acquireTurns claimWaiters claimQueue claimLanes claimDeadlines claimLane claim
