@@ -30,6 +30,7 @@ it('lists one model, and answers 404 for a model that no server has', async () =
     const { status, body } = await system.gateway.get(`/v1/models/${id}`);
     expect([status, body.error.code]).toEqual([404, 'model_not_found']);
   }
+  await system.startSecond({ model: 'org/b' });
   await system.registerSecond({ model: 'org/b' });
   for (const id of ['org%2Fb', 'org/b']) {
     expect((await system.gateway.get(`/v1/models/${id}`)).body.id).toBe('org/b');

@@ -16,7 +16,7 @@ let gateway: Gateway;
 let engines: StubEngine[] = [];
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 12);
+  bench = await ServiceBench.open({}, 15);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
@@ -71,6 +71,19 @@ it('has the status and the words of an engine that refuses the request', async (
   expect([status, body, calls().length]).toEqual([400, refusal, 1]);
   const { servers } = await bench.client.call(bench.pool, 'server.list', {});
   expect(servers.map(({ state }) => state)).toContain('ready');
+});
+
+it('goes to an engine that has the model it names', async () => {
+  await begin('vllm', 0);
+  for (const [index, model] of ['a', 'b'].entries()) {
+    const engine = await StubEngine.start('vllm', model);
+    engines.push(engine);
+    await bench.register({ serverId: model, instanceId: `i${index}`, endpoint: engine.url, dialect: 'vllm', model });
+  }
+  for (const model of ['a', 'b', 'b', 'b', 'a', 'a']) {
+    const reply = await gateway.post(TOKENS, { ...TWO, model });
+    expect([reply.status, reply.headers['x-broomwagon-server']]).toEqual([200, model]);
+  }
 });
 
 it('begins again if its engine fails, on another engine', async () => {

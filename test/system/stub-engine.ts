@@ -22,7 +22,10 @@ export class StubEngine {
   answer: Answer = answerOneToken;
   private readonly server: Server;
 
-  private constructor(private readonly dialect: EngineDialect) {
+  private constructor(
+    private readonly dialect: EngineDialect,
+    private readonly model: string,
+  ) {
     this.server = createServer((request, response) => {
       void (async () => {
         const sent = await text(request);
@@ -32,8 +35,8 @@ export class StubEngine {
     });
   }
 
-  static async start(dialect: EngineDialect): Promise<StubEngine> {
-    const stub = new StubEngine(dialect);
+  static async start(dialect: EngineDialect, model = 'm'): Promise<StubEngine> {
+    const stub = new StubEngine(dialect, model);
     await new Promise<void>((resolve) => stub.server.listen(0, '127.0.0.1', resolve));
     return stub;
   }
@@ -51,8 +54,9 @@ export class StubEngine {
     const routes: readonly string[] = ENGINE_ROUTES[this.dialect as 'vllm'];
     const isRoute = routes.includes(path);
     if (method === 'OPTIONS') return send(response, isRoute || path === '/abort_requests' ? 405 : 404, {});
-    if (path === '/v1/models') return send(response, 200, { data: [{ id: 'm', max_model_len: 1_000 }] });
-    if (path === '/get_server_info') return send(response, 200, { model_path: 'm' });
+    if (path === '/v1/models') return send(response, 200, { data: [{ id: this.model, max_model_len: 1_000 }] });
+    if (path === '/get_server_info') return send(response, 200, { model_path: this.model });
+    if (path === '/version') return send(response, 200, { version: '0.20.0' });
     if (path === '/health') return send(response, 200, {});
     if (path === '/tokenize') return send(response, 200, { tokens: [7, 8] });
     if (path === '/abort_requests' || path === '/abort_request') {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { findPromptFault, invalidField, type Prompt, textOfPrompt } from '@broomwagon/contracts';
 import { REQUEST_FIELDS } from '@broomwagon/engines';
 import type { GenerationRequest } from '../http/generation-responder';
-import { continuesEngineAborts, placementOf } from '../http/placement';
+import { continuesEngineAborts, placementOf, wantsResume } from '../http/placement';
 import { MAX_CHOICES } from '../http/prompts';
 import { isCount, isSet, objectOf } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
@@ -58,8 +58,11 @@ export function passedRequest(
   }
   const given = body[idField];
   const id = requestIdOf(typeof given === 'string' ? given : undefined, idField, headers);
+  // Only its value is checked: such a request is never continued.
+  wantsResume(headers);
   const input = {
-    prompt: toPrompt(prompt),
+    // The model decides which servers can take the request.
+    prompt: { ...toPrompt(prompt), engineFields: { model: body.model, lora_path: body.lora_path } },
     sampling: {},
     maxTokens: Infinity,
     keepsStop: false,
