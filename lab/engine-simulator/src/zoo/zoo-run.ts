@@ -1,5 +1,6 @@
 import { isBroomwagonError, type EngineDialect, type Prompt } from '@broomwagon/contracts';
 import { createEngineAdapter, engineRequestId, type GenerationResult } from '@broomwagon/engines';
+import { TokenBuffer } from '@broomwagon/generation';
 import { selectZoo } from '../test-engine';
 import { wordsOf } from '../tokens/token-script';
 
@@ -35,7 +36,7 @@ export interface ZooSample {
   /** Tokens after which the caller stops each call. */
   cuts: number[];
   prompt: Prompt;
-  sampling: Record<string, unknown>;
+  sampling: { seed: number; logprobs: boolean; stop?: string[] };
 }
 
 export interface ZooOutcome {
@@ -43,54 +44,69 @@ export interface ZooOutcome {
   tokenIds: number[];
   logprobs: (number | null)[];
   tokenCount: number;
-  end: GenerationResult;
-  /** Codes of the calls that failed. */
-  failures: string[];
-  attempts: number;
+  finishReason: GenerationResult['finishReason'];
+  stopReason?: string | number;
+  /** Tokens of the last call, as the engine counts them, and as they have arrived. */
+  usage?: number;
+  lastCall: number;
 }
 
 let runs = 0;
 
-/** Continues one sample, call by call, until the engine reports its end. @throws Error if there is none */
+/** Continues one sample, call by call, until it ends. @throws Error if there is no end */
 export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
   const { dialect, url, entries, cuts, prompt, sampling } = sample;
   const isHanging = entries.includes('hung-healthy');
   const limits = isHanging ? { stallTimeoutMs: STALL_MS, firstTokenTimeoutMs: STALL_MS } : {};
   const adapter = createEngineAdapter(dialect, url, limits);
-  const made = { text: '', tokenIds: [] as number[], logprobs: [] as (number | null)[], tokenCount: 0 };
+  const buffer = new TokenBuffer(sampling.stop ?? [], false);
   const failures: string[] = [];
   runs += 1;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const active = entries.filter((name) => attempt < sample.hits || !FAILING.has(name));
     await selectZoo(url, { entries: active, at: sample.at });
-    const cut = new AbortController();
+    const stop = new AbortController();
     let arrived = 0;
+    const made = { text: buffer.text, tokenIds: buffer.allIds, tokenCount: buffer.count };
     const request = {
       engineRequestId: engineRequestId(`zoo-${runs}`, `${attempt}`),
       prompt,
       maxTokens: 8_192,
       sampling,
-      ...(made.tokenCount > 0 && {
-        made: { ...made, tokenIds: dialect === 'openai' ? undefined : [...made.tokenIds] },
-      }),
+      ...(buffer.count > 0 && { made }),
     };
     const onTokens: NonNullable<Parameters<typeof adapter.generate>[1]>['onTokens'] = (increment) => {
-      made.text += increment.text;
-      made.tokenCount += increment.tokenCount;
-      made.tokenIds.push(...(increment.tokenIds ?? []));
-      made.logprobs.push(...(increment.logprobs ?? []));
       arrived += increment.tokenCount;
-      if (arrived >= (cuts[attempt] ?? Infinity)) cut.abort();
+      if (buffer.take(increment) || arrived >= (cuts[attempt] ?? Infinity)) stop.abort();
     };
     try {
-      const end = await adapter.generate(request, { signal: cut.signal, onTokens, readsAtOnce: () => true });
-      if (end.finishReason !== 'aborted') return { ...made, end, failures, attempts: attempt + 1 };
+      const end = await adapter.generate(request, { signal: stop.signal, onTokens, readsAtOnce: () => true });
+      if (buffer.matched !== undefined) return outcome(buffer, { ...end, finishReason: 'stop', usage: undefined }, 0);
+      if (end.finishReason !== 'aborted') {
+        buffer.complete();
+        return outcome(buffer, end, arrived);
+      }
+      if (buffer.isComplete) return outcome(buffer, { ...end, finishReason: 'stop', usage: undefined }, 0);
     } catch (error) {
       if (!isBroomwagonError(error)) throw error;
       failures.push(error.code);
     }
+    buffer.cut();
   }
   throw new Error(`No end after ${MAX_ATTEMPTS} calls: ${failures.join(', ')}`);
+}
+
+function outcome(buffer: TokenBuffer, end: GenerationResult, lastCall: number): ZooOutcome {
+  return {
+    text: buffer.text,
+    tokenIds: buffer.allIds ?? [],
+    logprobs: (buffer.allLogprobs ?? []).map((logprob) => (Number.isNaN(logprob) ? null : logprob)),
+    tokenCount: buffer.count,
+    finishReason: end.finishReason,
+    stopReason: buffer.matched ?? end.stopReason,
+    usage: end.usage?.completionTokens,
+    lastCall,
+  };
 }
 
 /** The text that the tokenizer of the simulator has for ids. */

@@ -1,35 +1,35 @@
 import type { Stage } from '../zoo-entry';
 
-const LAST_TOKEN = / t(\d+)$/;
+const LAST_TOKENS = /(?: t(\d+))? t(\d+)$/;
 const REPLACEMENT = '\uFFFD';
+/** Tokens whose number is divisible by it may end within a character. */
+const HALF_NUMBERS = 3;
 
-/** Some tokens of the simulator count as tokens that end with the first bytes of a character. */
+const isHalf = (number: string | undefined): boolean => number !== undefined && Number(number) % HALF_NUMBERS === 0;
+
+/** The last token ends with the first bytes of a character, which the next token completes. */
 function endsInHalf(text: string): boolean {
-  const number = LAST_TOKEN.exec(text)?.[1];
-  return number !== undefined && Number(number) % 3 === 0;
+  const [, before, last] = LAST_TOKENS.exec(text) ?? [];
+  return isHalf(last) && !isHalf(before);
 }
 
-/** The text of tokens as the tokenizer decodes them: the bytes of a character that is not complete have no text. */
+/** The text of tokens as the tokenizer decodes them: a character that is not complete is a replacement. */
 export function decodeHalves(text: string): string {
   return endsInHalf(text) ? `${text.slice(0, -1)}${REPLACEMENT}` : text;
 }
 
-/**
- * Holds back the last character of such a token until the next token completes it. A call whose prompt ends with such
- * a token does not send the character either: the detokenizer counts the prompt as decoded.
- */
+/** Holds back the text of a token that ends within a character until the next token completes the character. */
 export const halfCharacters: Stage = (_context, send) => {
+  let before = '';
   let held = '';
   return (frame) => {
     if (frame.kind !== 'chunk') return send(frame);
     const { chunk } = frame;
-    let text = held + chunk.text;
-    held = '';
-    if (chunk.reason === undefined && endsInHalf(text)) {
-      held = text.slice(-1);
-      text = text.slice(0, -1);
-    }
-    chunk.text = text;
+    const { text } = chunk;
+    const holds = chunk.reason === undefined && endsInHalf(before + text);
+    chunk.text = holds ? '' : held + text;
+    held = holds ? held + text : '';
+    before = text;
     send(frame);
   };
 };
