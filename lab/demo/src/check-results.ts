@@ -2,11 +2,12 @@ import { createReadStream } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander';
 import { linesOf } from '../../../apps/trainer/src/jsonl/lines';
 import { checkResults, type CheckOutcome } from './checker/check';
+import { decodeBy } from './checker/decode-by-engine';
 import { DEFAULTS } from './options/trainer-options';
 
 /**
  * `npm run check-results -- PROMPTS RESULTS`: every sample of every prompt exactly once?
- * Reads nothing but the two files. Exit code 0: yes, 1: no, 2: the check could not be made.
+ * Reads nothing but the two files, and asks an engine for nothing but texts of token ids. Exit code 0: yes, 1: no, 2: the check could not be made.
  */
 async function main(argv: string[]): Promise<number> {
   const command = new Command('check-results')
@@ -19,6 +20,7 @@ async function main(argv: string[]): Promise<number> {
       new Option('--steps <n>', 'only the prompts of so many training steps count').argParser(count).conflicts('first'),
     )
     .option('--groups <n>', 'groups of a training step, for --steps', count, DEFAULTS.groups)
+    .option('--engine <url>', 'vLLM or SGLang that decodes token ids: each text must be that of its ids')
     .option('--json', 'print the result as JSON', false)
     .exitOverride();
   try {
@@ -28,16 +30,21 @@ async function main(argv: string[]): Promise<number> {
     throw error;
   }
   const [prompts, results] = command.args as [string, string];
-  const { samples, steps, groups, json, ...options } = command.opts<{
+  const { samples, steps, groups, json, engine, ...options } = command.opts<{
     samples?: number;
     first?: number;
     steps?: number;
     groups: number;
     json: boolean;
+    engine?: string;
   }>();
   const first = steps === undefined ? options.first : steps * groups;
   try {
-    const outcome = await checkResults(textLinesOf(prompts), textLinesOf(results), { samples, first });
+    const outcome = await checkResults(textLinesOf(prompts), textLinesOf(results), {
+      samples,
+      first,
+      decode: engine === undefined ? undefined : decodeBy(engine),
+    });
     console.log(json ? JSON.stringify(outcome) : inWords(outcome));
     return outcome.ok ? 0 : 1;
   } catch (error) {

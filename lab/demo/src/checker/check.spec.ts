@@ -1,7 +1,9 @@
 import type { AttemptId } from '@broomwagon/contracts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { startEngine } from '../../../engine-simulator/src/test-engine';
 import { checkResults } from './check';
+import { decodeBy } from './decode-by-engine';
 
 interface Line {
   promptId: string;
@@ -45,6 +47,20 @@ describe('the checker', () => {
       expected: 12,
       results: 12,
     });
+  });
+
+  it('finds a text that is not the text of its ids; a stop text may be cut from its end', async () => {
+    const engine = await startEngine('vllm');
+    const decode = decodeBy(`${engine.url}/v1`);
+    const tokenIds = [1_000_007, 1_000_012, 1_000_003];
+    const outcome = (text: string) => check(1, [{ ...line('p0', 0), tokenIds, text }], { decode });
+    expect(await outcome(' t7 t12 t3')).toMatchObject({ ok: true });
+    expect(await outcome(' t7 t1')).toMatchObject({ ok: true });
+    for (const text of [' t7 t7 t12 t3', ' t7 t3']) {
+      expect(await outcome(text)).toMatchObject({ ok: false, inconsistent: 1 });
+    }
+    await engine.close();
+    await expect(outcome(' t7')).rejects.toThrow();
   });
 
   it('finds any removed and any repeated line', async () => {

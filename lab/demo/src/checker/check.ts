@@ -15,12 +15,15 @@ export interface CheckOutcome {
   unknown: number;
   /** Lines that are no results. */
   malformed: number;
-  /** Lines whose parts contradict each other. */
+  /** Lines whose parts contradict each other, or whose text is not the text of their token ids. */
   inconsistent: number;
   ok: boolean;
   /** The first problems, in words. */
   problems: string[];
 }
+
+/** The text of token ids, as an engine decodes them. */
+export type Decode = (tokenIds: readonly number[]) => Promise<string>;
 
 interface Entry {
   promptId: string;
@@ -41,7 +44,7 @@ const SHOWN_PROBLEMS = 20;
 export async function checkResults(
   promptLines: AsyncIterable<string> | Iterable<string>,
   resultLines: AsyncIterable<string> | Iterable<string>,
-  options: { samples?: number; first?: number } = {},
+  options: { samples?: number; first?: number; decode?: Decode } = {},
 ): Promise<CheckOutcome> {
   const problems: string[] = [];
   const say = (problem: string): void => {
@@ -65,7 +68,8 @@ export async function checkResults(
       continue;
     }
     entries.push(entry);
-    const contradiction = contradictionIn(value as Record<string, unknown>);
+    const fields = value as Record<string, unknown>;
+    const contradiction = contradictionIn(fields) ?? (await wrongTextIn(fields, options.decode));
     if (contradiction !== undefined) {
       counts.inconsistent += 1;
       say(`results line ${line}: ${contradiction}`);
@@ -165,6 +169,14 @@ function contradictionIn(value: Record<string, unknown>): string | undefined {
   if (tokenIds === undefined) return undefined;
   if (!Array.isArray(tokenIds)) return 'tokenIds is not a list';
   return tokenIds.length === tokens ? undefined : `${tokenIds.length} token ids, but the segments say ${tokens}`;
+}
+
+/** The text of a line must be the text of its ids, up to a stop text that was cut from its end. */
+async function wrongTextIn(value: Record<string, unknown>, decode: Decode | undefined): Promise<string | undefined> {
+  const { text, tokenIds } = value;
+  if (decode === undefined || typeof text !== 'string' || !Array.isArray(tokenIds)) return undefined;
+  const decoded = await decode(tokenIds as number[]);
+  return decoded.startsWith(text) ? undefined : 'the text is not the text of the token ids';
 }
 
 function isCount(value: unknown): value is number {

@@ -54,14 +54,17 @@ export function simulatorRoutes(
     },
     'POST /simulator/zoo': async (request, response) => {
       const body = await readObject(request);
-      const { entries } = body;
-      if (!Array.isArray(entries) || !entries.every((name) => typeof name === 'string')) {
-        throw new RefusedError(400, 'entries must be names of behaviours');
-      }
+      const [entries, later] = [namesIn(body.entries), namesIn(body.later ?? [])];
       const at = wholeNumber(body, 'at', 0);
-      const closeConnections = select({ entries, at, count: wholeNumber(body, 'count', 1) });
+      const closeConnections = select({ entries, later, at, count: wholeNumber(body, 'count', 1) });
       if (closeConnections) response.on('finish', closeConnections);
       sendJson(response, 200, { accepted: true });
     },
   };
+}
+
+/** RefusedError 400 for anything but a list of texts. */
+function namesIn(list: unknown): string[] {
+  if (Array.isArray(list) && list.every((name) => typeof name === 'string')) return list;
+  throw new RefusedError(400, 'entries and later must be names of behaviours');
 }

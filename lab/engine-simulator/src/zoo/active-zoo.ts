@@ -16,6 +16,8 @@ export interface ZooSelection {
   at?: number;
   /** Generate calls that they hit; default: all. */
   count?: number;
+  /** Names of the entries of later calls; default: none. */
+  later?: readonly string[];
 }
 
 /** The behaviours of one engine at this moment. */
@@ -23,10 +25,12 @@ export class ActiveZoo {
   private entries: readonly ZooEntry[] = [];
   private at = 0;
   private callsLeft = Infinity;
+  private later: readonly ZooEntry[] = [];
   server: ServerForm = {};
 
   /** Replaces the behaviours. @throws RangeError for a name that is none */
-  select({ entries, at = 0, count = Infinity }: ZooSelection): void {
+  select({ entries, at = 0, count = Infinity, later = [] }: ZooSelection): void {
+    this.later = findEntries(later);
     this.entries = findEntries(entries);
     this.at = at;
     this.callsLeft = count;
@@ -35,9 +39,10 @@ export class ActiveZoo {
 
   /** The behaviours that the call that has just come shows; undefined: none. */
   take(): ZooTurn | undefined {
-    if (this.entries.length === 0 || this.callsLeft <= 0) return undefined;
+    const entries = this.callsLeft > 0 ? this.entries : this.later;
+    if (entries.length === 0) return undefined;
     this.callsLeft -= 1;
-    return new ZooTurn(this.entries, this.at);
+    return new ZooTurn(entries, this.at);
   }
 
   /** SGLang: form of the chunks. @param cumulative without a behaviour, as the engine is started */

@@ -5,7 +5,7 @@ import { selectZoo } from '../test-engine';
 import { wordsOf } from '../tokens/token-script';
 
 /** Behaviours by which a call fails or is cut: they hit the first calls of a sample alone. */
-const FAILING = new Set([
+export const FAILING = new Set([
   'sglang-waiting-abort',
   'done-without-reason',
   'error-in-data',

@@ -14,8 +14,9 @@ export function stopText({ withholds }: { withholds: boolean }): Stage {
     let sentLength = 0;
     let isOver = false;
     return (frame) => {
-      if (frame.kind !== 'chunk') return send(frame);
+      // A request that is dropped may end in the same turn, before the chunk with the stop text is sent.
       if (isOver) return;
+      if (frame.kind !== 'chunk') return send(frame);
       const { chunk } = frame;
       const before = text.length;
       text += chunk.text;

@@ -1,0 +1,32 @@
+import type { Decode } from './check';
+
+/**
+ * Texts of token ids by `/detokenize` of vLLM (its answer is named `prompt`) or SGLang (`text`). Special tokens are left
+ * out, as in responses. Rejects when the engine has no such route or refuses the ids.
+ * @param url of the engine, with or without `/v1`
+ */
+export function decodeBy(url: string): Decode {
+  const base = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+  let model: string | undefined;
+  return async (tokens) => {
+    model ??= await readModel(base);
+    const answer = await fetch(`${base}/detokenize`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ model, tokens, skip_special_tokens: true }),
+    });
+    if (!answer.ok) throw new Error(`${base}/detokenize answered ${answer.status}: ${await answer.text()}`);
+    const { prompt, text } = (await answer.json()) as { prompt?: string; text?: string };
+    const decoded = prompt ?? text;
+    if (typeof decoded !== 'string') throw new Error(`${base}/detokenize answered without a text`);
+    return decoded;
+  };
+}
+
+async function readModel(base: string): Promise<string> {
+  const answer = await fetch(`${base}/v1/models`);
+  const { data } = (await answer.json()) as { data?: { id?: string }[] };
+  const id = data?.[0]?.id;
+  if (id === undefined) throw new Error(`${base}/v1/models names no model`);
+  return id;
+}

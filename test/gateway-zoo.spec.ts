@@ -1,0 +1,102 @@
+import type { EngineDialect } from '@broomwagon/contracts';
+import * as fc from 'fast-check';
+import { describe, expect, inject, it } from 'vitest';
+import { inEngine, selectZoo, stateOf } from '../lab/engine-simulator/src/test-engine';
+import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
+import { decode, FAILING } from '../lab/engine-simulator/src/zoo/zoo-run';
+import { useGateway } from './system/gateway-bench';
+import { ZOO_DOORS, readReply, type ZooReply } from './system/zoo-doors';
+
+const TOKENS = 24;
+/** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/gateway-zoo.spec.ts` runs so many for each dialect. */
+const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 6 : 75));
+/** An engine that hangs is the subject of test/gateway-silence.spec.ts: its deadline would be the time of each run. */
+const ENTRIES = ZOO.filter(
+  ({ server, form, name }) => server?.restart === undefined && form === undefined && name !== 'hung-healthy',
+);
+const ABORTING = new Set(['done-without-reason', 'sglang-waiting-abort']);
+const STOP_ENTRIES = new Set(['vllm-stop-withheld', 'sglang-stop-trimmed-at-end']);
+
+describe.each<[EngineDialect, string?]>([
+  ['vllm'],
+  ['sglang', 'sglang-whole'],
+  ['sglang', 'sglang-whole-text-new-ids'],
+  ['sglang', 'sglang-new'],
+])('%s %s', (dialect, form) => checkDoors(dialect, form === undefined ? [] : [form]));
+
+/** @param form of the chunks: an engine keeps its form until it is started again */
+function checkDoors(dialect: EngineDialect, form: string[]): void {
+  const system = useGateway(1, {
+    dialect,
+    tokens: TOKENS,
+    speed: 100,
+    secondSpeed: 100,
+    registered: 'both',
+    engine: { streamMs: 0, scaleOut: true, zoo: form },
+    gateway: { maxEngineFailures: 40, engineFailurePauseMs: 1, incrementalStreams: true },
+  });
+  const names = ENTRIES.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
+  const doors = ZOO_DOORS.filter(({ dialects }) => dialects.includes(dialect)).map(({ path }) => path);
+  const draw = fc.record({
+    door: fc.constantFrom(...doors),
+    stream: fc.boolean(),
+    entries: fc.uniqueArray(fc.constantFrom(...names), { minLength: 1, maxLength: 2 }),
+    at: fc.nat({ max: 400 }).map((at) => (at % 3 === 0 ? at : at % TOKENS)),
+    hits: fc.integer({ min: 1, max: 2 }),
+    stopAt: fc.nat({ max: TOKENS }),
+  });
+  let prompts = 0;
+
+  const call = async (path: string, body: object): Promise<ZooReply> => {
+    const { status, body: reply } = await system.gateway.post(path, body);
+    expect(status, JSON.stringify(reply)).toBe(200);
+    return readReply(reply);
+  };
+
+  it('every door answers as without the behaviours', { timeout: RUNS * 10_000 }, async () => {
+    const engines = [system.bench.engine.url, system.second.url];
+    await fc.assert(
+      fc.asyncProperty(draw, async ({ door: path, stream, entries, at, hits, stopAt }) => {
+        const door = ZOO_DOORS.find((one) => one.path === path)!;
+        prompts += 1;
+        for (const url of engines) await selectZoo(url, { entries: form });
+        const truth = await call(path, door.body({ prompt: prompts, stream: false }));
+        const stop =
+          entries.some((name) => STOP_ENTRIES.has(name)) && truth.text !== undefined
+            ? stopText(truth.text, stopAt)
+            : undefined;
+
+        const later = [...form, ...entries.filter((name) => !FAILING.has(name))];
+        for (const url of engines) await selectZoo(url, { entries: [...form, ...entries], at, count: hits, later });
+        const found = await call(path, door.body({ prompt: prompts, stream, stop }));
+        // The gateway passes on that the engine has aborted a request.
+        const isAborted = entries.some((name) => ABORTING.has(name)) && found.reasons[0] === 'abort';
+        if (!isAborted) {
+          const end = stop === undefined ? undefined : truth.text!.indexOf(stop);
+          expect(found.text).toBe(truth.text?.slice(0, end));
+          if (stop === undefined) expect(found.ids).toEqual(truth.ids);
+        }
+        expect(found.ids).toEqual(truth.ids.slice(0, found.ids.length));
+        if (found.text !== undefined) expect(decode(found.ids).startsWith(found.text)).toBe(true);
+        expect(found.logprobs).toHaveLength(found.ids.length);
+        expect(found.logprobs.every((value, index) => value === null || value === truth.logprobs[index])).toBe(true);
+        expect(found.reasons).toEqual([isAborted ? 'abort' : 'stop']);
+        expect(found.usage).toEqual({ prompt: truth.usage.prompt, completion: found.ids.length });
+        const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => entries.includes(name));
+        for (const url of engines) {
+          if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
+          expect((await stateOf(url)).resumeMismatches).toBe(0);
+        }
+        await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
+      }),
+      { seed: inject('seed'), numRuns: RUNS, endOnFailure: true },
+    );
+  });
+}
+
+/** A stop text that begins in one token and ends in the next. */
+function stopText(text: string, at: number): string {
+  const words = text.split(/(?= t)/);
+  const index = 1 + (at % (words.length - 3));
+  return words[index]!.slice(-2) + words[index + 1]!.slice(0, 4);
+}
