@@ -36,7 +36,7 @@ async function endAfter(app: string, sendAfterMs: number, natsUrl: string) {
 // Process 1 of a container ignores a signal that it does not handle; any other process ends by the signal.
 it.each(APPS)('%s handles SIGTERM before it loads anything else', (app) => {
   const [first] = readFileSync(join('apps', app, 'src', 'main.ts'), 'utf8').match(/^import .*$/m)!;
-  expect(first).toContain('libs/platform/src/service/end-signals');
+  expect(first).toContain('libs/platform/src/service/signals-first');
 });
 
 it('ends every service at SIGTERM while it waits for NATS', async () => {

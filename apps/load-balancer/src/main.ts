@@ -1,5 +1,5 @@
 // First: SIGTERM during the imports must not be ignored.
-import '../../../libs/platform/src/service/end-signals';
+import '../../../libs/platform/src/service/signals-first';
 import 'reflect-metadata';
 import { runService } from '@broomwagon/platform';
 import { LoadBalancerConfig } from './load-balancer.config';

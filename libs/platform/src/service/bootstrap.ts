@@ -21,7 +21,7 @@ import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
 import { COMMIT, VERSION } from '../project';
-import { deferEnd, endWith } from './end-signals';
+import { deferEnd, endWith, handleEndSignals } from './end-signals';
 import { createLogger, readableLog } from './logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
@@ -94,6 +94,7 @@ export async function runService<Config extends ServiceConfig = ServiceConfig>(
   appModule: Type | DynamicModule,
   options: BootstrapOptions<Config>,
 ): Promise<void> {
+  handleEndSignals();
   checkArguments(options.app);
   try {
     if (process.argv.includes(PRINT_CONFIG)) {

@@ -1,16 +1,19 @@
-/**
- * SIGTERM and SIGINT from the first moment of a process. The `main` of each service imports this file first: process 1
- * of a container that has no handler ignores both signals, and would begin to work in a pod that is being deleted.
- */
 let onEnd: (() => void) | undefined = () => process.exit(0);
 let isRequested = false;
+let isHandled = false;
 
 function request(): void {
   isRequested = true;
   onEnd?.();
 }
-process.on('SIGTERM', request);
-process.on('SIGINT', request);
+
+/** Handles SIGTERM and SIGINT of this process from now on: until a service has begun to start, they end the process. */
+export function handleEndSignals(): void {
+  if (isHandled) return;
+  isHandled = true;
+  process.on('SIGTERM', request);
+  process.on('SIGINT', request);
+}
 
 /** Keeps a signal until {@link endWith}: the service has begun to start, and has to end what it started. */
 export function deferEnd(): void {
