@@ -19,6 +19,7 @@ const FILES = [
   'test/gateway-outages',
   'test/gateway-repeats',
   'test/gateway-under-chaos',
+  'test/gateway-zoo',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',
   'test/rolling-update',

@@ -131,7 +131,7 @@ describe('a trainer with a plain client of NATS or HTTP', () => {
     const prompts: Prompt[] = [
       { messages: [{ role: 'user', content: [{ type: 'text', text: 'What is this?' }, image] }] },
       { messages: [{ role: 'assistant', content: null, tool_calls: [{ id: 'c' }] }] },
-      { text: 'How many?', engineFields: { lora_path: 'l' } },
+      { text: 'How many?', engineFields: { cache_salt: 's' } },
     ];
     const groups = prompts.map((prompt, index) => ({ groupId: `g${index}`, samples: 1, maxTokens: 5, prompt }));
     const policy = { name: 'wait', overProvision: 1 } as const;

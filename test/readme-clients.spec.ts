@@ -22,7 +22,7 @@ afterEach(async () => {
 
 /** A gateway in front of one engine that has the model `my-model`, as in README.md. */
 async function start(dialect: EngineDialect): Promise<void> {
-  await bench.begin(() => 8_000, 20, dialect);
+  await bench.begin(() => 8_000, 20, dialect, { model: 'my-model' });
   await bench.register({ model: 'my-model', dialect });
   gateway = await Gateway.start(bench.prefix, bench.pool);
 }

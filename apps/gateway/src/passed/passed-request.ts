@@ -54,7 +54,10 @@ export function passedRequest(
 ): GenerationRequest {
   const { n = objectOf(body.sampling_params ?? undefined, 'sampling_params').n } = body;
   if (n !== undefined && n !== null && !isCount(n, 1, MAX_CHOICES)) {
-    throw invalidField('n', `must be a whole number from 1 to ${MAX_CHOICES}`);
+    throw invalidField(
+      body.n === undefined ? 'sampling_params.n' : 'n',
+      `must be a whole number from 1 to ${MAX_CHOICES}`,
+    );
   }
   const given = body[idField];
   const id = requestIdOf(typeof given === 'string' ? given : undefined, idField, headers);
