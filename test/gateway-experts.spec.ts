@@ -83,10 +83,11 @@ describe('routed experts of SGLang', () => {
     expect((await reply).body.meta_info.completion_tokens).toBe(whole.body.meta_info.completion_tokens);
   });
 
-  it('of an engine that dies are those of the next one', async () => {
+  it('of a broken stream are continued by the next attempt', async () => {
     await inject(system.bench.engine.url, { kind: 'close-mid-stream', afterTokens: 6 });
     const reply = send(false);
-    await expect.poll(() => system.metric('tokens_generated_total')).toBe(6);
+    // The only engine may continue the response before another one is there.
+    await expect.poll(() => system.metric('tokens_generated_total')).toBeGreaterThanOrEqual(6);
     await startSecond();
     expect((await reply).headers['x-broomwagon-attempts']).not.toBe('1');
     expect(rowsOf(await reply).length).toBe(PROMPT.length + TOKENS - 1);
