@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -138,9 +139,41 @@ async def test_what_nats_does_not_permit_is_an_error(client: Client, caplog: pyt
     assert ["permissions violation" in record.message for record in caplog.records] == [True]
 
 
+@pytest.mark.parametrize("offset_ms", [-3_600_000.0, 3_600_000.0])
+async def test_a_clock_that_differs_from_the_clock_of_the_services_is_corrected(
+    client: Client, offset_ms: float
+) -> None:
+    connection = client._connected
+    connection._clock_offset = offset_ms
+    assert (await connection.request("lb.status", {}, 30.0))["pool"] == client.pool
+    assert abs(connection._clock_offset) < 60_000
+
+
+async def test_a_request_whose_caller_has_given_up_is_not_sent_when_nats_is_reached_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = client._connected
+    sent: list[bytes] = []
+    publish = connection._nats.publish
+
+    async def note(subject: str, data: bytes, **options: Any) -> None:
+        sent.append(data)
+        await publish(subject, data, **options)
+
+    monkeypatch.setattr(connection._nats, "publish", note)
+    connection._inbox.is_linked.clear()
+    with pytest.raises(errors.Timeout):
+        await connection.request("lb.status", {"after": "given up"}, 0.05)
+    waiting = asyncio.create_task(connection.request("lb.status", {}, 30.0))
+    await asyncio.sleep(0)
+    await connection._note_restored()
+    assert (await waiting)["pool"] == client.pool
+    assert sent == [b"{}"]
+
+
 async def test_a_body_is_compared_with_the_limit_of_nats_with_its_headers(client: Client) -> None:
     limit = client._connected._nats.max_payload
-    headers = "NATS/1.0\r\nBroomwagon-Timeout-Ms: 1000\r\n\r\n"
+    headers = f"NATS/1.0\r\nBroomwagon-Timeout-Ms: 1000\r\nBroomwagon-Sent-At-Ms: {time.time() * 1000:.0f}\r\n\r\n"
     fits = limit - len(headers) - len(encoded({"x": ""}))
     with pytest.raises(errors.PayloadTooLarge, match="with its headers") as refused:
         await client._connected.request("lb.status", {"x": "x" * (fits + 1)}, 1.0)

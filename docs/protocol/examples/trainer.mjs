@@ -57,12 +57,18 @@ async function connectNats() {
   const connection = await connect({ servers, tls, user, pass, inboxPrefix, name: 'example-trainer' });
   const headers = makeHeaders();
   headers.set('Broomwagon-Timeout-Ms', String(TIMEOUT_MS));
+  let clockOffsetMs = 0;
   return {
     async send(operation, body) {
+      headers.set('Broomwagon-Sent-At-Ms', String(Date.now() + clockOffsetMs));
       const subject = `rollout.v1.${pool}.${operation}`;
       // A JetStream stream over these subjects acknowledges each request; only a service names its replica.
       for await (const message of await connection.requestMany(subject, body, { maxWait: TIMEOUT_MS, headers })) {
-        if (message.headers?.has('Broomwagon-Replica')) return message.json();
+        if (!message.headers?.has('Broomwagon-Replica')) continue;
+        // A service whose clock differs refuses the call as too late, and names its time; the repeat succeeds.
+        const readAtMs = Number(message.headers.get('Broomwagon-Read-At-Ms'));
+        if (readAtMs) clockOffsetMs = readAtMs - Date.now();
+        return message.json();
       }
       throw new Error(`No reply of a service to ${subject} within ${TIMEOUT_MS} ms`);
     },

@@ -14,6 +14,18 @@ export const TIMEOUT_HEADER = 'Broomwagon-Timeout-Ms';
 /** Header of a reply with the id of the replica that made it, which also listens on a separate subject. */
 export const REPLICA_HEADER = 'Broomwagon-Replica';
 
+/**
+ * Header with the time at which a caller sent the message, milliseconds since 1970 on the caller's clock. Together with
+ * {@link TIMEOUT_HEADER} it names the time until which the message may be processed, also after a broker, a buffer or a
+ * silent link has held the message.
+ */
+export const SENT_AT_HEADER = 'Broomwagon-Sent-At-Ms';
+/**
+ * Header of the reply to a message that was refused because of {@link SENT_AT_HEADER}: the time on the clock of the
+ * service, milliseconds since 1970. A caller that still waits corrects its clock and sends the message again.
+ */
+export const READ_AT_HEADER = 'Broomwagon-Read-At-Ms';
+
 /** A JSON object as it is sent. */
 export type JsonObject = Record<string, unknown>;
 

@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import re
+import time
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -30,6 +31,10 @@ WARN_AFTER = 5.0
 #: Seconds for the last bytes to a NATS server, which may not read any more.
 CLOSE_DEADLINE = 2.0
 TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
+#: When a request was sent, milliseconds since 1970: a service does not process it long after its timeout.
+SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
+#: The time of a service that has refused a request because of its SENT_AT_HEADER.
+READ_AT_HEADER = "Broomwagon-Read-At-Ms"
 #: How NATS refuses a message; nats-py gives it in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 
@@ -48,6 +53,8 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         #: The replica that has replied last, and when, by the first part of the operations' names.
         self._replicas: dict[str, tuple[str, float]] = {}
+        #: Milliseconds by which the clock of the services is before the clock of this machine.
+        self._clock_offset = 0.0
         self.pool = pool
         #: Set when nothing connects again, as after `close`.
         self.closed = asyncio.Event()
@@ -78,7 +85,8 @@ class Connection:
         client = Nats()
         connection = cls(client, pool)
 
-        async def log_disconnected() -> None:
+        async def note_lost() -> None:
+            connection._inbox.is_linked.clear()
             if not client.is_closed:
                 logger.warning("The connection to NATS is lost; calls are repeated until it is made again")
 
@@ -89,8 +97,8 @@ class Connection:
             ping_interval=10,
             error_cb=connection._note_error,
             closed_cb=connection._note_closed,
-            disconnected_cb=log_disconnected,
-            reconnected_cb=_log_reconnected,
+            disconnected_cb=note_lost,
+            reconnected_cb=connection._note_restored,
             **options,
         )
         try:
@@ -120,7 +128,29 @@ class Connection:
         """
         self.check_loop()
         data = encoded(body)
-        headers = {TIMEOUT_HEADER: str(round(timeout * 1000))}
+        loop = asyncio.get_running_loop()
+        sent_at, sent_at_ms = loop.time(), time.time() * 1000
+        message = await self._send_to_one(operation, data, timeout, sent_at_ms, unanswered_since)
+        left = timeout - (loop.time() - sent_at)
+        if left > 0 and message.headers and (read_at_ms := message.headers.get(READ_AT_HEADER)):
+            # The request is not late, so the clock of this machine differs from the clock of that replica.
+            self._clock_offset = float(read_at_ms) - (sent_at_ms + (loop.time() - sent_at) * 500)
+            message = await self._send_to_one(operation, data, left, sent_at_ms, sent_at)
+        reply = json.loads(message.data)
+        failure = reply.get("error")
+        # Results of a batch may have a field `error` of another kind.
+        if isinstance(failure, dict) and "code" in failure:
+            raise error_of(failure)
+        return reply
+
+    async def _send_to_one(
+        self, operation: str, data: bytes, timeout: float, sent_at_ms: float, unanswered_since: float | None
+    ) -> Msg:
+        """The reply of the replica that has replied since then, or of any."""
+        headers = {
+            TIMEOUT_HEADER: str(round(timeout * 1000)),
+            SENT_AT_HEADER: str(round(sent_at_ms + self._clock_offset)),
+        }
         subject = f"rollout.v1.{self.pool}.{operation}"
         message = None
         if own_subject := self._own_subject(operation, unanswered_since):
@@ -131,12 +161,7 @@ class Connection:
             raise errors.Unavailable(f"No service handles {subject}", retryable=True)
         if message.headers and (replica := message.headers.get(REPLICA_HEADER)):
             self._replicas[_group_of(operation)] = (replica, asyncio.get_running_loop().time())
-        reply = json.loads(message.data)
-        failure = reply.get("error")
-        # Results of a batch may have a field `error` of another kind.
-        if isinstance(failure, dict) and "code" in failure:
-            raise error_of(failure)
-        return reply
+        return message
 
     def _own_subject(self, operation: str, unanswered_since: float | None) -> str | None:
         """The subject of a replica that has replied since then."""
@@ -236,8 +261,13 @@ class Connection:
         reason = f": {error}" if (error := self._nats.last_error) else ""
         return errors.Unavailable(f"The connection to NATS is closed{reason}; make another client")
 
+    async def _note_restored(self) -> None:
+        self._inbox.is_linked.set()
+        logger.info("The connection to NATS is made again")
+
     async def _note_closed(self) -> None:
         self.closed.set()
+        self._inbox.is_linked.set()
         self._inbox.fail(nats.errors.ConnectionClosedError())
 
     async def _note_error(self, error: Exception) -> None:
@@ -288,7 +318,3 @@ async def _close(client: Nats) -> None:
         await asyncio.wait_for(client.close(), CLOSE_DEADLINE)
     except asyncio.TimeoutError:
         client._transport.close()  # type: ignore[no-untyped-call]
-
-
-async def _log_reconnected() -> None:
-    logger.info("The connection to NATS is made again")

@@ -28,6 +28,9 @@ class Inbox:
     def __init__(self, nats: Nats) -> None:
         self._nats = nats
         self._inbox = ""
+        #: Cleared while the connection is lost.
+        self.is_linked = asyncio.Event()
+        self.is_linked.set()
         #: Subject and reply of each request, by its token.
         self._pending: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
         self._unsent: deque[tuple[str, str, bytes, dict[str, str]]] = deque()
@@ -69,6 +72,8 @@ class Inbox:
     async def _send(self) -> None:
         try:
             while self._unsent:
+                # nats-py would keep the request, and send it after its caller has given up.
+                await self.is_linked.wait()
                 token, subject, data, headers = self._unsent.popleft()
                 _, future = self._pending.get(token, (None, None))
                 # Its caller was cancelled, or has waited too long for the socket.

@@ -40,12 +40,7 @@ export class MessagingClient {
     /** A request without an answer is repeated after this for the first time, milliseconds. */
     repeatAfterMs = 1_000,
   ) {
-    this.multiplexer = new RequestMultiplexer(
-      connection.nats,
-      connection.inboxPrefix,
-      repeatAfterMs,
-      connection.foreignReplies,
-    );
+    this.multiplexer = new RequestMultiplexer(connection, repeatAfterMs);
     connection.refusals.onPublish((subject, error) => this.multiplexer.reject(error, subject));
     void connection.closedForGood.then((error) =>
       this.multiplexer.reject(new BroomwagonError('UNAVAILABLE', 'The connection to NATS is closed', { cause: error })),
@@ -87,7 +82,7 @@ export class MessagingClient {
     const message = await this.multiplexer.request({
       subject,
       body: JSON.stringify(body),
-      headers: headersOf(options.headers, timeoutMs),
+      headers: buildRequestHeaders(options.headers, timeoutMs),
       timeoutMs,
       mayPark: waitMsOf(body) > 0,
     });
@@ -121,7 +116,7 @@ export class MessagingClient {
   publish(subject: string, body: object | string, options: Pick<RequestOptions, 'headers'> = {}): void {
     try {
       const text = typeof body === 'string' ? body : JSON.stringify(body);
-      this.connection.nats.publish(subject, text, { headers: headersOf(options.headers) });
+      this.connection.nats.publish(subject, text, { headers: buildHeaders(options.headers) });
     } catch (error) {
       throw sendFailure(subject, error);
     }
@@ -174,12 +169,14 @@ export class MessagingClient {
   }
 }
 
-function headersOf(given: RequestOptions['headers'], timeoutMs?: number): MsgHdrs | undefined {
-  let made: MsgHdrs | undefined;
-  if (given !== undefined || timeoutMs !== undefined) {
-    made = makeHeaders();
-    for (const [name, value] of Object.entries(given ?? {})) made.set(name, value);
-    if (timeoutMs !== undefined) made.set(TIMEOUT_HEADER, String(Math.round(timeoutMs)));
-  }
+function buildRequestHeaders(given: RequestOptions['headers'], timeoutMs: number): MsgHdrs {
+  const made = buildHeaders(given) ?? makeHeaders();
+  made.set(TIMEOUT_HEADER, String(Math.round(timeoutMs)));
+  return made;
+}
+
+function buildHeaders(given: RequestOptions['headers']): MsgHdrs | undefined {
+  const made = given === undefined ? undefined : makeHeaders();
+  for (const [name, value] of Object.entries(given ?? {})) made?.set(name, value);
   return injectTrace(made, makeHeaders);
 }

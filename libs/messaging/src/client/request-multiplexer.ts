@@ -1,8 +1,9 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import { createInbox, type Msg, type MsgHdrs, type NatsConnection } from 'nats';
-import { REPLICA_HEADER } from '../wire';
-import type { ForeignReplies } from './foreign-replies';
+import { createInbox, type Msg, type MsgHdrs } from 'nats';
+import type { MessagingConnection } from '../connection';
+import { READ_AT_HEADER, REPLICA_HEADER, SENT_AT_HEADER } from '../wire';
 import { LiveReplicas } from './live-replicas';
+import { ServiceClock } from './service-clock';
 
 /** No service has received the request: it has no effect. */
 export class UndeliveredError extends BroomwagonError {}
@@ -11,7 +12,7 @@ export class UndeliveredError extends BroomwagonError {}
 export interface Sending {
   subject: string;
   body: string;
-  headers?: MsgHdrs;
+  headers: MsgHdrs;
   timeoutMs: number;
   /** The service may park it, so a late reply is no failure. */
   mayPark: boolean;
@@ -25,6 +26,8 @@ interface Pending extends Sending {
   expiresAtMs: number;
   repeatAtMs: number;
   repeats: number;
+  /** Sent again after a correction of the clock. */
+  isCorrected: boolean;
 }
 
 /** Timeouts are noticed this late at most. */
@@ -42,12 +45,16 @@ const REPEAT = '-r';
  * `request` costs 40. A request without an answer is repeated, at first after `repeatAfterMs`, then after twice that,
  * and so on: on the subject of a replica that has replied meanwhile, else in the group. One replica of a group
  * that hangs still gets its share of the messages. All commands are idempotent.
+ *
+ * A request names the time at which it was sent, so that no service processes it long after its timeout. While the link
+ * to NATS is down, a request is kept here: nats.js would also send it after its timeout.
  */
 export class RequestMultiplexer {
   private readonly inbox: string;
   private readonly pending = new Map<string, Pending>();
-  /** Tokens of requests that are sent at the end of this turn of the event loop. */
-  private readonly unsent: string[] = [];
+  /** Tokens of requests that are sent at the end of this turn of the event loop, or when the link is up again. */
+  private readonly unsent = new Set<string>();
+  private readonly clock = new ServiceClock();
   private readonly live = new LiveReplicas();
   private sequence = 0;
   private readonly repeated = { answering: 0, parking: 0 };
@@ -56,14 +63,11 @@ export class RequestMultiplexer {
   private subscribed = false;
   private timer: NodeJS.Timeout | undefined;
 
-  /** @param inboxPrefix first part of our inbox, if the NATS account requires one */
   constructor(
-    private readonly nats: NatsConnection,
-    inboxPrefix: string | undefined,
+    private readonly connection: MessagingConnection,
     private readonly repeatAfterMs: number,
-    private readonly foreignReplies: ForeignReplies,
   ) {
-    this.inbox = createInbox(inboxPrefix);
+    this.inbox = createInbox(connection.inboxPrefix);
   }
 
   /** Requests waiting for a reply now. */
@@ -86,6 +90,7 @@ export class RequestMultiplexer {
       const token = (this.sequence++).toString(36);
       if (this.pending.size === 0) this.seenAtMs = sentAtMs;
       this.parking += sending.mayPark ? 1 : 0;
+      sending.headers.set(SENT_AT_HEADER, String(this.clock.toServiceTime(sentAtMs)));
       this.pending.set(token, {
         resolve,
         reject,
@@ -94,6 +99,7 @@ export class RequestMultiplexer {
         expiresAtMs: sentAtMs + sending.timeoutMs,
         repeatAtMs: sentAtMs + this.repeatAfterMs * (sending.mayPark ? 2 : 1),
         repeats: 0,
+        isCorrected: false,
         ...sending,
       });
       this.sendLater(token);
@@ -113,30 +119,38 @@ export class RequestMultiplexer {
 
   /** Sends all requests of one turn of the event loop by one write: a write costs more than the rest of a request. */
   private sendLater(token: string): void {
-    if (this.unsent.push(token) > 1) return;
-    setImmediate(() => {
-      for (const one of this.unsent.splice(0)) {
-        const pending = this.pending.get(one);
-        if (pending === undefined) continue;
-        try {
-          this.subscribe();
-          this.send(pending.subject, pending, one);
-        } catch (error) {
-          this.forget(one, pending);
-          pending.reject(sendFailure(pending.subject, error));
-        }
+    this.unsent.add(token);
+    if (this.unsent.size === 1) setImmediate(() => this.sendUnsent());
+  }
+
+  private sendUnsent(): void {
+    if (this.isDown()) return;
+    for (const token of this.unsent) {
+      const pending = this.pending.get(token)!;
+      this.unsent.delete(token);
+      try {
+        this.subscribe();
+        this.send(pending.subject, pending, token);
+      } catch (error) {
+        this.forget(token, pending);
+        pending.reject(sendFailure(pending.subject, error));
       }
-    });
+    }
+  }
+
+  /** True while the link to NATS is being restored. */
+  private isDown(): boolean {
+    return !this.connection.isConnected() && !this.connection.isClosed();
   }
 
   private send(subject: string, { body, headers }: Sending, token: string): void {
-    this.nats.publish(subject, body, { reply: `${this.inbox}.${token}`, headers });
+    this.connection.nats.publish(subject, body, { reply: `${this.inbox}.${token}`, headers });
   }
 
   private subscribe(): void {
     if (this.subscribed) return;
     const start = this.inbox.length + 1;
-    this.nats.subscribe(`${this.inbox}.*`, {
+    this.connection.nats.subscribe(`${this.inbox}.*`, {
       callback: (error, message) => {
         if (error !== null) {
           // The next request subscribes again.
@@ -157,19 +171,42 @@ export class RequestMultiplexer {
     const pending = this.pending.get(token);
     // Too late, a second reply, or a repeat to a replica that has gone.
     if (pending === undefined || (isUnserved && isRepeat)) return;
-    if (!isUnserved && this.foreignReplies.isForeign(pending.subject, message, pending.mayPark)) return;
-    this.forget(token, pending);
+    const { foreignReplies } = this.connection;
+    if (!isUnserved && foreignReplies.isForeign(pending.subject, message, pending.mayPark)) return;
     if (isUnserved) {
+      this.forget(token, pending);
       pending.reject(new UndeliveredError('UNAVAILABLE', `No service handles ${pending.subject}`));
       return;
     }
     this.seenAtMs = performance.now();
     const replicaId = message.headers?.get(REPLICA_HEADER);
     if (replicaId && pending.group !== undefined) this.live.seen(pending.group, replicaId, this.seenAtMs);
+    const readAtMs = Number(message.headers?.get(READ_AT_HEADER) || Number.NaN);
+    if (readAtMs > 0 && !pending.isCorrected && this.seenAtMs < pending.expiresAtMs) {
+      this.sendCorrected(token, pending, readAtMs);
+      return;
+    }
+    this.forget(token, pending);
     pending.resolve(message);
   }
 
+  /** Sends a request again, to the replica that has refused it because this client's clock differs. */
+  private sendCorrected(token: string, pending: Pending, readAtMs: number): void {
+    const { subject, headers, group, sentAtMs } = pending;
+    this.clock.correct(readAtMs, sentAtMs, this.seenAtMs);
+    headers.set(SENT_AT_HEADER, String(this.clock.toServiceTime(sentAtMs)));
+    pending.isCorrected = true;
+    const own = group === undefined ? undefined : this.live.ownSubject(subject, group, sentAtMs);
+    try {
+      this.send(own ?? subject, pending, token);
+    } catch {
+      // The connection closes: all that waits is rejected.
+    }
+  }
+
   private sweep(): void {
+    if (this.unsent.size > 0) this.sendUnsent();
+    const isDown = this.isDown();
     const now = performance.now();
     for (const [token, pending] of this.pending) {
       if (pending.expiresAtMs <= now) {
@@ -177,7 +214,7 @@ export class RequestMultiplexer {
         pending.reject(
           new BroomwagonError('TIMEOUT', `No reply from ${pending.subject} within ${Math.round(pending.timeoutMs)} ms`),
         );
-      } else if (pending.repeatAtMs <= now && pending.group !== undefined) {
+      } else if (pending.repeatAtMs <= now && pending.group !== undefined && !isDown) {
         this.repeat(token, pending, pending.group);
       }
     }
@@ -202,6 +239,7 @@ export class RequestMultiplexer {
 
   private forget(token: string, pending: Pending): void {
     this.pending.delete(token);
+    this.unsent.delete(token);
     this.repeated[kindOf(pending)] -= pending.repeats > 0 ? 1 : 0;
     this.parking -= pending.mayPark ? 1 : 0;
   }

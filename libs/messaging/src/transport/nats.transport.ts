@@ -1,10 +1,18 @@
 import { BroomwagonError, LIMITS, replicaSubject, SUBJECT_ROOT } from '@broomwagon/contracts';
 import { Server, type CustomTransportStrategy, type MessageHandler } from '@nestjs/microservices';
-import { type Msg, type MsgHdrs, type NatsConnection, type NatsError, type Subscription } from 'nats';
+import {
+  headers as makeHeaders,
+  type Msg,
+  type MsgHdrs,
+  type NatsConnection,
+  type NatsError,
+  type Subscription,
+} from 'nats';
 import { isObservable, lastValueFrom } from 'rxjs';
 import type { MessagingConnection } from '../connection';
 import { inMessageSpan } from '../trace-context';
-import { decodeBody, internalError, publishReply, timeoutMsOf, TIMEOUT_HEADER } from '../wire';
+import { decodeBody, internalError, publishReply, READ_AT_HEADER, REPLICA_HEADER, TIMEOUT_HEADER } from '../wire';
+import { refuseLate } from './deadline';
 import { InFlight } from './in-flight';
 import { MessageContext, PARKED } from './message-context';
 import { NO_METRICS, type MessageMetrics, type MessageOutcome } from './message-metrics';
@@ -18,10 +26,6 @@ const LOGGED_IDS = ['job', 'roundId', 'groupId', 'requestId', 'attempt', 'leaseI
 const OF_POOLS = `${SUBJECT_ROOT}.*.`;
 /** Callers add jitter to the pause. */
 const OVERLOADED = new BroomwagonError('OVERLOADED', 'Too many requests at the same time', { retryAfterMs: 50 });
-const EXPIRED = new BroomwagonError(
-  'TIMEOUT',
-  'The request was read after the deadline of its caller and was not processed',
-);
 
 /** The settings of a service for its transport. */
 export interface NatsTransportOptions {
@@ -170,17 +174,25 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
       return;
     }
     const replyTo = message.reply && this.replySubjects.allows(message.reply) ? message.reply : undefined;
-    const queuedMs = this.stallWatch.queuedMs();
-    if (queuedMs > 0 && timeoutMsOf(message.headers) <= queuedMs) {
-      this.shed(route, replyTo, EXPIRED);
+    const nowMs = Date.now();
+    const late = refuseLate(message.headers, this.stallWatch.queuedMs(), nowMs);
+    if (late !== undefined) {
+      this.shed(route, replyTo, late.error, late.isByClock ? nowMs : undefined);
     } else if (!this.inFlight.admit(() => void this.handle(route, { message, replyTo }), replyTo === undefined)) {
       this.shed(route, replyTo, OVERLOADED);
     }
   }
 
-  private shed(route: Route, replyTo: string | undefined, error: BroomwagonError): void {
+  private shed(route: Route, replyTo: string | undefined, error: BroomwagonError, readAtMs?: number): void {
     this.metrics.handled(route.pattern, error.code, 0);
-    if (replyTo !== undefined) publishReply(this.nats, replyTo, error, this.connection.replicaHeaders);
+    if (replyTo === undefined) return;
+    let own = this.connection.replicaHeaders;
+    if (readAtMs !== undefined) {
+      own = makeHeaders();
+      own.set(REPLICA_HEADER, this.connection.replicaId);
+      own.set(READ_AT_HEADER, String(readAtMs));
+    }
+    publishReply(this.nats, replyTo, error, own);
   }
 
   private async handle(route: Route, incoming: Incoming): Promise<void> {

@@ -55,6 +55,16 @@ export class FaultyLink {
     this.cut();
   }
 
+  /** Keeps the bytes of both directions on all existing connections until `release`, as a silent network does. */
+  hold(): void {
+    for (const socket of this.sockets) socket.pause();
+  }
+
+  /** Delivers what was held. */
+  release(): void {
+    for (const socket of this.sockets) socket.resume();
+  }
+
   /** Closes all connections once. */
   cut(): void {
     for (const socket of this.sockets) socket.destroy();
