@@ -2,14 +2,17 @@
 export class ServiceClock {
   private offsetMs = 0;
 
-  /** @param atMs a time of `performance.now()` @returns the same time on the clock of the services, since 1970 */
+  /**
+   * Returns a time on the clock of the services, milliseconds since 1970.
+   * @param atMs the same time of `performance.now()`
+   */
   toServiceTime(atMs: number): number {
     return Math.round(toOwnTime(atMs) + this.offsetMs);
   }
 
   /**
-   * Corrects the estimate: a message that was sent at one time and answered at another (both of `performance.now()`) was
-   * read at `readAtMs` of the service.
+   * Corrects the estimate: a service has read a message at `readAtMs` of its clock, after the message was sent and
+   * before it was answered (times of `performance.now()`).
    */
   correct(readAtMs: number, sentAtMs: number, answeredAtMs: number): void {
     this.offsetMs = readAtMs - toOwnTime((sentAtMs + answeredAtMs) / 2);

@@ -2,7 +2,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import type { MsgHdrs } from 'nats';
 import { SENT_AT_HEADER, timeoutMsOf } from '../wire';
 
-/** Clocks of callers and services may differ by this much, milliseconds: a message is refused this late at the latest. */
+/** Clocks of callers and services may differ by this much, milliseconds: a message is not processed later than this. */
 export const CLOCK_TOLERANCE_MS = 2_000;
 
 /** Why a message is not processed. */
