@@ -22,6 +22,28 @@ interface Gap {
   reason: string;
 }
 
+/** Where a turn is in the tokens of its branch. */
+interface TurnPlace {
+  turn: number;
+  id: string;
+  start: number;
+  response_start: number;
+  end: number;
+  finish_reason: string;
+  weight_source: 'engine' | 'lease';
+}
+
+/** A branch as trainers read it. */
+export interface BranchContents {
+  turns: TurnPlace[];
+  token_ids: number[];
+  loss_mask: number[];
+  logprobs: (number | null)[] | null;
+  weight_versions: { version: string; start: number; end: number }[];
+  finish_reason?: string;
+  shared_tokens: number;
+}
+
 /** Reads branches one after the other, so that only one is in memory. */
 export class BranchReader {
   /** Turns whose tokens are not stored any more, and those that extend them. */
@@ -34,11 +56,11 @@ export class BranchReader {
   ) {}
 
   /** A branch for trainers; undefined if earlier ones have all its turns. @throws BroomwagonError UNAVAILABLE */
-  async next(turns: readonly TurnRecord[]): Promise<object | undefined> {
+  async next(turns: readonly TurnRecord[]): Promise<BranchContents | undefined> {
     const tokenIds: number[] = [];
     const lossMask: number[] = [];
     const versions: { version: string; start: number; end: number }[] = [];
-    const described: object[] = [];
+    const described: TurnPlace[] = [];
     let logprobs: (number | null)[] | undefined = [];
     let sharedTokens = 0;
     let finishReason: string | undefined;

@@ -2,19 +2,23 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, includesRole, type JobId } from '@broomwagon/contracts';
+import { BroomwagonError, includesRole, invalidField, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
+import { PayloadStore, trajectoryIdOf, TrajectoryStore, type SetBack, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
+import type { Caller } from '../keys/api-keys';
+import { readLimit, readTraces } from './rllm-traces';
 import { BranchReader, branchesOf } from './trajectory-branches';
 import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
 
 /** How long the answer waits for tokens of a payload store that fails. */
 const READ_DEADLINE_MS = 10_000;
+/** Sessions of one call of `/sessions/batch_delete`. */
+const MAX_DELETED = 1_024;
 
 /** Sessions that are recorded, and their trajectories. */
 @Injectable()
@@ -23,7 +27,10 @@ export class TrajectoryRoutes {
     'POST /sessions': { answer: (exchange) => this.open(exchange) },
     'DELETE /sessions/{id}': { answer: (exchange) => this.delete(exchange) },
     // `/sessions/{id}` before it names the session.
-    'GET /trajectory': { answer: (exchange) => this.read(exchange) },
+    'GET /trajectory': { answer: (exchange) => this.send(exchange, (read) => this.piecesOf(read)) },
+    // Of the client of rllm.
+    'GET /traces': { answer: (exchange) => this.traces(exchange) },
+    'POST /sessions/batch_delete': { answer: (exchange) => this.deleteAll(exchange) },
   };
 
   constructor(
@@ -44,18 +51,56 @@ export class TrajectoryRoutes {
 
   /** Also without such a session: a repeat gets the same answer. An operator ends the session of its owner. */
   private async delete({ pathId, caller, response }: Exchange): Promise<void> {
-    const sessionId = checkedSession(pathId, 'session');
+    await this.forget(checkedSession(pathId, 'session'), caller);
+    response.writeHead(204).end();
+  }
+
+  private async deleteAll({ body, caller, response }: Exchange): Promise<void> {
+    const { session_ids: ids } = body;
+    if (!Array.isArray(ids) || ids.length > MAX_DELETED) {
+      throw invalidField('session_ids', `must be a list of at most ${MAX_DELETED} ids`);
+    }
+    const sessions = ids.map((id, index) => checkedSession(id, `session_ids.${index}`));
+    let deleted = 0;
+    for (const session of sessions) deleted += (await this.forget(session, caller)) ? 1 : 0;
+    sendJson(response, 200, { deleted });
+  }
+
+  /** @returns whether it had a trajectory */
+  private async forget(sessionId: string, caller: Caller): Promise<boolean> {
     const id = trajectoryIdOf(sessionId);
     const isOperator = includesRole(caller.role, 'operator');
     const { about } = isOperator ? await this.trajectories.read(this.config.pool, { id }) : {};
     const tokenId = about?.tokenId ?? caller.tokenId;
     // Before the delete, which removes the owner that a repeat needs.
     await this.controlPlane.call('lb.finish-session', { sessionId: boundSession(sessionId, tokenId) });
-    await this.trajectories.delete(this.config.pool, { id, tokenId });
-    response.writeHead(204).end();
+    return (await this.trajectories.delete(this.config.pool, { id, tokenId })).deleted;
   }
 
-  private async read({ caller, response }: Exchange): Promise<void> {
+  private traces(exchange: Exchange): Promise<void> {
+    const limit = readLimit(new URL(exchange.request.url!, 'http://gateway').searchParams);
+    return this.send(exchange, (read) => this.listOf(readTraces(read, this.reader(read.setBacks), limit)));
+  }
+
+  private async *listOf(items: AsyncIterable<object>): AsyncGenerator<string> {
+    let separator = '[';
+    for await (const item of items) {
+      yield separator + JSON.stringify(item);
+      separator = ',';
+    }
+    yield separator === '[' ? '[]' : ']';
+  }
+
+  private reader(setBacks?: readonly SetBack[]): BranchReader {
+    const get = (ref: string) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
+    return new BranchReader(get, setBacks);
+  }
+
+  /** Answers with the JSON that is made of the trajectory of the caller's session. */
+  private async send(
+    { caller, response }: Pick<Exchange, 'caller' | 'response'>,
+    write: (read: TrajectoryRead) => AsyncIterable<string>,
+  ): Promise<void> {
     const id = trajectoryIdOf(checkedSession(caller.sessionId, 'session'));
     const { pool } = this.config;
     const read = await this.trajectories.read(pool, { id, stamp: this.trajectories.seenStamp(pool) });
@@ -65,7 +110,7 @@ export class TrajectoryRoutes {
     }
     response.writeHead(200, { 'content-type': 'application/json' });
     try {
-      await pipeline(Readable.from(this.piecesOf(read)), response);
+      await pipeline(Readable.from(write(read)), response);
     } catch (error) {
       // A JSON without its end tells the client of an error; a client that has gone is none.
       if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
@@ -81,8 +126,7 @@ export class TrajectoryRoutes {
   }: TrajectoryRead): AsyncGenerator<string> {
     const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs, stamp };
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
-    const get = (ref: string) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
-    const reader = new BranchReader(get, setBacks);
+    const reader = this.reader(setBacks);
     let separator = '';
     for (const branch of branchesOf(turns)) {
       const contents = await reader.next(branch);
