@@ -16,7 +16,7 @@ let gateway: Gateway;
 let engines: StubEngine[] = [];
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 15);
+  bench = await ServiceBench.open({}, 16);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
@@ -112,6 +112,14 @@ it.each([
   }
   await expect.poll(() => JSON.stringify(engine.aborted)).toContain(String(calls()[0]!.body.request_id));
   await expect.poll(() => gateway.metric('gateway_generations_running')).toBe(0);
+});
+
+it('all requests are passed to engines without streams, if the gateway is set so', async () => {
+  await begin('vllm', 1, { passRequests: 'all' });
+  const completion = await gateway.post('/v1/completions', { prompt: 'a', max_tokens: 1 });
+  const chat = await gateway.post(CHAT, { messages, max_tokens: 1 });
+  expect([completion.body.choices[0].text, chat.body.choices[0].message.content]).toEqual(['x', 'x']);
+  expect(calls().map(({ body }) => body.stream)).toEqual([undefined, undefined]);
 });
 
 it('is not passed on if it is compressed', async () => {

@@ -93,6 +93,13 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @IsUrl({ require_tld: false, protocols: ['http', 'https'], require_protocol: true })
   publicUrl?: string;
 
+  @Env(
+    'PASS_REQUESTS',
+    'requests that are passed to an engine as they are: unread, or all, for engines without streams',
+  )
+  @IsIn(['unread', 'all'])
+  passRequests: 'unread' | 'all' = 'unread';
+
   @Env('CORS_ORIGINS', 'origins whose web pages may read answers, as https://app.example; *: all, with API_KEYS=on')
   @IsOrigins()
   corsOrigins: string[] = [];

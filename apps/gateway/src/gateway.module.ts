@@ -20,6 +20,7 @@ import { WorkerCommandsController } from './generations/worker-commands.controll
 import { DataPlane } from './http/data-plane';
 import { GenerationResponder } from './http/generation-responder';
 import { ApiKeys } from './keys/api-keys';
+import { PassedRequests } from './passed/passed-requests';
 import { PayloadBytes } from './rounds/payload-bytes';
 import { ResultsStream } from './rounds/results-stream';
 import { MessagesRoutes } from './messages/messages-routes';
@@ -68,6 +69,7 @@ import { VllmRoutes } from './vllm/vllm-routes';
     GenerationResponder,
     GenerationRunner,
     PartialSaves,
+    PassedRequests,
     PayloadBytes,
     ResultsStream,
     MessagesRoutes,

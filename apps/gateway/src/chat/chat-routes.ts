@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
-import { passedRequest } from '../passed/passed-request';
+import { PassedRequests } from '../passed/passed-requests';
 import { ChatFormat } from './chat-reply';
 import { readChatRequest } from './chat-request';
 import { findPassedChat } from './passed-chat';
@@ -15,16 +15,17 @@ export class ChatRoutes {
     'POST /chat/completions': { answer: (exchange) => this.chat(exchange) },
   };
 
-  constructor(private readonly responder: GenerationResponder) {}
+  constructor(
+    private readonly responder: GenerationResponder,
+    private readonly passed: PassedRequests,
+  ) {}
 
   private chat(exchange: Exchange): Promise<void> {
-    const { body, request: sent, caller } = exchange;
-    const reason = findPassedChat(body);
-    if (reason !== undefined) {
-      const idField = body.rid === undefined ? ('request_id' as const) : ('rid' as const);
-      const passed = { body, paths: ['/v1/chat/completions'], reason, prompt: body.messages, idField };
-      return this.responder.respond(exchange, passedRequest(passed, sent.headers, caller));
-    }
+    const { body } = exchange;
+    const idField = body.rid === undefined ? ('request_id' as const) : ('rid' as const);
+    const route = { paths: ['/v1/chat/completions'], reason: findPassedChat(body), prompt: body.messages, idField };
+    const passed = this.passed.pass(exchange, route);
+    if (passed !== undefined) return passed;
     const request = readChatRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, new ChatFormat(request.id, request.shape));
   }

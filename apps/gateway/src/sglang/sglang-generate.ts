@@ -5,7 +5,7 @@ import { BEGIN, type Format } from '../http/format';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { errorBody, toHttpStatus } from '../http/send-json';
-import { passedRequest } from '../passed/passed-request';
+import { PassedRequests } from '../passed/passed-requests';
 import { readGenerateRequest } from './generate-request';
 import { replyOf, runningReply } from './generate-reply';
 import { findPassedGenerate } from './passed-generate';
@@ -23,6 +23,7 @@ export class SglangGenerate {
 
   constructor(
     private readonly responder: GenerationResponder,
+    private readonly passed: PassedRequests,
     config: GatewayConfig,
   ) {
     const failure = (error: BroomwagonError) => ({ error: sglangError(error) });
@@ -38,13 +39,10 @@ export class SglangGenerate {
   }
 
   private generate(exchange: Exchange): Promise<void> {
-    const { body, request: sent, caller } = exchange;
-    const reason = findPassedGenerate(body);
-    if (reason !== undefined) {
-      const prompt = body.input_ids ?? body.text;
-      const passed = { body, paths: ['/generate'], reason, prompt, idField: 'rid' as const };
-      return this.responder.respond(exchange, passedRequest(passed, sent.headers, caller));
-    }
+    const { body } = exchange;
+    const [reason, prompt] = [findPassedGenerate(body), body.input_ids ?? body.text];
+    const passed = this.passed.pass(exchange, { paths: ['/generate'], reason, prompt, idField: 'rid' });
+    if (passed !== undefined) return passed;
     const request = readGenerateRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, request.isBatch ? this.batch : this.single);
   }

@@ -1,7 +1,5 @@
 import { isObject } from '@broomwagon/contracts';
-import type { GenerationRequest } from '../http/generation-responder';
-import type { Exchange } from '../http/route';
-import { findPassed, knownFields, passedRequest } from '../passed/passed-request';
+import { findPassed, knownFields } from '../passed/passed-request';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
 /** Fields of `/inference/v1/generate` that `/v1/completions` has too, by which engines continue a response. */
@@ -37,16 +35,7 @@ function findPassedToken(body: Record<string, unknown>): string | undefined {
   return parameter && `sampling_params.${parameter}`;
 }
 
-/**
- * A request of `/inference/v1/generate` that is passed on; undefined: it is read here.
- * @param paths routes of engines that take it
- * @throws BroomwagonError VALIDATION_FAILED
- */
-export function readPassedTokens(
-  { body, request, caller }: Exchange,
-  paths: readonly string[],
-): GenerationRequest | undefined {
-  const reason = findPassedToken(body);
-  if (reason === undefined) return undefined;
-  return passedRequest({ body, paths, reason, prompt: body.token_ids, idField: 'request_id' }, request.headers, caller);
+/** How a request of `/inference/v1/generate` is passed on. @param paths routes of engines that take it */
+export function tokensRoute(body: Record<string, unknown>, paths: readonly string[]) {
+  return { paths, reason: findPassedToken(body), prompt: body.token_ids, idField: 'request_id' as const };
 }

@@ -6,7 +6,8 @@ import { GenerationResponder } from '../http/generation-responder';
 import { boundSession, checkedSession } from '../http/placement';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
-import { readPassedTokens } from './passed-tokens';
+import { PassedRequests } from '../passed/passed-requests';
+import { tokensRoute } from './passed-tokens';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -29,14 +30,16 @@ export class SkyRlRoutes {
 
   constructor(
     private readonly responder: GenerationResponder,
+    private readonly passed: PassedRequests,
     private readonly controlPlane: ControlPlane,
   ) {}
 
   /** As `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
   private generate(exchange: Exchange): Promise<void> {
     // Its own server has this route, with its form of the experts.
-    const passed = readPassedTokens(exchange, ['/skyrl/v1/generate', '/inference/v1/generate']);
-    if (passed !== undefined) return this.responder.respond(exchange, passed);
+    const route = tokensRoute(exchange.body, ['/skyrl/v1/generate', '/inference/v1/generate']);
+    const passed = this.passed.pass(exchange, route);
+    if (passed !== undefined) return passed;
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
     const inputs = request.inputs.map((input) => {
       const engineFields = { ...input.prompt.engineFields, return_routed_experts: true };

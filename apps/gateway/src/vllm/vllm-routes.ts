@@ -7,11 +7,11 @@ import { AbortBroadcast } from '../generations/abort-broadcast';
 import { GenerationResponder } from '../http/generation-responder';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
-import { passedRequest } from '../passed/passed-request';
+import { PassedRequests } from '../passed/passed-requests';
 import { CompletionFormat } from './completion-reply';
 import { readCompletionRequest } from './completion-request';
 import { findPassedCompletion } from './passed-completion';
-import { readPassedTokens } from './passed-tokens';
+import { tokensRoute } from './passed-tokens';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
@@ -33,24 +33,24 @@ export class VllmRoutes {
 
   constructor(
     private readonly responder: GenerationResponder,
+    private readonly passed: PassedRequests,
     private readonly controlPlane: ControlPlane,
     private readonly aborts: AbortBroadcast,
   ) {}
 
   private generate(exchange: Exchange): Promise<void> {
-    const passed = readPassedTokens(exchange, ['/inference/v1/generate']);
-    if (passed !== undefined) return this.responder.respond(exchange, passed);
+    const passed = this.passed.pass(exchange, tokensRoute(exchange.body, ['/inference/v1/generate']));
+    if (passed !== undefined) return passed;
     const request = readTokenRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, { chunk: tokenReplyOf });
   }
 
   private complete(exchange: Exchange): Promise<void> {
-    const { body, request: sent, caller } = exchange;
+    const { body } = exchange;
     const reason = findPassedCompletion(body);
-    if (reason !== undefined) {
-      const passed = { body, paths: ['/v1/completions'], reason, prompt: body.prompt, idField: 'request_id' as const };
-      return this.responder.respond(exchange, passedRequest(passed, sent.headers, caller));
-    }
+    const route = { paths: ['/v1/completions'], reason, prompt: body.prompt, idField: 'request_id' as const };
+    const passed = this.passed.pass(exchange, route);
+    if (passed !== undefined) return passed;
     const request = readCompletionRequest(exchange.body, exchange.request.headers, exchange.caller);
     return this.responder.respond(exchange, request, new CompletionFormat(request.id, request.shape));
   }
