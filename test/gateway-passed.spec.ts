@@ -54,8 +54,9 @@ it('passes body and answer as they are, with the id of the call, and takes the c
   engine.answer = (_, response) => send(response, 200, answer);
   const features = { mm_hashes: { image: ['h'] }, mm_placeholders: { image: [{ offset: 0, length: 1 }] } };
   const body = { ...TWO, features, request_id: 'mine', model: 'm' };
-  const reply = await gateway.post(TOKENS, body);
+  const reply = await gateway.post(TOKENS, body, { 'x-smg-routing-key': 'key' });
   expect([reply.status, reply.body]).toEqual([200, answer]);
+  expect(calls()[0]!.headers['x-smg-routing-key']).toBe('key');
   const { request_id: id, ...sent } = calls()[0]!.body;
   expect(sent).toEqual({ ...TWO, features, model: 'm' });
   expect(id).toMatch(/^[0-9a-f]{32}$/);

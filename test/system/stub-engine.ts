@@ -1,4 +1,10 @@
-import { createServer, type Server, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { EngineDialect } from '@broomwagon/contracts';
@@ -15,7 +21,7 @@ const USAGE = { prompt_tokens: 3, completion_tokens: 1, total_tokens: 4 };
 
 /** An engine that answers each request with one token, and keeps what it was sent. */
 export class StubEngine {
-  readonly calls: { path: string; body: Body }[] = [];
+  readonly calls: { path: string; body: Body; headers: IncomingHttpHeaders }[] = [];
   /** Ids of aborts. */
   readonly aborted: unknown[] = [];
   /** In place of the answer with one token. */
@@ -30,7 +36,7 @@ export class StubEngine {
       void (async () => {
         const sent = await text(request);
         const path = request.url!.split('?')[0]!;
-        await this.take(request.method!, path, sent === '' ? {} : (JSON.parse(sent) as Body), response);
+        await this.take(request, path, sent === '' ? {} : (JSON.parse(sent) as Body), response);
       })();
     });
   }
@@ -50,7 +56,12 @@ export class StubEngine {
     this.server.close();
   }
 
-  private async take(method: string, path: string, body: Body, response: ServerResponse): Promise<void> {
+  private async take(
+    { method, headers }: IncomingMessage,
+    path: string,
+    body: Body,
+    response: ServerResponse,
+  ): Promise<void> {
     const routes: readonly string[] = ENGINE_ROUTES[this.dialect as 'vllm'];
     const isRoute = routes.includes(path);
     if (method === 'OPTIONS') return send(response, isRoute || path === '/abort_requests' ? 405 : 404, {});
@@ -64,7 +75,7 @@ export class StubEngine {
       return send(response, 200, {});
     }
     if (method !== 'POST' || !isRoute) return send(response, 404, { detail: 'Not Found' });
-    this.calls.push({ path, body });
+    this.calls.push({ path, body, headers });
     await this.answer(body, response, path);
   }
 }

@@ -165,6 +165,8 @@ export interface PassedRequest {
   paths: readonly string[];
   /** The id of the request is replaced. */
   body: Record<string, unknown>;
+  /** Headers that engines read. */
+  headers?: Record<string, string>;
   /** The field because of which the request is passed on: it is named if the engine has none of the routes. */
   reason: string;
 }

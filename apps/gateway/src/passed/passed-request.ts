@@ -8,6 +8,8 @@ import { isCount, isSet, objectOf } from '../http/read-fields';
 import { requestIdOf } from '../http/request-id';
 import type { Caller } from '../keys/api-keys';
 
+const ROUTING_KEY = 'x-smg-routing-key';
+
 /** Fields that the routes of a dialect read, or give to the engine with a stream that they read. */
 export interface KnownFields {
   /** Of these, the engine reports what the gateway does not write. */
@@ -72,9 +74,15 @@ export function passedRequest(
     isContinued: false,
     continuesEngineAborts: continuesEngineAborts(headers),
     placement: placementOf(headers, caller, body.session_id ?? undefined),
-    passed: { body, paths, reason },
+    passed: { body, paths, reason, headers: toEngineHeaders(headers) },
   };
   return { ...id, stream: body.stream === true, inputs: [input] };
+}
+
+/** Headers that engines read: by the key, SGLang orders requests (`--schedule-policy routing-key`). */
+function toEngineHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const key = headers[ROUTING_KEY];
+  return typeof key === 'string' ? { [ROUTING_KEY]: key } : {};
 }
 
 /** For the place of the request, and its turn if it is recorded: the engine checks the prompt. */

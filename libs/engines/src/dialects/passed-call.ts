@@ -72,10 +72,11 @@ async function askRoutes(
   read: (piece: Buffer, contentType: string) => void,
 ): Promise<PassedAnswer> {
   const { engineRequestId, paths, body } = request;
+  const headers = { ...request.headers, 'x-request-id': engineRequestId };
   const id = ID_FIELDS[dialect];
   const sent = id === undefined ? body : { ...body, [id]: engineRequestId };
   for (const path of paths) {
-    const opened = await http.open(path, sent, { 'x-request-id': engineRequestId }, signal);
+    const opened = await http.open(path, sent, headers, signal);
     const { status, contentType, contentEncoding, pieces } = opened;
     if (contentEncoding !== 'identity') throw refusalOf(http.baseUrl + path, { ...opened, refusalText: '' });
     const all: Buffer[] = [];

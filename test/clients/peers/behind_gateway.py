@@ -1,0 +1,49 @@
+"""A plugin of pytest by which tests of trainers reach their mock engines through a gateway, without a change of the
+tests.
+
+GATEWAY_URL is the address that takes the place of a mock engine; PEERS_URL takes the addresses of mock engines.
+"""
+
+import json
+import os
+import sys
+import urllib.request
+
+import pytest
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "trainers"))
+import absent_packages  # noqa: E402
+
+GATEWAY = os.environ["GATEWAY_URL"]
+absent_packages.install(*os.environ["ABSENT_PACKAGES"].split(","))
+
+
+def register(url):
+    request = urllib.request.Request(os.environ["PEERS_URL"], json.dumps([url]).encode(), method="POST")
+    urllib.request.urlopen(request).read()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    outcome = yield
+    if fixturedef.argname == "mock_servers":
+        # SkyRL. Its tests read at the first server what the address in its place was sent.
+        servers = outcome.get_result()
+        register(servers["server_urls"][0])
+        servers["proxy_url"] = GATEWAY
+
+
+def pytest_collection_finish(session):
+    """The fake engine of slime is started within the tests."""
+    server = getattr(sys.modules.get("tests.test_agent._fakes"), "FakeSGLangServer", None)
+    if server is None:
+        return
+    start = server.__aenter__
+
+    async def start_behind_gateway(self):
+        await start(self)
+        register(self.url)
+        self.url = GATEWAY
+        return self
+
+    server.__aenter__ = start_behind_gateway
