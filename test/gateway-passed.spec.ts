@@ -16,7 +16,7 @@ let gateway: Gateway;
 let engines: StubEngine[] = [];
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 16);
+  bench = await ServiceBench.open({}, 17);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
