@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { generate, PROMPT, useGateway } from './system/gateway-bench';
 
-const system = useGateway(2, { speed: 20 });
+const system = useGateway(3, { speed: 20 });
 const traces = async (id: string, query = '') => system.gateway.get(`/sessions/${id}/traces${query}`);
 
 it('gives the turns of a session as traces of rllm, which its client reads', async () => {
@@ -35,10 +35,19 @@ it('gives the turns of a session as traces of rllm, which its client reads', asy
 it('deletes several sessions by one call', async () => {
   for (const session_id of ['a', 'b']) await system.gateway.post('/sessions', { session_id });
   expect((await traces('a')).body).toEqual([]);
+  const one = await fetch(`${system.gateway.url}/sessions/c`, { method: 'DELETE' });
+  expect(await one.json()).toEqual({ deleted: 0 });
   const { body } = await system.gateway.post('/sessions/batch_delete', { session_ids: ['a', 'b', 'c'] });
   expect(body).toEqual({ deleted: 2 });
   expect((await traces('a')).status).toBe(404);
   expect((await system.gateway.post('/sessions/batch_delete', { session_ids: 'a' })).body.error.param).toBe(
     'session_ids',
   );
+});
+
+it('refuses sampling parameters of a session, which it would not set, and has nothing to flush', async () => {
+  const { status, body } = await system.gateway.post('/sessions', { sampling_params: { temperature: 0.6 } });
+  expect([status, body.error.param]).toEqual([400, 'sampling_params']);
+  expect((await system.gateway.post('/sessions', { sampling_params: {}, metadata: { a: 1 } })).status).toBe(201);
+  expect((await system.gateway.post('/admin/flush', {})).body).toEqual({ status: 'flushed' });
 });

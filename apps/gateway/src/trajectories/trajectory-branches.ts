@@ -3,17 +3,20 @@ import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@bro
 
 /** The turns from a first one to one that no other extends; turns that extend the same turn are in several branches. */
 export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
-  const byNumber = new Map(turns.map((turn) => [turn.turn, turn]));
   const extended = new Set(turns.map(({ parent }) => parent));
-  return turns
-    .filter(({ turn }) => !extended.has(turn))
-    .map((leaf) => {
-      const branch: TurnRecord[] = [];
-      for (let turn: TurnRecord | undefined = leaf; turn !== undefined; turn = byNumber.get(turn.parent ?? 0)) {
-        branch.push(turn);
-      }
-      return branch.toReversed();
-    });
+  return branchesTo(turns).filter((branch) => !extended.has(branch.at(-1)!.turn));
+}
+
+/** For each turn the turns from a first one to it. */
+export function branchesTo(turns: readonly TurnRecord[]): TurnRecord[][] {
+  const byNumber = new Map(turns.map((turn) => [turn.turn, turn]));
+  return turns.map((last) => {
+    const branch: TurnRecord[] = [];
+    for (let turn: TurnRecord | undefined = last; turn !== undefined; turn = byNumber.get(turn.parent ?? 0)) {
+      branch.push(turn);
+    }
+    return branch.toReversed();
+  });
 }
 
 /** A turn that a branch should have, and does not. */
@@ -67,7 +70,8 @@ export class BranchReader {
     let isNew = false;
     for (const turn of turns) {
       const tokens = await this.tokensOf(turn);
-      if (tokens === undefined) break;
+      // Each later turn extends this one, and is a gap too.
+      if (tokens === undefined) continue;
       const start = tokenIds.length;
       for (const id of tokens.promptTokenIds) append(id, 0, 0);
       const responseStart = tokenIds.length;

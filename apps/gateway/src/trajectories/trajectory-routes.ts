@@ -5,9 +5,10 @@ import { Injectable } from '@nestjs/common';
 import { BroomwagonError, includesRole, invalidField, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore, trajectoryIdOf, TrajectoryStore, type SetBack, type TrajectoryRead } from '@broomwagon/state';
+import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { boundSession, checkedSession } from '../http/placement';
+import { isSet } from '../http/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import type { Caller } from '../keys/api-keys';
@@ -31,7 +32,12 @@ export class TrajectoryRoutes {
     // Of the client of rllm.
     'GET /traces': { answer: (exchange) => this.traces(exchange) },
     'POST /sessions/batch_delete': { answer: (exchange) => this.deleteAll(exchange) },
+    // Its client calls this before it reads traces: here a turn is recorded before its response ends.
+    'POST /admin/flush': { answer: ({ response }) => sendJson(response, 200, { status: 'flushed' }) },
   };
+
+  private readonly get = (ref: string): Promise<Buffer> =>
+    withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
 
   constructor(
     private readonly recorder: TrajectoryRecorder,
@@ -44,15 +50,19 @@ export class TrajectoryRoutes {
   private async open({ body, caller, response }: Exchange): Promise<void> {
     const sessionId = checkedSession(body.session_id ?? randomUUID(), 'session_id');
     const job: JobId = checkedJob(body.job ?? undefined, 'job');
+    // The gateway of rllm sets them in each request of the session.
+    if (isSet(body.sampling_params)) {
+      throw invalidField('sampling_params', 'of a session are not supported: send them with each request');
+    }
     const isMade = await this.recorder.open(sessionId, caller.tokenId, job);
     const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
     sendJson(response, isMade ? 201 : 200, { session_id: sessionId, path });
   }
 
-  /** Also without such a session: a repeat gets the same answer. An operator ends the session of its owner. */
+  /** Also without such a session, since a client may repeat the call. An operator ends the session of its owner. */
   private async delete({ pathId, caller, response }: Exchange): Promise<void> {
-    await this.forget(checkedSession(pathId, 'session'), caller);
-    response.writeHead(204).end();
+    const isDeleted = await this.forget(checkedSession(pathId, 'session'), caller);
+    sendJson(response, 200, { deleted: isDeleted ? 1 : 0 });
   }
 
   private async deleteAll({ body, caller, response }: Exchange): Promise<void> {
@@ -79,7 +89,7 @@ export class TrajectoryRoutes {
 
   private traces(exchange: Exchange): Promise<void> {
     const limit = readLimit(new URL(exchange.request.url!, 'http://gateway').searchParams);
-    return this.send(exchange, (read) => this.listOf(readTraces(read, this.reader(read.setBacks), limit)));
+    return this.send(exchange, (read) => this.listOf(readTraces(read, this.get, limit)));
   }
 
   private async *listOf(items: AsyncIterable<object>): AsyncGenerator<string> {
@@ -89,11 +99,6 @@ export class TrajectoryRoutes {
       separator = ',';
     }
     yield separator === '[' ? '[]' : ']';
-  }
-
-  private reader(setBacks?: readonly SetBack[]): BranchReader {
-    const get = (ref: string) => withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
-    return new BranchReader(get, setBacks);
   }
 
   /** Answers with the JSON that is made of the trajectory of the caller's session. */
@@ -126,7 +131,7 @@ export class TrajectoryRoutes {
   }: TrajectoryRead): AsyncGenerator<string> {
     const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs, stamp };
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
-    const reader = this.reader(setBacks);
+    const reader = new BranchReader(this.get, setBacks);
     let separator = '';
     for (const branch of branchesOf(turns)) {
       const contents = await reader.next(branch);
