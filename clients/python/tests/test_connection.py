@@ -183,6 +183,28 @@ async def test_a_body_is_compared_with_the_limit_of_nats_with_its_headers(client
         await client._connected.request("lb.status", {"x": "x" * fits}, 1.0)
 
 
+async def test_repeats_of_a_call_have_its_id_and_a_service_that_does_not_know_the_id_gets_none(client: Client) -> None:
+    connection = client._connected
+    received: list[dict[str, Any]] = []
+    replies = [None, {"remembered": 1}, {"error": _REFUSED_ID}, {"remembered": 1}]
+
+    async def answer(message: Msg) -> None:
+        received.append(json.loads(message.data))
+        if reply := replies[len(received) - 1]:
+            await message.respond(json.dumps(reply).encode())
+
+    connection.pool = f"pool-{uuid4().hex}"
+    await connection._nats.subscribe(f"rollout.v1.{connection.pool}.prompt.remember", cb=answer)
+    for _ in range(2):
+        assert await connection.call("prompt.remember", {"prompts": []}) == {"remembered": 1}
+    ids = [body.get("rememberId") for body in received]
+    assert ids[0] == ids[1] != ids[2]
+    assert ids[2:] == [ids[2], None]
+
+
+_REFUSED_ID = {"code": "VALIDATION_FAILED", "message": "no such field", "retryable": False, "field": "rememberId"}
+
+
 async def close_by_nats(client: Client) -> None:
     """NATS ends the connection of the client, which sends what it cannot read."""
     connection = client._connected._nats

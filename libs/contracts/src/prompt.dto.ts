@@ -23,7 +23,7 @@ export class RememberPromptsRequest {
   @IsOptional() @IsId() rememberId?: string;
 }
 export interface RememberPromptsReply {
-  /** Lengths that were added. */
+  /** Prompts whose lengths were added by this call or by the call that it repeats. */
   remembered: Integer;
 }
 /** `prompt.lengths`: returns the expected response lengths of prompts. */

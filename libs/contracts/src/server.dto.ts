@@ -3,7 +3,7 @@ import { Type } from 'class-transformer';
 import { IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { LIMITS } from './limits';
-import { IsCorrelationId, IsCounter, IsDecimal, IsEpoch, IsLabels, IsScanCursor, IsWithin } from './rules';
+import { IsCorrelationId, IsCounter, IsDecimal, IsEpoch, IsId, IsLabels, IsScanCursor, IsWithin } from './rules';
 import type { Epoch, Integer, Labels, ServerId, WorkerId } from './scalars';
 
 export const ENGINE_DIALECTS = ['vllm', 'sglang', 'openai'] as const;
@@ -41,7 +41,7 @@ export class RegisterServerRequest extends ServerRequest {
   endpoint!: string;
   /** API of the engine. */
   @IsIn(ENGINE_DIALECTS) dialect!: EngineDialect;
-  /** Id of this start of the engine; absent counts as a restart. */
+  /** Id of this start of the engine; absent counts as a restart, but for a repeat with its registrationId. */
   @IsOptional() @IsCorrelationId() instanceId?: string;
   /** Model of the engine, returned with leases. */
   @IsOptional() @MaxLength(LIMITS.modelNameCharacters) model?: string;
@@ -63,6 +63,11 @@ export class RegisterServerRequest extends ServerRequest {
    * @default true
    */
   @IsOptional() @IsBoolean() probe?: boolean;
+  /**
+   * Id of this call, for idempotency without an instanceId: a repeat of the server's last registration keeps the epoch.
+   * The clients of this repository add it.
+   */
+  @IsOptional() @IsId() registrationId?: string;
 }
 /** Which start of which server, and its state. */
 export type ServerName = Pick<ServerStatus, 'serverId' | 'epoch' | 'state'>;

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
+from uuid import uuid4
 
 import nats.errors
 from nats.aio.client import Client as Nats
@@ -35,6 +36,8 @@ TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
 #: The time of a service that has refused a request because of its SENT_AT_HEADER.
 READ_AT_HEADER = "Broomwagon-Read-At-Ms"
+#: Fields of operations that name a call, so that a repeat of it has no further effect.
+CALL_IDS = {"prompt.remember": "rememberId", "server.register": "registrationId"}
 #: How NATS refuses a message; nats-py gives it in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 
@@ -203,6 +206,18 @@ class Connection:
         """
         check_operation(operation)
         deadline = check_number("deadline", deadline, may_be_infinite=True)
+        call_id = CALL_IDS.get(operation)
+        if call_id is None or call_id in body:
+            return await self._repeat(operation, body, deadline)
+        try:
+            return await self._repeat(operation, {**body, call_id: str(uuid4())}, deadline)
+        except errors.ValidationFailed as error:
+            if error.field != call_id:
+                raise
+            # A service of the release before does not know the field.
+            return await self._repeat(operation, body, deadline)
+
+    async def _repeat(self, operation: str, body: dict[str, Any], deadline: float) -> Any:
         loop = asyncio.get_running_loop()
         began = loop.time()
         wait = float(body.get("waitMs", 0)) / 1000

@@ -3602,7 +3602,9 @@ class RegisterServerRequest(TypedDict):
     """API of the engine."""
 
     instanceId: NotRequired[str]
-    """Id of this start of the engine; absent counts as a restart."""
+    """Id of this start of the engine; absent counts as a restart, but for a repeat with its
+    registrationId.
+    """
 
     model: NotRequired[str]
     """Model of the engine, returned with leases."""
@@ -3624,6 +3626,11 @@ class RegisterServerRequest(TypedDict):
 
     probe: NotRequired[bool]
     """False for an engine that only its callers can reach: it is not probed and counts as answering."""
+
+    registrationId: NotRequired[str]
+    """Id of this call, for idempotency without an instanceId: a repeat of the server's last registration
+    keeps the epoch. The clients of this repository add it.
+    """
 
 
 class RegisterWorkerReply(TypedDict):
@@ -3722,7 +3729,7 @@ class RememberPromptsReply(TypedDict):
     """Reply of `prompt.remember`."""
 
     remembered: int
-    """Lengths that were added."""
+    """Prompts whose lengths were added by this call or by the call that it repeats."""
 
 
 class RememberPromptsRequest(TypedDict):

@@ -1,6 +1,13 @@
-import { subjectOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
+import { randomUUID } from 'node:crypto';
+import { isBroomwagonError, subjectOf, type OperationName, type ReplyOf, type RequestOf } from '@broomwagon/contracts';
 import type { MessagingClient, RequestOptions } from './messaging.client';
 import type { RetryOptions } from './retry';
+
+/** Fields of operations that name a call, so that a repeat of it has no further effect. */
+const CALL_IDS: Partial<Record<OperationName, string>> = {
+  'prompt.remember': 'rememberId',
+  'server.register': 'registrationId',
+};
 
 /** The operations of the protocol, typed by the table in libs/contracts. */
 export class TypedClient {
@@ -13,7 +20,8 @@ export class TypedClient {
     body: RequestOf<Name>,
     options?: RequestOptions,
   ): Promise<ReplyOf<Name>> {
-    return this.messaging.request<ReplyOf<Name>>(subjectOf(pool, operation), body, options);
+    const subject = subjectOf(pool, operation);
+    return withCallId(operation, body, (named) => this.messaging.request<ReplyOf<Name>>(subject, named, options));
   }
 
   /** Repeated until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
@@ -23,11 +31,29 @@ export class TypedClient {
     body: RequestOf<Name>,
     options: RetryOptions & Omit<RequestOptions, 'timeoutMs'>,
   ): Promise<ReplyOf<Name>> {
-    return this.messaging.requestWithRetry<ReplyOf<Name>>(subjectOf(pool, operation), body, options);
+    const subject = subjectOf(pool, operation);
+    return withCallId(operation, body, (named) =>
+      this.messaging.requestWithRetry<ReplyOf<Name>>(subject, named, options),
+    );
   }
 
   /** Sends an operation without asking for a reply, as a release may be. */
   send<Name extends OperationName>(pool: string, operation: Name, body: RequestOf<Name>): void {
     this.messaging.publish(subjectOf(pool, operation), body);
   }
+}
+
+/** Sends a body with an id of the call, if the operation has one and the body does not. */
+function withCallId<Reply>(
+  operation: OperationName,
+  body: object,
+  send: (body: object) => Promise<Reply>,
+): Promise<Reply> {
+  const field = CALL_IDS[operation];
+  if (field === undefined || Object.hasOwn(body, field)) return send(body);
+  return send({ ...body, [field]: randomUUID() }).catch((error: unknown) => {
+    // A service of the release before does not know the field.
+    if (isBroomwagonError(error, 'VALIDATION_FAILED') && error.field === field) return send(body);
+    throw error;
+  });
 }

@@ -32,6 +32,19 @@ describe('the prompt memory', () => {
     await redis.quit();
   });
 
+  it('adds the lengths of a call once, however often the call is repeated', async () => {
+    const prompts = Array.from({ length: 40 }, (_, index) => ({
+      hash: promptHash(`repeated ${index}`),
+      lengths: [10, 20],
+      atCap: false,
+    }));
+    const results = [];
+    for (const id of ['one', 'one', 'two']) results.push(await memory.remember(pool, prompts, id));
+    expect(results).toEqual([40, 40, 40]);
+    const hashes = prompts.map(({ hash }) => hash);
+    expect((await memory.lengths(pool, hashes)).map(({ samples }) => samples)).toEqual(hashes.map(() => 4));
+  });
+
   it('has the mean, deviation and share at the cap, to the precision of its 6 bytes', async () => {
     const batch = fc.record({
       lengths: fc.array(fc.integer({ min: 0, max: 100_000 }), { minLength: 1, maxLength: 16 }),

@@ -1,12 +1,13 @@
 --[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
-what describes the server; another or an unknown one is a new epoch that voids them. A new start is `pending` until it
-lives: its engine has described itself (servers/update) or it sends heartbeats. New room goes to waiters.
+what describes the server, and so does a repeat of a call without one (registrationId); another or an unknown one is a
+new epoch that voids them. A new start is `pending` until it lives: its engine has described itself (servers/update) or
+it sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
-  capabilities, labels, probe, lacks, models, discovered, listedAs, newEpoch}: ServerRegistration, capabilities and
-  labels as JSON texts, models one a line. An engine that is listed as another one than before is a new start,
-  whatever its instanceId; being listed ends what the list began, the withholding or the drain. An id stays with the
-  address of its server: another start at another address gets it only when the server is silent, failed or leaves, or
-  has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; of a
+  capabilities, labels, probe, lacks, models, discovered, listedAs, registrationId, newEpoch}: ServerRegistration,
+  capabilities and labels as JSON texts, models one a line. An engine that is listed as another one than before is a new
+  start, whatever its instanceId; being listed ends what the list began, the withholding or the drain. An id stays with
+  the address of its server: another start at another address gets it only when the server is silent, failed or leaves,
+  or has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; of a
   discovered server only the first one counts, then the probes ask for it. A server that is not probed, since only its
   callers can reach it, is ready at once. So is a discovered one: the list that found it has just asked it. Then a
   server that is known keeps what was set for it, and one whose drain has ended stays away until it is registered by
@@ -35,10 +36,15 @@ return function(tx, args)
   local known_instance_id = known and ServerRecord.instance_of(known)
   local known_as = known and redis.call('HGET', tx.key:server(id), 'listedAs')
   local is_other = known_as and args.listedAs ~= nil and known_as ~= args.listedAs
-  if known and discovered and not is_other and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
+  local registration_id = args.registrationId
+  local is_repeat = known and registration_id and not instance_id
+    and redis.call('HGET', tx.key:server(id), 'registrationId') == registration_id
+  if is_repeat then
+    instance_id = known_instance_id
+  elseif known and discovered and not is_other and EngineReport.is_no_later(tx, id, instance_id, known_instance_id) then
     instance_id = known_instance_id
   end
-  local same_start = known and instance_id and known_instance_id == instance_id and not is_other
+  local same_start = (is_repeat or known and instance_id and known_instance_id == instance_id) and not is_other
   if known and is_taken(known, args) and (not same_start or instance_id == UNKNOWN_START) then
     return Reply.fail('SERVER_ID_TAKEN', 'Another engine answers under this id at '
       .. ServerRecord.address_of(known).endpoint, 'serverId')
@@ -100,6 +106,8 @@ return function(tx, args)
   for _, field in ipairs({ 'capabilities', 'labels' }) do
     if args[field] then ServerHash.set(tx, id, field, args[field]) end
   end
+  if registration_id then ServerHash.set(tx, id, 'registrationId', registration_id)
+  else ServerHash.unset(tx, id, 'registrationId') end
   if args.listedAs then ServerHash.set(tx, id, 'listedAs', args.listedAs) end
   if args.lacks then Servers.set_lacks(tx, id, args.lacks) end
   if args.models then Models.set(tx, id, args.models) end

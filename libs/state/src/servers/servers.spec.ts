@@ -1,6 +1,14 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { openTestStore } from '../routing/routing-store.fixture';
 
+const SERVER = {
+  serverId: 'a',
+  endpoint: 'http://a:8000',
+  dialect: 'vllm',
+  probe: false,
+  maxInflight: 50,
+  weight: 1,
+} as const;
 const LIMITS = { suspectAfterMs: 5_000, failedAfterMs: 30_000 };
 let test: ReturnType<typeof openTestStore>;
 beforeEach(() => {
@@ -27,12 +35,7 @@ it('keeps the leases of a server that registers again with the same instanceId, 
   expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1, maxInflight: 50 }]);
 
   const again = await test.servers.register(test.pool, {
-    serverId: 'a',
-    endpoint: 'http://a:8000',
-    dialect: 'vllm',
-    probe: false,
-    maxInflight: 50,
-    weight: 1,
+    ...SERVER,
     weightVersion: 0,
   });
   expect(again.epoch).not.toBe(epoch);
@@ -40,6 +43,21 @@ it('keeps the leases of a server that registers again with the same instanceId, 
   expect((await test.release(lease.acquireId, lease.seq)).results[0]).toEqual({ released: false, reason: 'fenced' });
   expect(await test.sweep()).toBe(1);
   expect((await test.release(lease.acquireId, lease.seq)).results[0]).toMatchObject({ released: false });
+});
+
+it('keeps the leases when a registration without an instanceId is repeated, and voids them at another one', async () => {
+  const register = (registrationId?: string, instanceId?: string) =>
+    test.servers.register(test.pool, { ...SERVER, registrationId, instanceId });
+  const { epoch } = await register('call-1');
+  await test.acquire(await test.worker('w'));
+  expect(await register('call-1')).toMatchObject({ epoch });
+  // A probe has learned the start of the engine meanwhile.
+  await test.servers.update(test.pool, { serverId: 'a', epoch, report: { startedAtSeconds: 5 } });
+  expect(await register('call-1')).toMatchObject({ epoch });
+  expect((await test.servers.list(test.pool)).servers).toMatchObject([{ inflight: 1, state: 'ready' }]);
+  expect((await register('call-1', 'another start')).epoch).not.toBe(epoch);
+  const epochs = [await register('call-2'), await register(undefined), await register('call-2')];
+  expect(new Set([epoch, ...epochs.map((one) => one.epoch)]).size).toBe(4);
 });
 
 it('never undercounts a server that was removed and is back when a release comes late', async () => {

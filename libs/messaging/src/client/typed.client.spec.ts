@@ -1,0 +1,58 @@
+import { BroomwagonError } from '@broomwagon/contracts';
+import { testNatsUrl, testPool } from '@broomwagon/testing';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { connectNats } from '../connection';
+import { ReplySubjects } from '../transport/reply-subjects';
+import type { JsonObject } from '../wire';
+import { MessagingClient } from './messaging.client';
+import { TypedClient } from './typed.client';
+
+const { pool } = testPool();
+let client: MessagingClient;
+let typed: TypedClient;
+beforeAll(async () => {
+  client = new MessagingClient(await connectNats({ url: testNatsUrl() }), new ReplySubjects(), 50);
+  typed = new TypedClient(client);
+});
+afterAll(() => client?.connection.close());
+
+const SERVER = { serverId: 's', endpoint: 'http://127.0.0.1:1', dialect: 'vllm', maxInflight: 1 } as const;
+
+it.each([
+  ['rememberId', 'prompt.remember', { prompts: [{ promptId: 'p', lengths: [1] }] }, { remembered: 1 }],
+  ['registrationId', 'server.register', SERVER, { serverId: 's', epoch: 'e1', state: 'ready' }],
+] as const)('sends repeats of a call with the same %s, and other calls with others', async (...row) => {
+  const [field, operation, body, reply] = row;
+  const received: JsonObject[] = [];
+  const subscription = client.subscribe(`rollout.v1.${pool}.${operation}`, (message, { replyTo }) => {
+    // The first message of each call gets no reply.
+    if (received.push(message) % 2 === 0) client.reply(replyTo!, reply);
+  });
+  await client.flush();
+  const calls = [
+    () => typed.call(pool, operation, body as never, { timeoutMs: 30_000 }),
+    () => typed.callWithRetry(pool, operation, body as never, { deadlineMs: 30_000, attemptTimeoutMs: 30_000 }),
+    () => typed.call(pool, operation, { ...body, [field]: 'own' } as never, { timeoutMs: 30_000 }),
+  ];
+  for (const call of calls) await call();
+  const ids = received.map((message) => message[field]);
+  expect(ids).toEqual([ids[0], ids[0], ids[2], ids[2], 'own', 'own']);
+  expect(new Set(ids).size).toBe(3);
+  expect(received[0]).toMatchObject(body);
+  subscription.unsubscribe();
+});
+
+it('sends a call without an id to a service of a release that does not know the field', async () => {
+  const received: JsonObject[] = [];
+  const subscription = client.subscribe(`rollout.v1.${pool}.prompt.remember`, (message, { replyTo }) => {
+    received.push(message);
+    const error = new BroomwagonError('VALIDATION_FAILED', 'no such field', { field: 'rememberId' });
+    client.reply(replyTo!, 'rememberId' in message ? error : { remembered: 1 });
+  });
+  await client.flush();
+  const prompts = [{ promptId: 'p', lengths: [1] }];
+  expect(await typed.call(pool, 'prompt.remember', { prompts })).toEqual({ remembered: 1 });
+  await expect(typed.call(pool, 'prompt.remember', { prompts, rememberId: 'own' })).rejects.toThrow('no such field');
+  expect(received).toHaveLength(3);
+  subscription.unsubscribe();
+});
