@@ -7,8 +7,8 @@ ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight
   capabilities and labels as JSON texts, models one a line. An engine that is listed as another one than before is a new
   start, whatever its instanceId; being listed ends what the list began, the withholding or the drain. An id stays with
   the address of its server: another start at another address gets it only when the server is silent, failed or leaves,
-  or has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; of a
-  discovered server only the first one counts, then the probes ask for it. A server that is not probed, since only its
+  or has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; a
+  discovered server has only the first one, then the probes ask for it. A server that is not probed, since only its
   callers can reach it, is ready at once. So is a discovered one: the list that found it has just asked it. Then a
   server that is known keeps what was set for it, and one whose drain has ended stays away until it is registered by
   name or starts again; a start (`started-<seconds>`) that is not later than the known one is no new start: of several
