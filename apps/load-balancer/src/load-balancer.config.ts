@@ -10,6 +10,20 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   @Env('SERVER_FAILED_AFTER_MS', 'silence after which a server is failed', { min: 500, max: 86_400_000 })
   serverFailedAfterMs: number = 30_000;
 
+  @Env(
+    'SERVER_SILENT_AFTER_MS',
+    'time without a token after which a server that answers probes counts as hung, and its calls move; 0: never',
+    { min: 0, max: 86_400_000 },
+  )
+  serverSilentAfterMs: number = 45_000;
+
+  @Env(
+    'PREFILL_TOKENS_PER_SECOND',
+    'tokens of a prompt that an engine processes in a second at least; a longer prompt may be silent for longer',
+    { min: 1, max: 1_000_000 },
+  )
+  prefillTokensPerSecond: number = 1_000;
+
   @Env('WORKER_TTL_MS', 'default time to live of a worker', { min: 500, max: 3_600_000 })
   workerTtlMs: number = 15_000;
 

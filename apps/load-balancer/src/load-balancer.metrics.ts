@@ -43,6 +43,10 @@ export class LoadBalancerMetrics {
     'servers_broken_total',
     'Servers made suspect by the circuit breaker because their calls failed; check the engine',
   );
+  readonly serversHung = this.metrics.counter(
+    'servers_hung_total',
+    'Servers made suspect because their calls got no tokens though the engine answers; check the engine',
+  );
   readonly prefixCacheResets = this.metrics.counter(
     'prefix_cache_resets_total',
     'Resets of prefix caches after new weights by outcome: reset, or failed (server not used; check the engine)',

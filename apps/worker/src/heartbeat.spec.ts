@@ -1,9 +1,10 @@
 import type { SyncWorkerReply } from '@broomwagon/contracts';
 import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
+import { ServerSigns } from '../../../libs/generation/src/engine/server-signs';
 import { Heartbeat } from '../../../libs/generation/src/holder/heartbeat';
 import { AttemptRegistry } from './attempts/attempt-registry';
-import { errorOf, WORKER, workerBench } from './worker.fixture';
+import { errorOf, LEASE, WORKER, workerBench } from './worker.fixture';
 
 const NOW = 1_000_000;
 type Counts = { leases: SyncWorkerReply['items']; attempts: SyncWorkerReply['items'] };
@@ -39,6 +40,33 @@ describe('Heartbeat', () => {
     await heartbeat.beat();
     expect(controlPlane.of('worker.heartbeat')).toEqual([
       { ...WORKER, leaseCount: 1, leaseDigest: 41, attemptCount: 1 },
+    ]);
+  });
+
+  it('reports what calls get from their servers, but not to a load-balancer of the release before', async () => {
+    const { heartbeat, controlPlane, module } = await start();
+    module.get(ServerSigns).begin(LEASE, 9);
+    await heartbeat.beat();
+    const { serverId, epoch } = LEASE;
+    const servers = [{ serverId, epoch, tokens: 0, silentMs: expect.any(Number), contextTokens: 9 }];
+    expect(controlPlane.of('worker.heartbeat')).toMatchObject([{ servers }]);
+    const answer = {
+      serverTimeMs: NOW,
+      generation: 'a',
+      ttlMs: 15_000,
+      leaseCount: 0,
+      leaseDigest: 0,
+      attemptCount: 0,
+    };
+    controlPlane.on('worker.heartbeat', (body) => {
+      if ('servers' in body) throw errorOf('VALIDATION_FAILED');
+      return answer;
+    });
+    await heartbeat.beat();
+    const [, refused, repeated] = controlPlane.of('worker.heartbeat');
+    expect([refused, repeated]).toEqual([
+      expect.objectContaining({ servers }),
+      expect.not.objectContaining({ servers }),
     ]);
   });
 

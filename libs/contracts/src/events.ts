@@ -32,6 +32,7 @@ export const EVENT_TYPES = [
   'server.paused',
   'server.resumed',
   'server.fenced',
+  'server.hung',
 ] as const;
 /** Name of an event. */
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -215,6 +216,15 @@ export interface ServerFencedEvent extends EventFields<'server.fenced'> {
   /** Reason given by the caller, if any. */
   reason?: string;
 }
+/** Calls of a server got no tokens though its engine answers: they move, and its epoch was expired. */
+export interface ServerHungEvent extends EventFields<'server.hung'> {
+  /** The server. */
+  serverId: ServerId;
+  /** The epoch that has ended. */
+  epoch: Epoch;
+  /** Time without a token, milliseconds. */
+  silentMs: Integer;
+}
 
 /** An event of a pool, published on `rollout.v1.<pool>.event.<type>`. */
 export type PoolEvent =
@@ -241,4 +251,5 @@ export type PoolEvent =
   | WeightsRolledBackEvent
   | ServerPausedEvent
   | ServerResumedEvent
-  | ServerFencedEvent;
+  | ServerFencedEvent
+  | ServerHungEvent;

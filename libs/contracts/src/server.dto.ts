@@ -222,6 +222,8 @@ export interface ServerStatus {
   drainUntilMs?: Integer;
   /** It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls failed. */
   busyUntilMs?: Integer;
+  /** Its calls got no tokens though its engine answers: it gets one call at a time until one of them has a token. */
+  hung?: true;
   /** Present only if the server is not probed. */
   probe?: false;
   /** Its labels, if it has any. */

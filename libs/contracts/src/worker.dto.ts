@@ -12,7 +12,7 @@ import {
   IsWithin,
   IsWorkerId,
 } from './rules';
-import type { AttemptId, Epoch, Integer, LeaseId, RequestId, WorkerId } from './scalars';
+import type { AttemptId, Epoch, Integer, LeaseId, RequestId, ServerId, WorkerId } from './scalars';
 
 /** `worker.register`: starts a new epoch; the previous one expires with all its leases and attempts. */
 export class RegisterWorkerRequest {
@@ -35,6 +35,19 @@ export interface RegisterWorkerReply {
   serverTimeMs: Integer;
 }
 
+/** Tokens that the calls of a worker get from one server: a better sign of life than the health of its engine. */
+export class ServerSigns {
+  /** The server. */
+  @IsId() serverId!: ServerId;
+  /** Its epoch, as in the leases of the calls. */
+  @IsEpoch() epoch!: Epoch;
+  /** Tokens received since the heartbeat before. */
+  @IsCounter(0) tokens!: Integer;
+  /** Time in which streams of the worker have run since their last token, milliseconds; 0 if tokens were received. */
+  @IsCounter(0) silentMs!: Integer;
+  /** Tokens of the longest prompt among the streams without a token: its processing explains a silence. */
+  @IsOptional() @IsCounter(0) contextTokens?: Integer;
+}
 /** `worker.heartbeat`: renews all leases and attempts of the epoch. FENCED if the epoch has expired. */
 export class WorkerHeartbeatRequest extends WorkerRequest {
   /** Number of leases that the worker holds. */
@@ -43,6 +56,8 @@ export class WorkerHeartbeatRequest extends WorkerRequest {
   @IsCounter(0) leaseDigest!: Integer;
   /** Number of attempts (claimed or running requests) of the worker. */
   @IsCounter(0) attemptCount!: Integer;
+  /** Servers on which the worker has streams; of more than fit, others in each heartbeat. */
+  @IsOptional() @IsListOf(() => ServerSigns, LIMITS.page) servers?: ServerSigns[];
 }
 /** Counts in Redis; on a lasting mismatch, page through `worker.sync`. */
 export interface WorkerHeartbeatReply extends Pick<RegisterWorkerReply, 'ttlMs' | 'serverTimeMs'> {

@@ -144,6 +144,8 @@ export interface EngineLoad {
   preemptions?: number;
   /** Tokens of waiting requests that its prefix cache does not hold. */
   uncachedTokens?: number;
+  /** Its own count of tokens, of prompts and responses, since it started: it generates while the count changes. */
+  tokens?: number;
 }
 
 /** What an engine reports at a probe; a field is absent if it was not asked for, or has no answer. */

@@ -1,7 +1,7 @@
 export { EngineAdapters } from './engine/engine-adapters';
+export { countContextTokens, EngineCalls } from './engine/engine-calls';
 export { classifyFailure, pauseAfterSetbacks, type FailureKind } from './engine/engine-failure';
-export { passOnEngine } from './engine/pass-on-engine';
-export { runOnEngine, toReleaseOutcome, type Generated } from './engine/run-on-engine';
+export { toReleaseOutcome, type Generated } from './engine/run-on-engine';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
 export { withLeases } from './holder/holder.config';

@@ -1,4 +1,4 @@
-import { BroomwagonError, isBroomwagonError, isMultimodal, textOfPrompt, type Prompt } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, isMultimodal } from '@broomwagon/contracts';
 import {
   type EngineAdapter,
   type GenerationRequest,
@@ -6,7 +6,7 @@ import {
   requestedModel,
   sampleSeed,
 } from '@broomwagon/engines';
-import type { Lease, LeaseRequest } from '@broomwagon/generation';
+import { countContextTokens, type Lease, type LeaseRequest } from '@broomwagon/generation';
 import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
 
@@ -142,18 +142,13 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
-/** With the estimated tokens that the engine holds at the start; a text counts one token for four characters. */
 export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {
   const { sessionId, ...others } = placement;
   return {
     sessionId: sessionId === undefined ? undefined : boundSession(sessionId, tokenId),
     requestId: id,
     model: requestedModel(prompt),
-    contextTokens: promptTokensOf(prompt) + tokens.count,
+    contextTokens: countContextTokens(prompt, tokens.count),
     ...others,
   };
-}
-
-function promptTokensOf(prompt: Prompt): number {
-  return prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4);
 }

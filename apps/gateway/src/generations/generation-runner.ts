@@ -3,18 +3,17 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import { withoutQuote } from '@broomwagon/engines';
-import { inSpan } from '@broomwagon/messaging';
 import {
   classifyFailure,
   ControlPlane,
   EngineAdapters,
+  EngineCalls,
   type Generated,
   HeldLeases,
   type Lease,
   LeaseAcquirer,
   LeaseReleaser,
   MovableCall,
-  runOnEngine,
   TokenCollector,
   toReleaseOutcome,
   unlessAborted,
@@ -58,17 +57,13 @@ export class GenerationRunner {
     (waiting) => this.metrics.resumesWaiting.set(waiting),
   );
 
-  private readonly passedRun = {
-    stopDeadlineMs: this.config.transitionDeadlineMs,
-    onTokens: (count: number) => this.metrics.tokens.inc(count),
-  };
-
   constructor(
     private readonly session: WorkerSession,
     private readonly acquirer: LeaseAcquirer,
     private readonly releaser: LeaseReleaser,
     private readonly leases: HeldLeases,
     private readonly engines: EngineAdapters,
+    private readonly calls: EngineCalls,
     private readonly recorder: TrajectoryRecorder,
     private readonly controlPlane: ControlPlane,
     private readonly claims: GenerationClaims,
@@ -217,27 +212,27 @@ export class GenerationRunner {
       const collector = new TokenCollector();
       const request = requestOf(generation, lease);
       expertsFrom = generation.experts?.nextRow(lease.dialect);
-      const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
-      generated = await inSpan(undefined, 'generate', span, () =>
-        generation.input.passed !== undefined
-          ? runPassed(this.engines.of(lease), call, generation, request.engineRequestId, this.passedRun)
-          : runOnEngine(this.engines.of(lease), call, request, collector, {
-              onTokens: (increment) => {
-                if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
-                generation.countPrompt(increment.promptTokens, start);
-                if (increment.tokenCount > 0) {
-                  begun?.();
-                  generation.firstTokenAt ??= performance.now();
-                }
-                this.metrics.tokens.inc(increment.tokenCount);
-                if (tokens.take(increment)) call.stop('cut');
-                generation.changed();
-              },
-              readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
-              opaqueField: generation.experts && EXPERTS_FIELD,
-              stopDeadlineMs: this.config.transitionDeadlineMs,
-            }),
-      );
+      if (generation.input.passed !== undefined) {
+        const { engineRequestId } = request;
+        const onTokens = (count: number) => this.metrics.tokens.inc(count);
+        generated = await runPassed(this.calls, call, lease, generation, { engineRequestId, onTokens });
+      } else {
+        generated = await this.calls.run(call, lease, request, collector, {
+          onTokens: (increment) => {
+            if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
+            generation.countPrompt(increment.promptTokens, start);
+            if (increment.tokenCount > 0) {
+              begun?.();
+              generation.firstTokenAt ??= performance.now();
+            }
+            this.metrics.tokens.inc(increment.tokenCount);
+            if (tokens.take(increment)) call.stop('cut');
+            generation.changed();
+          },
+          readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
+          opaqueField: generation.experts && EXPERTS_FIELD,
+        });
+      }
     } finally {
       begun?.();
     }

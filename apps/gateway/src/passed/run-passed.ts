@@ -1,23 +1,21 @@
 import { BroomwagonError } from '@broomwagon/contracts';
-import type { EngineAdapter } from '@broomwagon/engines';
-import { type Generated, type LeasedCall, passOnEngine } from '@broomwagon/generation';
+import type { EngineCalls, Generated, Lease, LeasedCall } from '@broomwagon/generation';
 import type { Generation } from '../generations/generation';
 import { readAnswer } from './passed-answer';
 
 export interface PassedRun {
-  /** As that of `runOnEngine`. */
-  stopDeadlineMs: number;
+  engineRequestId: string;
   /** Called once, with the tokens of the answer. */
   onTokens: (count: number) => void;
 }
 
 /** One call of an engine whose answer is passed on: usage, ids and weights are taken from it where it has them. */
 export async function runPassed(
-  engine: EngineAdapter,
+  calls: EngineCalls,
   call: LeasedCall,
+  lease: Lease,
   generation: Generation,
-  engineRequestId: string,
-  { stopDeadlineMs, onTokens }: PassedRun,
+  { engineRequestId, onTokens }: PassedRun,
 ): Promise<Generated> {
   const made = (tokenCount: number) => ({ made: { tokenCount, payload: { text: '' } } });
   const onPiece = (piece: Buffer, contentType: string): void => {
@@ -27,7 +25,7 @@ export async function runPassed(
     generation.changed();
   };
   const request = { ...generation.input.passed!, engineRequestId };
-  const passed = await passOnEngine(engine, call, request, onPiece, stopDeadlineMs);
+  const passed = await calls.pass(call, lease, request, onPiece);
   if (!('answer' in passed)) return { ...made(0), ...passed };
   const { status, contentType, body } = passed.answer;
   const result = readAnswer(passed.answer);

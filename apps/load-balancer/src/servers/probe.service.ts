@@ -135,6 +135,7 @@ export class ProbeService implements OnModuleDestroy {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,
       failedAfterMs: Math.max(2 * this.config.probeIntervalMs, this.config.serverFailedAfterMs),
+      silentAfterMs: this.config.serverSilentAfterMs,
     };
     let isFirst = true;
     for await (const reply of this.servers.pages('review', pool, limits)) {
@@ -143,11 +144,20 @@ export class ProbeService implements OnModuleDestroy {
         this.logger.warn({ pool, serverId }, 'A server is silent and now suspect');
       for (const serverId of reply.failed)
         this.logger.error({ pool, serverId }, 'A server has failed; its leases have expired');
-      if (reply.suspected.length + reply.failed.length > 0) this.sweeper.soon(pool);
+      const hung = reply.hung.filter((server) => !server.held);
+      for (const server of hung) {
+        this.metrics.serversHung.inc();
+        const message = 'Calls got no tokens though the engine answers: they move, and the server is suspect';
+        this.logger.error({ pool, serverId: server.serverId, silentMs: server.silentMs }, message);
+      }
+      if (reply.suspected.length + reply.failed.length + hung.length > 0) this.sweeper.soon(pool);
       if (isFirst) {
         const { held, silent, watched } = reply;
         const message = 'Most servers fell silent at once: they stay in use';
         this.alarms.look(pool, 'servers', held ? 'servers-silent' : undefined, message, { silent, watched });
+        const kept = reply.hung.filter((server) => server.held).map(({ serverId }) => serverId);
+        const says = 'Calls get no tokens though the engines answer: they stay, since too few other servers are left';
+        this.alarms.look(pool, 'hung', kept.length > 0 ? 'servers-hung' : undefined, says, { servers: kept });
       }
       isFirst = false;
     }

@@ -33,7 +33,9 @@ export class WorkerController {
 
   @Operation('worker.heartbeat')
   heartbeat(body: WorkerHeartbeatRequest, { pool }: MessageContext) {
-    return this.workers.heartbeat(pool, body);
+    const { serverSilentAfterMs: silentAfterMs, prefillTokensPerSecond } = this.config;
+    const seen = { servers: body.servers ?? [], silentAfterMs, prefillTokensPerSecond };
+    return this.workers.heartbeat(pool, body, seen);
   }
 
   @Operation('worker.sync')

@@ -4,21 +4,20 @@ import {
   idPart,
   isBroomwagonError,
   MAX_FINISH_REASON_LENGTH,
-  textOfPrompt,
   type EngineFeature,
   type Segment,
 } from '@broomwagon/contracts';
 import { engineRequestId, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   classifyFailure,
-  EngineAdapters,
+  countContextTokens,
+  EngineCalls,
   type FailureKind,
   type Generated,
   type Lease,
   LeaseAcquirer,
   LeaseReleaser,
   pauseAfterSetbacks,
-  runOnEngine,
   TokenBuffer,
   TokenCollector,
   toReleaseOutcome,
@@ -54,7 +53,7 @@ export class AttemptRunner {
     private readonly loader: AttemptLoader,
     private readonly acquirer: LeaseAcquirer,
     private readonly releaser: LeaseReleaser,
-    private readonly engines: EngineAdapters,
+    private readonly calls: EngineCalls,
     private readonly partialSaver: PartialSaver,
     private readonly segments: SegmentSaver,
     private readonly reporter: AttemptReporter,
@@ -117,7 +116,7 @@ export class AttemptRunner {
       boundServerEpoch,
       priority,
       avoidServers,
-      contextTokens: contextTokensOf(input),
+      contextTokens: countContextTokens(input.prompt, input.made?.tokenCount),
       needs,
       model: requestedModel(input.prompt),
       minWeightVersion: this.metStale ? weightVersion : undefined,
@@ -204,7 +203,6 @@ export class AttemptRunner {
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<Generated> {
-    const engine = this.engines.of(lease);
     const request = generationRequest(attempt, input);
     const tokens = new TokenCollector(bufferFor(attempt, input));
     attempt.beginGenerating(lease);
@@ -212,18 +210,14 @@ export class AttemptRunner {
     const timer = this.metrics.generationSeconds.startTimer();
     const { timeLeftMs } = attempt;
     const timeout = timeLeftMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeLeftMs);
-    const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
-    const generated = await inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, attempt, request, tokens, {
-        onTokens: () => attempt.receiveTokens(),
-        onStreamEnd: () => {
-          clearTimeout(timeout);
-          attempt.endGenerating();
-          return saves.stop();
-        },
-        stopDeadlineMs: this.config.transitionDeadlineMs,
-      }),
-    );
+    const generated = await this.calls.run(attempt, lease, request, tokens, {
+      onTokens: () => attempt.receiveTokens(),
+      onStreamEnd: () => {
+        clearTimeout(timeout);
+        attempt.endGenerating();
+        return saves.stop();
+      },
+    });
     timer({ result: 'finishReason' in generated ? 'finished' : 'error' in generated ? 'failed' : 'aborted' });
     return generated;
   }
@@ -288,9 +282,4 @@ function bufferFor({ claim }: Attempt, { prompt: { engineFields = {} }, heldText
   const buffer = new TokenBuffer(claim.sampling.stop ?? [], keepsStop);
   if (heldText !== undefined) buffer.restore({ text: heldText, tokenCount: 0 });
   return buffer;
-}
-
-/** Estimated tokens that the engine holds at the start; a text counts one token for four characters. */
-function contextTokensOf({ prompt, made }: AttemptInput): number {
-  return (prompt.promptTokenIds?.length ?? Math.ceil(textOfPrompt(prompt).length / 4)) + (made?.tokenCount ?? 0);
 }

@@ -4907,6 +4907,31 @@ class ServerHeartbeatRequest(TypedDict):
     """Present weight version of the engine; absent = unchanged."""
 
 
+class ServerHungEvent(TypedDict):
+    """Calls of a server got no tokens though its engine answers: they move, and its epoch was expired."""
+
+    type: Literal["server.hung"]
+    """Name of the event, as in its subject."""
+
+    pool: str
+    """Pool it happened in."""
+
+    atMs: int
+    """When it happened, by the clock of Redis, milliseconds since 1970."""
+
+    sequence: int
+    """Number of the event in its pool, without gaps, so that a reader detects missed events."""
+
+    serverId: str
+    """The server."""
+
+    epoch: str
+    """The epoch that has ended."""
+
+    silentMs: int
+    """Time without a token, milliseconds."""
+
+
 class ServerLoadReport(TypedDict):
     """A load report of an engine."""
 
@@ -4975,6 +5000,29 @@ class ServerResumedEvent(TypedDict):
     """The change of weights."""
 
 
+class ServerSigns(TypedDict):
+    """Tokens that the calls of a worker get from one server: a better sign of life than the health of its
+    engine.
+    """
+
+    serverId: str
+    """The server."""
+
+    epoch: str
+    """Its epoch, as in the leases of the calls."""
+
+    tokens: int
+    """Tokens received since the heartbeat before."""
+
+    silentMs: int
+    """Time in which streams of the worker have run since their last token, milliseconds; 0 if tokens were
+    received.
+    """
+
+    contextTokens: NotRequired[int]
+    """Tokens of the longest prompt among the streams without a token: its processing explains a silence."""
+
+
 class ServerStatus(TypedDict):
     """One server."""
 
@@ -5023,6 +5071,11 @@ class ServerStatus(TypedDict):
     busyUntilMs: NotRequired[int]
     """It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls
     failed.
+    """
+
+    hung: NotRequired[Literal[True]]
+    """Its calls got no tokens though its engine answers: it gets one call at a time until one of them has
+    a token.
     """
 
     probe: NotRequired[Literal[False]]
@@ -5879,6 +5932,9 @@ class WorkerHeartbeatRequest(TypedDict):
     attemptCount: int
     """Number of attempts (claimed or running requests) of the worker."""
 
+    servers: NotRequired[list[ServerSigns]]
+    """Servers on which the worker has streams; of more than fit, others in each heartbeat."""
+
 
 class WorkerStatus(TypedDict):
     """One live worker epoch."""
@@ -5934,7 +5990,7 @@ MoveRefusal = Literal["unknown-request", "unknown-lease", "victim-changed", "end
 MoveState = Literal["planned", "sent", "moved", "completed-first", "superseded", "expired", "refused"]
 NoMoveReason = Literal["balanced", "no-room", "held-back", "not-worth-it"]
 PauseMode = Literal["abort", "wait", "keep"]
-PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent"]
+PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent", "ServerHungEvent"]
 PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs"]
 RebalancePolicy = Literal["tier-cost", "tier-min"]
 ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed", "busy"]

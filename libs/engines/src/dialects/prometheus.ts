@@ -26,6 +26,12 @@ export function readMetrics(page: string): Map<string, Metric> {
   return metrics;
 }
 
+/** Tokens of prompts and responses that an engine has counted since it started; undefined if it counts none. */
+export function countTokens(metrics: Map<string, Metric>, engine: 'vllm' | 'sglang'): number | undefined {
+  const counts = ['prompt', 'generation'].map((kind) => metrics.get(`${engine}:${kind}_tokens_total`)?.sum);
+  return counts[1] === undefined ? undefined : (counts[0] ?? 0) + counts[1];
+}
+
 /**
  * When the process of the page started, its own time, seconds to the millisecond; undefined without one
  * so.

@@ -10,7 +10,7 @@ import type { StopSignal } from '../stop-signal';
 import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
-import { readMetrics, startOf } from './prometheus';
+import { countTokens, readMetrics, startOf } from './prometheus';
 import { SAMPLING_FIELDS } from './request-fields';
 import { wireSampling } from './sampling';
 
@@ -133,7 +133,9 @@ export class SglangAdapter extends HttpEngineAdapter {
       this.saidVersion(),
       this.listedModels(),
     ]);
-    return { load, startedAtSeconds: startOf(readMetrics(page ?? '')), weightVersion, models };
+    const metrics = readMetrics(page ?? '');
+    const tokens = countTokens(metrics, 'sglang');
+    return { load: load && { ...load, tokens }, startedAtSeconds: startOf(metrics), weightVersion, models };
   }
 
   /** It has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */

@@ -4,7 +4,7 @@ import type { StopSignal } from '../stop-signal';
 import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
-import { readMetrics, startOf, type Metric } from './prometheus';
+import { countTokens, readMetrics, startOf, type Metric } from './prometheus';
 import { wireSampling } from './sampling';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
@@ -261,6 +261,7 @@ function loadOf(metrics: Map<string, Metric>): EngineLoad | undefined {
     kvUse: kvUse?.max,
     kvTokens: kvTokensOf(metrics.get('vllm:cache_config_info')),
     preemptions: preemptions?.sum,
+    tokens: countTokens(metrics, 'vllm'),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { type WorkerHeartbeatReply } from '@broomwagon/contracts';
+import { isBroomwagonError, type WorkerHeartbeatReply } from '@broomwagon/contracts';
 import { Metrics, PeriodicTask } from '@broomwagon/platform';
+import { ServerSigns } from '../engine/server-signs';
 import { HeldLeases } from '../leases/held-leases';
 import type { WorkerEpoch } from '../leases/leased-call';
 import { ControlPlane } from './control-plane';
@@ -12,7 +13,10 @@ import { isExpiredEpoch, WorkerSession } from './worker-session';
 /** Running calls make the counts differ for a moment; a mismatch that stays starts a sync. */
 const MISMATCHES_BEFORE_SYNC = 2;
 
-/** Keeps all leases and attempts of this worker alive, and compares them with the counts in Redis. */
+/**
+ * Keeps all leases and attempts of this worker alive, compares them with the counts in Redis, and reports what calls
+ * get from servers.
+ */
 @Injectable()
 export class Heartbeat {
   private readonly logger = new Logger(Heartbeat.name);
@@ -30,6 +34,7 @@ export class Heartbeat {
     private readonly attempts: HeldAttempts,
     private readonly leases: HeldLeases,
     private readonly reconciler: Reconciler,
+    private readonly signs: ServerSigns,
     private readonly config: HolderConfig,
     metrics: Metrics,
   ) {
@@ -83,12 +88,18 @@ export class Heartbeat {
 
   private async send(worker: WorkerEpoch): Promise<WorkerHeartbeatReply | undefined> {
     const held = { leaseCount: this.leases.count, leaseDigest: this.leases.digest, attemptCount: this.attempts.size };
+    const options = { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 };
+    const body = { ...worker, ...held };
+    const servers = this.signs.report();
     try {
-      return await this.controlPlane.callWithRetry(
-        'worker.heartbeat',
-        { ...worker, ...held },
-        { deadlineMs: this.timeoutMs, attemptTimeoutMs: this.timeoutMs / 2 },
-      );
+      if (servers.length === 0) return await this.controlPlane.callWithRetry('worker.heartbeat', body, options);
+      return await this.controlPlane
+        .callWithRetry('worker.heartbeat', { ...body, servers }, options)
+        .catch((error: unknown) => {
+          // A load-balancer of the release before does not know the field.
+          if (!isBroomwagonError(error, 'VALIDATION_FAILED')) throw error;
+          return this.controlPlane.callWithRetry('worker.heartbeat', body, options);
+        });
     } catch (error) {
       if (isExpiredEpoch(error)) this.session.fence(worker);
       else this.logger.warn(`The heartbeat failed: ${(error as Error).message}`);

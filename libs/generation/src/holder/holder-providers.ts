@@ -1,7 +1,9 @@
 import type { Provider, Type } from '@nestjs/common';
 import { TypedClient } from '@broomwagon/messaging';
 import { EngineAdapters } from '../engine/engine-adapters';
+import { EngineCalls } from '../engine/engine-calls';
 import { PoolPause } from '../engine/pool-pause';
+import { ServerSigns } from '../engine/server-signs';
 import { HeldLeases } from '../leases/held-leases';
 import { LeaseAcquirer } from '../leases/lease-acquirer';
 import { LeaseCalls } from '../leases/lease-calls';
@@ -35,6 +37,7 @@ export function holderProviders(
       useFactory: (client: TypedClient, { pool }: HolderConfig) => new ControlPlane(client, pool),
     },
     EngineAdapters,
+    EngineCalls,
     Heartbeat,
     HeldLeases,
     HolderLifecycle,
@@ -43,6 +46,7 @@ export function holderProviders(
     LeaseReleaser,
     PoolPause,
     Reconciler,
+    ServerSigns,
     WorkerSession,
   ];
 }

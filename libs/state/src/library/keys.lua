@@ -11,6 +11,9 @@ local NAMES = {
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms
   watchedServers = 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms
+  -- zset: serverId by the latest time at which its engine showed that it generates, ms; see servers/signs.lua
+  serverSigns = 'servers:signs',
+  silentServers = 'servers:silent', -- zset: serverId whose callers get no tokens, by the end of that report's life, ms
   pendingServers = 'servers:pending', -- zset: those that have sent nothing since their registration, by its time, ms
   usableServers = 'servers:usable', -- set: servers that take leases, full or not
   eligible = 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence

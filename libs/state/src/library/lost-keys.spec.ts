@@ -17,7 +17,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
     movingRequests fencedLease abortingLeases`,
   // The probe finds it, discovery registers it again, or its callers are answered SERVER_NOT_FOUND.
   'the server, by its registration, probes and discovery': `servers watchedServers pendingServers usableServers eligible
-    nextEligible serverVersions serverTokens serverSessions serverChosen lackingServers serverRecords
+    serverSigns silentServers nextEligible serverVersions serverTokens serverSessions serverChosen lackingServers serverRecords
     serverIndexEntries serverVersionEntries modelLists ring serversWith server warmingServers pausedEngines`,
   // The caller repeats under its id until its deadline.
   'the waiting caller, which repeats its call': `acquireWaiters restrictedLanes rehomedLanes sessionLanes

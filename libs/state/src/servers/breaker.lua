@@ -4,12 +4,16 @@
 --   row.
 -- failed: after `breakerFailures` in a row the server is suspect for `breakerOpenMs`, though it answers probes, unless
 --   fewer than half of the servers that are watched would be left, or none.
--- After either time the server gets one lease; if that has not ended badly within TRIAL_MS, it gets others. One more
--- failure then breaks it again. A finished call ends the matter.
+-- silent: its callers get no tokens (signs.lua). As failed, and its leases are expired, so that calls move; twice as
+--   long with each silence in a row.
+-- After these times the server gets one lease; if that has not ended badly within TRIAL_MS, it gets others; after a
+-- silence only when that call got a token, or one at a time. One more failure then breaks it again. A finished call
+-- ends the matter.
 local Breaker = {}
 
 local FAILURES, OPEN_MS = 5, 10000
 local BUSY_MS, MAX_BUSY_MS = 1000, 30000
+local MAX_OPEN_MS = 300000
 local TRIAL_MS = 1000
 
 local function save(tx, server, trouble)
@@ -41,22 +45,54 @@ local function note_busy(tx, server, trouble, retry_after_ms)
   save(tx, server, trouble)
 end
 
+-- Whether enough servers are left without this one: half of those that are watched, and one.
+local function may_break(tx, server)
+  local left = redis.call('SCARD', tx.key.usableServers) - 1
+  return server.state == 'ready' and Servers.is_usable(tx, server) and left > 0
+    and left * 2 >= redis.call('ZCARD', tx.key.watchedServers)
+end
+
+local function open_ms(tx) return Settings.number(tx, 'breakerOpenMs') or OPEN_MS end
+
+local function new_trouble() return { failures = 0, refusals = 0, untilMs = 0, isUntried = false } end
+
+local function break_until(tx, server, trouble, until_ms)
+  trouble.isUntried, trouble.untilMs = true, until_ms
+  server.state = 'suspect'
+  Servers.publish(tx, server)
+  save(tx, server, trouble)
+end
+
 -- True when the failure broke it.
 local function note_failure(tx, server, trouble, most)
   -- The call is from before its pause.
   if trouble.isUntried and trouble.untilMs > tx.now then return false end
   trouble.failures = math.min(trouble.failures + 1, most)
-  local left = redis.call('SCARD', tx.key.usableServers) - 1
-  local breaks = trouble.failures >= most and server.state == 'ready' and Servers.is_usable(tx, server) and left > 0
-    and left * 2 >= redis.call('ZCARD', tx.key.watchedServers)
-  if breaks then
-    trouble.failures, trouble.isUntried = most - 1, true
-    trouble.untilMs = tx.now + (Settings.number(tx, 'breakerOpenMs') or OPEN_MS)
-    server.state = 'suspect'
-    Servers.publish(tx, server)
+  if trouble.failures < most or not may_break(tx, server) then
+    save(tx, server, trouble)
+    return false
   end
-  save(tx, server, trouble)
-  return breaks
+  trouble.failures = most - 1
+  break_until(tx, server, trouble, tx.now + open_ms(tx))
+  return true
+end
+
+-- The callers of this server get no tokens. True when that broke it: its leases are expired under the new epoch. One
+-- that takes no leases anyway may always be broken.
+function Breaker.note_silence(tx, server, new_epoch)
+  if Servers.is_usable(tx, server) and not may_break(tx, server) then return false end
+  local trouble = server.trouble or new_trouble()
+  trouble.refusals, trouble.isSilent = trouble.refusals + 1, true
+  Servers.begin_epoch(tx, server, new_epoch)
+  break_until(tx, server, trouble,
+    tx.now + math.min(open_ms(tx) * 2 ^ math.min(trouble.refusals - 1, 10), MAX_OPEN_MS))
+  return true
+end
+
+-- A call on a server that was silent has got a token.
+function Breaker.note_token(tx, server)
+  save(tx, server, nil)
+  redis.call('ZADD', tx.key.warmingServers, Format.integer(tx.now), server.id)
 end
 
 -- What a call on this server came to; `retry_after_ms` is that of a busy one, or nil. True when that broke it.
@@ -73,7 +109,7 @@ function Breaker.note_outcome(tx, server, outcome, retry_after_ms)
     end
     return false
   end
-  trouble = trouble or { failures = 0, refusals = 0, untilMs = 0, isUntried = false }
+  trouble = trouble or new_trouble()
   if outcome == 'busy' then
     note_busy(tx, server, trouble, retry_after_ms)
     return false

@@ -41,6 +41,7 @@ return function(tx, args)
         capacity = Servers.capacity(tx, server),
         drainUntilMs = server.drainUntilMs,
         busyUntilMs = ServerHash.is_paused(tx, server) and server.trouble.untilMs or nil,
+        hung = server.trouble and server.trouble.isSilent or nil,
         labels = next(labels) and labels or nil,
         probe = probe,
         load = Servers.load_report(tx, server),

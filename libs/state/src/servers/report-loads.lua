@@ -1,5 +1,6 @@
---[[ Keeps what engines reported of their load, with the time. Nothing is decided by it here. When the pool adapts the
-concurrency of its servers, one report in each adaptIntervalMs is handed back for a decision, to one replica only.
+--[[ Keeps what engines reported of their load, with the time. A count of tokens that has changed since the report
+before is a sign of life (signs.lua). Nothing is decided by it here. When the pool adapts concurrency of its servers,
+one report in each adaptIntervalMs is handed back for a decision, to one replica only.
 ARGV[1] JSON: {reports: list of LoadReport, at most 128}
 Reply: ReportLoadsReply
 A report of an unknown server or of another epoch is ignored.
@@ -12,10 +13,12 @@ return function(tx, args)
 
   local function save(server, report)
     local name = tx.key:server(server.id)
-    redis.call('HDEL', name, 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens')
+    local counted = report.tokens and redis.call('HGET', name, 'loadTokens')
+    if counted and tonumber(counted) ~= report.tokens then Signs.note(tx, server.id, now) end
+    redis.call('HDEL', name, 'kvUse', 'kvTokens', 'loadPreemptions', 'loadUncachedTokens', 'loadTokens')
     Hashes.set(name, { loadRunning = report.running, loadWaiting = report.waiting, loadAtMs = Format.integer(now),
       kvUse = report.kvUse, kvTokens = report.kvTokens, loadPreemptions = report.preemptions,
-      loadUncachedTokens = report.uncachedTokens })
+      loadUncachedTokens = report.uncachedTokens, loadTokens = report.tokens })
   end
 
   -- The first report only sets the mark from which preemptions are counted.

@@ -71,8 +71,13 @@ function ServerHash.takes_leases(server)
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 
--- True while the breaker gives the server no new leases.
-function ServerHash.is_paused(tx, server) return server.trouble ~= nil and server.trouble.untilMs > tx.now end
+-- True while the breaker gives the server, read with its load, no new leases: before its time, and while the one call
+-- that is to end its silence has got no token.
+function ServerHash.is_paused(tx, server)
+  local trouble = server.trouble
+  if not trouble then return false end
+  return trouble.untilMs > tx.now or (trouble.isSilent and not trouble.isUntried and server.load > 0) or false
+end
 
 -- The server as its record has it, without its load; nil for an unknown one.
 function ServerHash.read(tx, id)

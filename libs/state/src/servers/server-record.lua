@@ -7,8 +7,8 @@ local ServerRecord = {}
 -- 1 or 0 for not probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
 local FORMAT = '<BBBBdddddds'
 local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
--- Failed calls in a row, busy answers in a row, the time before which it takes no new leases (0: none), and 1 if one
--- call is to show then whether it serves again. See breaker.lua.
+-- Failed calls in a row, pauses in a row, the time before which it takes no new leases (0: none), and the sum of 1 if
+-- one call is to show then whether it serves again and 2 if its callers got no tokens. See breaker.lua.
 local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
 local QUOTE = 34 -- byte with which the JSON begins
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
@@ -36,9 +36,10 @@ function ServerRecord.unpack(id, packed)
   if drain_until ~= 0 then server.drainUntilMs = drain_until end
   local after_epoch = EPOCH_AT + #epoch + 1
   if string.byte(packed, after_epoch) ~= QUOTE then
-    local failures, refusals, until_ms, is_untried = string.match(packed, TROUBLE, after_epoch)
+    local failures, refusals, until_ms, tried = string.match(packed, TROUBLE, after_epoch)
+    tried = tonumber(tried)
     server.trouble = { failures = tonumber(failures), refusals = tonumber(refusals), untilMs = tonumber(until_ms),
-      isUntried = is_untried == '1' }
+      isUntried = tried % 2 == 1, isSilent = tried >= 2 or nil }
   end
   return server
 end
@@ -46,7 +47,7 @@ end
 local function trouble_text(trouble)
   if not trouble then return '' end
   return string.format(TROUBLE_FORMAT, trouble.failures, trouble.refusals, trouble.untilMs,
-    trouble.isUntried and 1 or 0)
+    (trouble.isUntried and 1 or 0) + (trouble.isSilent and 2 or 0))
 end
 
 -- What a caller must know of a server: `"<id>":{...}`.

@@ -78,6 +78,8 @@ export interface HeartbeatResult extends WaiterAnswers, Pick<ServerHeartbeatRepl
 export interface ReviewLimits {
   suspectAfterMs: number;
   failedAfterMs: number;
+  /** Absent or 0: a server that answers probes is never taken for a hung one. */
+  silentAfterMs?: number;
 }
 export interface ReviewedServers extends WaiterAnswers {
   silent: number;
@@ -86,6 +88,8 @@ export interface ReviewedServers extends WaiterAnswers {
   held: boolean;
   suspected: ServerId[];
   failed: ServerId[];
+  /** Calls got no tokens though their engines answer; `held`: they stay where they are, since too few are left. */
+  hung: { serverId: ServerId; epoch: Epoch; silentMs: number; held: boolean }[];
   cursor?: number;
 }
 export interface RemovedServers {
@@ -97,6 +101,8 @@ export interface RemovedServers {
 export interface LoadReport extends Omit<ServerLoadReport, 'ageMs'>, Pick<ServerStatus, 'serverId' | 'epoch'> {
   /** Tokens of waiting requests that are not in its prefix cache. */
   uncachedTokens?: number;
+  /** Its own count of tokens since it started. */
+  tokens?: number;
 }
 /** A server whose capacity is to be decided now, by this caller only. */
 export interface DueLimit

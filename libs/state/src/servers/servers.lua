@@ -203,23 +203,30 @@ function Servers.set_version(tx, server, version)
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
+-- Leases and sessions of the epoch before are expired.
+function Servers.begin_epoch(tx, server, new_epoch)
+  Servers.expire_epoch(tx, server.id, server.epoch)
+  server.epoch = new_epoch
+  server.leases_key = tx.key:serverLeases(server.id, new_epoch)
+  server.load = 0
+  ServerHash.change(tx, server.id, { epoch = new_epoch })
+  Signs.forget(tx, server.id)
+end
+
 -- Leases and sessions of its epoch are expired, and it takes none until it reports again (or, fenced, starts again).
 -- It may have restarted by then: its weights are unknown until they are named, or its engine turns out to be the
 -- same start.
 function Servers.fail(tx, server, new_epoch)
-  Servers.expire_epoch(tx, server.id, server.epoch)
   if server.weightVersion > 0 then
     local before = Format.integer(server.weightVersion)
     Servers.set_version(tx, server, 0)
     ServerHash.set(tx, server.id, 'versionBefore', before)
   end
-  server.epoch = new_epoch
-  server.leases_key = tx.key:serverLeases(server.id, new_epoch)
-  server.load = 0
+  Servers.begin_epoch(tx, server, new_epoch)
   server.state = 'failed'
   server.held = false
   server.trouble = nil
-  ServerHash.change(tx, server.id, { epoch = server.epoch, trouble = false })
+  ServerHash.change(tx, server.id, { trouble = false })
   redis.call('ZREM', tx.key.watchedServers, server.id)
   Servers.publish(tx, server)
 end
@@ -239,6 +246,7 @@ function Servers.forget(tx, server)
     redis.call('ZREM', tx.key[index], server.id)
   end
   Scores.forget(tx, server)
+  Signs.forget(tx, server.id)
   redis.call('SREM', tx.key.usableServers, server.id)
   redis.call('SADD', tx.key.rehomedLanes, server.id)
   tx.known_servers[server.id] = false

@@ -1,5 +1,7 @@
---[[ Keeps a worker epoch, and with it all its leases and attempts, and returns what the counts hold for it.
-ARGV[1] JSON: {workerId, workerEpoch}
+--[[ Keeps a worker epoch, and with it all its leases and attempts, and returns what the counts hold for it. Records
+what the worker has seen of its servers.
+ARGV[1] JSON: {workerId, workerEpoch; servers: list of ServerSigns, at most 128; silentAfterMs, prefillTokensPerSecond:
+  SilenceLimits}
 Reply: WorkerHeartbeatReply; leaseDigest: string, the sum of the sequences, not yet reduced modulo 2^40
 Errors: WORKER_NOT_FOUND, FENCED (the epoch is expired): register again.
 Flags: allow-oom ]]
@@ -10,6 +12,7 @@ return function(tx, args)
   local now = tx.now
   local known = redis.call('HMGET', tx.key:worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')
   Workers.keep(tx, args.workerId, tonumber(known[1]), now)
+  Signs.record(tx, args.servers, args, tonumber(known[1]))
   return cjson.encode({
     serverTimeMs = now,
     generation = (Generation.current(tx)),

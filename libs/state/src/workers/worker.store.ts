@@ -4,6 +4,7 @@ import {
   type DeregisterWorkerRequest,
   type RegisterWorkerReply,
   type RegisterWorkerRequest,
+  type ServerSigns,
   type SyncWorkerReply,
   type SyncWorkerRequest,
   type WorkerHeartbeatReply,
@@ -20,9 +21,20 @@ export interface ExpiredWorkers {
   held?: 'outage' | 'mass';
   more: boolean;
 }
-const heartbeat = transition<WorkerEpoch, Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string }>(
-  'workers/heartbeat',
-);
+/** From which silence on a server counts as hung. */
+export interface SilenceLimits {
+  /** Time without a token, milliseconds; 0: never. */
+  silentAfterMs: number;
+  /** Tokens of a prompt that explain one second of silence. */
+  prefillTokensPerSecond: number;
+}
+export type SeenServers = SilenceLimits & { servers: ServerSigns[] };
+const heartbeat = transition<
+  WorkerEpoch & SeenServers,
+  Omit<WorkerHeartbeatReply, 'leaseDigest'> & { leaseDigest: string }
+>('workers/heartbeat');
+
+const NOTHING_SEEN: SeenServers = { servers: [], silentAfterMs: 0, prefillTokensPerSecond: 1 };
 
 /** Worker epochs: while one is live, its leases and attempts are kept. */
 @Injectable()
@@ -37,8 +49,12 @@ export class WorkerStore extends storeOf({
   expire: transition<{ gapMs: number }, ExpiredWorkers>('workers/expire'),
 }) {
   /** @throws BroomwagonError FENCED, WORKER_NOT_FOUND */
-  async heartbeat(pool: string, { workerId, workerEpoch }: WorkerEpoch): Promise<WorkerHeartbeatReply> {
-    const raw = await this.runner.run(heartbeat, pool, { workerId, workerEpoch });
+  async heartbeat(
+    pool: string,
+    { workerId, workerEpoch }: WorkerEpoch,
+    seen: SeenServers = NOTHING_SEEN,
+  ): Promise<WorkerHeartbeatReply> {
+    const raw = await this.runner.run(heartbeat, pool, { workerId, workerEpoch, ...seen });
     // The plain sum may be over 2^53; only the digest fits a JSON number.
     return { ...raw, leaseDigest: Number(BigInt.asUintN(40, BigInt(raw.leaseDigest))) };
   }

@@ -15,7 +15,7 @@ export default function FleetPage() {
   const { client } = useSession();
   const { pool, status } = useScope();
   const servers = useLive(`${pool}/servers`, (signal) => readServers(client, pool, signal), {
-    after: ['server.fenced', 'weights.committed'],
+    after: ['server.fenced', 'server.hung', 'weights.committed'],
   });
   const all = useMemo(() => servers.value ?? [], [servers.value]);
   const [text, setText] = useState('');

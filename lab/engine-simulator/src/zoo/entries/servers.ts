@@ -60,7 +60,8 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'generates nothing more, while `/health` answers 200',
     source: 'https://github.com/vllm-project/vllm/issues/39863, https://github.com/sgl-project/sglang/issues/6624',
     release: 'vLLM 0.19.0, SGLang 0.4.6',
-    broomwagon: 'silence ends the call (`ENGINE_STALLED`), and it continues elsewhere',
+    broomwagon:
+      'silence ends the call (`ENGINE_STALLED`), and it continues elsewhere; a server that is silent to all of its callers loses its calls after 45 s',
     test: TEST,
     stage: silent,
   },
@@ -70,7 +71,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     behaviour: 'answers `/health` with 503 while tokens flow',
     source: 'https://github.com/sgl-project/sglang/issues/22511',
     release: 'SGLang 0.5.10',
-    broomwagon: 'gets no new requests; streams with tokens go on',
+    broomwagon: 'gets no new requests; streams with tokens go on, for as long as tokens flow',
     test: TEST,
     server: { healthStatus: 503 },
   },

@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { LIMITS, type Epoch, type ServerId, type ServerSigns as Signs } from '@broomwagon/contracts';
+import type { Lease } from '../leases/lease-calls';
+
+/** A server without calls is forgotten after this time, milliseconds. */
+const FORGOTTEN_AFTER_MS = 600_000;
+
+/** One stream of an engine. */
+interface Stream {
+  contextTokens: number;
+  hasTokens: boolean;
+}
+
+interface SeenServer {
+  serverId: ServerId;
+  epoch: Epoch;
+  streams: Set<Stream>;
+  /** Since the last report. */
+  tokens: number;
+  /** Time in which streams have run since the last token, until `countedAtMs`. */
+  silentMs: number;
+  countedAtMs: number;
+}
+
+/** What one call reports of its server. */
+export interface CallSigns {
+  /** Tokens, or parts of an answer, have arrived. */
+  receive(count: number): void;
+  /** The stream has ended. */
+  end(): void;
+}
+
+/**
+ * What the calls of this process get from each server, for its heartbeat. Time in which no stream runs is no silence,
+ * and a stream that ends without a token ends no silence: callers of a hung engine may give up one after the other.
+ */
+@Injectable()
+export class ServerSigns {
+  private readonly servers = new Map<string, SeenServer>();
+
+  /** @param contextTokens tokens of the prompt; undefined: no stream, so that its silence means nothing */
+  begin({ serverId, epoch }: Pick<Lease, 'serverId' | 'epoch'>, contextTokens: number | undefined): CallSigns {
+    const name = `${serverId} ${epoch}`;
+    const server = this.servers.get(name) ?? {
+      serverId,
+      epoch,
+      streams: new Set(),
+      tokens: 0,
+      silentMs: 0,
+      countedAtMs: 0,
+    };
+    this.servers.set(name, server);
+    const stream: Stream = { contextTokens: contextTokens ?? 0, hasTokens: false };
+    countSilence(server);
+    if (contextTokens !== undefined) server.streams.add(stream);
+    return {
+      receive: (count) => {
+        stream.hasTokens = true;
+        server.tokens += count;
+      },
+      end: () => {
+        countSilence(server);
+        server.streams.delete(stream);
+      },
+    };
+  }
+
+  /** At most {@link LIMITS.page} servers that have streams or have sent tokens since the last report. */
+  report(): Signs[] {
+    const reports: Signs[] = [];
+    const known = [...this.servers];
+    for (const [name, server] of known) {
+      if (reports.length === LIMITS.page) break;
+      const { serverId, epoch, streams, tokens } = server;
+      const isIdle = streams.size === 0 && tokens === 0;
+      if (isIdle && performance.now() - server.countedAtMs < FORGOTTEN_AFTER_MS) continue;
+      this.servers.delete(name);
+      if (isIdle) continue;
+      // Behind the others, which come first in the next report.
+      this.servers.set(name, server);
+      countSilence(server);
+      if (tokens > 0) server.silentMs = 0;
+      server.tokens = 0;
+      const waiting = [...streams].filter(({ hasTokens }) => !hasTokens);
+      const contextTokens = Math.max(0, ...waiting.map((stream) => stream.contextTokens));
+      reports.push({
+        serverId,
+        epoch,
+        tokens,
+        silentMs: Math.round(server.silentMs),
+        ...(contextTokens > 0 && { contextTokens }),
+      });
+    }
+    return reports;
+  }
+}
+
+function countSilence(server: SeenServer): void {
+  const nowMs = performance.now();
+  if (server.streams.size > 0) server.silentMs += nowMs - server.countedAtMs;
+  server.countedAtMs = nowMs;
+}

@@ -1,0 +1,62 @@
+-- Signs of life: what tells more of an engine than its health. `serverSigns` has the latest time that explains the
+-- silence of a server: then a caller had a token of it, or its own count of tokens changed; a long prompt without a
+-- token explains later times too. A server whose callers get nothing for longer is noted in `silentServers` for as long
+-- as the report is valid; servers/review decides about it.
+local Signs = {}
+
+local PAGE = 128
+
+-- The engine has generated something, or needs no explanation, at this time.
+function Signs.note(tx, id, at_ms) redis.call('ZADD', tx.key.serverSigns, 'GT', Format.integer(at_ms), id) end
+
+function Signs.forget(tx, id)
+  redis.call('ZREM', tx.key.serverSigns, id)
+  redis.call('ZREM', tx.key.silentServers, id)
+end
+
+-- Time since the latest sign; nil without one.
+function Signs.silence_ms(tx, id)
+  local at_ms = tonumber(redis.call('ZSCORE', tx.key.serverSigns, id) or nil)
+  return at_ms and tx.now - at_ms
+end
+
+-- Whether there was a sign in the last `for_ms`.
+function Signs.is_alive(tx, id, for_ms) return (Signs.silence_ms(tx, id) or math.huge) < for_ms end
+
+-- What one caller has seen of its servers. `limits`: {silentAfterMs: 0 for never, prefillTokensPerSecond}
+function Signs.record(tx, reports, limits, valid_ms)
+  local is_paused = Settings.pause_reason(tx) ~= nil
+  for _, report in ipairs(reports) do
+    local id = report.serverId
+    local server = ServerHash.read(tx, id)
+    if server and server.epoch == report.epoch then
+      local allowed_ms = 1000 * (report.contextTokens or 0) / limits.prefillTokensPerSecond
+      Signs.note(tx, id, is_paused and tx.now or tx.now - report.silentMs + allowed_ms)
+      if report.tokens > 0 and server.trouble and server.trouble.isSilent then
+        Breaker.note_token(tx, Servers.get(tx, id))
+      end
+      if limits.silentAfterMs > 0 and not Signs.is_alive(tx, id, limits.silentAfterMs) then
+        redis.call('ZADD', tx.key.silentServers, Format.integer(tx.now + valid_ms), id)
+      end
+    end
+  end
+  Servers.write_scores(tx)
+end
+
+-- At most 128 servers ({id, silentMs}) without a sign for `after_ms` to all their callers, and to one of them just now.
+function Signs.silent(tx, after_ms)
+  local found = {}
+  local page = redis.call('ZRANGE', tx.key.silentServers, 0, PAGE - 1, 'WITHSCORES')
+  for index = 1, #page, 2 do
+    local id, valid_until = page[index], tonumber(page[index + 1])
+    local silent_ms = Signs.silence_ms(tx, id) or 0
+    if valid_until > tx.now and silent_ms >= after_ms and not Settings.pause_reason(tx) then
+      table.insert(found, { id = id, silentMs = silent_ms })
+    else
+      redis.call('ZREM', tx.key.silentServers, id)
+    end
+  end
+  return found
+end
+
+return Signs
