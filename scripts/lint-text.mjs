@@ -1,6 +1,6 @@
-// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, entries of objects that are
-// sorted without a comparator, words that have been replaced in
-// code and documents, and links to files that do not exist. Part of `npm run lint`.
+// `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without a
+// comparator, words that have been replaced in code and documents, and links to files that do not exist. Part of
+// `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -26,8 +26,11 @@ const ALLOWED = [
 ];
 const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
 
-/** A pair whose value is an object with a field `toString` is no text: sorting it throws. */
-const ENTRIES_AS_TEXTS = /Object\.entries\(.*\)\.(?:toSorted|sort)\(\)/;
+/**
+ * Pairs that are sorted without a comparator, over any number of lines. A pair is sorted by its text: `["a,b", 1]` comes
+ * before `["a", 2]`, and a pair whose value is an object with a field `toString` throws.
+ */
+const PAIRS_AS_TEXTS = /\bentries\([^;]*?\)\]?\s*\.(?:toSorted|sort)\(\)/g;
 
 /** Words of a line, those within names included. */
 function wordsOf(path, line) {
@@ -40,10 +43,13 @@ function faultsOf(path) {
   const text = readFileSync(join(root, path), 'utf8');
   const faults = [];
   const isProduct = PRODUCT.test(path) && !path.endsWith('.md');
+  for (const { index } of isProduct ? text.matchAll(PAIRS_AS_TEXTS) : []) {
+    const number = text.slice(0, index).split('\n').length;
+    faults.push(`${path}:${number}: pairs are sorted as texts; write a comparator`);
+  }
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;
     if (isProduct && line.length > MAX_LINE) faults.push(`${at}: ${line.length} characters`);
-    if (isProduct && ENTRIES_AS_TEXTS.test(line)) faults.push(`${at}: entries are sorted as texts; write a comparator`);
     for (const [word, instead] of Object.entries(WORDS)) {
       const [found] = wordsOf(path, line).match(new RegExp(`\\b${word}\\b`, 'i')) ?? [];
       if (found === undefined || ALLOWED.some(([where, what]) => where.test(path) && what === found)) continue;

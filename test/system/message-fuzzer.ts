@@ -34,6 +34,8 @@ export function messageRequests(): Requests {
   return { operations: Object.fromEntries(operations), schemas: components.schemas };
 }
 
+/** A table in JavaScript that is indexed with one of these finds what nobody has stored. */
+const OBJECT_NAMES = Object.getOwnPropertyNames(Object.prototype);
 const HOSTILE_TEXTS = [
   '',
   ' ',
@@ -45,10 +47,7 @@ const HOSTILE_TEXTS = [
   '\r\n',
   '{}',
   '}{:*>.',
-  '__proto__',
-  'constructor',
-  'toString',
-  'hasOwnProperty',
+  ...OBJECT_NAMES,
   '../../etc/passwd',
   "'; return redis.call('FLUSHALL') --",
   '18446744073709551616',
@@ -74,7 +73,7 @@ const HOSTILE_IDS = [
   'a|b',
   '*',
   'a,b=c;d',
-  ...Object.getOwnPropertyNames(Object.prototype),
+  ...OBJECT_NAMES,
 ];
 /** Of an id in the schema. */
 const ID_PATTERN = String.raw`^[^\u0000-\u001f\u007f-\u009f]+$`;
@@ -181,6 +180,8 @@ export class MessageFuzzer {
 
   private text(field: string, { pattern }: Schema): string {
     if (pattern === ID_PATTERN && this.chance(0.3)) return this.pick(HOSTILE_IDS);
+    const objectName = this.chance(0.1) ? this.pick(OBJECT_NAMES) : undefined;
+    if (objectName !== undefined && pattern !== undefined && new RegExp(pattern).test(objectName)) return objectName;
     if (field === 'endpoint') return `http://127.0.0.1:${this.below(5) + 1}`;
     if (field === 'data') return Buffer.from('x'.repeat(this.below(200))).toString('base64');
     return `${field.slice(0, 8)}-${this.below(6)}`;
