@@ -1,8 +1,10 @@
+import { eventSubject } from '@broomwagon/contracts';
 import { connectRedis } from '@broomwagon/state';
 import { testRedisUrl } from '@broomwagon/testing';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { KeySnapshot } from '../libs/state/src/rounds/key-snapshot.fixture';
 import { AdminApi } from './system/admin-api';
+import { CommandLine } from './system/command-line';
 import { ServiceBench } from './system/service-bench';
 
 const redis = connectRedis({ url: testRedisUrl() });
@@ -34,20 +36,47 @@ it('revokes a token again that Redis has again after it was set back, and no oth
   expect(body.entries.map(({ request }: { request: object }) => request)).toEqual([{ tokenId: revoked.tokenId }]);
 });
 
-it('raises an alarm for changes of a pool that may be lost with the last seconds of Redis', async () => {
-  const [api] = apis as [AdminApi];
-  await bench.register();
-  const alarm = async () => {
-    const text = await (await fetch(`${api.url}/metrics`)).text();
-    return new RegExp(`alarms_active\\{[^}]*pool="${bench.pool}",alarm="changes-may-be-lost"[^}]*\\} (\\d)`).exec(
-      text,
-    )?.[1];
-  };
-  expect((await api.send('POST', `/pools/${bench.pool}/servers/s1/cordon`)).status).toBe(200);
-  await expect
-    .poll(async () => {
-      await redis.hset(`${bench.prefix}:{${bench.pool}}:meta`, 'generationOf', 'another process');
-      return alarm();
-    })
-    .toBe('1');
+describe('changes of a pool that may be lost with the last seconds of Redis', () => {
+  const events: object[] = [];
+  beforeAll(async () => {
+    const [api] = apis as [AdminApi];
+    await bench.register();
+    const { messaging } = bench.client;
+    messaging.subscribe(eventSubject(bench.pool, 'pool.set-back'), (event) => void events.push(event));
+    await messaging.flush();
+    expect((await api.send('POST', `/pools/${bench.pool}/servers/s1/cordon`)).status).toBe(200);
+  });
+  const read = async (api: AdminApi) => (await api.send('GET', `/pools/${bench.pool}/lost-changes`)).body;
+
+  it('are none before it is set back', async () => {
+    const [api] = apis as [AdminApi];
+    expect(await read(api)).toEqual({ changes: [] });
+    expect((await api.send('GET', `/pools/${bench.pool}`)).body.setBackAtMs).toBeUndefined();
+  });
+
+  it('are an event once, and an alarm', async () => {
+    const [api] = apis as [AdminApi];
+    await redis.hset(`${bench.prefix}:{${bench.pool}}:meta`, 'generationOf', 'another process');
+    const alarm = new RegExp(`alarms_active\\{[^}]*pool="${bench.pool}",alarm="changes-may-be-lost"[^}]*\\} 1`);
+    await expect.poll(async () => (await fetch(`${api.url}/metrics`)).text()).toMatch(alarm);
+    await expect.poll(() => events).toMatchObject([{ type: 'pool.set-back', pool: bench.pool }]);
+  });
+
+  it('are named by each replica, by one that starts later too, and by the command line', async () => {
+    const named = [{ operation: 'server.cordon', request: { serverId: 's1' }, result: 'done' }];
+    apis.push(await AdminApi.start(bench.prefix));
+    for (const api of apis) await expect.poll(async () => (await read(api)).changes).toMatchObject(named);
+    const [api, , late] = apis as [AdminApi, AdminApi, AdminApi];
+    const { setBackAtMs } = (await api.send('GET', `/pools/${bench.pool}`)).body;
+    expect(await read(late)).toMatchObject({ setBackAtMs });
+    expect((await api.send('POST', `/pools/${bench.pool}/servers/s1/uncordon`)).status).toBe(200);
+    expect((await read(late)).changes).toMatchObject(named);
+
+    const cli = (token: string) => new CommandLine(['--url', api.url, '--token', token, '--pool', bench.pool]);
+    const { exitCode, stdout } = await cli(api.rootToken).run('status');
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/Redis was restarted or set back: check these changes.*\n.*\n.* server\.cordon /);
+    const shown = await cli(await api.createToken('viewer', [bench.pool])).run('status');
+    expect(shown).toMatchObject({ exitCode: 0, stdout: expect.not.stringContaining('server.cordon') as string });
+  });
 });

@@ -128,8 +128,9 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
 const PYTHON = 'clients/python/src/broomwagon';
 const ONLY_OF_TRAINERS = ['trainer.py', '_job.py', '_plan.py', '_round.py'];
 const OF_PYTHON_TRAINERS = [...ONLY_OF_TRAINERS, '_payloads.py'];
+const OF_ALL_ROLES = ['protocol.py', '_call_ids.py'];
 const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter(
-  (name) => name.endsWith('.py') && ![...ONLY_OF_TRAINERS, 'protocol.py'].includes(name),
+  (name) => name.endsWith('.py') && ![...ONLY_OF_TRAINERS, ...OF_ALL_ROLES].includes(name),
 );
 
 it.each([

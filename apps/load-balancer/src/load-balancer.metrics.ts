@@ -93,7 +93,7 @@ export class LoadBalancerMetrics {
     servers: this.ofPools('servers', 'Registered servers'),
     readyServers: this.ofPools('ready_servers', 'Servers that take leases; 0: no request can run'),
     expiredEpochs: this.ofPools('expired_epochs', 'Worker and server epochs whose leases are being returned'),
-  } satisfies Record<Exclude<keyof PoolTotals, 'slowScans' | 'pausedUntilMs'>, unknown>;
+  } satisfies Record<Exclude<keyof PoolTotals, 'slowScans' | 'pausedUntilMs' | 'setBackAtMs'>, unknown>;
 
   constructor(private readonly metrics: Metrics) {
     this.prefixCacheResets.inc({ outcome: 'failed' }, 0);

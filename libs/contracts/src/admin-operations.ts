@@ -17,6 +17,7 @@ const api = 'admin-api';
  */
 export const ADMIN_OPERATIONS = {
   'pool.list': operation<admin.ListPoolsReply>()(api, admin.ListPoolsRequest),
+  'pool.lost-changes': operation<admin.LostChangesReply>()(api, admin.ListLostChangesRequest),
   'identity.get': operation<admin.IdentityReply>()(api, admin.GetIdentityRequest),
   'token.create': operation<admin.CreateTokenReply>()(api, admin.CreateTokenRequest),
   'token.list': operation<admin.ListTokensReply>()(api, admin.ListTokensRequest),

@@ -144,6 +144,18 @@ export interface ListAuditLogReply extends NumberedPageReply {
 }
 
 /**
+ * `pool.lost-changes`: changes that operators made in the 10 minutes before Redis was restarted or set back; empty 10
+ * minutes later. Read the state of each, and make it again if it is lost.
+ */
+export class ListLostChangesRequest {}
+export interface LostChangesReply {
+  /** When Redis was restarted or set back, milliseconds since 1970. Absent: not in the last 10 minutes. */
+  setBackAtMs?: Integer;
+  /** The latest changes, at most 128, oldest first. */
+  changes: AuditEntry[];
+}
+
+/**
  * `event.stream`: the events of a pool as server-sent events, from now on or after the header `Last-Event-ID`. `id` is
  * the place in the stream, `event` the type, `data` the event. A stream may end at any time, for example because its
  * reader is too slow: connect again with the last id.

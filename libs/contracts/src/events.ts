@@ -33,6 +33,7 @@ export const EVENT_TYPES = [
   'server.resumed',
   'server.fenced',
   'server.hung',
+  'pool.set-back',
 ] as const;
 /** Name of an event. */
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -225,6 +226,8 @@ export interface ServerHungEvent extends EventFields<'server.hung'> {
   /** Time without a token, milliseconds. */
   silentMs: Integer;
 }
+/** Redis was restarted or set back: the last changes of the pool may be lost, and events with the last numbers too. */
+export interface PoolSetBackEvent extends EventFields<'pool.set-back'> {}
 
 /** An event of a pool, published on `rollout.v1.<pool>.event.<type>`. */
 export type PoolEvent =
@@ -252,4 +255,5 @@ export type PoolEvent =
   | ServerPausedEvent
   | ServerResumedEvent
   | ServerFencedEvent
-  | ServerHungEvent;
+  | ServerHungEvent
+  | PoolSetBackEvent;

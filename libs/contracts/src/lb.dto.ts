@@ -143,6 +143,11 @@ export interface LoadBalancerStatus {
   paused: boolean;
   /** End of a pause with a deadline, time of Redis, milliseconds. */
   pausedUntilMs?: Integer;
+  /**
+   * When Redis was last restarted or set back, time of Redis, milliseconds: what was changed just before may be lost.
+   * Absent: never, as far as the pool knows.
+   */
+  setBackAtMs?: Integer;
   /** Registered servers. */
   servers: Integer;
   /** Servers that take leases. */

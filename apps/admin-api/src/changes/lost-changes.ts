@@ -1,5 +1,12 @@
 import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
-import { type AuditEntry, isBroomwagonError, type PoolName, type Stamp } from '@broomwagon/contracts';
+import {
+  type AuditEntry,
+  isBroomwagonError,
+  LIMITS,
+  type LostChangesReply,
+  type PoolName,
+  type Stamp,
+} from '@broomwagon/contracts';
 import { TypedClient } from '@broomwagon/messaging';
 import { Alarms } from '@broomwagon/platform';
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
@@ -21,8 +28,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
   /** When a token was revoked, milliseconds, by its id. */
   private readonly revocations = new Map<string, number>();
   private readonly stamps = new Map<PoolName, Stamp>();
-  /** When the alarm of a pool ends, milliseconds. */
-  private readonly alarmEndsMs = new Map<PoolName, number>();
+  private readonly lost = new Map<PoolName, Required<LostChangesReply>>();
   /** Place in the audit stream behind the last revocation that was read. */
   private from: number | undefined;
   private timer: NodeJS.Timeout | undefined;
@@ -73,30 +79,52 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     return again;
   }
 
-  /** @returns changes of each pool whose generation was renewed. @throws BroomwagonError UNAVAILABLE */
-  async checkPools(): Promise<Map<PoolName, AuditEntry[]>> {
-    const lost = new Map<PoolName, AuditEntry[]>();
+  /** Changes before a set-back of the last minutes. */
+  list(pool: PoolName): LostChangesReply {
+    return this.lost.get(pool) ?? { changes: [] };
+  }
+
+  /** @throws BroomwagonError UNAVAILABLE */
+  async checkPools(): Promise<void> {
     for (const pool of await this.directory.list()) {
       const before = this.stamps.get(pool);
       const stamp = await this.stampOf(pool, before);
       if (stamp === undefined) continue;
-      if (before !== undefined && generationOf(before) !== generationOf(stamp)) {
-        const changes = await this.lastChanges(pool);
-        lost.set(pool, changes);
-        if (changes.length > 0) this.alarmEndsMs.set(pool, Date.now() + NAMED_MS);
-        for (const { operation, atMs, actor, request } of changes) {
-          const about = { pool, operation, atMs, actor, request };
-          this.logger.error(about, 'Redis was set back: this change may be lost; make it again if it is');
-        }
-      }
+      const setBackAtMs = await this.findSetBack(pool, before, stamp);
+      if (setBackAtMs === undefined) continue;
+      if (setBackAtMs > Date.now() - NAMED_MS) this.lost.set(pool, await this.findLost(pool, setBackAtMs));
       // Behind the read of the audit log: if that fails, the next check repeats it.
       this.stamps.set(pool, stamp);
-      const isActive = (this.alarmEndsMs.get(pool) ?? 0) > Date.now();
-      const operations = lost.get(pool)?.map(({ operation, request }) => `${operation} ${JSON.stringify(request)}`);
-      const says = `Redis was set back, and these changes may be lost: ${operations?.join(', ')}`;
-      this.alarms.look(pool, 'changes', isActive ? 'changes-may-be-lost' : undefined, says);
+      this.raiseAlarm(pool);
     }
-    return lost;
+  }
+
+  /** When the pool was set back last, milliseconds; 0: not between these stamps; undefined while no service answers. */
+  private async findSetBack(pool: PoolName, before: Stamp | undefined, now: Stamp): Promise<number | undefined> {
+    if (before !== undefined) return generationOf(before) === generationOf(now) ? 0 : Date.now();
+    const status = await this.client.call(pool, 'lb.status', {}).catch(() => undefined);
+    return status && (status.setBackAtMs ?? 0);
+  }
+
+  private async findLost(pool: PoolName, setBackAtMs: number): Promise<Required<LostChangesReply>> {
+    const changes: AuditEntry[] = [];
+    for await (const { entry } of this.audit.read({ pool, sinceMs: setBackAtMs - NAMED_MS })) {
+      if (entry.result === 'done' && entry.atMs <= setBackAtMs) changes.push(entry);
+    }
+    for (const { operation, atMs, actor, request } of changes) {
+      const about = { pool, operation, atMs, actor, request };
+      this.logger.error(about, 'Redis was set back: this change may be lost; make it again if it is');
+    }
+    return { setBackAtMs, changes: changes.slice(-LIMITS.page) };
+  }
+
+  private raiseAlarm(pool: PoolName): void {
+    const { setBackAtMs = 0, changes } = this.list(pool);
+    const isActive = setBackAtMs > Date.now() - NAMED_MS;
+    if (!isActive) this.lost.delete(pool);
+    const named = changes.map(({ operation, request }) => `${operation} ${JSON.stringify(request)}`).join(', ');
+    const alarm = isActive && changes.length > 0 ? 'changes-may-be-lost' : undefined;
+    this.alarms.look(pool, 'changes', alarm, `Redis was set back, and these changes may be lost: ${named}`);
   }
 
   /** Undefined while no service answers for the pool. */
@@ -107,14 +135,6 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
       if (!isBroomwagonError(error, 'GENERATION_CHANGED')) return undefined;
       return (error.details as { stamp?: Stamp } | undefined)?.stamp;
     }
-  }
-
-  private async lastChanges(pool: PoolName): Promise<AuditEntry[]> {
-    const changes: AuditEntry[] = [];
-    for await (const { entry } of this.audit.read({ pool, sinceMs: Date.now() - NAMED_MS })) {
-      if (entry.result === 'done') changes.push(entry);
-    }
-    return changes;
   }
 }
 

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwagon/contracts';
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
 import { AuditLog } from '../changes/audit-log';
+import { LostChanges } from '../changes/lost-changes';
 import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
 import { RoundTimeline } from '../reports/round-timeline';
@@ -25,12 +26,14 @@ export class AdminHandlers {
     timeline: RoundTimeline,
     frontier: JobFrontier,
     logLevels: LogLevels,
+    lostChanges: LostChanges,
   ) {
     this.handlers = {
       'pool.list': async (_, { pools: allowed }) => {
         const pools = await directory.list();
         return { pools: pools.filter((pool) => allowed?.includes(pool) ?? true) };
       },
+      'pool.lost-changes': async (_, __, pool) => lostChanges.list(pool),
       'identity.get': async (_, { id, name, role, pools }) => ({ id, name, role, pools: pools && [...pools] }),
       'token.create': (request) => credentials.create(request),
       'token.list': async () => ({ tokens: await credentials.list() }),

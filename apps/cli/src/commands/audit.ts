@@ -50,6 +50,6 @@ function auditText({ balanced, findings, counts, unproven }: Schemas['AuditPoolR
   return [fieldsOf({ ...counts, unproven }), result].join('\n\n');
 }
 
-function entryRow({ atMs, actor, actorId, role, operation, pool, request, result }: Schemas['AuditEntry']) {
+export function entryRow({ atMs, actor, actorId, role, operation, pool, request, result }: Schemas['AuditEntry']) {
   return { time: timeOf(atMs), actor, 'actor id': actorId, role, operation, pool, request, result };
 }

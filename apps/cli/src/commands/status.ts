@@ -1,7 +1,8 @@
-import { dataOf, type Schemas } from '@broomwagon/admin-client';
+import { AdminApiError, dataOf, type Schemas } from '@broomwagon/admin-client';
 import type { Command } from 'commander';
 import type { Act, Session } from '../session';
 import { tableOf, timeOf } from '../tables';
+import { entryRow } from './audit';
 import { listServers, serverRow } from './servers';
 
 /** A job with its open round, if it has one. */
@@ -48,28 +49,47 @@ function poolRow(status: Schemas['LoadBalancerStatus']) {
 /** Shows what there is when one service does not answer, and fails then. */
 async function showPool(session: Session, pool: string): Promise<void> {
   const params = { path: { pool } };
-  const [totals, servers, jobs, weights] = await Promise.allSettled([
+  const [totals, servers, jobs, weights, lost] = await Promise.allSettled([
     totalsOf(session, pool),
     listServers(session, pool),
     listJobs(session, pool),
     dataOf(session.client.GET('/api/v1/pools/{pool}/weights', { params })),
+    listLostChanges(session, pool),
   ] as const);
-  const parts = [totals, servers, jobs, weights];
+  const parts = [totals, servers, jobs, weights, lost];
   if (parts.every(({ status }) => status === 'rejected')) throwFailure(parts);
   const { perServer: _perServer, ...sums } = valueOf(totals) ?? {};
   const sync = valueOf(weights)?.sync;
-  const shown = { ...sums, sync, perServer: valueOf(servers), jobs: valueOf(jobs) };
+  const lostChanges = valueOf(lost);
+  const shown = { ...sums, sync, perServer: valueOf(servers), jobs: valueOf(jobs), lostChanges };
   await session.show(shown, () =>
     [
       textOf(totals, (status) => tableOf([poolRow(status)])),
       textOf(servers, (all) => tableOf(all.map(serverRow))),
       textOf(jobs, (all) => tableOf(all.map(jobRow))),
+      ...(lostChanges?.length === 0 ? [] : [textOf(lost, lostText)]),
       ...(sync?.state === 'begun'
         ? [`The weights change to version ${sync.version} (mode ${sync.mode}) since ${timeOf(sync.startedAtMs)}.`]
         : []),
     ].join('\n\n'),
   );
   throwFailure(parts);
+}
+
+/** None for the token of a viewer, who may not read the audit log, and from an admin-api of the release before. */
+async function listLostChanges({ client }: Session, pool: string): Promise<Schemas['AuditEntry'][]> {
+  try {
+    const params = { path: { pool } };
+    return (await dataOf(client.GET('/api/v1/pools/{pool}/lost-changes', { params }))).changes;
+  } catch (error) {
+    if (error instanceof AdminApiError && (error.status === 403 || error.status === 404)) return [];
+    throw error;
+  }
+}
+
+function lostText(changes: readonly Schemas['AuditEntry'][]): string {
+  const title = 'Redis was restarted or set back: check these changes, and make the lost ones again.';
+  return [title, tableOf(changes.map(entryRow))].join('\n');
 }
 
 /** @throws the first failure, if there is one */

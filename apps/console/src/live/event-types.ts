@@ -30,6 +30,7 @@ const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'server.resumed': 'often',
   'server.fenced': 'seldom',
   'server.hung': 'seldom',
+  'pool.set-back': 'seldom',
 };
 export const EVENT_TYPES = Object.keys(FREQUENCY) as PoolEventType[];
 /** Read all the time; a page that shows other events asks for them. */

@@ -19,6 +19,7 @@ from nats.aio.msg import Msg
 
 from . import errors
 from ._arguments import check_number, check_operation, encoded, without_secrets
+from ._call_ids import CALL_IDS
 from ._error import BroomwagonError
 from ._inbox import REPLICA_HEADER, Inbox
 
@@ -36,8 +37,6 @@ TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
 SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
 #: The time of a service that has refused a request because of its SENT_AT_HEADER.
 READ_AT_HEADER = "Broomwagon-Read-At-Ms"
-#: Fields of operations that name a call, so that a repeat of it has no further effect.
-CALL_IDS = {"prompt.remember": "rememberId", "server.register": "registrationId"}
 #: How NATS refuses a message; nats-py gives it in lower case.
 _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
 

@@ -2611,6 +2611,11 @@ class LoadBalancerStatus(TypedDict):
     pausedUntilMs: NotRequired[int]
     """End of a pause with a deadline, time of Redis, milliseconds."""
 
+    setBackAtMs: NotRequired[int]
+    """When Redis was last restarted or set back, time of Redis, milliseconds: what was changed just before
+    may be lost. Absent: never, as far as the pool knows.
+    """
+
     servers: int
     """Registered servers."""
 
@@ -3085,6 +3090,24 @@ class PoolLedgerRequest(TypedDict):
     """`pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. It is
     the sum of what `job.ledger` counts, so a job that is deleted takes its part with it.
     """
+
+
+class PoolSetBackEvent(TypedDict):
+    """Redis was restarted or set back: the last changes of the pool may be lost, and events with the last
+    numbers too.
+    """
+
+    type: Literal["pool.set-back"]
+    """Name of the event, as in its subject."""
+
+    pool: str
+    """Pool it happened in."""
+
+    atMs: int
+    """When it happened, by the clock of Redis, milliseconds since 1970."""
+
+    sequence: int
+    """Number of the event in its pool, without gaps, so that a reader detects missed events."""
 
 
 class PoolSettings(TypedDict):
@@ -5990,7 +6013,7 @@ MoveRefusal = Literal["unknown-request", "unknown-lease", "victim-changed", "end
 MoveState = Literal["planned", "sent", "moved", "completed-first", "superseded", "expired", "refused"]
 NoMoveReason = Literal["balanced", "no-room", "held-back", "not-worth-it"]
 PauseMode = Literal["abort", "wait", "keep"]
-PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent", "ServerHungEvent"]
+PoolEvent = Union["RoundOpenedEvent", "RoundSubmittedEvent", "RoundProgressedEvent", "RoundCompletedEvent", "RoundSettledEvent", "RoundClosedEvent", "RoundCancelledEvent", "RequestFinishedEvent", "AttemptEndedEvent", "RequestAbortedEvent", "RequestLostEvent", "GroupFailedEvent", "GroupDroppedEvent", "LongtailRequeuedEvent", "JobTakenOverEvent", "JobReconciledEvent", "JobSnapshottedEvent", "JobRestoredEvent", "WeightsBegunEvent", "WeightsCommittedEvent", "WeightsRolledBackEvent", "ServerPausedEvent", "ServerResumedEvent", "ServerFencedEvent", "ServerHungEvent", "PoolSetBackEvent"]
 PoolSettingName = Literal["policy", "affinityBreakMargin", "affinityBreakMaxContextTokens", "groupPlacement", "groupAffinityCap", "groupSpreadBelowTokens", "groupSpreadAboveKvUse", "sessionIdleMs", "maxSessions", "decisionSampleEvery", "poolMaxInflight", "requiredWeightVersion", "slowStartMs", "slowStartFraction", "breakerFailures", "breakerOpenMs", "adaptiveConcurrency", "adaptIntervalMs"]
 RebalancePolicy = Literal["tier-cost", "tier-min"]
 ReleaseOutcome = Literal["finished", "failed", "rejected", "aborted", "unclaimed", "busy"]

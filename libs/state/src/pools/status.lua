@@ -5,6 +5,7 @@ return function(tx)
   return cjson.encode({
     paused = Settings.get(tx, 'paused') == '1',
     pausedUntilMs = Settings.number(tx, 'pausedUntilMs'),
+    setBackAtMs = Generation.set_back_at_ms(tx),
     servers = redis.call('ZCARD', tx.key.servers),
     readyServers = redis.call('SCARD', tx.key.usableServers),
     leases = redis.call('HLEN', tx.key.leases),

@@ -2,7 +2,7 @@
 -- earlier state. It belongs to the process and the replication history it was made under (`run_id`, `master_replid`),
 -- and is renewed when those are others, and when a caller has seen a later event than this Redis has written. A stamp
 -- is the generation and the sequence of the last event: who has seen one, and passes it on, learns that something it
--- knows may be lost.
+-- knows may be lost. A renewal is the event pool.set-back.
 local Generation = {}
 
 local function of_process()
@@ -27,8 +27,18 @@ function Generation.current(tx, seen)
     renewed = field[1] ~= false
     redis.call('HSET', tx.key.meta, 'generation', tx.known_generation, 'generationOf', process, 'generationSinceMs',
       Format.integer(renewed and tx.now or 0))
+    if renewed then
+      Events.add(tx, 'pool.set-back', {})
+      sequence = redis.call('HGET', tx.key.meta, 'eventSequence')
+    end
   end
   return tx.known_generation, sequence, renewed
+end
+
+-- When the generation was renewed last, as far as known; nil for the first one of a pool. Changes nothing.
+function Generation.set_back_at_ms(tx)
+  local since = tonumber(redis.call('HGET', tx.key.meta, 'generationSinceMs') or nil) or 0
+  return since > 0 and since or nil
 end
 
 -- How long ago the generation was renewed, milliseconds; very long for the first one of a pool.

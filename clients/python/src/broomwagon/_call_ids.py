@@ -1,0 +1,6 @@
+"""Which operations have an id of each call."""
+
+from __future__ import annotations
+
+#: Fields of operations that name a call, so that a repeat of it has no further effect.
+CALL_IDS = {"prompt.remember": "rememberId", "server.register": "registrationId"}
