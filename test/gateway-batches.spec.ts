@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
+import { stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, post } from './system/gateway';
-import { generate, PROMPT, useGateway } from './system/gateway-bench';
+import { generate, LONG, PROMPT, useGateway } from './system/gateway-bench';
 
-const system = useGateway(6);
+const system = useGateway(7);
 const N = 6;
 /** The answer of an engine to a request of one prompt. */
 const alone = async (prompt: object, seed: number) => {
@@ -56,4 +57,26 @@ it('a list of a field is one value for each prompt of the batch', async () => {
   });
   type Meta = { meta_info: { output_token_logprobs?: unknown[] } };
   expect(list.map(({ meta_info: meta }: Meta) => meta.output_token_logprobs?.length)).toEqual([N, undefined]);
+});
+
+it('each prompt may have its own id and sampling parameters', async () => {
+  const sampling = (max: number) => ({ ...generate(max).sampling_params });
+  const batch = { input_ids: [PROMPT, [5]], sampling_params: [sampling(N), sampling(LONG)], rid: ['a', 'b'] };
+  const sent = system.gateway.post('/generate', batch);
+  const joined = system.gateway.post('/generate', batch);
+  // By the id of one prompt, whose response ends alone.
+  await expect.poll(() => system.metric('gateway_generations_running')).toBe(1);
+  await system.gateway.post('/abort_request', { rid: 'b' });
+  type Meta = { meta_info: { id: string; completion_tokens: number; finish_reason: { type: string } } };
+  const { body } = await sent;
+  const ends = body.map(({ meta_info: { id, finish_reason: reason } }: Meta) => [id, reason.type]);
+  expect(ends).toEqual([
+    ['a', 'length'],
+    ['b', 'abort'],
+  ]);
+  expect(body[0].meta_info.completion_tokens).toBe(N);
+  expect((await joined).body).toMatchObject(
+    body.map(({ output_ids: ids }: { output_ids: number[] }) => ({ output_ids: ids })),
+  );
+  expect((await stateOf(system.bench.engine.url)).requests.received).toBe(2);
 });

@@ -16,7 +16,7 @@ let gateway: Gateway;
 let engines: StubEngine[] = [];
 
 beforeAll(async () => {
-  bench = await ServiceBench.open({}, 17);
+  bench = await ServiceBench.open({}, 21);
 });
 afterAll(() => bench?.close());
 afterEach(async () => {
@@ -72,6 +72,27 @@ it('has the status and the words of an engine that refuses the request', async (
   expect([status, body, calls().length]).toEqual([400, refusal, 1]);
   const { servers } = await bench.client.call(bench.pool, 'server.list', {});
   expect(servers.map(({ state }) => state)).toContain('ready');
+});
+
+it.each<['vllm' | 'sglang', string, object]>([
+  ['vllm', TOKENS, { token_ids: [1], sampling_params: { max_tokens: 1, logprobs: 5 } }],
+  ['vllm', TOKENS, { token_ids: [1], features: { image: 1 } }],
+  ['sglang', '/generate', { input_ids: [1], sampling_params: { max_new_tokens: 0 } }],
+  ['sglang', '/generate', { input_ids: [[1], [2]], sampling_params: [{}, { max_new_tokens: 0 }] }],
+])('on %s has the answer of the engine, whatever it says: %s %j', async (dialect, path, body) => {
+  const engine = await begin(dialect);
+  const refusal = { error: { message: 'prompt too short' } };
+  for (const [status, answer] of [
+    [200, { meta_info: {} }],
+    [400, refusal],
+    [422, refusal],
+  ] as const) {
+    engine.answer = (_, response) => send(response, status, answer);
+    const reply = await gateway.post(path, body);
+    expect([reply.status, reply.body]).toEqual([status, answer]);
+    const { rid: _rid, request_id: _id, ...sent } = calls().at(-1)!.body;
+    expect(sent).toEqual(body);
+  }
 });
 
 it('goes to an engine that has the model it names', async () => {

@@ -8,7 +8,7 @@ import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const PAIRS = 20 * provided('runsFactor');
 
-const system = useGateway(6, { registered: 'none', gateway: { rejoinMs: 120_000 } });
+const system = useGateway(7, { registered: 'none', gateway: { rejoinMs: 120_000 } });
 const startOther = () => Gateway.start(system.bench.prefix, system.bench.pool, { rejoinMs: 120_000 });
 const received = async () => (await stateOf(system.second.url)).requests.received;
 const repeatsElsewhere = async (gateway: Gateway, labels: string): Promise<number> => {
@@ -120,20 +120,25 @@ it('a repeat at another replica takes over from a client that has gone, with the
   await other.close();
 });
 
-it('a repeat at another replica gets a response that has ended unread, without an engine', async () => {
+it.each([
+  ['that is read', {}],
+  ['that is passed on', { some_field: 1 }],
+])('a repeat at another replica gets a response %s and has ended unread, without an engine', async (_, more) => {
   const other = await startOther();
   await system.bench.register({ dialect: 'sglang' });
-  const body = generate(LONG, { rid: 'r' });
+  const requests = async () => (await stateOf(system.bench.engine.url)).requests.received;
+  const body = generate(LONG, { rid: 'r', ...more });
   const sent = open(`${system.gateway.url}/generate`, body);
-  await system.hasTokens();
+  await expect.poll(requests).toBe(1);
   sent.destroy();
+  await expect.poll(() => system.metric('gateway_generations_unread')).toBe(1);
   await expect.poll(() => system.metric('gateway_generations_running')).toBe(0);
   const wrong = await other.post('/generate', generate(LONG + 1, { rid: 'r' }));
   expect([wrong.status, wrong.body.error.type]).toEqual([422, 'IDEMPOTENCY_KEY_REUSED']);
   const reply = await other.post('/generate', body);
   expectSame(reply, await system.uncut(LONG));
-  expect([reply.headers['x-broomwagon-server'], reply.body.meta_info.weight_version]).toEqual(['s1', '0']);
-  const requests = async () => (await stateOf(system.bench.engine.url)).requests.received;
+  expect(reply.headers['x-broomwagon-server']).toBe('s1');
+  expect(reply.headers['x-broomwagon-weight-versions']).toBe(`0:0-${LONG}`);
   expect(await requests()).toBe(1);
   // The id is free again, in both replicas.
   await expect.poll(() => system.metric('gateway_generations_unread')).toBe(0);

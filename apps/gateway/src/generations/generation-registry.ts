@@ -28,6 +28,8 @@ export interface OpenRequest {
   id: string;
   /** One for each choice. If there are more than one, the id of a choice is that of the request with `-<index>`. */
   inputs: GenerationInput[];
+  /** Ids of the choices, if the client names each. */
+  choiceIds?: string[];
   tokenId: string;
   /** Generations of this key at the same time; absent: no limit of the key. */
   maxGenerations?: Integer;
@@ -242,10 +244,10 @@ export class GenerationRegistry {
   }
 }
 
-function choicesOf({ id, repeat, inputs }: OpenRequest): Choice[] {
+function choicesOf({ id, choiceIds, repeat, inputs }: OpenRequest): Choice[] {
   return inputs.map((input, index) => {
     const end = inputs.length === 1 ? '' : `-${index}`;
-    return { id: id + end, input, repeat: repeat && { ...repeat, key: repeat.key + end } };
+    return { id: choiceIds?.[index] ?? id + end, input, repeat: repeat && { ...repeat, key: repeat.key + end } };
   });
 }
 

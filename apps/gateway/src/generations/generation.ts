@@ -84,6 +84,8 @@ export interface WholeResponse extends Pick<
 > {
   end: GenerationEnd;
   tokenCount: number;
+  /** Of a request that is passed on; `body` is base64. */
+  answer?: Omit<RawAnswer, 'pieces'> & { body: string };
 }
 
 /** One response of a model: its tokens so far, how they were made, and its end. */
@@ -209,8 +211,9 @@ export class Generation {
     this.isVersionReported = made.isVersionReported;
     this.promptTokens = made.promptTokens;
     if (whole !== undefined) {
-      const { end, tokenCount: _count, ...others } = whole;
+      const { end, tokenCount: _count, answer, ...others } = whole;
       this.restoredEnd = end;
+      if (answer !== undefined) this.answer = { ...answer, pieces: [Buffer.from(answer.body, 'base64')] };
       Object.assign(this, others);
     }
     this.descriptions += 1;

@@ -83,3 +83,18 @@ it('does not save a complete response: a repeat would continue it behind its end
   // The saved tokens are removed with the claim if they are not kept.
   expect([await running.keep(complete), await running.keep(other)]).toEqual([false, true]);
 });
+
+it('restores an answer that is passed on, unless it is too large', async () => {
+  saved.clear();
+  const [first, second] = [generation(), generation()];
+  const pieces = ['data: ü', '\n\n'].map((text) => Buffer.from(text));
+  first.answer = { status: 200, contentType: 'text/event-stream', isWhole: false, pieces };
+  expect(await saves().keepWhole(first, { reason: 'stop' })).toBe(true);
+  saves().begin(second, JSON.parse(saved.get('t\nr')!));
+  expect(second.answer).toMatchObject({ status: 200, contentType: 'text/event-stream', isWhole: false });
+  expect(Buffer.concat(second.answer!.pieces).toString()).toBe('data: ü\n\n');
+  expect(second.restoredEnd).toEqual({ reason: 'stop' });
+  saved.clear();
+  first.answer.pieces = [Buffer.alloc(4 * 1_048_576 + 1)];
+  expect([await saves().keepWhole(first, { reason: 'stop' }), saved.size]).toEqual([false, 0]);
+});

@@ -3,10 +3,12 @@ import { PartialStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { continuationOf } from './continuation';
-import type { Generation, GenerationEnd, RestoredTokens } from './generation';
+import type { Generation, GenerationEnd, RestoredTokens, WholeResponse } from './generation';
 
 /** How long saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
+/** Largest answer of a request that is passed on that is saved, bytes. */
+const MAX_ANSWER_BYTES = 4 * 1_048_576;
 
 /** As it is saved. */
 interface Partial extends RestoredTokens {
@@ -60,14 +62,16 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   /**
-   * A response that has ended, for the replica that answers a repeat. Routed experts, and answers that are passed
-   * on, are too large to be saved.
+   * A response that has ended, for the replica that answers a repeat. Routed experts, and larger answers that are
+   * passed on, are not saved: the repeat generates them again.
    * @returns whether it is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
     const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
-    if (end.reason === 'error' || generation.experts !== undefined || generation.answer !== undefined) return false;
-    const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording };
+    if (end.reason === 'error' || generation.experts !== undefined) return false;
+    const answer = savedAnswerOf(generation);
+    if (generation.answer !== undefined && answer === undefined) return false;
+    const whole = { end, tokenCount: tokens.count, serverId, model, cachedTokens, engineFields, recording, answer };
     await this.write(generation, { ...partialOf(generation), promptTokenIds, whole });
     return true;
   }
@@ -113,6 +117,14 @@ function partialOf({ tokens, repeat, spans, isVersionReported, promptTokens }: G
   const { allIds: tokenIds, allLogprobs: logprobs, text, message, names } = tokens;
   const more = { message: message?.saved, names: names?.from(0) };
   return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };
+}
+
+/** Undefined if the request is not passed on, or its answer is too large. */
+function savedAnswerOf({ answer }: Generation): WholeResponse['answer'] {
+  if (answer === undefined) return undefined;
+  const { pieces, ...others } = answer;
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  return bytes > MAX_ANSWER_BYTES ? undefined : { ...others, body: Buffer.concat(pieces).toString('base64') };
 }
 
 /** The same in all replicas; undefined if a repeat of the request is not recognized by an id. */

@@ -37,7 +37,7 @@ export class GenerationResponder {
    */
   async respond(
     { request: { headers }, response, caller, digest }: Exchange,
-    { id, isOwnId, stream, inputs }: GenerationRequest,
+    { id, isOwnId, choiceIds, stream, inputs }: GenerationRequest,
     format?: Format,
   ): Promise<void> {
     // The client disconnected while its key was checked: there is no event `close` any more.

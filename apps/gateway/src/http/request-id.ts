@@ -11,6 +11,8 @@ export interface RequestId {
   id: string;
   /** It is in the body. Proxies set `X-Request-Id` too, and a new one for each repeat. */
   isOwnId: boolean;
+  /** Id of each choice, if the client names each; absent: `<id>-<index>`. */
+  choiceIds?: string[];
 }
 
 /**
@@ -28,4 +30,20 @@ export function requestIdOf(given: unknown, field: string, headers: IncomingHttp
   const fault = idFault(choices === undefined ? given : `${given}-${choices}`, MAX_COMPOSED_ID_BYTES, 'composed');
   if (fault !== undefined) throw invalidField(field, fault);
   return { id: given, isOwnId: true };
+}
+
+/**
+ * Ids of the prompts of a batch. Together they are the id of the request.
+ * @param isEachNamed each choice has a prompt of its own
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+export function requestIdsOf(given: unknown[], field: string, count: number, isEachNamed: boolean): RequestId {
+  if (!isEachNamed || given.length !== count || new Set(given).size !== count) {
+    throw invalidField(field, 'as a list must have another id for each prompt of a list, with one sample of each');
+  }
+  for (const [index, id] of given.entries()) {
+    const fault = typeof id === 'string' ? idFault(id, MAX_COMPOSED_ID_BYTES, 'composed') : 'must be a text';
+    if (fault !== undefined) throw invalidField(`${field}.${index}`, fault);
+  }
+  return { id: JSON.stringify(given), isOwnId: true, choiceIds: given as string[] };
 }

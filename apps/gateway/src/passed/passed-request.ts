@@ -54,15 +54,9 @@ export function passedRequest(
   headers: IncomingHttpHeaders,
   caller: Caller,
 ): GenerationRequest {
-  const { n = objectOf(body.sampling_params ?? undefined, 'sampling_params').n } = body;
-  if (n !== undefined && n !== null && !isCount(n, 1, MAX_CHOICES)) {
-    throw invalidField(
-      body.n === undefined ? 'sampling_params.n' : 'n',
-      `must be a whole number from 1 to ${MAX_CHOICES}`,
-    );
-  }
-  const given = body[idField];
-  const id = requestIdOf(typeof given === 'string' ? given : undefined, idField, headers);
+  checkChoices(body);
+  // The engine gets the id of the call, so a list of ids would be lost.
+  const id = requestIdOf(body[idField] ?? undefined, idField, headers);
   // Only its value is checked: such a request is never continued.
   wantsResume(headers);
   const input = {
@@ -83,6 +77,16 @@ export function passedRequest(
 function toEngineHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const key = headers[ROUTING_KEY];
   return typeof key === 'string' ? { [ROUTING_KEY]: key } : {};
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED */
+function checkChoices({ n, sampling_params: sampling }: Record<string, unknown>): void {
+  const list: unknown[] = Array.isArray(sampling) ? sampling : [sampling];
+  const ofSampling = list.map((one) => objectOf(one ?? undefined, 'sampling_params').n);
+  for (const [field, value] of [['n', n] as const, ...ofSampling.map((one) => ['sampling_params.n', one] as const)]) {
+    if (value === undefined || value === null || isCount(value, 1, MAX_CHOICES)) continue;
+    throw invalidField(field, `must be a whole number from 1 to ${MAX_CHOICES}`);
+  }
 }
 
 /** For the place of the request, and its turn if it is recorded: the engine checks the prompt. */

@@ -42,3 +42,16 @@ it('a prompt is not continued if the engine answers it with values of one call o
   expect(isContinued({ logprob_start_len: 0 })).toEqual([false, false, false]);
   expect(isContinued({ sampling_params: { regex: 'a' } })).toEqual([false, false, false]);
 });
+
+it('sampling_params may be a list with those of each prompt', () => {
+  const lists = [{ max_new_tokens: 3 }, null, { sampling_seed: 5, regex: 'a' }];
+  const inputs = read({ input_ids: PROMPTS, sampling_params: lists });
+  expect(inputs.map(({ maxTokens, sampling, isContinued }) => [maxTokens, sampling, isContinued])).toEqual([
+    [3, {}, true],
+    [128, {}, true],
+    [128, { seed: 5 }, false],
+  ]);
+  const twice = read({ input_ids: PROMPTS, sampling_params: lists.map((one) => ({ ...one, n: 2 })) });
+  expect(twice.map(({ maxTokens }) => maxTokens)).toEqual([3, 3, 128, 128, 128, 128]);
+  expect(() => read({ input_ids: PROMPTS, sampling_params: [{ n: 2 }, {}, {}] })).toThrow(/same of each prompt/);
+});

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { invalidField, LIMITS, type SamplingParameters } from '@broomwagon/contracts';
 import type { GenerationRequest } from '../http/generation-responder';
 import { isCount, isSet, objectOf, splitSampling, withoutNulls } from '../http/read-fields';
-import { requestIdOf } from '../http/request-id';
+import { requestIdOf, requestIdsOf } from '../http/request-id';
 import { continuesEngineAborts, placementOf, wantsResume } from '../http/placement';
 import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import type { Caller } from '../keys/api-keys';
@@ -58,47 +58,58 @@ export function readGenerateRequest(
     session_id: session,
     ...others
   } = withoutNulls(body);
-  const sampling = objectOf(samplingParams, 'sampling_params');
-  const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, n = 1, ...samplingFields } = sampling;
   if ((text === undefined) === (promptTokenIds === undefined)) {
     throw invalidField('input_ids', 'give exactly one of input_ids and text');
   }
   const { prompts, isList } =
     text === undefined ? promptsOf(promptTokenIds, 'input_ids', 'promptTokenIds') : promptsOf(text, 'text', 'text');
-  const samples = choicesOf(n, prompts, 'sampling_params.n');
-  if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
-    throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
-  }
-  const { known, unknown } = splitSampling(samplingFields, SAMPLING_NAMES, false);
-  const isContinuable = wantsResume(headers) && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
+  const samplings = samplingsOf(samplingParams, prompts.length, isList, headers);
+  const samples = choicesOf(samplings[0]!.n, prompts, 'sampling_params.n');
+  if (samplings.some(({ n }) => n !== samples))
+    throw invalidField('sampling_params.n', 'must be the same of each prompt');
   const shared = {
-    maxTokens: maxTokens as number,
-    keepsStop: unknown.no_stop_trim === true,
     continuesEngineAborts: continuesEngineAborts(headers),
     placement: placementOf(headers, caller, session),
   };
   const isBatch = isList || samples > 1;
-  const { id, isOwnId } = requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
-  return {
-    id,
-    isOwnId,
-    stream: stream === true,
-    isBatch,
-    inputs: prompts.flatMap((prompt, index) => {
-      const ownFields = isList ? fieldsAt(others, index, prompts.length) : others;
-      const { return_logprob: logprobs = false, ...fields } = ownFields;
-      if (typeof logprobs !== 'boolean') throw invalidField('return_logprob', 'must be true or false');
-      const sampling = logprobs ? { logprobs, ...known } : known;
-      const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
-      return Array.from({ length: samples }, (_, sample) => ({
-        isContinued: isContinuable && !hasValuesOfCall(fields),
-        prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
-        // Samples with one seed would be the same.
-        sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
-        ...shared,
-      }));
-    }),
+  const inputs = prompts.flatMap((prompt, index) => {
+    const ownFields = isList ? fieldsAt(others, index, prompts.length) : others;
+    const { return_logprob: logprobs = false, ...fields } = ownFields;
+    if (typeof logprobs !== 'boolean') throw invalidField('return_logprob', 'must be true or false');
+    const { known, unknown, maxTokens, isContinuable } = samplings[index]!;
+    const sampling = logprobs ? { logprobs, ...known } : known;
+    const engineFields = { ...fields, ...(isSet(unknown) && { sampling_params: unknown }) };
+    return Array.from({ length: samples }, (_, sample) => ({
+      maxTokens,
+      keepsStop: unknown.no_stop_trim === true,
+      isContinued: isContinuable && !hasValuesOfCall(fields),
+      prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
+      // Samples with one seed would be the same.
+      sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
+      ...shared,
+    }));
+  });
+  const id = Array.isArray(rid)
+    ? requestIdsOf(rid, 'rid', inputs.length, isList && samples === 1)
+    : requestIdOf(rid, 'rid', headers, isBatch ? MAX_CHOICES : undefined);
+  return { ...id, stream: stream === true, isBatch, inputs };
+}
+
+/** Sampling parameters of each prompt. @throws BroomwagonError VALIDATION_FAILED */
+function samplingsOf(given: unknown, count: number, isList: boolean, headers: IncomingHttpHeaders) {
+  const canResume = wantsResume(headers);
+  const samplingOf = (value: unknown) => {
+    const { max_new_tokens: maxTokens = DEFAULT_MAX_NEW_TOKENS, n = 1, ...fields } = objectOf(value, 'sampling_params');
+    if (!isCount(maxTokens, 1, LIMITS.maxTokens)) {
+      throw invalidField('sampling_params.max_new_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
+    }
+    const { known, unknown } = splitSampling(fields, SAMPLING_NAMES, false);
+    const isContinuable = canResume && !UNCONTINUED_SAMPLING.some((name) => isSet(unknown[name]));
+    return { known, unknown, n, maxTokens: maxTokens as number, isContinuable };
   };
+  if (!Array.isArray(given)) return Array<ReturnType<typeof samplingOf>>(count).fill(samplingOf(given));
+  if (isList && given.length === count) return given.map((one: unknown) => samplingOf(one ?? undefined));
+  throw invalidField('sampling_params', 'as a list must have the parameters of each prompt of a list');
 }
 
 /** Whether the engine answers with values that a continued call would not have. */

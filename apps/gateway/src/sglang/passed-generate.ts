@@ -14,15 +14,16 @@ const KNOWN_SAMPLING = knownFields(SAMPLING_FIELDS.sglang!);
 
 /** The field because of which a request of `/generate` is passed on; undefined: it is read here. */
 export function findPassedGenerate(body: Record<string, unknown>): string | undefined {
-  const { input_embeds: embeds, input_ids: ids, text, rid, sampling_params: sampling, ...fields } = body;
+  const { input_embeds: embeds, input_ids: ids, text, sampling_params: sampling, ...fields } = body;
   if (embeds !== undefined && embeds !== null && (ids ?? text ?? undefined) === undefined) return 'input_embeds';
-  if (Array.isArray(rid)) return 'rid';
   const found = findPassed(fields, KNOWN);
   if (found !== undefined) return found;
-  if (Array.isArray(sampling)) return 'sampling_params';
-  if (!isObject(sampling)) return undefined;
-  // Scores of the prompt alone.
-  if (sampling.max_new_tokens === 0) return 'sampling_params.max_new_tokens';
-  const parameter = findPassed(sampling, KNOWN_SAMPLING);
-  return parameter && `sampling_params.${parameter}`;
+  for (const parameters of Array.isArray(sampling) ? sampling : [sampling]) {
+    if (!isObject(parameters)) continue;
+    // Scores of the prompt alone.
+    if (parameters.max_new_tokens === 0) return 'sampling_params.max_new_tokens';
+    const parameter = findPassed(parameters, KNOWN_SAMPLING);
+    if (parameter !== undefined) return `sampling_params.${parameter}`;
+  }
+  return undefined;
 }
