@@ -30,6 +30,7 @@ it.each<[string, object]>([
   );
   expect(broomwagon).toEqual({
     server: headers['x-broomwagon-server'],
+    stamp: headers['x-broomwagon-stamp'],
     attempts: Number(headers['x-broomwagon-attempts']),
     weight_versions: [{ version, start: 0, end: Number(end) }],
     weight_source: headers['x-broomwagon-weight-source'] ?? 'engine',

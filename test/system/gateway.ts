@@ -9,6 +9,8 @@ import { gatewayHttp } from '../../apps/gateway/src/http/http-server';
 
 /** A reply of the gateway, or of an engine. */
 export interface Reply {
+  /** After the body. */
+  trailers?: Record<string, string | undefined>;
   status: number;
   headers: IncomingMessage['headers'];
   // oxlint-disable-next-line typescript/no-explicit-any
@@ -84,7 +86,8 @@ export function post(url: string, body: object | string, headers: Record<string,
       response.on('error', reject);
       response.on('end', () => {
         const text = Buffer.concat(chunks).toString('utf8');
-        resolve({ status: response.statusCode!, headers: response.headers, body: parsed(text) });
+        const { statusCode, headers, trailers } = response;
+        resolve({ status: statusCode!, headers, trailers, body: parsed(text) });
       });
     }).on('error', reject);
   });

@@ -35,32 +35,42 @@ export function detailsOf(generation: Generation): object {
     ...(spans.length > 0 && { weight_source: isVersionReported ? 'engine' : 'lease' }),
     ...(queueMs !== undefined && { queue_ms: queueMs }),
     ...(firstTokenMs !== undefined && { first_token_ms: firstTokenMs }),
-    ...(recorded !== '' && { trajectory: recorded }),
+    ...(recorded !== '' && { trajectory: recorded, stamp: stampOf([generation]) }),
   };
 }
 
 /** In headers of a whole response, and in trailers of a stream. */
 const RECORDED = 'x-broomwagon-trajectory';
+const STAMP = 'x-broomwagon-stamp';
 
-/** Names in a header the turns of the trajectory that the response is, and whether each is recorded. */
+/** Names in headers the turns of the trajectory that the response is, whether each is recorded, and the stamp. */
 export function setRecorded(generations: Generation[], response: ServerResponse): void {
-  const recorded = recordedOf(generations);
-  if (recorded === '' || response.headersSent) return;
-  response.setHeader(RECORDED, recorded);
-  const stamp = generations.findLast(({ recording }) => recording?.stamp !== undefined)?.recording?.stamp;
-  if (stamp !== undefined) response.setHeader('x-broomwagon-stamp', stamp);
+  if (response.headersSent) return;
+  for (const [name, value] of Object.entries(recordedFields(generations))) response.setHeader(name, value);
 }
 
-/** At the start of a stream: the turns are not recorded before its end. */
+/** At the start of a response whose turns are not recorded before its end. */
 export function announceRecorded(generations: Generation[], response: ServerResponse): void {
   setRecorded(generations, response);
-  if (response.hasHeader(RECORDED)) response.setHeader('trailer', RECORDED);
+  // Answers of HTTP/1.0 have no trailers.
+  if (!response.hasHeader(RECORDED) || !response.useChunkedEncodingByDefault) return;
+  response.setHeader('trailer', `${RECORDED}, ${STAMP}`);
 }
 
-/** At the end of a stream. */
+/** At the end of a response that was announced. */
 export function addRecorded(generations: Generation[], response: ServerResponse): void {
+  const fields = recordedFields(generations);
+  if (Object.keys(fields).length > 0) response.addTrailers(fields);
+}
+
+function recordedFields(generations: Generation[]): Record<string, string> {
   const recorded = recordedOf(generations);
-  if (recorded !== '') response.addTrailers({ [RECORDED]: recorded });
+  const stamp = stampOf(generations);
+  return { ...(recorded !== '' && { [RECORDED]: recorded }), ...(stamp !== undefined && { [STAMP]: stamp }) };
+}
+
+function stampOf(generations: Generation[]): string | undefined {
+  return generations.findLast(({ recording }) => recording?.stamp !== undefined)?.recording?.stamp;
 }
 
 function recordedOf(generations: Generation[]): string {

@@ -9,7 +9,7 @@ import { toCallerError } from '../keys/hidden-addresses';
 import { checkedJob } from '../trajectories/trajectory-recorder';
 import { whenClosed } from './client-connection';
 import { BEGIN, type Format } from './format';
-import { detailsOf, setHeaders, setRecorded } from './generation-headers';
+import { addRecorded, announceRecorded, detailsOf, setHeaders, setRecorded } from './generation-headers';
 import { PassedWriter } from './passed-writer';
 import { isSent, textOf } from './placement';
 import type { RequestId } from './request-id';
@@ -47,7 +47,7 @@ export class GenerationResponder {
     const recordFor = recordedJobOf(headers, sessionId);
     const hasDetails = isSent(headers, 'x-broomwagon-details', 'body');
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
-    const generations = this.generations.open({ id, inputs, tokenId, maxGenerations, recordFor, repeat });
+    const generations = this.generations.open({ id, choiceIds, inputs, tokenId, maxGenerations, recordFor, repeat });
     whenClosed(response, (isDelivered) => {
       for (const generation of generations) this.generations.leave(generation, isDelivered);
     });
@@ -57,13 +57,15 @@ export class GenerationResponder {
     if (stream) return new StreamWriter(generations, response, format, shown).run(silenceMs);
     const begin = (): void => {
       setHeaders(generations[0]!, response);
+      announceRecorded(generations, response);
       beginJson(response);
     };
     const silence = keepFromSilence(response, silenceMs, begin, ' ');
     const answers = generations.map((generation) => succeeded(generation, response));
     await Promise.all(answers).finally(() => clearInterval(silence));
     setHeaders(generations[0]!, response);
-    setRecorded(generations, response);
+    if (response.headersSent) addRecorded(generations, response);
+    else setRecorded(generations, response);
     const answer = format.whole?.(generations) ?? format.chunk(generations[0]!, BEGIN, 0);
     sendJson(response, 200, hasDetails ? withDetails(answer, generations) : answer);
   }

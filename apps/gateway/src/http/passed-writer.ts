@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { Generation } from '../generations/generation';
-import { setHeaders, setRecorded } from './generation-headers';
+import { addRecorded, announceRecorded, setHeaders, setRecorded } from './generation-headers';
 import { endWith, errorBody } from './send-json';
 import { beginJson, isBegun, keepFromSilence } from './silence-keeper';
 import { COMMENT, EVENT_STREAM } from './stream-writer';
@@ -28,6 +28,7 @@ export class PassedWriter {
     const { response, generation } = this;
     const begin = (): void => {
       setHeaders(generation, response);
+      announceRecorded([generation], response);
       if (this.isStream) response.writeHead(200, EVENT_STREAM);
       else beginJson(response);
     };
@@ -69,6 +70,8 @@ export class PassedWriter {
       }
     }
     if (end === undefined) return undefined;
+    // Of a response that has begun; otherwise its head has them.
+    if (response.headersSent) addRecorded([generation], response);
     if (answer?.isWhole === true) this.endWhole(answer.status, answer.contentType, answer.pieces);
     else if (end.reason === 'error' || answer === undefined) return this.endWithError();
     else response.end();
@@ -101,7 +104,8 @@ export class PassedWriter {
   private head(status: number, contentType: string): void {
     const { response, generation } = this;
     setHeaders(generation, response);
-    setRecorded([generation], response);
+    if (generation.end === undefined) announceRecorded([generation], response);
+    else setRecorded([generation], response);
     response.writeHead(status, { 'content-type': contentType || 'application/octet-stream' });
   }
 }

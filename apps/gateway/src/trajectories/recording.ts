@@ -4,7 +4,7 @@ export interface Recording {
   turn?: number;
   /** Number of the turn for clients; absent: that of `turn`. */
   number?: number;
-  /** Of the pool, when the turn began. */
+  /** Of the pool, when the turn began, and then when it was recorded. */
   stamp?: string;
   /** `pending` until the end; `missing`: see `reason`. */
   state: 'pending' | 'recorded' | 'missing';

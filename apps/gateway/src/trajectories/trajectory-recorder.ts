@@ -25,11 +25,22 @@ export class TrajectoryRecorder {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** Begins the trajectory of a session, unless there is one. @throws BroomwagonError FORBIDDEN, UNAVAILABLE */
-  async open(sessionId: string, tokenId: string, job: string): Promise<boolean> {
+  /**
+   * Begins the trajectory of a session, unless there is one.
+   * @param isDrawn the id was drawn for this call: no session had it before
+   * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
+   */
+  async open(
+    sessionId: string,
+    tokenId: string,
+    job: string,
+    isDrawn = false,
+  ): Promise<{ made: boolean; stamp: string }> {
+    const { pool } = this.config;
     const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now() });
-    const opened = await this.trajectories.open(this.config.pool, { id: trajectoryIdOf(sessionId), about });
-    if (opened.about.tokenId === tokenId) return opened.made;
+    const stamp = this.trajectories.seenStamp(pool);
+    const opened = await this.trajectories.open(pool, { id: trajectoryIdOf(sessionId), about, isDrawn, stamp });
+    if (opened.about.tokenId === tokenId) return opened;
     throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
   }
 
@@ -108,15 +119,17 @@ export class TrajectoryRecorder {
         weights: generation.spans,
         isVersionReported: generation.isVersionReported,
       };
-      const { outcome } = await this.trajectories.record(pool, {
+      const { outcome, stamp } = await this.trajectories.record(pool, {
         id,
         turn,
+        stamp: this.trajectories.seenStamp(pool),
         generation: generation.uid,
         ref,
         record: JSON.stringify(record),
         sequence,
         ...(parent && { parent: parent.turn, parentSequence: parent.sequence }),
       });
+      generation.recording!.stamp = stamp;
       if (outcome === 'recorded') return undefined;
       if (outcome !== 'changed') return outcome.toUpperCase();
     }

@@ -48,15 +48,16 @@ export class TrajectoryRoutes {
   ) {}
 
   private async open({ body, caller, response }: Exchange): Promise<void> {
-    const sessionId = checkedSession(body.session_id ?? randomUUID(), 'session_id');
+    const given = body.session_id ?? undefined;
+    const sessionId = checkedSession(given ?? randomUUID(), 'session_id');
     const job: JobId = checkedJob(body.job ?? undefined, 'job');
     // The gateway of rllm sets them in each request of the session.
     if (isSet(body.sampling_params)) {
       throw invalidField('sampling_params', 'of a session are not supported: send them with each request');
     }
-    const isMade = await this.recorder.open(sessionId, caller.tokenId, job);
+    const { made, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, given === undefined);
     const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
-    sendJson(response, isMade ? 201 : 200, { session_id: sessionId, path });
+    sendJson(response, made ? 201 : 200, { session_id: sessionId, path, stamp });
   }
 
   /** Also without such a session, since a client may repeat the call. An operator ends the session of its owner. */

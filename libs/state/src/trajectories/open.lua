@@ -1,11 +1,15 @@
---[[ Begins the trajectory of a session, unless there is one. Safe to repeat.
-ARGV[1] JSON: {id, about}   strings; about: JSON
+--[[ Begins the trajectory of a session, unless there is one.
+ARGV[1] JSON: {id, about, isDrawn?, stamp?}   strings; about: JSON; isDrawn: boolean, no session had this id before;
+        stamp: the latest that the caller has seen of the pool
 Reply: about   the session, of the first call
-       made    boolean ]]
+       made    boolean
+       stamp   of the pool
+Safe to repeat. ]]
 return function(tx, args)
-  local made = redis.call('HSETNX', tx.key:trajectory(args.id), 'about', args.about) == 1
-  Trajectories.set_backs(tx, args.id)
+  local key = tx.key:trajectory(args.id)
+  local made = redis.call('HSETNX', key, 'about', args.about) == 1
+  Trajectories.set_backs(tx, args.id, args.stamp, made and not args.isDrawn)
   Trajectories.touch(tx, args.id)
-  local about = redis.call('HGET', tx.key:trajectory(args.id), 'about')
-  return Reply.object({ made = made }, { about = about })
+  local about = redis.call('HGET', key, 'about')
+  return Generation.reply(tx, { made = made }, { about = about })
 end

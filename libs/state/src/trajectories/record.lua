@@ -1,18 +1,22 @@
 --[[ Records a turn that has ended. What is not recorded is freed.
-ARGV[1] JSON: {id, turn, generation, ref, record, sequence, parent?, parentSequence?}   id: string; turn: number;
-        generation: its holder; ref: of the payload; record: JSON; sequence: tokens|digest|generation;
-        parent: number of the turn that this one extends, and its sequence
+ARGV[1] JSON: {id, turn, generation, ref, record, sequence, parent?, parentSequence?, stamp?}   id: string; turn:
+        number; generation: its holder; ref: of the payload; record: JSON; sequence: tokens|digest|generation;
+        parent: number of the turn that this one extends, and its sequence; stamp: the latest that the caller has seen
+        of the pool
 Reply: outcome   `recorded`; `replaced`: a repeat holds the turn, or later turns extend its first record; `deleted`: the
                  session; `changed`: the parent has another record now, find it again
+       stamp     of the pool
 Safe to repeat: a turn that has this record is `recorded`. ]]
 return function(tx, args)
   local key, turn = tx.key:trajectory(args.id), args.turn
+  Generation.current(tx, args.stamp)
+  local function reply(outcome) return Generation.reply(tx, { outcome = outcome }) end
   local function discard(outcome)
     FreedPayloads.free(tx, args.ref)
-    return Reply.object({ outcome = outcome })
+    return reply(outcome)
   end
   local held = redis.call('HMGET', key, 'about', 'holder:' .. turn, 'ref:' .. turn, 'extended:' .. turn)
-  if held[3] == args.ref then return Reply.object({ outcome = 'recorded' }) end
+  if held[3] == args.ref then return reply('recorded') end
   if not held[1] then return discard('deleted') end
   if held[2] ~= args.generation or held[3] and held[4] then return discard('replaced') end
   if args.parent then
@@ -23,5 +27,5 @@ return function(tx, args)
   redis.call('HSET', key, 'turn:' .. turn, args.record, 'ref:' .. turn, args.ref, 'sequence:' .. turn, args.sequence)
   redis.call('HDEL', key, 'error:' .. turn)
   Trajectories.touch(tx, args.id)
-  return Reply.object({ outcome = 'recorded' })
+  return reply('recorded')
 end

@@ -4,20 +4,26 @@
 -- turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the pool, see
 -- rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the
 -- generation. Turns behind the turn `after` may be lost then; the number of a later turn is above by `offset`, which is
--- the age of the session in milliseconds, so that no number is given twice. `id` is a hash of the session.
+-- the age of the session in milliseconds, so that no number is given twice. A session that is opened soon after a
+-- renewal may have been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a set-back.
+-- `id` is a hash of the session.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256
+-- How long after a renewal of the generation clients may go on with a session that was lost, milliseconds.
+local REOPENED_MS = 600000
 
--- The set-backs of a session, with one that is noticed now. `stamp`: the latest that the caller has seen of the pool.
-function Trajectories.set_backs(tx, id, stamp)
+-- The set-backs of a session, with one that is noticed now. `stamp`: the latest that the caller has seen of the pool;
+-- `may_be_lost`: the session is new here, and its id is known to its client.
+function Trajectories.set_backs(tx, id, stamp, may_be_lost)
   local key, generation = tx.key:trajectory(id), Generation.current(tx, stamp)
   local known = redis.call('HMGET', key, 'generation', 'setBacks', 'openedMs')
   local list = known[2] and cjson.decode(known[2]) or {}
   if known[1] == generation then return list end
-  local opened_ms = tonumber(known[3] or nil) or tx.now
+  may_be_lost = may_be_lost and Generation.age_ms(tx) < REOPENED_MS
+  local opened_ms = tonumber(known[3] or nil) or (may_be_lost and 0 or tx.now)
   redis.call('HSET', key, 'generation', generation, 'openedMs', Format.integer(opened_ms))
-  if known[1] then
+  if known[1] or may_be_lost then
     list[#list + 1] = { after = Trajectories.count(tx, id), offset = tx.now - opened_ms, atMs = tx.now }
     redis.call('HSET', key, 'setBacks', cjson.encode(list))
   end

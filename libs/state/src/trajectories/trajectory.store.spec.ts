@@ -29,7 +29,7 @@ const freed = async () =>
 
 it('opens a session once, and numbers its turns', async () => {
   const other = { ...about, job: 'other' };
-  expect(await store.open(test.pool, { id, about: JSON.stringify(other) })).toEqual({ about, made: false });
+  expect(await store.open(test.pool, { id, about: JSON.stringify(other) })).toMatchObject({ about, made: false });
   expect([await begin('a', 'g1'), await begin('b', 'g2'), await begin('a', 'g1')]).toEqual([1, 2, 1]);
   const more = { identity: 'a', generation: 'g', hasOwnId: true };
   expect(await store.begin(test.pool, { id: 'unknown', tokenId: 't', ...more })).toEqual({});
@@ -117,6 +117,36 @@ it('reports turns that may be lost when Redis was set back, and gives no number 
   const read = await store.read(test.pool, { id });
   expect(read.missing).toHaveLength(3);
   expect((await store.read(test.pool, { id })).missing).toEqual(read.missing);
+});
+
+it('numbers a session that is opened soon after a set-back as one that may have been lost', async () => {
+  const other = trajectoryIdOf('another session');
+  const open = (isDrawn: boolean, ofId = other) =>
+    store.open(test.pool, { id: ofId, about: JSON.stringify(about), isDrawn, stamp: store.seenStamp(test.pool) });
+  const numberOf = async (identity: string, ofId = other) => {
+    const turn = { identity, generation: identity, hasOwnId: false };
+    return (await store.begin(test.pool, { id: ofId, tokenId: 't', ...turn })).number!;
+  };
+  const before = await KeySnapshot.of(test.redis, `${test.root}:trajectory:`);
+  const numbers: number[] = [];
+  for (const round of [0, 1, 2]) {
+    expect((await open(false)).made).toBe(true);
+    for (const turn of [1, 2]) numbers.push(await numberOf(`${round}-${turn}`));
+    const { missing } = await store.read(test.pool, { id: other });
+    const lost = missing!.filter(({ reason }) => reason === 'SET_BACK').map(({ turn }) => turn);
+    expect(lost).toEqual(round === 0 ? [] : [1]);
+    await before.restore();
+    await test.redis.hset(`${test.root}:meta`, 'generationOf', `process ${round}`);
+  }
+  expect(new Set(numbers).size).toBe(6);
+  expect(numbers.toSorted((a, b) => a - b)).toEqual(numbers);
+  // An id that was drawn for the session names no earlier one, and much later nobody goes on with a lost one.
+  await open(true);
+  expect(await numberOf('drawn')).toBe(1);
+  await test.redis.hset(`${test.root}:meta`, 'generationSinceMs', Date.now() - 700_000);
+  const late = trajectoryIdOf('late');
+  await open(false, late);
+  expect(await numberOf('late', late)).toBe(1);
 });
 
 it('takes 256 turns', async () => {

@@ -74,18 +74,23 @@ interface RecordArgs extends Turn {
   sequence: string;
   parent?: number;
   parentSequence?: string;
+  /** The latest that the caller has seen of the pool. */
+  stamp?: string;
 }
 
 /** Keeps of which turns the trajectories of sessions are made; their tokens are in the payload store. */
 @Injectable()
 export class TrajectoryStore extends storeOf({
-  open: transition<Id & { about: string }, { about: TrajectorySession; made: boolean }>('trajectories/open'),
+  open: transition<
+    Id & { about: string; isDrawn?: boolean; stamp?: string },
+    { about: TrajectorySession; made: boolean; stamp: string }
+  >('trajectories/open'),
   begin: transition<
     Id & { tokenId: string; identity: string; generation: string; hasOwnId: boolean; stamp?: string },
     { job?: string; turn?: number; number?: number; stamp?: string; refusal?: 'FORBIDDEN' | 'TRAJECTORY_FULL' }
   >('trajectories/begin'),
   sequences: transition<Id, { sequences: string[] }>('trajectories/sequences'),
-  record: transition<RecordArgs, { outcome: RecordOutcome }>('trajectories/record'),
+  record: transition<RecordArgs, { outcome: RecordOutcome; stamp: string }>('trajectories/record'),
   miss: transition<Turn & { error: string }, object>('trajectories/miss'),
   read: transition<Id & { stamp?: string }, TrajectoryRead>('trajectories/read'),
   delete: transition<Id & { tokenId?: string }, { deleted: boolean }>('trajectories/delete'),
