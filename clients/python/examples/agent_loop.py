@@ -44,12 +44,38 @@ def call_tool(name: str, arguments: str) -> str:
         return f"Error: {error!r}"
 
 
+def tool_results(messages: list[Any]) -> list[dict[str, Any]]:
+    """Runs the tools that the last message asks for. A cut during a tool runs it again in the next attempt."""
+    return [
+        {
+            "role": "tool",
+            "tool_call_id": call["id"],
+            "content": call_tool(call["function"]["name"], call["function"]["arguments"]),
+        }
+        for call in messages[-1].get("tool_calls") or []
+    ]
+
+
+def tokens_between(attempt: Attempt, prompt_ids: list[int], first_prompt: int) -> list[int]:
+    """What the model has read since its last turn: outputs of tools, and the chat template around them.
+
+    :param prompt_ids: tokens of the messages, as the engine has read them for this turn
+    :param first_prompt: how many of them are the prompt of the sample
+    """
+    known = first_prompt + len(attempt.token_ids)
+    if prompt_ids[first_prompt:known] != attempt.token_ids:
+        # Some templates remove the reasoning of earlier turns, for example.
+        raise ValueError("The chat template has changed tokens of earlier turns: the turns are not one sequence")
+    return prompt_ids[known:]
+
+
 async def solve(attempt: Attempt) -> str:
     """One sample. After a cut, the next attempt begins with the messages in `attempt.state`."""
     messages: list[Any] = attempt.state.get("messages") or list(attempt.prompt.get("messages", []))
     if not messages:
         messages = [{"role": "user", "content": attempt.prompt.get("text", "")}]
     for _ in range(MAX_TURNS):
+        messages += tool_results(messages)
         # A lease for each turn: tools run without one, and others use the server meanwhile.
         async with attempt.server() as server:
             engine = AsyncOpenAI(base_url=f"{server.endpoint}/v1", api_key="none")
@@ -62,17 +88,21 @@ async def solve(attempt: Attempt) -> str:
                     temperature=attempt.sampling.get("temperature", 1.0),
                     extra_body={"return_token_ids": True},
                 )
-            choice = reply.choices[0]
-            tokens = reply.usage.completion_tokens if reply.usage else 0
-            # vLLM returns the ids of the tokens; other engines only their number.
-            token_ids = getattr(choice, "token_ids", None) or []
-            attempt.add(token_ids, choice.message.content or "", token_count=None if token_ids else tokens)
-        messages.append(choice.message.model_dump(exclude_none=True))
-        for call in choice.message.tool_calls or []:
-            assert call.type == "function"
-            result = call_tool(call.function.name, call.function.arguments)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
-        attempt.state["messages"] = messages
+                choice = reply.choices[0]
+                messages.append(choice.message.model_dump(exclude_none=True))
+                # vLLM returns the ids of the tokens; other engines only their number.
+                token_ids = getattr(choice, "token_ids", None) or []
+                prompt_ids = getattr(reply, "prompt_token_ids", None) or []
+                tokens = reply.usage.completion_tokens if reply.usage else 0
+                first_prompt = attempt.state.get("prompt_tokens", len(prompt_ids))
+                attempt.observe(tokens_between(attempt, prompt_ids, first_prompt) if prompt_ids else [])
+                # Tokens and messages in one step: the end of the block may be interrupted.
+                attempt.add(
+                    token_ids,
+                    choice.message.content or "",
+                    token_count=None if token_ids else tokens,
+                    state={"messages": messages, "prompt_tokens": first_prompt},
+                )
         if choice.finish_reason == "length" or attempt.tokens_left == 0:
             return "length"
         if not choice.message.tool_calls:

@@ -27,16 +27,16 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     message: dict[str, Any]
     if last["role"] == "tool":
         message = {"role": "assistant", "content": f"It is {last['content']}."}
-        tokens = [7, 8, 9]
+        tokens, read = [7, 8, 9], [50, 51, 1, 2, 60, 61]
     else:
         function = {"name": "multiply", "arguments": json.dumps({"a": 6, "b": 7})}
         call = {"id": "call-1", "type": "function", "function": function}
         message = {"role": "assistant", "content": None, "tool_calls": [call]}
-        tokens = [1, 2]
+        tokens, read = [1, 2], [50, 51]
     choice = {"index": 0, "message": message, "finish_reason": "stop", "token_ids": tokens}
     usage = {"prompt_tokens": 5, "completion_tokens": len(tokens), "total_tokens": 5 + len(tokens)}
     body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
-    data = json.dumps(body).encode()
+    data = json.dumps({**body, "prompt_token_ids": read}).encode()
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n")
     writer.write(b"content-length: %d\r\n\r\n%s" % (len(data), data))
     await writer.drain()
@@ -58,7 +58,7 @@ async def test_the_example_runs_a_loop_with_tools(client: Client) -> None:
             "dialect": "openai",
             "instanceId": "1",
             "maxInflight": 8,
-            "weightVersion": 0,
+            "weightVersion": (await client.call("weights.status", {})).get("version", 0),
             "probe": False,
         },
     )
@@ -69,7 +69,9 @@ async def test_the_example_runs_a_loop_with_tools(client: Client) -> None:
         prompts = [[{"role": "user", "content": "What is 6 times 7?"}]]
         [group] = [group async for group in rollout.round(prompts, "wait")]
         for sample in group.samples:
-            assert sample.token_ids == [1, 2, 7, 8, 9]
+            # The tokens between the turns are those of the tool and the chat template.
+            assert sample.token_ids == [1, 2, 60, 61, 7, 8, 9]
+            assert sample.loss_mask == [1, 1, 0, 0, 1, 1, 1]
             assert sample.text == "It is 42."
             roles = [message["role"] for message in sample.engine_fields[-1]["agent_state"]["messages"]]
             assert roles == ["user", "assistant", "tool", "assistant"]

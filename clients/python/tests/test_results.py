@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from broomwagon import Client, Group, Logprobs, Sample, TokenIds
-from broomwagon._made import MadeTokens
+from broomwagon._made import AddedTokens, MadeTokens
 from broomwagon._payloads import Payloads
 from broomwagon.results import read_sample
 
@@ -59,9 +59,10 @@ async def test_a_missing_logprob_erases_no_other() -> None:
     assert (await read(without)).logprobs is None
     # A tool's output, for example.
     made = MadeTokens()
-    made.add([1], "a", [-0.5], 1, 0)
-    made.add([2, 3], "b", [], 2, 0)
-    assert made.payload({})["logprobs"] == [-0.5, None, None]
+    source = {"serverId": "s", "serverEpoch": "e", "weightVersion": 0}
+    made.add(AddedTokens([1], "a", [-0.5], 1, source))
+    made.add(AddedTokens([2, 3], "b", [], 2, source))
+    assert made.payload()["logprobs"] == [-0.5, None, None]
 
 
 @pytest.mark.short

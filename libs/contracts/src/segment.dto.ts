@@ -22,6 +22,8 @@ export class Segment {
   @IsString() @MaxLength(MAX_REF_LENGTH) ref!: string;
   /** Set if the weights changed meanwhile (mode `keep`): the tokens are from `weightVersion` up to this version. */
   @IsOptional() @IsCounter(0) toWeightVersion?: Integer;
+  /** Written by services with `toWeightVersion`: the version of a change in mode `keep` that may have met any token. */
+  @IsOptional() @IsCounter(0) mixedWeightVersion?: Integer;
   /** `text` if the engine could resume only by text, not by token ids. */
   @IsOptional() @IsString() @MaxLength(16) resumedBy?: string;
 }
@@ -32,6 +34,16 @@ export interface SegmentList {
   segments: Segment[];
   /** The segments do not fit this message, and `segments` is empty: read them with `request.segments`. */
   segmentsFollow?: true;
+}
+
+/** Tokens in a row, of a segment, that one server generated with one weight version. */
+export interface SegmentPart {
+  /** Number of tokens. */
+  tokenCount: Integer;
+  serverId: ServerId;
+  serverEpoch: Epoch;
+  /** Weight version of the server when the turn began. */
+  weightVersion: Integer;
 }
 
 /** Contents of the payload of {@link Segment.ref}. */
@@ -47,6 +59,13 @@ export interface SegmentPayload {
   heldText?: string;
   /** Log probability of each token, if requested; null where the engine returned none, for one because it was NaN. */
   logprobs?: (number | null)[];
+  /**
+   * 1 for each token that the model generated, 0 for each token that it read between two turns, such as the output of a
+   * tool. Absent: the model generated all of them.
+   */
+  lossMask?: (0 | 1)[];
+  /** The turns of an agent loop, if their servers or weight versions differ: their tokens in order. */
+  parts?: SegmentPart[];
   /**
    * Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown finish reason.
    */

@@ -1,4 +1,4 @@
-import type { Segment } from '@broomwagon/contracts';
+import type { Segment, SegmentPayload } from '@broomwagon/contracts';
 import { expect, it } from 'vitest';
 import { resultLineOf } from './result-line';
 
@@ -42,4 +42,10 @@ it('leaves out what not every segment has, and marks a segment that was resumed 
   expect(line).toMatchObject({ text: 'ab', segments: [{}, { resumedBy: 'text' }] });
   expect(line.tokenIds).toBeUndefined();
   expect(line.logprobs).toBeUndefined();
+});
+
+it('masks tokens that the model has read, over all segments', () => {
+  const payloads = [{ tokenIds: [1, 2] }, { tokenIds: [3, 4], lossMask: [0, 1] }] as SegmentPayload[];
+  expect(resultLineOf(sample, [segment({}), segment({})], payloads).lossMask).toEqual([1, 1, 0, 1]);
+  expect(resultLineOf(sample, [segment({})], payloads.slice(0, 1)).lossMask).toBeUndefined();
 });

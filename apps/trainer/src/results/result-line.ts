@@ -27,6 +27,8 @@ export interface ResultLine {
   tokenIds?: number[];
   /** Of all tokens, when every segment has them (`--sampling` with logprobs). */
   logprobs?: (number | null)[];
+  /** 0 for each token that the model has read and not generated; absent when it has generated all of them. */
+  lossMask?: (0 | 1)[];
   finishReason: 'stop' | 'length';
   /** What each attempt made, in order. */
   segments: ResultSegment[];
@@ -49,6 +51,9 @@ export function resultLineOf(
     text: ofAll(payloads.map(({ text }) => text))?.join(''),
     tokenIds: ofAll(payloads.map(({ tokenIds }) => tokenIds))?.flat(),
     logprobs: ofAll(payloads.map(({ logprobs }) => logprobs))?.flat(),
+    lossMask: payloads.some(({ lossMask }) => lossMask)
+      ? ofAll(payloads.map(({ tokenIds, lossMask }) => lossMask ?? tokenIds?.map(() => 1 as const)))?.flat()
+      : undefined,
     finishReason,
     segments: segments.map(({ weightVersion, toWeightVersion, serverId, attempt, tokenCount, resumedBy }, index) => ({
       weightVersion,

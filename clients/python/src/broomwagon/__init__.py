@@ -2,7 +2,7 @@
 
 from . import errors
 from ._arguments import InvalidArgument
-from ._arrays import Logprobs, TokenIds
+from ._arrays import Logprobs, LossMask, TokenIds
 from ._error import BroomwagonError
 from ._failures import GroupFailed
 from ._session import WorkerIdInUse
@@ -25,6 +25,7 @@ __all__ = [
     "Lease",
     "LeaseStopped",
     "Logprobs",
+    "LossMask",
     "Rollout",
     "Sample",
     "Server",

@@ -1,4 +1,4 @@
-"""Tokens and log probabilities as arrays: 4 and 8 bytes a token, which NumPy reads without a copy."""
+"""Tokens, log probabilities and loss masks as arrays: 4, 8 and 1 bytes a token, which NumPy reads without a copy."""
 
 from __future__ import annotations
 
@@ -72,6 +72,15 @@ class Logprobs(_Values):
         return list(self)
 
 
+class LossMask(_Values):
+    """1 for each token that the model generated, 0 for each that it read."""
+
+    if TYPE_CHECKING:
+
+        def __iter__(self) -> Iterator[int]: ...
+        def tolist(self) -> list[int]: ...
+
+
 def to_token_ids(values: Iterable[int]) -> TokenIds:
     ids = list(values)
     try:
@@ -83,3 +92,7 @@ def to_token_ids(values: Iterable[int]) -> TokenIds:
 
 def to_logprobs(values: Iterable[float | None]) -> Logprobs:
     return Logprobs("d", [math.nan if value is None else value for value in values])
+
+
+def to_loss_mask(values: Iterable[int]) -> LossMask:
+    return LossMask("B", list(values))

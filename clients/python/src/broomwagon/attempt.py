@@ -9,12 +9,14 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from ._arguments import check_count, check_logprobs, check_token_ids
-from ._attempt_calls import END_DEADLINE, GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
+from ._arguments import InvalidArgument
+from ._attempt_calls import GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
+from ._attempt_end import AttemptEnd
 from ._attempt_times import AttemptTimes
+from ._attempt_tokens import AttemptTokens
 from ._error import BroomwagonError
 from ._held import StopCause, WorkerEpoch
-from ._made import MadeTokens
+from ._made import Source
 from ._session import EXPIRED_EPOCH
 from .lease import LeaseStopped, Server
 
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Field of `engineFields` of a segment that has the state of the agent loop.
-STATE = "agent_state"
 FINISH_REASONS = ("stop", "length")
 #: Answers of an acquire that another one need not get.
 NO_GRANT = (*EXPIRED_EPOCH, errors.WaitTimeout, errors.Released, errors.Aborted, errors.ShuttingDown)
@@ -44,20 +44,11 @@ class Attempt:
         #: Why it got no server.
         self._refusal: BroomwagonError | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._first_server: Server | None = None
         self._server: Server | None = None
-        self._saved_tokens = 0
-        self._made = MadeTokens()
+        self._tokens = AttemptTokens(claim)
+        self._end = AttemptEnd(calls, claim, self._identity, self._tokens, self._times)
         #: The prompt, as in `broomwagon.protocol.Prompt`.
         self.prompt: Prompt = {}
-        #: Tokens of earlier attempts and of this one; empty if a part of them has no ids.
-        self.token_ids: list[int] = []
-        self._lacks_ids = False
-        #: Text of earlier attempts and of this one.
-        self.text = ""
-        #: Anything that JSON can have. It is stored with the tokens, and the next attempt begins with it.
-        self.state: dict[str, Any] = {}
-        self._earlier_tokens: int = sum(segment["tokenCount"] for segment in claim["segments"])
 
     @property
     def key(self) -> tuple[str, str]:
@@ -82,8 +73,29 @@ class Attempt:
 
     @property
     def tokens_left(self) -> int:
-        """What is left of the token budget of the sample."""
-        return max(0, int(self._claim["maxTokens"]) - self._earlier_tokens - self._made.count)
+        """What is left of the token budget of the sample. Tokens of `observe` count too."""
+        return self._tokens.left
+
+    @property
+    def token_ids(self) -> list[int]:
+        """Tokens of earlier attempts and of this one; empty if a part of them has no ids."""
+        return self._tokens.token_ids
+
+    @property
+    def text(self) -> str:
+        """Text of earlier attempts and of this one."""
+        return self._tokens.text
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Anything that JSON can have. It is stored with the tokens, and the next attempt begins with it: set it with
+        `add(..., state=...)`, in one step with the tokens that it knows. A loop that changes the state after `add` may
+        be interrupted between the two; the tokens are then generated again."""
+        return self._tokens.state.value
+
+    @state.setter
+    def state(self, value: dict[str, Any]) -> None:
+        self._tokens.state.value = value
 
     @asynccontextmanager
     async def server(self, *, context_tokens: int | None = None, timeout: float = 600.0) -> AsyncIterator[Server]:
@@ -105,14 +117,15 @@ class Attempt:
         try:
             async with lease as server:
                 is_granted = True
-                if self._first_server is None:
+                if self._end.server is None:
                     await self._begin(server)
                 self._server = server
-                before = self._made.count
+                self._tokens.use(_source_of(server))
+                before = self._tokens.generated_count
                 try:
                     yield server
                 finally:
-                    lease.tokens = self._made.count - before
+                    lease.tokens = self._tokens.generated_count - before
         except BroomwagonError as error:
             if not is_granted:
                 self._refusal = error
@@ -125,33 +138,47 @@ class Attempt:
         *,
         logprobs: Sequence[float | None] = (),
         token_count: int | None = None,
+        state: dict[str, Any] | None = None,
     ) -> None:
-        """Adds what an engine has generated, within the block of its server.
+        """Adds what an engine has generated, within the block of its server. The tokens have the loss mask 1, and the
+        weight version of the server.
 
         :param logprobs: of each token, None where the engine returned none
         :param token_count: for an engine that returns no token ids
-        :raises InvalidArgument: a token id or the count is no whole number, or a log probability is not finite; `field`
-            is for example `logprobs.3`. Nothing is added
+        :param state: `Attempt.state` from now on, copied: what the loop needs to continue after these tokens
+        :raises InvalidArgument: a token id or the count is no whole number, a log probability is not finite, or JSON
+            cannot have the state; `field` is for example `logprobs.3`. Nothing is added
         """
         if self._server is None:
             raise RuntimeError("Tokens are added within `async with attempt.server()`")
-        ids = check_token_ids(token_ids)
-        count = len(ids) if token_count is None else check_count("token_count", token_count, 0)
-        self._made.add(ids, text, check_logprobs(logprobs), count, self._server.weight_version)
-        self._add_ids(ids, len(ids) == count)
-        self.text += text
+        self._tokens.add(token_ids, text, logprobs, token_count, state, is_generated=True)
+
+    def observe(
+        self,
+        token_ids: Sequence[int] = (),
+        text: str = "",
+        *,
+        token_count: int | None = None,
+        state: dict[str, Any] | None = None,
+    ) -> None:
+        """Adds what the model reads between its turns: outputs of tools, with the tokens of the chat template around
+        them. They belong to the sample, have the loss mask 0 and no log probabilities, and use up the token budget. It
+        needs no lease, but what comes before the first tokens of a sample belongs into its prompt.
+
+        The parameters and errors are those of `add`.
+        """
+        self._tokens.add(token_ids, text, (), token_count, state, is_generated=False)
 
     async def save(self) -> None:
         """Saves the tokens and the state: if the worker dies, the next attempt continues there. Without new tokens
         nothing is saved: a later state is kept with the next tokens, or with the end of this attempt. A save that fails
         is logged, because the next one has more tokens."""
-        if self._made.count == self._saved_tokens:
-            return
-        count = self._made.count
-        try:
-            segment = await self._segment(SAVE_DEADLINE)
+
+        async def report(segment: dict[str, Any]) -> None:
             await self._save({"segment": segment})
-            self._saved_tokens = count
+
+        try:
+            await self._tokens.save(self._end.store(SAVE_DEADLINE), report)
         except BroomwagonError as error:
             self._save_failed(error)
 
@@ -168,14 +195,14 @@ class Attempt:
         """Loads the sample, runs the loop, and reports how it ended."""
         try:
             if (left := self._times.left) is not None and left <= 0:
-                return await self._fail("timeout", retryable=False)
+                return await self._end.fail("timeout", retryable=False)
             await self._load()
         except MissingSegment as missing:
-            return await self._fail("payload", message=str(missing), missingRef=missing.ref)
+            return await self._end.fail("payload", message=str(missing), missingRef=missing.ref)
         except BroomwagonError as error:
-            return await self._fail("payload", retryable=error.retryable, message=str(error))
+            return await self._end.fail("payload", retryable=error.retryable, message=str(error))
         if self.tokens_left == 0:
-            return await self._complete("length")
+            return await self._end.complete("length")
         self._loop_task = asyncio.ensure_future(_run(loop, self))
         if self._cause:
             self._loop_task.cancel()
@@ -190,8 +217,7 @@ class Attempt:
         except Exception as error:
             # What the loop has added cannot be sent, for example numbers of numpy.
             logger.warning("The end of %s was not reported", self.request_id, exc_info=error)
-            body = {**self._identity, "lostTokens": self._made.count}
-            await self._calls.fail(body, "engine-error", True, repr(error))
+            await self._end.fail_unsent(error)
 
     async def _report(self, ended: asyncio.Task[str | None]) -> None:
         if self._cause in ("expired", "fenced"):
@@ -199,45 +225,38 @@ class Attempt:
             return
         error = None if ended.cancelled() else ended.exception()
         if self._cause == "timeout":
-            await self._fail("timeout", retryable=False)
+            await self._end.fail("timeout", retryable=False)
         elif isinstance(error, LeaseStopped) or (self._cause and (error or ended.cancelled())):
-            await self._fail("shutdown" if self._cause == "shutdown" else "aborted", message=self._cause)
+            await self._end.fail("shutdown" if self._cause == "shutdown" else "aborted", message=self._cause)
         elif ended.cancelled():
             # A loop that cancels itself must not run again without end.
-            await self._fail("engine-error", message="The agent loop has cancelled itself")
+            await self._end.fail_loop("The agent loop has cancelled itself")
         elif error is not None and error is self._refusal:
             # An acquire that is wrong is refused again. Without a server for it now, the sample has not failed.
             is_wrong = not (self._refusal.retryable or isinstance(error, NO_GRANT))
-            await self._fail("engine-rejected" if is_wrong else "no-server", retryable=not is_wrong, message=str(error))
+            await self._end.fail(
+                "engine-rejected" if is_wrong else "no-server", retryable=not is_wrong, message=str(error)
+            )
         elif error is not None:
             logger.warning("The agent loop failed on %s", self.request_id, exc_info=error)
-            await self._fail("engine-error", message=repr(error))
-        elif self._earlier_tokens + self._made.count == 0:
-            await self._fail("engine-error", message="The agent loop has added no tokens")
+            # Other errors may be of the engine that it has called.
+            is_own = isinstance(error, InvalidArgument)
+            await self._end.fail("engine-error", message=repr(error), has_server=not is_own)
+        elif self._tokens.earlier_count + self._tokens.made_count == 0:
+            await self._end.fail_loop("The agent loop has added no tokens")
         elif (result := ended.result() or "stop") not in FINISH_REASONS:
-            await self._fail("engine-error", message=f"The agent loop has returned {result!r}, not stop or length")
+            await self._end.fail_loop(f"The agent loop has returned {result!r}, not stop or length")
         else:
-            await self._complete(result)
+            await self._end.complete(result)
 
     async def _load(self) -> None:
         prompt, parts = await self._calls.load(self._claim)
         self.prompt = prompt  # type: ignore[assignment]
-        self._earlier_tokens = sum(segment["tokenCount"] for segment in self._claim["segments"])
-        for part in parts:
-            self._add_ids(part.get("tokenIds") or [], "tokenIds" in part)
-            self.text += part.get("text", "")
-            self.state = part.get("engineFields", {}).get(STATE, self.state)
-
-    def _add_ids(self, token_ids: list[int], are_all: bool) -> None:
-        self._lacks_ids = self._lacks_ids or not are_all
-        if self._lacks_ids:
-            self.token_ids.clear()
-        else:
-            self.token_ids.extend(token_ids)
+        self._tokens.load(parts)
 
     async def _begin(self, server: Server) -> None:
         """The sample runs on a server: from now on it can be moved, and its generation time counts."""
-        self._first_server, self._server = server, server
+        self._end.server = self._server = server
         self._times.begin()
         if (left := self._times.left) is not None:
             self._timer = asyncio.get_running_loop().call_later(left, self.stop, "timeout")
@@ -258,58 +277,10 @@ class Attempt:
         else:
             logger.warning("The partial save of %s failed: %s", self.request_id, error)
 
-    async def _segment(self, deadline: float) -> dict[str, Any] | None:
-        """Stores the tokens of this attempt; None without tokens."""
-        if self._made.count == 0 or self._server is None:
-            return None
-        # What is added while it is stored belongs to the next one.
-        count, server, versions = self._made.count, self._server, self._made.weight_versions()
-        payload = self._made.payload({STATE: self.state})
-        ref = await self._calls.store(self._identity, self._claim["job"], count, payload, deadline)
-        return {
-            "attempt": self._claim["attempt"],
-            "serverId": server.server_id,
-            "serverEpoch": server.epoch,
-            "tokenCount": count,
-            "ref": ref,
-            **versions,
-        }
-
-    async def _complete(self, finish_reason: str) -> None:
-        body = {**self._identity, "finishReason": finish_reason, **self._run_of()}
-
-        async def store() -> dict[str, Any] | None:
-            return await self._segment(END_DEADLINE)
-
-        try:
-            if segment := await store():
-                body["segment"] = segment
-        except BroomwagonError as error:
-            return await self._fail_unstored(error)
-        await self._calls.complete(body, store)
-        await self._calls.finish_session(self.request_id)
-
-    async def _fail(self, reason: str, *, retryable: bool = True, message: str | None = None, **fields: Any) -> None:
-        body = {**self._identity, **self._times.generated(), **self._run_of(), **fields}
-        try:
-            if segment := await self._segment(END_DEADLINE):
-                body["segment"] = segment
-        except BroomwagonError as error:
-            return await self._fail_unstored(error)
-        await self._calls.fail(body, reason, retryable, message)
-
-    async def _fail_unstored(self, error: BroomwagonError) -> None:
-        reason = "payload-full" if isinstance(error, errors.PayloadStoreFull) else "payload"
-        body = {**self._identity, "lostTokens": self._made.count}
-        await self._calls.fail(body, reason, error.retryable, str(error))
-
-    def _run_of(self) -> dict[str, Any]:
-        """Server and times, for the timeline of the round."""
-        if self._first_server is None:
-            return {}
-        server = {"serverId": self._first_server.server_id, "weightVersion": self._first_server.weight_version}
-        return {"run": {**server, **self._times.run()}}
-
 
 async def _run(loop: Callable[[Attempt], Awaitable[str | None]], attempt: Attempt) -> str | None:
     return await loop(attempt)
+
+
+def _source_of(server: Server) -> Source:
+    return {"serverId": server.server_id, "serverEpoch": server.epoch, "weightVersion": server.weight_version}

@@ -4809,8 +4809,32 @@ class Segment(TypedDict):
     version.
     """
 
+    mixedWeightVersion: NotRequired[int]
+    """Written by services with `toWeightVersion`: the version of a change in mode `keep` that may have met
+    any token.
+    """
+
     resumedBy: NotRequired[str]
     """`text` if the engine could resume only by text, not by token ids."""
+
+
+class SegmentPart(TypedDict):
+    """Tokens in a row, of a segment, that one server generated with one weight version."""
+
+    tokenCount: int
+    """Number of tokens."""
+
+    serverId: str
+    """Id of a server (one engine with its address), chosen by the caller that registers it."""
+
+    serverEpoch: str
+    """Fencing number of a trainer of a job, a registration of a worker, or a start of a server. It is
+    opaque and compared for equality only. It is random instead of counted, because a Redis that loses
+    its last changes would give the same number twice.
+    """
+
+    weightVersion: int
+    """Weight version of the server when the turn began."""
 
 
 class SegmentPayload(TypedDict):
@@ -4831,6 +4855,14 @@ class SegmentPayload(TypedDict):
     """Log probability of each token, if requested; null where the engine returned none, for one because it
     was NaN.
     """
+
+    lossMask: NotRequired[list[Literal[0, 1]]]
+    """1 for each token that the model generated, 0 for each token that it read between two turns, such as
+    the output of a tool. Absent: the model generated all of them.
+    """
+
+    parts: NotRequired[list[SegmentPart]]
+    """The turns of an agent loop, if their servers or weight versions differ: their tokens in order."""
 
     stopReason: NotRequired[Union[str, float]]
     """Stop reason of the last segment, if the engine returned one: the stop string or token, or an unknown

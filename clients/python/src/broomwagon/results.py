@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from ._arrays import Logprobs, TokenIds, to_logprobs, to_token_ids
+from ._arrays import Logprobs, LossMask, TokenIds, to_logprobs, to_loss_mask, to_token_ids
 from ._payloads import Payloads
 from ._prompts import PromptLike
 
@@ -32,7 +32,8 @@ class Sample:
     #: Log probability of each token, None where the engine returned none (NaN for NumPy); None if they were not
     #: requested and there are tokens.
     logprobs: Logprobs | None
-    #: The parts that attempts generated, with server and weight version.
+    #: The parts that attempts generated, with server and weight version. The turns of an agent loop are parts of their
+    #: own where their servers or weight versions differ.
     segments: list[Segment]
     #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.
     engine_fields: list[dict[str, Any]]
@@ -43,6 +44,9 @@ class Sample:
     round_weight_version: int = 0
     #: Why the engine ended the response, in its own word; None if `finish_reason` says the same.
     engine_finish_reason: str | None = None
+    #: As long as `token_ids`: 1 for a token that the model generated, 0 for one that it read, for example of the output
+    #: of a tool. An array of one byte a token, with which `numpy.asarray(...)` multiplies the loss.
+    loss_mask: LossMask = field(default_factory=lambda: LossMask("B"))
 
     @property
     def weight_versions(self) -> tuple[int, int]:
@@ -105,6 +109,7 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_v
     parts = await payloads.get_all([segment["ref"] for segment in segments])
     texts = [part.get("text") for part in parts]
     has_ids = all(part.get("tokenIds") is not None for part in parts)
+    split = [split_segment(segment, part) for segment, part in zip(segments, parts, strict=True)]
     return Sample(
         index=sample["sampleIndex"],
         request_id=sample["requestId"],
@@ -113,12 +118,37 @@ async def read_sample(payloads: Payloads, sample: dict[str, Any], round_weight_v
         token_count=sample["tokenCount"],
         text=None if None in texts else "".join(texts),
         logprobs=_join_logprobs(segments, parts),
-        segments=segments,  # type: ignore[arg-type]
-        engine_fields=[part.get("engineFields", {}) for part in parts],
+        segments=[one for ones in split for one in ones],  # type: ignore[misc]
+        # The fields of several turns are stored with the last one.
+        engine_fields=[
+            fields
+            for ones, part in zip(split, parts, strict=True)
+            for fields in [*({} for _ in ones[1:]), part.get("engineFields", {})]
+        ],
         acceptance=sample.get("acceptance"),
         round_weight_version=round_weight_version,
         engine_finish_reason=sample.get("engineFinishReason"),
+        loss_mask=to_loss_mask(bit for part in parts for bit in _mask(part)) if has_ids else LossMask("B"),
     )
+
+
+def split_segment(segment: dict[str, Any], payload: dict[str, Any]) -> list[dict[str, Any]]:
+    """The parts of a segment whose servers or weight versions differ, each as a segment of its own."""
+    if "parts" not in payload:
+        return [segment]
+    # After a change in mode `keep`, the versions of its parts are only lower bounds.
+    mixed = segment.get("mixedWeightVersion")
+    split = []
+    for part in payload["parts"]:
+        one = {**{name: value for name, value in segment.items() if name != "toWeightVersion"}, **part}
+        if mixed is not None and part["weightVersion"] < mixed:
+            one["toWeightVersion"] = mixed
+        split.append(one)
+    return split
+
+
+def _mask(payload: dict[str, Any]) -> list[int]:
+    return payload.get("lossMask") or [1] * len(payload["tokenIds"])
 
 
 def _join_logprobs(segments: list[dict[str, Any]], parts: list[dict[str, Any]]) -> Logprobs | None:

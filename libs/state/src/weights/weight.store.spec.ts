@@ -165,7 +165,9 @@ describe('a change of weights', () => {
     expect(await end('committed')).toMatchObject({ state: 'committed', running: 3 });
     await test.complete(claims[2]!, 5);
     const [again] = await test.claim();
-    expect(again!.segments).toMatchObject([{ tokenCount: 2, weightVersion: 1, toWeightVersion: 2 }]);
+    expect(again!.segments).toMatchObject([
+      { tokenCount: 2, weightVersion: 1, toWeightVersion: 2, mixedWeightVersion: 2 },
+    ]);
     await test.complete(again!, 4);
     const { groups } = await rounds.results(pool, { job: 'job', roundId: 'r1', limit: 10 });
     const versions = groups[0]!.samples.map(({ segments }) =>

@@ -47,14 +47,18 @@ function Weights.is_version(tx, version)
 end
 
 -- A change in mode `keep` happens under running requests: tokens of an attempt that was claimed before its end and runs
--- under an older version may be of both. `toWeightVersion` of the segment names the newer one, rather once too often.
+-- under an older version may be of both. `toWeightVersion` of the segment names the newer one, rather once too often;
+-- `mixedWeightVersion` tells readers of its parts that a change met the attempt, and not only a later turn.
 function Weights.mark_mixed(tx, request, segment)
   tx.kept_weights = tx.kept_weights or redis.call('HMGET', tx.key.weights, 'keptVersion', 'keptUntilMs')
   local version, until_ms = tonumber(tx.kept_weights[1] or nil), tonumber(tx.kept_weights[2] or nil)
-  if not version or (cjson.decode(segment).weightVersion or 0) >= version then return segment end
+  if not version then return segment end
+  local made = cjson.decode(segment)
+  if (made.weightVersion or 0) >= version then return segment end
   local claimed_at = tonumber(redis.call('HGET', tx.key:request(request.id), 'claimedAtMs') or 0)
   if until_ms and claimed_at > until_ms then return segment end
-  return string.sub(segment, 1, -2) .. string.format(',"toWeightVersion":%.0f}', version)
+  return string.sub(segment, 1, -2) .. string.format(',"toWeightVersion":%.0f,"mixedWeightVersion":%.0f}',
+    math.max(version, made.toWeightVersion or 0), version)
 end
 
 return Weights

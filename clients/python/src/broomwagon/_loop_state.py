@@ -1,0 +1,84 @@
+"""The state of an agent loop, and which of its tokens the state knows."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ._arguments import InvalidArgument, encoded
+
+
+class LoopState:
+    """Tokens and state are kept together, or not at all. A loop that is cancelled after it has added the tokens of a
+    turn, and before it has changed its state, would generate the turn again: such tokens are not kept. A loop that
+    uses no state continues from its tokens, and all of them are kept.
+
+    Calls that add tokens are counted from 0.
+    """
+
+    def __init__(self) -> None:
+        self._value: dict[str, Any] = {}
+        self._is_used = False
+        #: How many calls the state knows.
+        self._known_calls = 0
+        #: The state as it was at the first call that it does not know.
+        self._unchanged = b""
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """The state, for the loop."""
+        self._is_used = True
+        return self._value
+
+    @value.setter
+    def value(self, value: dict[str, Any]) -> None:
+        self._is_used = True
+        self._value = value
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """The state, to be stored."""
+        return self._value
+
+    def load(self, value: dict[str, Any]) -> None:
+        """The state of an earlier attempt."""
+        self._value = value
+        self._is_used = bool(value)
+
+    def check(self, value: dict[str, Any]) -> dict[str, Any]:
+        """A copy that later changes of the loop do not reach.
+
+        :raises InvalidArgument: JSON cannot have it
+        """
+        if not isinstance(value, dict):
+            raise InvalidArgument(f"state must be a dict, not {type(value).__name__}", field="state")
+        try:
+            copy: dict[str, Any] = json.loads(encoded(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArgument(f"JSON cannot have the state: {error}", field="state") from error
+        return copy
+
+    def before_call(self, calls: int) -> None:
+        """A call is to add tokens after so many earlier ones."""
+        now = encoded(self._value)
+        if self._known_calls < calls and now != self._unchanged:
+            self._known_calls = calls
+        if self._known_calls == calls:
+            self._unchanged = now
+
+    def replace(self, value: dict[str, Any], calls: int) -> None:
+        """The state after so many calls."""
+        self.value = value
+        self._known_calls = calls
+
+    def confirm(self, calls: int) -> None:
+        """The loop has said that the state knows these calls."""
+        self._known_calls = calls
+
+    def known_calls(self, calls: int) -> int:
+        """How many of these calls are kept with the state when the loop is interrupted now."""
+        if not self._is_used:
+            return calls
+        if self._known_calls < calls and encoded(self._value) != self._unchanged:
+            self._known_calls = calls
+        return self._known_calls
