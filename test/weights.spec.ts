@@ -118,7 +118,7 @@ describe('a change of weights with a real worker and engine', () => {
     await bench.client.call(bench.pool, 'weights.rollback', { syncId: 'sync' });
   });
 
-  it('is rolled back when its trainer is never heard of again, and told again when its replica dies', async () => {
+  it('is rolled back when its trainer is never heard of again: engines go on when somebody reports their weights', async () => {
     await bench.register();
     await bench.submit(1);
     await bench.startWorker();
@@ -129,6 +129,10 @@ describe('a change of weights with a real worker and engine', () => {
     await expect
       .poll(async () => (await bench.client.call(bench.pool, 'weights.status', { syncId: 'sync' })).sync)
       .toMatchObject({ state: 'rolled-back', reason: 'deadline' });
+    const { servers } = await bench.client.call(bench.pool, 'weights.status', { cursor: '0' });
+    expect(servers).toMatchObject([{ state: 'quarantined', weightsUnknown: true, confirmed: false }]);
+    expect(liveRows(await bench.engineState())).toEqual([]);
+    await bench.register({ weightVersion: 0 });
     await bench.running(2);
   });
 

@@ -126,7 +126,7 @@ export class ServiceBench {
   /** The engine as server s1. */
   async register(more: Partial<RequestOf<'server.register'>> = {}): Promise<void> {
     const { url: endpoint } = this.engine;
-    const engine = { dialect: 'vllm' as const, capabilities: { pauseModes: [...PAUSE_MODES] } };
+    const engine = { dialect: 'vllm' as const, capabilities: { pauseModes: [...PAUSE_MODES], cacheSalt: true } };
     const body = { serverId: 's1', endpoint, instanceId: 'i1', maxInflight: 64, ...engine, ...more };
     await this.client.call(this.pool, 'server.register', body);
   }

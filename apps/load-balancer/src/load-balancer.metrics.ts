@@ -52,6 +52,11 @@ export class LoadBalancerMetrics {
     'Resets of prefix caches after new weights by outcome: reset, or failed (server not used; check the engine)',
     ['outcome'],
   );
+  readonly unknownWeights = this.metrics.gauge(
+    'servers_with_unknown_weights',
+    'Servers that take no leases until their weight version is reported; above 0: see weights.status',
+    ['pool'],
+  );
   readonly enginesGivenUp = this.metrics.counter(
     'engines_given_up_total',
     'Paused engines that could not be resumed for an hour: they may still be paused; the log names them',

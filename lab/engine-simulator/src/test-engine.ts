@@ -34,6 +34,8 @@ export interface SimulatorState {
   clockLagShare: number;
   tokensMade: number;
   prefillTokens: number;
+  /** Prompts found in its prefix cache that other weights had computed. */
+  cachedByOtherWeights: number;
   busySeconds: number;
   requests: { received: number; stop: number; length: number; abort: number };
   table: RequestRow[];

@@ -35,6 +35,8 @@ export class EngineCapabilities implements Partial<Record<EngineFeature, boolean
   @IsOptional() @IsBoolean() loadReport?: boolean;
   /** Has a route that resets its prefix cache, which new weights require. */
   @IsOptional() @IsBoolean() prefixCacheReset?: boolean;
+  /** Keeps cache entries apart by a salt of each request (`cacheSalt` of a lease). */
+  @IsOptional() @IsBoolean() cacheSalt?: boolean;
   /** Returns the token ids of a text, so that a text prompt can be resumed by token ids. */
   @IsOptional() @IsBoolean() tokenize?: boolean;
   /** Supported pause modes; empty = none. */

@@ -12,7 +12,14 @@ import type { Epoch, Integer, LeaseId, ServerId } from './scalars';
 export interface GrantedServer extends Pick<
   ServerStatus,
   'epoch' | 'endpoint' | 'dialect' | 'model' | 'weightVersion'
-> {}
+> {
+  /**
+   * Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the engine adds it
+   * to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other weights is used. Absent
+   * if the engine has no salts.
+   */
+  cacheSalt?: string;
+}
 /** A granted lease: the right to run one request on a server. */
 export interface LeaseGrant extends GrantedServer {
   leaseId: LeaseId;

@@ -73,7 +73,10 @@ export class RegisterServerRequest extends ServerRequest {
 export type ServerName = Pick<ServerStatus, 'serverId' | 'epoch' | 'state'>;
 /** Part of the reply to a call that reports the weight version of a server. */
 export interface WeightVersionReply {
-  /** The engine failed to reset its prefix cache, so the server keeps its older version: report the version again. */
+  /**
+   * The engine has not reset its prefix cache, so the version does not count yet and the server takes no leases. The
+   * load-balancer asks for the reset again at each probe; a report of the version does so at once.
+   */
   weightVersionTaken?: false;
 }
 export interface RegisterServerReply extends WeightVersionReply, ServerName {}
@@ -242,6 +245,17 @@ export interface ServerStatus {
   listedAs?: string;
   /** It gets no new leases because discovery does not list its engine as ready; its state is `cordoned` then. */
   withheld?: true;
+  /**
+   * The weights are unknown, so the server takes no leases: a change of weights ended at its deadline, and the server
+   * was not reported since the change began. A report of the version ends this.
+   */
+  weightsUnknown?: true;
+  /**
+   * Weight version that does not count yet, so the server takes no leases: the engine has no salts and has not reset
+   * its prefix cache since a report or a change of weights. The load-balancer asks for the reset at each probe while
+   * no request runs on the server.
+   */
+  pendingWeightVersion?: Integer;
 }
 /** A load report of an engine. */
 export interface ServerLoadReport {

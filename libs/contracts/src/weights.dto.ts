@@ -15,17 +15,20 @@ export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
 
 /**
  * `weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline, which rolls
- * back. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
+ * back. At the deadline requests that run are stopped, with their tokens, and the weights of servers that were not
+ * reported since the begin are unknown: such servers take no leases until they are reported. A repeat with the same
+ * syncId extends the deadline, for a load that makes progress. Acquires and claims are answered POOL_PAUSED: at once, or
+ * after their `waitMs`.
  */
 export class BeginWeightsRequest {
-  /** Id of the change, for idempotency: a repeat returns its present state. */
+  /** Id of the change, for idempotency: a repeat returns its present state, and may make its deadline later. */
   @IsId() syncId!: string;
   /** Version of the new weights; not below the version of the pool. */
   @IsWithin(0, 1_000_000_000) version!: Integer;
   /** What happens to running requests. */
   @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
   /**
-   * Time until the rollback, milliseconds.
+   * Time until the rollback, milliseconds; in a repeat from the repeat on.
    * @default 120000
    */
   @IsOptional() @IsWithin(1_000, 3_600_000) deadlineMs?: Integer;
@@ -109,6 +112,8 @@ export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVers
   paused: boolean;
   /** It reports the coming version, or, without a change, the version of the pool. */
   confirmed: boolean;
+  /** Its weights are unknown, so it takes no leases until its version is reported. */
+  weightsUnknown?: true;
 }
 /** The weights of a pool. */
 export interface WeightsStatusReply extends StampedReply, PageReply {

@@ -34,6 +34,8 @@ export interface GenerationRequest {
    */
   maxTokens: number;
   made?: MadeTokens;
+  /** Of the lease: cache entries of other weights have another salt. Sent to engines that keep them apart. */
+  cacheSalt?: string;
 }
 
 /** A choice in a chunk of `/v1/completions` or `/v1/chat/completions`, as the engine sent it. */

@@ -27,6 +27,7 @@ export class EngineRecordsService implements OnModuleDestroy {
   private readonly logger = new Logger(EngineRecordsService.name);
   private readonly describing = new Set<string>();
   private readonly recording = new Set<string>();
+  private readonly resetting = new Set<string>();
   /** Servers whose engines answer but do not describe themselves, with the reason that was logged. */
   private readonly undescribed = new Map<string, string>();
   /** Latest of each pool. */
@@ -53,7 +54,17 @@ export class EngineRecordsService implements OnModuleDestroy {
       const message = 'The report of an engine was not recorded; the next probe repeats it';
       void this.once(this.recording, pool, server, () => this.record(pool, server, report), message);
     }
+    if (server.pendingWeightVersion !== undefined && server.inflight === 0) {
+      const message = 'The reset of a prefix cache was not recorded; the next probe repeats it';
+      void this.once(this.resetting, pool, server, () => this.takePending(pool, server), message);
+    }
     return load && { serverId: server.serverId, epoch: server.epoch, ...load };
+  }
+
+  /** Asks again for the reset of a prefix cache that the engine refused, or that a change of weights requires. */
+  private async takePending(pool: string, { serverId, epoch, pendingWeightVersion }: ServerStatus): Promise<void> {
+    const emptiedSinceMs = await this.caches.resetPending(pool, serverId, pendingWeightVersion!);
+    if (emptiedSinceMs !== undefined) await this.change(pool, { serverId, epoch, emptiedSinceMs });
   }
 
   /** Reads the reports of all engines of the pool again, at most once in {@link REFRESH_MS}. */
@@ -129,8 +140,13 @@ export class EngineRecordsService implements OnModuleDestroy {
   private async record(pool: string, server: ServerStatus, report: EngineReport): Promise<void> {
     const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
     const { weightVersion = NO_VERSION, models } = report;
-    if (namesWeights(server, weightVersion) && !(await this.caches.mayTake(pool, serverId, weightVersion))) return;
     const isOther = isOtherEngine(server, report);
+    if (!isOther && server.pendingWeightVersion === weightVersion) return;
+    if (namesWeights(server, weightVersion) && !(await this.caches.mayTake(pool, serverId, weightVersion))) {
+      const { startedAtSeconds } = report;
+      await this.change(pool, { serverId, epoch, report: { startedAtSeconds, models }, pendingVersion: weightVersion });
+      return;
+    }
     const { description } = isOther ? await this.ask(pool, server) : {};
     const change = await this.change(pool, {
       serverId,

@@ -8,9 +8,9 @@ import { EngineHealth } from './engine-health';
 const RESET_TIMEOUT_MS = 3_000;
 
 /**
- * Prevents that cache entries computed with older weights are used again: before a server counts as one of a new weight
- * version, the prefix cache of its engine is reset. The engine has the new weights and runs nothing at that time, so
- * every later entry is computed with them.
+ * Prevents that cache entries computed with other weights are used again. Requests carry the salt of their lease, which
+ * is another one after each change of weights. For an engine without salts, the prefix cache is reset before the
+ * reported weights of its server count; until then the server takes no leases.
  */
 @Injectable()
 export class PrefixCachesService {
@@ -23,24 +23,51 @@ export class PrefixCachesService {
   ) {}
 
   /**
-   * Whether the server may count as one of these weights. False when its engine failed to reset its cache: the server
-   * keeps its older version until the version is reported again. An engine without a route for a reset is not called.
-   * @param start what the server is registered as just now: another start has no cache of older weights
+   * Whether the server may count as one of these weights. False when its engine has no salts and did not reset its
+   * cache. An engine without a route for a reset is not called.
+   * @param by what the server is registered as just now (another start has no cache of older weights), and whether
+   * the reporter may have loaded other weights under the same version
    * @throws BroomwagonError UNAVAILABLE
    */
-  async mayTake(pool: PoolName, serverId: ServerId, weightVersion: number, start?: ServerStart): Promise<boolean> {
-    const { engine } = await this.weights.staleCache(pool, { serverId, weightVersion, start });
-    if (engine === undefined) return true;
+  async mayTake(
+    pool: PoolName,
+    serverId: ServerId,
+    weightVersion: number,
+    by: { start?: ServerStart; isLoad?: boolean } = {},
+  ): Promise<boolean> {
+    const { isReset, error } = await this.reset(pool, { serverId, weightVersion, ...by });
+    const context = { pool, serverId, weightVersion, ...(error && { err: error }) };
+    const message = 'The prefix cache is not reset: the server takes no leases until it is, tried at each probe';
+    if (error) this.logger.error(context, message);
+    else if (!isReset) this.logger.log(context, `${message} when no request runs`);
+    return isReset;
+  }
+
+  /**
+   * Asks again for the reset of a server with `pendingWeightVersion`.
+   * @returns `emptiedSinceMs` of the update that ends the wait; undefined when the engine has not reset its cache
+   * @throws BroomwagonError UNAVAILABLE
+   */
+  async resetPending(pool: PoolName, serverId: ServerId, weightVersion: number): Promise<number | undefined> {
+    const { isReset, beganMs } = await this.reset(pool, { serverId, weightVersion });
+    return isReset ? beganMs : undefined;
+  }
+
+  private async reset(
+    pool: PoolName,
+    report: { serverId: ServerId; weightVersion: number; start?: ServerStart; isLoad?: boolean },
+  ): Promise<{ isReset: boolean; beganMs: number; error?: unknown }> {
+    const { engine, needed, busy, beganMs } = await this.weights.staleCache(pool, report);
+    if (engine === undefined) return { isReset: true, beganMs };
+    if (busy === true) return { isReset: false, beganMs };
     try {
       await this.engines.adapterOf({ ...engine, pool }).resetPrefixCache(RESET_TIMEOUT_MS);
       this.metrics.prefixCacheResets.inc({ outcome: 'reset' });
-      return true;
+      return { isReset: true, beganMs };
     } catch (error) {
-      if (isBroomwagonError(error, 'ENGINE_REJECTED')) return true;
-      const message = 'A prefix cache was not reset: its server keeps the older weight version';
-      this.logger.error({ err: error, pool, serverId, weightVersion }, message);
+      if (isBroomwagonError(error, 'ENGINE_REJECTED') || needed !== true) return { isReset: true, beganMs };
       this.metrics.prefixCacheResets.inc({ outcome: 'failed' });
-      return false;
+      return { isReset: false, beganMs, error };
     }
   }
 }

@@ -66,8 +66,10 @@ export class ProbeService implements OnModuleDestroy {
   @InEachPool('probe', (config: LoadBalancerConfig) => config.probeIntervalMs)
   async probe(pool: string): Promise<void> {
     const probed: ServerStatus[] = [];
+    let unknown = 0;
     const loads: Promise<LoadReport | undefined>[] = [];
     for await (const page of this.servers.pages('list', pool)) {
+      unknown += page.servers.filter(({ weightsUnknown }) => weightsUnknown === true).length;
       for (const servers of pagesOf(page.servers)) {
         // A server with `probe: false` counts as answering.
         const asked = servers.filter(({ probe }) => probe !== false);
@@ -82,6 +84,10 @@ export class ProbeService implements OnModuleDestroy {
         probed.push(...asked);
       }
     }
+    this.metrics.unknownWeights.set({ pool }, unknown);
+    const message =
+      'Servers take no leases, since their weights are unknown: report the version of each, or load again';
+    this.alarms.look(pool, 'weights', unknown > 0 ? 'weights-unknown' : undefined, message, { servers: unknown });
     this.probes.askSlow(pool, probed);
     await this.review(pool);
     await this.storeLoads(pool, await Promise.all(loads));

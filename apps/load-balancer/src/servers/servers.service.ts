@@ -49,7 +49,9 @@ export class ServersService {
     const endpoint = normalizeBaseUrl(request.endpoint);
     await this.pools.add(pool);
     const { dialect, instanceId } = request;
-    const taken = discovered ? {} : await this.takenVersion(pool, request, { endpoint, dialect, instanceId });
+    const taken = discovered
+      ? {}
+      : await this.takenVersion(pool, request, { start: { endpoint, dialect, instanceId } });
     const reply = await this.store.register(pool, {
       ...request,
       ...taken.change,
@@ -85,15 +87,16 @@ export class ServersService {
   private async takenVersion(
     pool: string,
     { serverId, weightVersion }: { serverId: string; weightVersion?: number },
-    start?: ServerStart,
+    by: { start?: ServerStart; isLoad?: boolean } = {},
   ): Promise<{ change?: { weightVersion: undefined }; reply?: { weightVersionTaken: false } }> {
-    if (weightVersion === undefined || (await this.caches.mayTake(pool, serverId, weightVersion, start))) return {};
+    if (weightVersion === undefined || (await this.caches.mayTake(pool, serverId, weightVersion, by))) return {};
+    this.changed(pool, await this.store.update(pool, { serverId, pendingVersion: weightVersion }));
     return { change: { weightVersion: undefined }, reply: { weightVersionTaken: false } };
   }
 
   /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
   async update(pool: string, request: UpdateServerRequest): Promise<ServerChangeReply> {
-    const taken = await this.takenVersion(pool, request);
+    const taken = await this.takenVersion(pool, request, { isLoad: true });
     const change = await this.store.update(pool, { ...request, ...taken.change });
     return { ...this.changed(pool, change), ...taken.reply };
   }

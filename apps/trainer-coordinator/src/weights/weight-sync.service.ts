@@ -85,8 +85,8 @@ export class WeightSyncService {
   }
 
   /**
-   * The part of the sweep that follows a change: tells the holders of what is to be stopped again until nothing runs,
-   * and rolls back at the deadline, also when the trainer is gone. Safe in all replicas at once.
+   * The part of the sweep that follows a change: repeats the commands to the holders of requests that are to be stopped
+   * until nothing runs, and rolls back after the deadline, also when the trainer is gone. Safe in all replicas at once.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
@@ -97,7 +97,7 @@ export class WeightSyncService {
     const { sync } = await this.weights.status(pool);
     if (sync === undefined || (await this.isOver(pool, sync.syncId))) return;
     const isDue = Date.now() - (this.stoppedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs;
-    if (sync.mode === 'abort' && sync.running > 0 && isDue) await this.stop(pool, sync.syncId);
+    if (sync.running > 0 && isDue) await this.stop(pool, sync.syncId);
   }
 
   /** Tells all holders. */

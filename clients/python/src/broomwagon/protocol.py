@@ -553,11 +553,16 @@ class AutoRow(TypedDict):
 
 class BeginWeightsRequest(TypedDict):
     """`weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline,
-    which rolls back. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
+    which rolls back. At the deadline requests that run are stopped, with their tokens, and the weights
+    of servers that were not reported since the begin are unknown: such servers take no leases until
+    they are reported. A repeat with the same syncId extends the deadline, for a load that makes
+    progress. Acquires and claims are answered POOL_PAUSED: at once, or after their `waitMs`.
     """
 
     syncId: str
-    """Id of the change, for idempotency: a repeat returns its present state."""
+    """Id of the change, for idempotency: a repeat returns its present state, and may make its deadline
+    later.
+    """
 
     version: int
     """Version of the new weights; not below the version of the pool."""
@@ -566,7 +571,7 @@ class BeginWeightsRequest(TypedDict):
     """What happens to running requests."""
 
     deadlineMs: NotRequired[int]
-    """Time until the rollback, milliseconds."""
+    """Time until the rollback, milliseconds; in a repeat from the repeat on."""
 
     waitMs: NotRequired[int]
     """Wait until no request runs, at most this long, milliseconds. Not for `keep`."""
@@ -1457,6 +1462,9 @@ class EngineCapabilities(TypedDict):
     tokenize: NotRequired[bool]
     """Returns the token ids of a text, so that a text prompt can be resumed by token ids."""
 
+    cacheSalt: NotRequired[bool]
+    """Keeps cache entries apart by a salt of each request (`cacheSalt` of a lease)."""
+
     pauseModes: NotRequired[list[PauseMode]]
     """Supported pause modes; empty = none."""
 
@@ -1695,6 +1703,12 @@ class GrantedServer(TypedDict):
 
     weightVersion: int
     """Its weight version."""
+
+    cacheSalt: NotRequired[str]
+    """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
+    engine adds it to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other
+    weights is used. Absent if the engine has no salts.
+    """
 
 
 class GroupDroppedEvent(TypedDict):
@@ -2140,6 +2154,12 @@ class LeaseGrant(TypedDict):
 
     weightVersion: int
     """Its weight version."""
+
+    cacheSalt: NotRequired[str]
+    """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
+    engine adds it to `cache_salt` (vLLM) or `extra_key` (SGLang), so that no cache entry of other
+    weights is used. Absent if the engine has no salts.
+    """
 
     leaseId: str
     """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
@@ -3603,8 +3623,9 @@ class RegisterServerReply(TypedDict):
     """State of the server."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine failed to reset its prefix cache, so the server keeps its older version: report the
-    version again.
+    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
+    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
+    once.
     """
 
 
@@ -4900,8 +4921,9 @@ class ServerChangeReply(TypedDict):
     """State of the server."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine failed to reset its prefix cache, so the server keeps its older version: report the
-    version again.
+    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
+    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
+    once.
     """
 
 
@@ -4934,8 +4956,9 @@ class ServerHeartbeatReply(TypedDict):
     """Reply of `server.heartbeat`."""
 
     weightVersionTaken: NotRequired[Literal[False]]
-    """The engine failed to reset its prefix cache, so the server keeps its older version: report the
-    version again.
+    """The engine has not reset its prefix cache, so the version does not count yet and the server takes no
+    leases. The load-balancer asks for the reset again at each probe; a report of the version does so at
+    once.
     """
 
     state: ServerState
@@ -5166,6 +5189,17 @@ class ServerStatus(TypedDict):
     withheld: NotRequired[Literal[True]]
     """It gets no new leases because discovery does not list its engine as ready; its state is `cordoned`
     then.
+    """
+
+    weightsUnknown: NotRequired[Literal[True]]
+    """The weights are unknown, so the server takes no leases: a change of weights ended at its deadline,
+    and the server was not reported since the change began. A report of the version ends this.
+    """
+
+    pendingWeightVersion: NotRequired[int]
+    """Weight version that does not count yet, so the server takes no leases: the engine has no salts and
+    has not reset its prefix cache since a report or a change of weights. The load-balancer asks for the
+    reset at each probe while no request runs on the server.
     """
 
 
@@ -5712,6 +5746,9 @@ class WeightServer(TypedDict):
 
     confirmed: bool
     """It reports the coming version, or, without a change, the version of the pool."""
+
+    weightsUnknown: NotRequired[Literal[True]]
+    """Its weights are unknown, so it takes no leases until its version is reported."""
 
 
 class WeightSync(TypedDict):

@@ -7,7 +7,11 @@ const CACHED_PROMPTS = 4_096;
 
 /** What an engine need not compute again: prompts in its prefix cache, and contexts in a store that it may have. */
 export class ContextCache {
-  private readonly prompts = new Set<string>();
+  /** Prompts with their salts, and which weights computed each. */
+  private readonly prompts = new Map<string, number>();
+  private weights = 0;
+  /** Prompts that were found and that other weights had computed. */
+  otherWeights = 0;
 
   constructor(
     private readonly prefillTokensPerSecond: number,
@@ -15,9 +19,9 @@ export class ContextCache {
   ) {}
 
   /** What is computed before the first token of a request; reading from the store takes as long as so many tokens. */
-  prefillTokens(identity: SampleIdentity): number {
+  prefillTokens(identity: SampleIdentity, salt = ''): number {
     const { promptTokens, madeTokens, promptKey } = identity;
-    const computed = madeTokens + promptTokens * this.prefillShare(promptKey);
+    const computed = madeTokens + promptTokens * this.prefillShare(`${promptKey} ${salt}`);
     const kept = this.store?.read(identity) ?? { tokens: 0, seconds: 0 };
     if (kept.tokens === 0) return computed;
     const left = promptTokens + madeTokens - kept.tokens;
@@ -34,10 +38,17 @@ export class ContextCache {
     this.store?.clear();
   }
 
-  private prefillShare(promptKey: string): number {
-    const cached = this.prompts.delete(promptKey);
-    this.prompts.add(promptKey);
-    if (this.prompts.size > CACHED_PROMPTS) this.prompts.delete(this.prompts.values().next().value!);
-    return cached ? CACHED_PREFILL_SHARE : 1;
+  /** The engine has other weights from now on; the cache stays. */
+  changeWeights(): void {
+    this.weights += 1;
+  }
+
+  private prefillShare(key: string): number {
+    const by = this.prompts.get(key);
+    if (by !== undefined && by !== this.weights) this.otherWeights += 1;
+    this.prompts.delete(key);
+    this.prompts.set(key, by ?? this.weights);
+    if (this.prompts.size > CACHED_PROMPTS) this.prompts.delete(this.prompts.keys().next().value!);
+    return by === undefined ? 1 : CACHED_PREFILL_SHARE;
   }
 }

@@ -34,6 +34,7 @@ export class SimulatedEngine implements LockstepMember {
   instanceId = randomUUID();
   /** As a trainer has named it. */
   weightVersion: string | undefined;
+  private readonly cache: ContextCache;
   /** Calls about weights and memory, for tests. */
   readonly controls: { path: string; body: Record<string, unknown> }[] = [];
   startedAtSeconds = Date.now() / 1e3;
@@ -41,7 +42,6 @@ export class SimulatedEngine implements LockstepMember {
   private parameters: EngineParameters;
   private clock: WallClock;
   private readonly live = new Map<string, Live>();
-  private readonly cache: ContextCache;
   private recent: RequestRow[] = [];
   private sequence = 0;
   private gate: 'open' | 'draining' | 'paused' = 'open';
@@ -89,7 +89,7 @@ export class SimulatedEngine implements LockstepMember {
         this.model.add({
           id: key,
           contextTokens: context,
-          prefillTokens: this.cache.prefillTokens(identity),
+          prefillTokens: this.cache.prefillTokens(identity, request.cacheSalt),
           remainingTokens: live.target,
         });
       if (this.isPaused) this.heldBack.set(key, start);
@@ -133,6 +133,12 @@ export class SimulatedEngine implements LockstepMember {
     this.setGate('open');
     for (const start of this.heldBack.values()) start();
     this.heldBack.clear();
+  }
+
+  /** @param version as the trainer names the weights; undefined: the name stays */
+  loadWeights(version: string | undefined): void {
+    this.cache.changeWeights();
+    if (version !== undefined) this.weightVersion = version;
   }
 
   /** False, with nothing done, while requests hold the cache. */
@@ -201,6 +207,7 @@ export class SimulatedEngine implements LockstepMember {
       idleSeconds: totals.simulatedSeconds - totals.busySeconds,
       clockLagShare: (this.options.lockstep ?? this.clock).lagShare,
       requests: { ...this.counted },
+      cachedByOtherWeights: this.cache.otherWeights,
     };
   }
 

@@ -20,6 +20,8 @@ export interface EngineRequest {
   budget: number;
   /** Least tokens this attempt makes. */
   minTokens: number;
+  /** Prompts in its cache under other salts are not found. */
+  cacheSalt?: string;
 }
 
 export interface SimulatedEngineOptions {

@@ -223,7 +223,7 @@ export class EngineServer {
     let drop: () => void;
     try {
       drop = engine.submit(
-        { names, identity, budget, minTokens: call.minTokens },
+        { names, identity, budget, minTokens: call.minTokens, cacheSalt: call.cacheSalt },
         {
           tokens: (from, to) => sink?.tokens(from, to),
           // A response with nothing left to make ends before submit returns, hence before there is a sink.

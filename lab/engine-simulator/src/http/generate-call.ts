@@ -18,6 +18,7 @@ export interface GenerateCall {
   maxTokens?: number;
   minTokens: number;
   seed?: number;
+  cacheSalt?: string;
   logprobs: boolean;
   /** SGLang: log probabilities have the text of their token. */
   hasTokenTexts?: boolean;
@@ -69,6 +70,7 @@ export function readOpenAiCall(
       (form === 'completion' ? COMPLETION_TOKENS : undefined),
     minTokens: wholeNumber(body, 'min_tokens', 0) ?? 0,
     seed: wholeNumber(body, 'seed', Number.MIN_SAFE_INTEGER),
+    cacheSalt: typeof body.cache_salt === 'string' ? body.cache_salt : undefined,
     logprobs: body.logprobs !== undefined && body.logprobs !== null && body.logprobs !== false,
     topLogprobs: wholeNumber(body, form === 'chat' ? 'top_logprobs' : 'logprobs', 0) ?? 0,
     tool: form === 'chat' ? toolOf(body) : undefined,
@@ -106,6 +108,7 @@ export function readSglangCall(request: IncomingMessage, body: Record<string, un
     maxTokens: sampling.max_new_tokens === null ? undefined : (wholeNumber(sampling, 'max_new_tokens', 1) ?? 128),
     minTokens: wholeNumber(sampling, 'min_new_tokens', 0) ?? 0,
     seed: wholeNumber(sampling, 'sampling_seed', Number.MIN_SAFE_INTEGER),
+    cacheSalt: typeof body.extra_key === 'string' ? body.extra_key : undefined,
     logprobs: body.return_logprob === true,
     hasTokenTexts: body.return_text_in_logprobs === true,
     topLogprobs: 0,

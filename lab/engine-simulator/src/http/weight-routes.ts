@@ -13,7 +13,7 @@ type Handler = (body: Record<string, unknown>, response: ServerResponse) => void
 export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
   const done: Handler = (_, response) => sendJson(response, 200, { status: 'ok' });
   const renamed: Handler = (body, response) => {
-    setVersion(engine, body.weight_version ?? body.new_version);
+    loadWeights(engine, body.weight_version ?? body.new_version);
     sendJson(response, 200, { message: 'Weight update finished' });
   };
   return {
@@ -33,7 +33,7 @@ export function vllmWeights(engine: SimulatedEngine): Record<string, Route> {
 /** The same of SGLang. */
 export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
   const done: Handler = (body, response) => {
-    setVersion(engine, body.weight_version ?? body.new_version);
+    loadWeights(engine, body.weight_version ?? body.new_version);
     sendJson(response, 200, { success: true, message: 'Succeeded.' });
   };
   const loaded: Handler = (body, response) => {
@@ -68,8 +68,8 @@ function recorded(engine: SimulatedEngine, handle: Handler, ...paths: string[]):
   return Object.fromEntries(paths.map((path) => [`POST ${path}`, routeOf(path)]));
 }
 
-function setVersion(engine: SimulatedEngine, version: unknown): void {
-  if (version !== undefined) engine.weightVersion = String(version);
+function loadWeights(engine: SimulatedEngine, version: unknown): void {
+  engine.loadWeights(version === undefined ? undefined : String(version));
 }
 
 /** As older versions, which have no such route, until a trainer has named the weights. */

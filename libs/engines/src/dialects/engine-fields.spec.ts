@@ -20,6 +20,7 @@ async function generate(
   prompt: Prompt,
   events: object[],
   made?: MadeTokens,
+  cacheSalt?: string,
 ): Promise<GenerationResult> {
   server = createServer((request, response) => {
     let text = '';
@@ -36,7 +37,7 @@ async function generate(
   await new Promise<void>((resolve) => server!.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const adapter = createEngineAdapter(dialect, url, { model: 'base' });
-  return adapter.generate({ engineRequestId: 'x'.repeat(32), prompt, maxTokens: 16, made });
+  return adapter.generate({ engineRequestId: 'x'.repeat(32), prompt, maxTokens: 16, made, cacheSalt });
 }
 
 const MESSAGES = [
@@ -121,4 +122,21 @@ describe('fields that Broomwagon does not read', () => {
     });
     expect(result.resumedBy).toBe('text');
   });
+});
+
+it.each([
+  ['vllm', { text: 'a', engineFields: { cache_salt: 'mine' } }, '/v1/completions', { cache_salt: '17.mine' }],
+  ['vllm', { messages: [{ role: 'user', content: 'a' }] }, '/v1/chat/completions', { cache_salt: '17' }],
+  ['sglang', { text: 'a', engineFields: { extra_key: 'mine' } }, '/generate', { extra_key: '17.mine' }],
+  ['sglang', { messages: [{ role: 'user', content: 'a' }] }, '/v1/chat/completions', { cache_salt: '17' }],
+] as const)('puts the salt of the lease before a salt of the caller: %s %j', async (dialect, prompt, path, body) => {
+  const end = dialect === 'sglang' ? { text: '', meta_info: { finish_reason: { type: 'stop' } } } : {};
+  await generate(
+    dialect,
+    prompt as unknown as Prompt,
+    [{ ...end, choices: [{ finish_reason: 'stop' }] }],
+    undefined,
+    '17',
+  );
+  expect(calls.at(-1)).toMatchObject({ path, body });
 });

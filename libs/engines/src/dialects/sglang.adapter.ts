@@ -11,6 +11,8 @@ import type { TextForm } from '../stream/chunk-text';
 import { SglangChunkReader } from '../stream/sglang-chunk-reader';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { countTokens, readMetrics, startOf } from './prometheus';
+import { isAtLeast } from './release';
+import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
 import { wireSampling } from './sampling';
 
@@ -27,6 +29,11 @@ const TOKEN_IN_FIELDS = new Set([
   ...CHAT_SAMPLING, 'model', 'chat_template_kwargs', 'reasoning_effort', 'separate_reasoning', 'lora_path',
   'session_id', 'extra_key', 'cache_salt', 'priority', 'return_routed_experts', 'return_text_in_logprobs', 'user',
 ]);
+/**
+ * First version of which `extra_key` and `cache_salt` are known to reach the cache: from 0.5.3 until the fix of
+ * https://github.com/sgl-project/sglang/pull/23300 (April 2026) the scheduler did not get them.
+ */
+const CACHE_SALT_SINCE = [0, 5, 12];
 /** How long the description of the engine decides how chats are run, milliseconds. */
 const INFO_FRESH_MS = 60_000;
 
@@ -84,6 +91,7 @@ export class SglangAdapter extends HttpEngineAdapter {
         abortOnDisconnect: true,
         loadReport: true,
         prefixCacheReset: canFlush,
+        cacheSalt: typeof info.version === 'string' && isAtLeast(info.version, CACHE_SALT_SINCE),
         tokenize,
         pauseModes: canPause ? (['abort', 'keep'] satisfies PauseMode[]) : [],
         dataParallelRanks: Math.max(1, firstNumber(info.dp_size) ?? 1),
@@ -210,6 +218,7 @@ export class SglangAdapter extends HttpEngineAdapter {
       ...(minTokens !== undefined && { min_tokens: minTokens }),
       model: await this.model(),
       rid: request.engineRequestId,
+      ...saltedFields('cache_salt', request.cacheSalt, request.prompt.engineFields),
       max_tokens: plan.budget,
       stream_options: { include_usage: true, continuous_usage_stats: true },
     };
@@ -235,6 +244,7 @@ export class SglangAdapter extends HttpEngineAdapter {
       reader: new SglangChunkReader(this.textForm, promptTokenIds),
       body: {
         rid: engineRequestId,
+        ...saltedFields('extra_key', request.cacheSalt, engineFields),
         stream: true,
         sampling_params: {
           max_new_tokens: budget,

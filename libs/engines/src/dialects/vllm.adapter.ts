@@ -5,10 +5,14 @@ import { parseObject } from '../http/engine-http';
 import { HttpEngineAdapter, NO_VERSION, weightNumber, type RouteCall, type RunPlan } from './http-adapter';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import { countTokens, readMetrics, startOf, type Metric } from './prometheus';
+import { isAtLeast } from './release';
+import { saltedFields } from './cache-salt';
 import { wireSampling } from './sampling';
 
 /** First version whose streams can carry token ids (`return_token_ids`). */
 const TOKEN_IDS_SINCE = [0, 10, 2];
+/** First version with `cache_salt` on all routes and without the engine V0, which refuses the field. */
+const CACHE_SALT_SINCE = [0, 11, 0];
 
 const PARSE_PATH = '/v1/chat/completions/derender';
 /** Its streams have routed experts; those of completions have none. */
@@ -63,6 +67,7 @@ export class VllmAdapter extends HttpEngineAdapter {
         abortOnDisconnect: true,
         loadReport: metrics.has('vllm:num_requests_running'),
         prefixCacheReset: canReset,
+        cacheSalt: isAtLeast(about.version, CACHE_SALT_SINCE),
         tokenize,
         pauseModes: canPause ? [...PAUSE_MODES] : [],
         dataParallelRanks: Math.max(1, metrics.get('vllm:num_requests_running')?.labels.engine?.size ?? 1),
@@ -179,7 +184,7 @@ export class VllmAdapter extends HttpEngineAdapter {
 
   /** Token ids in and out: no texts, and only with `--enable-scale-out` in newer versions. */
   private async tokenRoute(
-    { engineRequestId, sampling, prompt: { engineFields = {} } }: GenerationRequest,
+    { engineRequestId, sampling, cacheSalt, prompt: { engineFields = {} } }: GenerationRequest,
     plan: RunPlan,
     tokenIds: number[],
   ): Promise<RouteCall> {
@@ -190,6 +195,7 @@ export class VllmAdapter extends HttpEngineAdapter {
       body: {
         model: await this.model(),
         request_id: engineRequestId,
+        ...saltedFields('cache_salt', cacheSalt, engineFields),
         token_ids: tokenIds,
         sampling_params: {
           ...Object.fromEntries(named.map((name) => [name, engineFields[name]])),
@@ -214,6 +220,7 @@ export class VllmAdapter extends HttpEngineAdapter {
       ...(stop && { include_stop_str_in_output: true }),
       model: await this.model(),
       request_id: request.engineRequestId,
+      ...saltedFields('cache_salt', request.cacheSalt, request.prompt.engineFields),
       max_tokens: await this.budgetOf(plan),
       return_token_ids: true,
       stream_options: { include_usage: true, continuous_usage_stats: true },
@@ -272,13 +279,4 @@ function kvTokensOf(config: Metric | undefined): number | undefined {
     (value) => Number.isFinite(value) && value > 0,
   );
   return tokens && tokens * config!.sum;
-}
-
-/** Compares release numbers; a version without them (a build from source) counts as new. */
-function isAtLeast(version: string, wanted: number[]): boolean {
-  const match = /^v?(\d+)\.(\d+)\.(\d+)/.exec(version);
-  if (!match) return true;
-  const have = match.slice(1).map(Number);
-  const index = wanted.findIndex((part, position) => have[position] !== part);
-  return index === -1 || have[index]! > wanted[index]!;
 }

@@ -7,7 +7,8 @@ Reply: results     list, in the order of the items: the line of the ring of deci
                    a rank or a snapshot, or in a repeat, {seq, serverId, branch, inflight, policy, policyVersion, key,
                    best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat that is no longer
                    in the ring has no key, best and eligible
-       servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
+       servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion,
+                   cacheSalt?}
 Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId came first),
   ABORTED (so did an abort), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason),
   NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
@@ -98,7 +99,7 @@ local function acquire(tx, args, item, past, servers)
     if choice.snapshot or (item.sessionId and Leases.rank_of(tx, item.sessionId, server)) then
       return Leases.granted(tx, item, server, line, choice, servers)
     end
-    if not servers[server.id] then servers[server.id] = ServerRecord.describe(server) end
+    if not servers[server.id] then servers[server.id] = ServerWeights.describe(tx, server) end
     return line
   end
   local lane = choice

@@ -119,7 +119,7 @@ function Leases.rank_of(tx, session_id, server)
 end
 
 local function answer(tx, seq, server, decision, session_id, servers)
-  servers[server.id] = ServerRecord.describe(server)
+  servers[server.id] = ServerWeights.describe(tx, server)
   decision.seq, decision.serverId, decision.dpRank = seq, server.id, Leases.rank_of(tx, session_id, server)
   return decision
 end

@@ -5,7 +5,9 @@ local Keys = {}
 local NAMES = {
   -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
   meta = 'meta',
-  -- hash: what pool.configure set, `paused`, `pausedUntilMs`, and `syncing`: the weight version that is coming
+  -- hash: what pool.configure set, `paused`, `pausedUntilMs`, and `syncing`: the weight version that is coming;
+  -- weightsBeganMs: the begin of the latest change of weights; weightsUnknownBeforeMs: servers that were last reported
+  -- before this time have unknown weights (weights/weight-clock.lua)
   settings = 'settings',
   settingsHistory = 'settings:history', -- list: the last versions of the settings, latest first, JSON
   -- servers (load-balancer)
@@ -91,7 +93,9 @@ local NAMES = {
   -- trajectories (gateway)
   trajectories = 'trajectories', -- zset: id of a session that is recorded, by its last use, ms
   -- weights (trainer-coordinator)
-  weights = 'weights', -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests
+  -- hash: version committed last; keptVersion, keptUntilMs: the last change under running requests; clockMs
+  -- (weights/weight-clock.lua)
+  weights = 'weights',
   weightSync = 'weights:sync', -- hash: the change of weights that is under way
   pausedEngines = 'weights:engines', -- hash: dialect|endpoint -> entry, see weights/paused-engines.lua
   -- payloads of one job, under the root `<prefix>:payload:{<pool>/<job>}:`; `meta` has clockMs and usedBytes

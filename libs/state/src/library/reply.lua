@@ -26,7 +26,7 @@ end
 -- A list of values that are JSON.
 function Reply.joined(values) return '[' .. table.concat(values, ',') .. ']' end
 
--- `servers`: serverId -> as ServerRecord.describe gives it.
+-- `servers`: serverId -> as ServerWeights.describe gives it.
 function Reply.servers(servers)
   local members = {}
   for _, member in pairs(servers) do members[#members + 1] = member end

@@ -32,6 +32,9 @@ local function restart_server(tx, server, new_epoch)
   Servers.set_lacks(tx, server.id, '')
   server.lacks = nil
   Models.set(tx, server.id, '')
+  -- A new start has filled no cache, and no change of weights has reached it.
+  ServerHash.change(tx, server.id, { cache = false })
+  ServerWeights.set_version(tx, server, 0)
 end
 
 -- True when both lists are known and have no name in common: another model was loaded.
@@ -74,7 +77,7 @@ function EngineReport.apply(tx, server, report, new_epoch)
   elseif known and started_at == known then
     -- The server had failed; its engine has not restarted and has the same weights.
     local before = redis.call('HGET', tx.key:server(server.id), 'versionBefore')
-    if before then Servers.set_version(tx, server, tonumber(before)) end
+    if before then ServerWeights.restore_version(tx, server, tonumber(before)) end
   end
   local latest = started_at and math.max(started_at, known or 0)
   if latest and latest ~= noted then
@@ -85,12 +88,12 @@ function EngineReport.apply(tx, server, report, new_epoch)
   local before = tonumber(redis.call('HGET', tx.key:server(server.id), 'versionBefore') or nil)
   if version == known_version then
     -- The start is unknown: the report is the one before the failure, and no other version was named.
-    if version == before then Servers.set_version(tx, server, version) end
+    if version == before then ServerWeights.restore_version(tx, server, version) end
     return is_restart
   end
   ServerHash.set(tx, server.id, 'engineVersion', Format.integer(version))
   local is_named = not known_version and (server.weightVersion > 0 or before)
-  if not is_named or version == before then Servers.set_version(tx, server, math.max(0, version)) end
+  if not is_named or version == before then ServerWeights.set_version(tx, server, math.max(0, version)) end
   return is_restart
 end
 

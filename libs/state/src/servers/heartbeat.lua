@@ -37,8 +37,9 @@ return function(tx, args)
     elseif server then
       redis.call('ZADD', tx.key.servers, Format.integer(now), id)
       redis.call('ZADD', tx.key.watchedServers, Format.integer(now), id)
-      if weight_version and weight_version ~= server.weightVersion then
-        Servers.set_version(tx, server, weight_version)
+      local is_unknown, is_stale = ServerWeights.state(tx, server)
+      if weight_version and (weight_version ~= server.weightVersion or is_unknown or is_stale) then
+        ServerWeights.set_version(tx, server, weight_version)
         Servers.publish(tx, server)
         table.insert(changed, id)
       end

@@ -50,6 +50,8 @@ return function(tx, args)
         unconfirmedWeightVersion = tonumber(report[3] or nil),
         listedAs = report[6] or nil,
         withheld = server.withheld or nil,
+        pendingWeightVersion = ServerWeights.pending_version(tx, server),
+        weightsUnknown = ServerWeights.state(tx, server) or nil,
       }, { capabilities = report[4] or nil, models = report[5] and Reply.list(Models.names(report[5])) or nil }))
     end
   end

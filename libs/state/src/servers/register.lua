@@ -84,6 +84,8 @@ return function(tx, args)
     ServerHash.delete(tx, id)
   end
 
+  -- A new start computes with the weights it begins with; of the same start only a version that is named is a report.
+  local is_report = not same_start or args.weightVersion and not discovered
   local probed = args.probe ~= false
   if same_start and discovered then probed = known.probed end
   local was_heard = same_start and known.state ~= 'pending'
@@ -98,6 +100,8 @@ return function(tx, args)
     maxInflight = max_inflight,
     weight = weight,
     weightVersion = weight_version,
+    weightsAtMs = is_report and WeightClock.next(tx) or nil,
+    cache = same_start and ServerRecord.fields(known.record).cache,
     probed = probed,
     cordoned = known and known.cordoned,
     drainUntilMs = drain_until,
@@ -109,6 +113,8 @@ return function(tx, args)
   if registration_id then ServerHash.set(tx, id, 'registrationId', registration_id)
   else ServerHash.unset(tx, id, 'registrationId') end
   if args.listedAs then ServerHash.set(tx, id, 'listedAs', args.listedAs) end
+  if is_report then ServerHash.unset(tx, id, 'pendingVersion') end
+  if args.capabilities then ServerWeights.set_cache(tx, id, args.capabilities) end
   if args.lacks then Servers.set_lacks(tx, id, args.lacks) end
   if args.models then Models.set(tx, id, args.models) end
   redis.call('ZADD', tx.key.servers, 'NX', Format.integer(now), id)

@@ -13,6 +13,14 @@ local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
 local QUOTE = 34 -- byte with which the JSON begins
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
+-- First in the JSON object, where it is found soonest: when the weights were last reported, as a text, with a minus
+-- while the engine must empty its prefix cache before they count; and how the cache is kept free of entries of other
+-- weights (CACHES, or nothing). Absent in records of a version before.
+local WEIGHTS = '"weightsAtMs":"%s","cache":"%s",'
+local WEIGHTS_BEGIN, WEIGHTS_PATTERN = '"weightsAtMs":"', '^"weightsAtMs":"(%-?)(%d*)","cache":"(%a*)",()'
+
+-- The engine keeps entries apart by a salt of each request, or has a route that empties its cache.
+ServerRecord.CACHES = { salt = 'salt', reset = 'reset' }
 
 function ServerRecord.unpack(id, packed)
   local state, held, cordoned, unprobed, most, weight, version, limit, started_at, drain_until, epoch =
@@ -50,15 +58,35 @@ local function trouble_text(trouble)
     (trouble.isUntried and 1 or 0) + (trouble.isSilent and 2 or 0))
 end
 
--- What a caller must know of a server: `"<id>":{...}`.
-function ServerRecord.describe(server)
+-- The address of a server and its weights: `"<id>":{...}`.
+local function described_text(server)
   local record = server.record
   return string.sub(record, string.find(record, '"', EPOCH_AT, true), string.find(record, '\n', EPOCH_AT, true) - 1)
 end
 
+-- When the weights were last reported, by weights/weight-clock.lua (0: never); whether the engine must empty its prefix
+-- cache before they count (ServerWeights.await_reset); and one of CACHES or nothing.
+function ServerRecord.weights(server)
+  local record = server.record
+  local start = string.find(record, WEIGHTS_BEGIN, EPOCH_AT, true)
+  if not start then return 0, false, '' end
+  local sign, at, cache = string.match(record, WEIGHTS_PATTERN, start)
+  return tonumber(at) or 0, sign == '-', cache
+end
+
+-- What a caller must know of a server: `"<id>":{...}`. `salt` is a text, for an engine that has salts.
+function ServerRecord.describe(server, salt)
+  local text = described_text(server)
+  local start = string.find(text, WEIGHTS_BEGIN, 1, true)
+  if not start then return text end
+  local _, _, cache, rest = string.match(text, WEIGHTS_PATTERN, start)
+  local salted = cache == ServerRecord.CACHES.salt and '"cacheSalt":"' .. salt .. '",' or ''
+  return string.sub(text, 1, start - 1) .. salted .. string.sub(text, rest)
+end
+
 -- {endpoint, dialect, model?}
 function ServerRecord.address_of(server)
-  local _, address = next(cjson.decode('{' .. ServerRecord.describe(server) .. '}'))
+  local _, address = next(cjson.decode('{' .. described_text(server) .. '}'))
   return address
 end
 
@@ -71,6 +99,7 @@ function ServerRecord.fields(packed)
   local fields = ServerRecord.unpack(nil, packed)
   local address = ServerRecord.address_of(fields)
   fields.endpoint, fields.dialect, fields.model = address.endpoint, address.dialect, address.model
+  fields.weightsAtMs, fields.cache = address.weightsAtMs, address.cache
   fields.instanceId = ServerRecord.instance_of(fields)
   return fields
 end
@@ -87,7 +116,8 @@ function ServerRecord.pack(id, fields)
   return struct.pack(FORMAT, state, flag(fields.held), closed, flag(not fields.probed), fields.maxInflight,
     fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
     fields.drainUntilMs or 0, fields.epoch) .. trouble_text(fields.trouble) .. '"' .. id .. '":'
-    .. cjson.encode(described) .. '\n' .. (fields.instanceId or '')
+    .. '{' .. string.format(WEIGHTS, fields.weightsAtMs or '', fields.cache or '')
+    .. string.sub(cjson.encode(described), 2) .. '\n' .. (fields.instanceId or '')
 end
 
 return ServerRecord

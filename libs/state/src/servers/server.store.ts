@@ -53,6 +53,10 @@ export interface ServerUpdate extends UpdateServerRequest, Found {
   epoch?: Epoch;
   /** Report of its engine, and the reported weight version that was known at the probe. */
   report?: EngineReport & { knownWeightVersion?: number };
+  /** Weight version whose engine has not emptied its prefix cache: no leases until it has, or it is reported again. */
+  pendingVersion?: number;
+  /** The engine has emptied its prefix cache, as asked by `weights/stale-cache` with this `beganMs`. */
+  emptiedSinceMs?: number;
 }
 /** A later start than the known one, or other models, is a restart: a new epoch with unknown weights. */
 export interface EngineReport {

@@ -89,9 +89,24 @@ function Servers.set_lacks(tx, id, lacks)
   ServerHash.set(tx, id, 'lacks', lacks)
 end
 
--- The weight-version gate: a server that reports another version than the pool wants takes no leases. While the weights
--- change those that have the coming version pass too, so that they stand ready at the commit.
+-- Whether no server takes leases and the weights of one of the first servers are unknown: all servers of a pool had the
+-- same change of weights.
+function Servers.none_is_known(tx)
+  local SERVERS_READ = 16
+  if not tx.settings.weightsUnknownBeforeMs or redis.call('SCARD', tx.key.usableServers) > 0 then return false end
+  for _, id in ipairs(redis.call('ZRANGE', tx.key.servers, 0, SERVERS_READ - 1)) do
+    local server = Servers.get(tx, id)
+    if server and ServerWeights.state(tx, server) then return true end
+  end
+  return false
+end
+
+-- The weight-version gate: a server takes no leases while its weights are unknown, its prefix cache is to be emptied,
+-- or its weights are of another version than the pool wants. While the weights change, servers with the coming version
+-- pass too, so that they stand ready at the commit.
 local function is_quarantined(tx, server)
+  local is_unknown, is_stale = ServerWeights.state(tx, server)
+  if is_unknown or is_stale then return true end
   local wanted = tx.settings.requiredWeightVersion
   if not wanted or server.weightVersion == tonumber(wanted) then return false end
   return server.weightVersion ~= Settings.number(tx, 'syncing')
@@ -196,13 +211,6 @@ function Servers.expire_epoch(tx, id, epoch)
   redis.call('SADD', tx.key.expiredLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
--- The weights it has now, as reported by its engine or its trainer.
-function Servers.set_version(tx, server, version)
-  server.weightVersion = version
-  ServerHash.change(tx, server.id, { weightVersion = version })
-  ServerHash.unset(tx, server.id, 'versionBefore')
-end
-
 -- Leases and sessions of the epoch before are expired.
 function Servers.begin_epoch(tx, server, new_epoch)
   Servers.expire_epoch(tx, server.id, server.epoch)
@@ -219,7 +227,7 @@ end
 function Servers.fail(tx, server, new_epoch)
   if server.weightVersion > 0 then
     local before = Format.integer(server.weightVersion)
-    Servers.set_version(tx, server, 0)
+    ServerWeights.restore_version(tx, server, 0)
     ServerHash.set(tx, server.id, 'versionBefore', before)
   end
   Servers.begin_epoch(tx, server, new_epoch)

@@ -1,13 +1,15 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
-  epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld}: ServerUpdate, labels and capabilities as JSON
-  texts, models one a line. A restart by `report` begins the epoch newEpoch. With isDescribed the engine has just
-  described itself in its dialect, which makes a pending or failed server ready unless it is fenced. A cordoned server
-  gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on, the server gets no new leases
-  and is removed with its last lease, or at the deadline with all of them; a repeat can only make the deadline
-  earlier. listedAs: the change is of the list of engines, and only for the engine that is listed as this; a withheld
-  server gets no new leases
+  epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld, pendingVersion, emptiedSinceMs}: ServerUpdate,
+  labels and capabilities as JSON texts, models one a line. With pendingVersion, a weight version whose engine has not
+  emptied its prefix cache, the server gets no leases until a weightVersion, or emptiedSinceMs: the engine has emptied
+  it, and the last change of weights had begun then (0: there was none). A restart by `report` begins the epoch
+  newEpoch. With isDescribed the engine has just described itself in its dialect, which makes a pending or failed
+  server ready unless it is fenced. A cordoned server gets no new leases; cordoned false also ends a drain. With
+  deadlineMs, from now on, the server gets no new leases and is removed with its last lease, or at the deadline with
+  all of them; a repeat can only make the deadline earlier. listedAs: the change is of the list of engines, and only
+  for the engine that is listed as this; a withheld server gets no new leases
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
@@ -19,7 +21,9 @@ return function(tx, args)
   end
   local now = tx.now
   if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch) end
-  if args.weightVersion then Servers.set_version(tx, server, args.weightVersion) end
+  if args.weightVersion then ServerWeights.set_version(tx, server, args.weightVersion) end
+  if args.pendingVersion then ServerWeights.await_reset(tx, server, args.pendingVersion) end
+  if args.emptiedSinceMs then ServerWeights.confirm_reset(tx, server, args.emptiedSinceMs) end
   for _, field in ipairs({ 'maxInflight', 'weight', 'cordoned', 'withheld' }) do
     local value = args[field]
     if value ~= nil then
@@ -54,6 +58,7 @@ return function(tx, args)
   for _, field in ipairs({ 'labels', 'capabilities' }) do
     if args[field] then ServerHash.set(tx, server.id, field, args[field]) end
   end
+  if args.capabilities then ServerWeights.set_cache(tx, server.id, args.capabilities) end
   if args.capabilities and redis.call('HEXISTS', tx.key:server(server.id), 'maybePaused') == 1 then
     PausedEngines.resume_unrecorded(tx, server)
   end

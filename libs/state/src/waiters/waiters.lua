@@ -24,7 +24,8 @@ function Waiters.obstacle_of(tx, item)
   local paused = Settings.pause_reason(tx)
   if paused then return 'POOL_PAUSED', paused end
   if redis.call('SCARD', tx.key.usableServers) == 0 then
-    return 'NO_SERVER_AVAILABLE', redis.call('EXISTS', tx.key.servers) == 1 and 'none-ready' or 'no-servers'
+    if redis.call('EXISTS', tx.key.servers) == 0 then return 'NO_SERVER_AVAILABLE', 'no-servers' end
+    return 'NO_SERVER_AVAILABLE', Servers.none_is_known(tx) and 'weights-unknown' or 'none-ready'
   end
   if Narrow.none_fits(tx, item) then return 'NO_SERVER_AVAILABLE', 'none-fits' end
   return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'

@@ -1,7 +1,7 @@
 --[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends.
 ARGV[1] JSON: {syncId, version, mode, deadlineMs, job, trainerEpoch, stamp}: BeginSyncArgs. A repeat with the syncId
-  gets the status of the change, under way or ended. With a job only its trainer, or one that took over, may end the
-  change
+  gets the status of the change, under way or ended; under way, its deadline becomes deadlineMs from now, unless it is
+  later. With a job only its trainer, or one that took over, may end the change
 Reply: WeightSync of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
   WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.
@@ -17,7 +17,10 @@ return function(tx, args)
   if ended then return meant_this(cjson.decode(ended)) and Generation.stamped(tx, ended) or reused end
   local sync = Weights.sync(tx)
   if sync and sync.syncId == args.syncId then
-    return meant_this(sync) and Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun')) or reused
+    if not meant_this(sync) then return reused end
+    sync.deadlineAtMs = math.max(sync.deadlineAtMs, tx.now + args.deadlineMs)
+    Hashes.set(tx.key.weightSync, { deadlineAtMs = sync.deadlineAtMs })
+    return Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun'))
   end
   if sync then
     return Reply.fail('WEIGHT_SYNC_CONFLICT', 'The weights are being changed to version '
@@ -25,7 +28,8 @@ return function(tx, args)
   end
   local from = Weights.version(tx)
   if args.version < from then
-    return Reply.fail('WEIGHT_VERSION_STALE', 'The pool has version ' .. Format.integer(from), 'version')
+    return Reply.fail('WEIGHT_VERSION_STALE', 'The pool has version ' .. Format.integer(from)
+      .. ': load earlier weights under a new number, for example ' .. Format.integer(from + 1), 'version')
   end
 
   -- The gate of a rollback: the present one, or the version that all servers have; absent for servers of several.
@@ -34,7 +38,7 @@ return function(tx, args)
   Hashes.set(tx.key.weightSync, { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from,
     startedAtMs = tx.now, deadlineAtMs = tx.now + args.deadlineMs, job = args.job,
     trainerEpoch = args.job and args.trainerEpoch, gateBefore = gate })
-  redis.call('HSET', tx.key.settings, 'syncing', args.version)
+  redis.call('HSET', tx.key.settings, 'syncing', args.version, 'weightsBeganMs', WeightClock.next(tx))
   if args.mode == 'keep' then
     redis.call('HSET', tx.key.weights, 'keptVersion', args.version)
     redis.call('HDEL', tx.key.weights, 'keptUntilMs')

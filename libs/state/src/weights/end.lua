@@ -1,6 +1,10 @@
 --[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do;
-rolled back, those that do not report what all had before are. The pool continues, unless it is paused by hand.
-ARGV[1] JSON: {syncId, outcome, reason, trainerEpoch, stamp; overdueOnly: do nothing before the deadline}: EndSyncArgs
+rolled back, those that do not report what all had before are. At the deadline nobody knows how much of the new weights
+the engines have: first everything that runs is stopped (weights/stop), then the change ends; the weights of each server
+that was not reported since the begin are unknown, and the server takes no leases until they are reported. The pool
+continues, unless it is paused by hand.
+ARGV[1] JSON: {syncId, outcome, reason, trainerEpoch, stamp; overdueOnly: do nothing before the deadline, or while
+  requests run}: EndSyncArgs
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
 Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
   WEIGHTS_NOT_QUIESCED (a commit while requests run that were to be stopped or waited for).
@@ -23,15 +27,15 @@ return function(tx, args)
   if not sync or sync.syncId ~= args.syncId then
     return Reply.fail('WEIGHT_SYNC_NOT_FOUND', 'There is no change of weights ' .. args.syncId, 'syncId')
   end
-  local now = tx.now
+  local now, running = tx.now, redis.call('HLEN', tx.key.leases)
   if args.overdueOnly then
-    if now < sync.deadlineAtMs then return Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun')) end
+    local is_due = now >= sync.deadlineAtMs and running == 0
+    if not is_due then return Generation.stamped(tx, Weights.sync_json(tx, sync, 'begun')) end
   elseif sync.job then
     local refused = Trainer.error(tx, sync.job, epoch or sync.trainerEpoch)
     if refused then return refused end
   end
   local committed = args.outcome == 'committed'
-  local running = redis.call('HLEN', tx.key.leases)
   if committed and sync.mode ~= 'keep' and running > 0 then
     return Reply.fail('WEIGHTS_NOT_QUIESCED', Format.integer(running) .. ' requests still run with the old weights',
       nil, 100)
@@ -40,9 +44,13 @@ return function(tx, args)
   local gate = committed and Format.integer(sync.version) or sync.gateBefore
   if gate and redis.call('HGET', tx.key.settings, 'requiredWeightVersion') ~= gate then
     redis.call('HSET', tx.key.settings, 'requiredWeightVersion', gate, 'sinceMs', Format.integer(now))
-    -- The load-balancer puts every server where the changed settings demand.
-    redis.call('HINCRBY', tx.key.settings, 'version', 1)
   end
+  if args.reason == 'deadline' then
+    local began = redis.call('HGET', tx.key.settings, 'weightsBeganMs')
+    redis.call('HSET', tx.key.settings, 'weightsUnknownBeforeMs', began or Format.integer(sync.startedAtMs))
+  end
+  -- The load-balancer puts every server where the changed settings demand.
+  redis.call('HINCRBY', tx.key.settings, 'version', 1)
   if committed then redis.call('HSET', tx.key.weights, 'version', Format.integer(sync.version)) end
   if sync.mode == 'keep' then redis.call('HSET', tx.key.weights, 'keptUntilMs', Format.integer(now)) end
   redis.call('HDEL', tx.key.settings, 'syncing')

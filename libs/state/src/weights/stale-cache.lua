@@ -1,30 +1,44 @@
---[[ Whether the engine of a server must empty its prefix cache before the server counts as one of these weights: what
-older weights computed must not be used again. Not when it has them already, when requests were kept over the change
-(mode `keep`, or a change without `weights.begin` while some run), or when only its callers can reach it.
+--[[ Whether the engine of a server must empty its prefix cache when the weights of the server are reported: entries of
+other weights must not be used again. An engine that keeps cache entries apart by salt (ServerWeights.describe) empties
+its cache only to free memory, when nothing runs on it; any other engine must empty it, also when requests were kept
+over the change. A repeat of the known version changes nothing, except while the weights change, are unknown or have a stale
+cache, and from a caller who has loaded weights. Not when only callers can reach the engine.
 ARGV[1] JSON:
   serverId, weightVersion
+  isLoad   the caller may have loaded other weights under the same version
   start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or
            without an instanceId another address, is an engine that has computed nothing yet
-Reply: engine   {endpoint, dialect} or absent
+Reply: beganMs  begin of the last change of weights; 0: there was none
+       engine   {endpoint, dialect} or absent
+       needed   true: until it has, the server must take no leases; or absent
+       busy     true: requests run on it, which hold the cache; or absent
 Flags: no-writes ]]
 return function(tx, args)
-  local server, sync, start = Servers.get(tx, args.serverId), Weights.sync(tx), args.start
+  local server, start = Servers.get(tx, args.serverId), args.start
 
   local function is_other_start()
     if start.instanceId then return start.instanceId ~= ServerRecord.instance_of(server) end
     return start.endpoint ~= ServerRecord.address_of(server).endpoint
   end
 
-  local function is_stale()
-    if not server or not server.probed or server.weightVersion == args.weightVersion then return false end
-    if start and is_other_start() then return false end
-    local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
-    if packed and cjson.decode(packed).prefixCacheReset == false then return false end
-    if sync then return sync.mode ~= 'keep' end
-    return server.load == 0
+  local function is_same_weights()
+    if args.isLoad or server.weightVersion ~= args.weightVersion or Weights.sync(tx) then return false end
+    local is_unknown, is_stale = ServerWeights.state(tx, server)
+    return not is_unknown and not is_stale
   end
 
-  if not is_stale() then return '{}' end
+  local reply = { beganMs = Settings.number(tx, 'weightsBeganMs') or 0 }
+  if not server or not server.probed or is_same_weights() or start and is_other_start() then
+    return cjson.encode(reply)
+  end
+  local _, _, cache = ServerRecord.weights(server)
+  local has_salts, is_busy = cache == ServerRecord.CACHES.salt, server.load > 0
+  local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
+  if packed and cjson.decode(packed).prefixCacheReset == false or has_salts and is_busy then
+    return cjson.encode(reply)
+  end
   local engine = start or ServerRecord.address_of(server)
-  return cjson.encode({ engine = { endpoint = engine.endpoint, dialect = engine.dialect } })
+  reply.engine = { endpoint = engine.endpoint, dialect = engine.dialect }
+  reply.needed, reply.busy = not has_salts, is_busy
+  return cjson.encode(reply)
 end

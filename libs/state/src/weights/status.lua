@@ -26,9 +26,11 @@ return function(tx, args)
     local server = Servers.get(tx, page[position])
     if server then
       local entry = PausedEngines.load(tx, PausedEngines.name_of(server))
+      local is_unknown, is_stale = ServerWeights.state(tx, server)
       table.insert(servers, { serverId = server.id, epoch = server.epoch, state = Servers.shown_state(tx, server),
         weightVersion = server.weightVersion, inflight = server.load, quiesced = server.load == 0,
-        confirmed = wanted == nil or server.weightVersion == wanted,
+        confirmed = not is_unknown and not is_stale and (wanted == nil or server.weightVersion == wanted),
+        weightsUnknown = is_unknown or nil,
         -- Without a syncId, the engine is only resumed in case Redis lost an entry.
         paused = entry ~= nil and entry.state == 'paused' and entry.syncId ~= '' })
     end

@@ -1,6 +1,7 @@
---[[ One page of stopping what runs, for a change of weights in mode `abort`: requests become `cutting`, as in a cut,
-and are listed for an abort command; their tokens are kept, and they are pending again once it is confirmed. Leases
-without a request of ours are listed for their holders. To be repeated from the start until no lease is left.
+--[[ One page of stopping what runs, for a change of weights in mode `abort`, or for any after its deadline, when nobody
+knows the weights that further tokens would have: requests become `cutting`, as in a cut, and are listed for an abort
+command; their tokens are kept, and they are pending again once it is confirmed. Leases without a request of ours are
+listed for their holders. To be repeated from the start until no lease is left.
 ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long holders are not told any more, but their servers
   listed}
 Reply: StopPage
@@ -8,11 +9,12 @@ Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
   local sync = Weights.sync(tx)
-  if not sync or sync.syncId ~= args.syncId or sync.mode ~= 'abort' then
+  local stops_at = sync and (sync.mode == 'abort' and sync.startedAtMs or sync.deadlineAtMs)
+  if not sync or sync.syncId ~= args.syncId or tx.now < stops_at then
     return Reply.object({ aborts = {}, leases = {}, fences = {} })
   end
 
-  local is_overdue = tx.now - sync.startedAtMs > args.fenceAfterMs
+  local is_overdue = tx.now - stops_at > args.fenceAfterMs
   local aborts, leases, fences = {}, {}, {}
   local page, cursor = Pages.scan('HSCAN', tx.key.leases, args.cursor, PAGE)
   for position = 1, #page, 2 do

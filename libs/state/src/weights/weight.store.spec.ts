@@ -20,12 +20,12 @@ beforeEach(async () => {
 });
 afterAll(() => test.close());
 
-const server = (serverId: string, weightVersion = 1) =>
+const server = (serverId: string, weightVersion = 1, probe = false) =>
   servers.register(pool, {
     serverId,
     endpoint: 'http://e',
     dialect: 'vllm',
-    probe: false,
+    probe,
     instanceId: 'i',
     maxInflight: 8,
     weight: 1,
@@ -272,8 +272,81 @@ describe('a change of weights', () => {
     await redis.hset(test.key('weights:sync'), 'deadlineAtMs', 1);
     expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'rolled-back', reason: 'deadline' });
     await expect(end('committed')).rejects.toMatchObject({ code: 'WEIGHT_SYNC_ENDED', retryable: false });
-    expect((await acquire()).result).toMatchObject({ seq: 1 });
     expect(await begin()).toMatchObject({ state: 'rolled-back' });
+  });
+
+  it('leaves the weights unknown of servers that nobody reported between its begin and its deadline', async () => {
+    const { epoch } = await server('s1');
+    await begin();
+    // What the trainer did not load, or loaded again, it reports; a server that failed meanwhile has reported nothing.
+    await servers.update(pool, { serverId: 's2', weightVersion: 1 });
+    await redis.hset(test.key('weights:sync'), 'deadlineAtMs', 1);
+    await weights.rollbackOverdue(pool, 'sync');
+    expect((await servers.list(pool, { serverId: 's1' })).servers).toMatchObject([{ weightsUnknown: true }]);
+    expect(await shown()).toEqual({ s1: ['quarantined', false], s2: ['ready', true] });
+    expect((await acquire()).result).toMatchObject({ serverId: 's2' });
+    await servers.heartbeat(pool, { serverId: 's1', epoch });
+    await servers.update(pool, { serverId: 's1', epoch, report: { startedAtSeconds: 5 } });
+    await servers.update(pool, { serverId: 's1', epoch, report: { weightVersion: -1 } });
+    await servers.remove(pool, { serverId: 's2' });
+    expect((await acquire()).result).toEqual({ error: 'NO_SERVER_AVAILABLE', reason: 'weights-unknown' });
+    await servers.heartbeat(pool, { serverId: 's1', epoch, weightVersion: 1 });
+    expect((await acquire()).result).toMatchObject({ serverId: 's1' });
+  });
+
+  it.each(['wait', 'keep'] as const)('stops at its deadline what runs, before it ends: mode %s', async (mode) => {
+    await submit(1);
+    const [running] = (await run()).claims;
+    await begin({ mode });
+    expect(await stop()).toMatchObject({ aborts: [], leases: [] });
+    await redis.hset(test.key('weights:sync'), 'deadlineAtMs', Date.now() - 10);
+    expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'begun', running: 1 });
+    expect((await stop()).aborts).toMatchObject([{ requestId: running!.requestId }]);
+  });
+
+  it('lets no server without salts that was not reported take leases before its prefix cache is reset', async () => {
+    const { epoch } = await server('s1', 1, true);
+    const statusOf = async () => (await servers.list(pool, { serverId: 's1' })).servers[0]!;
+    const capabilities = { prefixCacheReset: true };
+    await servers.update(pool, { serverId: 's1', epoch, isDescribed: true, capabilities });
+    await begin({ version: 1, mode: 'keep' });
+    expect(await statusOf()).not.toHaveProperty('pendingWeightVersion');
+    await end('rolled-back');
+    expect(await statusOf()).toMatchObject({ state: 'quarantined', pendingWeightVersion: 1 });
+    const { beganMs, needed } = await weights.staleCache(pool, { serverId: 's1', weightVersion: 1 });
+    expect(needed).toBe(true);
+    await begin({ syncId: 'next', version: 1 });
+    await servers.update(pool, { serverId: 's1', epoch, emptiedSinceMs: beganMs });
+    await end('committed', { syncId: 'next' });
+    expect(await statusOf(), 'reset before the next load').toMatchObject({ pendingWeightVersion: 1 });
+    const again = await weights.staleCache(pool, { serverId: 's1', weightVersion: 1 });
+    await servers.update(pool, { serverId: 's1', epoch, emptiedSinceMs: again.beganMs });
+    expect(await statusOf()).toMatchObject({ state: 'ready', weightVersion: 1 });
+  });
+
+  it('gives each lease a salt that no other weights of its server had', async () => {
+    const salted = { capabilities: { cacheSalt: true } };
+    for (const serverId of ['s1', 's2']) await servers.update(pool, { serverId, ...salted });
+    const salt = async () => {
+      const acquireId = test.unique('q');
+      const reply = await leases.acquire(pool, [{ acquireId, requestId: 'free', ...test.holder, boundServerId: 's1' }]);
+      await release(acquireId);
+      return reply.servers.s1!.cacheSalt;
+    };
+    const salts = [await salt()];
+    expect(await salt()).toBe(salts[0]);
+    for (const [index, outcome] of (['committed', 'rolled-back', 'committed'] as const).entries()) {
+      // The same number, and nothing is reported.
+      await begin({ syncId: `sync-${index}`, version: 1, mode: 'keep' });
+      await end(outcome, { syncId: `sync-${index}` });
+      salts.push(await salt());
+    }
+    await servers.update(pool, { serverId: 's1', weightVersion: 1 });
+    salts.push(await salt());
+    expect(salts.every((text) => /^\d{13}$/.test(text!))).toBe(true);
+    expect(new Set(salts).size).toBe(salts.length);
+    await servers.update(pool, { serverId: 's1', capabilities: {} });
+    expect(await salt()).toBeUndefined();
   });
 
   it('does the same again for a repeat, and refuses what is another one, older, or not its own', async () => {
@@ -284,7 +357,9 @@ describe('a change of weights', () => {
     const { trainerEpoch } = await submit(1);
     await refused(begin({ job: 'job', trainerEpoch: trainerEpoch + 1 }), 'FENCED', 'trainerEpoch');
     const begun = await begin({ job: 'job', trainerEpoch });
-    expect(await begin({ job: 'job', trainerEpoch })).toEqual(begun);
+    expect(await begin({ job: 'job', trainerEpoch, deadlineMs: 1_000 })).toEqual(begun);
+    const later = await begin({ job: 'job', trainerEpoch, deadlineMs: 600_000 });
+    expect(later.deadlineAtMs).toBeGreaterThan(begun.deadlineAtMs);
     await refused(begin({ mode: 'keep' }), 'VALIDATION_FAILED', 'syncId');
     await refused(begin({ syncId: 'other' }), 'WEIGHT_SYNC_CONFLICT');
     await refused(end('committed', { syncId: 'other' }), 'WEIGHT_SYNC_NOT_FOUND');

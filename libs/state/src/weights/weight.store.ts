@@ -74,10 +74,14 @@ export class WeightStore extends storeOf({
   engineKnown: transition<{ steps: EngineStep[] }, { recorded: boolean[] }>('weights/engine-known'),
   /** Whether the change of weights of this pool keeps the engine paused. */
   engineHeld: transition<Pick<EngineStep, 'endpoint' | 'dialect'>, { held: boolean }>('weights/engine-held'),
-  /** The engine that must empty its prefix cache before its server, registered as `start` just now, counts. */
+  /**
+   * The engine that must empty its prefix cache when weights of its server, registered as `start` just now, are
+   * reported; `isLoad`: other weights may have the same version; `needed`: before the version counts; `busy`: requests
+   * run on it, so it would refuse; `beganMs`: begin of the last change of weights, or 0.
+   */
   staleCache: transition<
-    { serverId: ServerId; weightVersion: number; start?: ServerStart },
-    { engine?: Pick<EngineStep, 'endpoint' | 'dialect'> }
+    { serverId: ServerId; weightVersion: number; isLoad?: boolean; start?: ServerStart },
+    { beganMs: number; engine?: Pick<EngineStep, 'endpoint' | 'dialect'>; needed?: boolean; busy?: boolean }
   >('weights/stale-cache'),
 }) {
   /**

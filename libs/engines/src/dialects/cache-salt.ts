@@ -1,0 +1,14 @@
+/**
+ * The field of a request that keeps its cache entries apart from entries of other weights, with what the caller has
+ * given for it behind the salt.
+ * @param name `cache_salt`, or `extra_key` of SGLang
+ */
+export function saltedFields(
+  name: 'cache_salt' | 'extra_key',
+  salt: string | undefined,
+  given: Record<string, unknown> = {},
+): Record<string, string> {
+  if (salt === undefined) return {};
+  const own = [given.cache_salt, name === 'extra_key' ? given.extra_key : undefined];
+  return { [name]: [salt, ...own.filter((value) => typeof value === 'string')].join('.') };
+}

@@ -1,0 +1,66 @@
+-- The weights of a server: which version counts, whether the weights are known, and how the prefix cache of the engine
+-- is kept free of entries of other weights.
+local ServerWeights = {}
+
+-- Two booleans. Unknown: a change of weights ended at its deadline, so the engine may hold a part of the new ones, and
+-- nobody has reported the server since the change began. Stale: the weights are known, but the engine must empty its
+-- prefix cache first: it has refused to, or it has no salts and a change has begun since the last report. Nothing is
+-- granted while a change is under way, so the cache is emptied after its end.
+function ServerWeights.state(tx, server)
+  local at, is_awaited, cache = ServerRecord.weights(server)
+  if at < (Settings.number(tx, 'weightsUnknownBeforeMs') or 0) then return true, false end
+  if at >= (Settings.number(tx, 'weightsBeganMs') or 0) then return false, is_awaited end
+  return false, not tx.settings.syncing and (is_awaited or cache == ServerRecord.CACHES.reset and server.probed)
+end
+
+-- The weights of a server, as its engine or its trainer reports them now.
+function ServerWeights.set_version(tx, server, version)
+  ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx) })
+  ServerHash.unset(tx, server.id, 'pendingVersion')
+  ServerWeights.restore_version(tx, server, version)
+end
+
+-- The version that a server had before it failed: no report, so weights that were unknown stay unknown.
+function ServerWeights.restore_version(tx, server, version)
+  server.weightVersion = version
+  ServerHash.change(tx, server.id, { weightVersion = version })
+  ServerHash.unset(tx, server.id, 'versionBefore')
+end
+
+-- The engine has weights of this version, but has not emptied its prefix cache: the server takes no leases until the
+-- engine has, which the load-balancer asks for again at each probe.
+function ServerWeights.await_reset(tx, server, version)
+  ServerHash.change(tx, server.id, { weightsAtMs = '-' .. WeightClock.next(tx) })
+  ServerHash.set(tx, server.id, 'pendingVersion', Format.integer(version))
+end
+
+-- The version that counts once the engine has emptied its prefix cache, or nil.
+function ServerWeights.pending_version(tx, server)
+  local _, is_stale = ServerWeights.state(tx, server)
+  if not is_stale then return nil end
+  return tonumber(redis.call('HGET', tx.key:server(server.id), 'pendingVersion') or nil) or server.weightVersion
+end
+
+-- The engine has emptied its prefix cache. Nothing if another change of weights has begun since `began`.
+function ServerWeights.confirm_reset(tx, server, began)
+  local version = ServerWeights.pending_version(tx, server)
+  if not version or began ~= (Settings.number(tx, 'weightsBeganMs') or 0) then return end
+  ServerWeights.set_version(tx, server, version)
+end
+
+-- How the prefix cache of an engine is kept free of entries of other weights; `capabilities`: its JSON text.
+function ServerWeights.set_cache(tx, id, capabilities)
+  local can = cjson.decode(capabilities)
+  local cache = can.cacheSalt and ServerRecord.CACHES.salt or can.prefixCacheReset and ServerRecord.CACHES.reset
+  ServerHash.change(tx, id, { cache = cache or false })
+end
+
+-- The server for the reply to a grant, as ServerRecord.describe. The salt names the weights for prefix caches: no two
+-- weights of a server have the same salt, since each report and each begin of a change has a later time.
+function ServerWeights.describe(tx, server)
+  local reported_at = ServerRecord.weights(server)
+  return ServerRecord.describe(server, Format.integer(math.max(reported_at,
+    Settings.number(tx, 'weightsBeganMs') or 0)))
+end
+
+return ServerWeights
