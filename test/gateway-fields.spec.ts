@@ -130,7 +130,9 @@ function has(body: unknown, name: string, value: unknown): boolean {
 it.each(['vllm', 'sglang'] as const)('no field is dropped on the way to %s', async (dialect) => {
   await bench.begin(() => 1, 1, dialect);
   engine = await StubEngine.start(dialect);
-  await bench.register({ serverId: 'stub', instanceId: 'i', endpoint: engine.url, dialect, model: 'm' });
+  // An engine with salts gets the salt of the caller behind the salt of its lease.
+  const capabilities = { cacheSalt: false };
+  await bench.register({ serverId: 'stub', instanceId: 'i', endpoint: engine.url, dialect, model: 'm', capabilities });
   gateway = await Gateway.start(bench.prefix, bench.pool, { maxEngineFailures: 1, engineFailurePauseMs: 1 });
   const checks = DOORS.flatMap((door) => [
     ...FIELDS.map((name) => () => fault(door, name, name, { [name]: valueOf(name) })),

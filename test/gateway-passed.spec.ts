@@ -44,7 +44,7 @@ async function begin(
 const calls = () => engines.flatMap((engine) => engine.calls);
 const choice = (id: number) => ({ index: 0, token_ids: [id], finish_reason: 'stop' });
 
-it('passes body and answer as they are, with the id of the call, and takes the counts', async () => {
+it('passes body and answer as they are, with the id of the call and the cache salt, and takes the counts', async () => {
   const engine = await begin('vllm');
   const answer = {
     choices: [choice(5), choice(6)],
@@ -57,8 +57,9 @@ it('passes body and answer as they are, with the id of the call, and takes the c
   const reply = await gateway.post(TOKENS, body, { 'x-smg-routing-key': 'key' });
   expect([reply.status, reply.body]).toEqual([200, answer]);
   expect(calls()[0]!.headers['x-smg-routing-key']).toBe('key');
-  const { request_id: id, ...sent } = calls()[0]!.body;
+  const { request_id: id, cache_salt: salt, ...sent } = calls()[0]!.body;
   expect(sent).toEqual({ ...TWO, features, model: 'm' });
+  expect(salt).toMatch(/^\d{13}$/);
   expect(id).toMatch(/^[0-9a-f]{32}$/);
   expect([reply.headers['x-broomwagon-attempts'], reply.headers['x-broomwagon-server']]).toEqual(['1', 'stub-0']);
   expect(await gateway.metric('tokens_generated_total')).toBe(2);

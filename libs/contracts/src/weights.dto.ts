@@ -17,8 +17,8 @@ export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
  * `weights.begin`: stops leases and claims until `weights.commit`, `weights.rollback` or the deadline, which rolls
  * back. At the deadline requests that run are stopped, with their tokens, and the weights of servers that were not
  * reported since the begin are unknown: such servers take no leases until they are reported. A repeat with the same
- * syncId extends the deadline, for a load that makes progress. Acquires and claims are answered POOL_PAUSED: at once, or
- * after their `waitMs`.
+ * syncId extends the deadline, for a load that makes progress. Acquires and claims are answered POOL_PAUSED: at once,
+ * or after their `waitMs`.
  */
 export class BeginWeightsRequest {
   /** Id of the change, for idempotency: a repeat returns its present state, and may make its deadline later. */

@@ -171,6 +171,8 @@ export interface PassedRequest {
   body: Record<string, unknown>;
   /** Headers that engines read. */
   headers?: Record<string, string>;
+  /** As that of {@link GenerationRequest}. */
+  cacheSalt?: string;
   /** The field because of which the request is passed on: it is named if the engine has none of the routes. */
   reason: string;
 }

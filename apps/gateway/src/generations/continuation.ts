@@ -109,7 +109,7 @@ export function asOurs(error: Error): BroomwagonError {
 }
 
 /** The next call of an engine, with all tokens so far. */
-export function requestOf(generation: Generation, { dialect, cacheSalt }: Lease): GenerationRequest {
+export function requestOf(generation: Generation, { dialect }: Lease): GenerationRequest {
   const { tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
@@ -139,7 +139,7 @@ export function requestOf(generation: Generation, { dialect, cacheSalt }: Lease)
   };
   const made =
     tokens.count === 0 ? undefined : { tokenCount: tokens.count, tokenIds: tokens.allIds, text: tokens.text };
-  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made, cacheSalt };
+  return { engineRequestId: randomEngineRequestId(), prompt, sampling, maxTokens, made };
 }
 
 export function leaseRequestOf({ id, tokenId, tokens, input: { placement, prompt } }: Generation): LeaseRequest {

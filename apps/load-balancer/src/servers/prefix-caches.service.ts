@@ -36,9 +36,9 @@ export class PrefixCachesService {
     by: { start?: ServerStart; isLoad?: boolean } = {},
   ): Promise<boolean> {
     const { isReset, error } = await this.reset(pool, { serverId, weightVersion, ...by });
-    const context = { pool, serverId, weightVersion, ...(error && { err: error }) };
+    const context = { pool, serverId, weightVersion, err: error };
     const message = 'The prefix cache is not reset: the server takes no leases until it is, tried at each probe';
-    if (error) this.logger.error(context, message);
+    if (error !== undefined) this.logger.error(context, message);
     else if (!isReset) this.logger.log(context, `${message} when no request runs`);
     return isReset;
   }

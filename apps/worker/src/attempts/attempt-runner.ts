@@ -203,7 +203,7 @@ export class AttemptRunner {
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
   private async generate(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<Generated> {
-    const request = generationRequest(attempt, input, lease);
+    const request = generationRequest(attempt, input);
     const tokens = new TokenCollector(bufferFor(attempt, input));
     attempt.beginGenerating(lease);
     const saves = this.partialSaver.start(attempt, lease, tokens);
@@ -265,17 +265,13 @@ function failureOf(error: Error): Failure {
   return { ...FAILURES[classifyFailure(error)], message: error.message };
 }
 
-function generationRequest(
-  { claim }: Attempt,
-  { prompt, made }: AttemptInput,
-  { cacheSalt }: Lease,
-): GenerationRequest {
+function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): GenerationRequest {
   const madeTokens = made?.tokenCount ?? 0;
   const seed =
     claim.sampling.seed === undefined ? undefined : sampleSeed(claim.sampling.seed, { ...claim, madeTokens });
   const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed };
   const id = engineRequestId(claim.requestId, claim.attempt);
-  return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made, cacheSalt };
+  return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
 }
 
 /** The tokens of this attempt, behind the end of the earlier text with which a stop text may begin. */

@@ -10,5 +10,6 @@ export function saltedFields(
 ): Record<string, string> {
   if (salt === undefined) return {};
   const own = [given.cache_salt, name === 'extra_key' ? given.extra_key : undefined];
-  return { [name]: [salt, ...own.filter((value) => typeof value === 'string')].join('.') };
+  const texts = own.map((value) => (typeof value === 'string' ? value : JSON.stringify(value ?? undefined)));
+  return { [name]: [salt, ...texts.filter((text) => text !== undefined)].join('.') };
 }

@@ -4,6 +4,7 @@ import { toErrorCode } from '../http/answer-status';
 import { type EngineHttp, refusalOf } from '../http/engine-http';
 import { SilenceWatch } from '../stream/silence-watch';
 import { DEFAULT_FIRST_TOKEN_TIMEOUT_MS, DEFAULT_STALL_TIMEOUT_MS } from '../stream/stream-generation';
+import { saltedFields } from './cache-salt';
 import { refuseForeignFields, REQUEST_FIELDS } from './request-fields';
 
 /** Field of a request with its id. */
@@ -74,8 +75,11 @@ async function askRoutes(
   const { engineRequestId, paths, body } = request;
   const headers = { ...request.headers, 'x-request-id': engineRequestId };
   const id = ID_FIELDS[dialect];
-  const sent = id === undefined ? body : { ...body, [id]: engineRequestId };
+  const named = id === undefined ? body : { ...body, [id]: engineRequestId };
   for (const path of paths) {
+    const saltField = path === '/generate' ? 'extra_key' : 'cache_salt';
+    const takesSalt = REQUEST_FIELDS[dialect]?.[path]?.includes(saltField) === true;
+    const sent = takesSalt ? { ...named, ...saltedFields(saltField, request.cacheSalt, body) } : named;
     const opened = await http.open(path, sent, headers, signal);
     const { status, contentType, contentEncoding, pieces } = opened;
     if (contentEncoding !== 'identity') throw refusalOf(http.baseUrl + path, { ...opened, refusalText: '' });

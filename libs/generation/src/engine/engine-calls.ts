@@ -11,7 +11,10 @@ import { passOnEngine, type Passed } from './pass-on-engine';
 import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-engine';
 import { ServerSigns } from './server-signs';
 
-/** Runs calls on the engines of leases, and notes what they tell of their servers. */
+/**
+ * Runs calls on the engines of leases, with the salt of the lease for the prefix cache, and notes what they tell of
+ * their servers.
+ */
 @Injectable()
 export class EngineCalls {
   constructor(
@@ -32,7 +35,7 @@ export class EngineCalls {
     const signs = this.signs.begin(lease, countContextTokens(request.prompt, request.made?.tokenCount));
     const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
     return inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, call, request, tokens, {
+      runOnEngine(engine, call, { ...request, cacheSalt: lease.cacheSalt }, tokens, {
         ...options,
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
@@ -61,8 +64,9 @@ export class EngineCalls {
       onPiece(piece, contentType);
     };
     const { transitionDeadlineMs } = this.config;
+    const salted = { ...request, cacheSalt: lease.cacheSalt };
     return inSpan(undefined, 'generate', span, () =>
-      passOnEngine(this.engines.of(lease), call, request, take, transitionDeadlineMs),
+      passOnEngine(this.engines.of(lease), call, salted, take, transitionDeadlineMs),
     );
   }
 }

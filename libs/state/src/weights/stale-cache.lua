@@ -1,8 +1,8 @@
 --[[ Whether the engine of a server must empty its prefix cache when the weights of the server are reported: entries of
 other weights must not be used again. An engine that keeps cache entries apart by salt (ServerWeights.describe) empties
 its cache only to free memory, when nothing runs on it; any other engine must empty it, also when requests were kept
-over the change. A repeat of the known version changes nothing, except while the weights change, are unknown or have a stale
-cache, and from a caller who has loaded weights. Not when only callers can reach the engine.
+over the change. A repeat of the known version changes nothing, except while the weights change, are unknown or have a
+stale cache, and from a caller who has loaded weights. Not when only callers can reach the engine.
 ARGV[1] JSON:
   serverId, weightVersion
   isLoad   the caller may have loaded other weights under the same version
