@@ -47,6 +47,8 @@ describe.skipIf(python === '')('verl', () => {
       PYTHONPATH: [installed, ...['src', 'tests', 'tests_verl'].map((name) => resolve(PACKAGE, name)), wheel].join(
         delimiter,
       ),
+      // verl sets it too, where equal requests are to get equal servers.
+      PYTHONHASHSEED: '7',
       RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO: '0',
       VERL_RELEASE: release,
     };

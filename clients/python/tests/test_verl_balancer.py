@@ -47,7 +47,19 @@ async def test_acquires_go_to_the_server_with_the_fewest_requests(make: Any) -> 
 
 
 @pytest.mark.short
-@pytest.mark.parametrize("field, value", [("capacity", 2.5), ("capacity", "8"), ("capacity", 0), ("timeout", "1")])
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("capacity", 2.5),
+        ("capacity", "8"),
+        ("capacity", 0),
+        ("timeout", "1"),
+        ("url", "http://x"),
+        ("pool", "a b"),
+        ("worker_ttl", 0),
+        ("full_determinism", "yes"),
+    ],
+)
 def test_a_wrong_setting_is_refused(field: str, value: Any) -> None:
     with pytest.raises(InvalidArgument) as refused:
         Balancer({}, {"router_class": "Router", field: value})
@@ -166,11 +178,19 @@ async def test_a_request_id_stays_until_its_session_is_cleared(make: Any) -> Non
 
 
 async def test_full_determinism_chooses_by_the_hash(make: Any) -> None:
-    balancer = make("a:1", "b:1", "c:1")
-    balancer._full_determinism = True
+    balancer = make("a:1", "b:1", "c:1", full_determinism=True)
     for request in ("x", "y", "z", "x"):
         server, _ = await balancer.acquire_server(request)
         assert server == ["a:1", "b:1", "c:1"][hash(request) % 3]
+
+
+def test_a_capacity_is_refused_where_the_hash_chooses(monkeypatch: pytest.MonkeyPatch) -> None:
+    # verl sets it, and does not pass `rollout.full_determinism` to a router.
+    monkeypatch.setenv("VERL_FULL_DETERMINISM", "1")
+    settings = {"router_class": "Router", "capacity": 8}
+    with pytest.raises(InvalidArgument, match="full_determinism"):
+        Balancer({}, settings)
+    Balancer({}, {**settings, "full_determinism": False})
 
 
 async def test_two_balancers_with_the_same_servers_do_not_meet(make: Any) -> None:
@@ -223,7 +243,7 @@ async def test_lost_servers_are_registered_again(make: Any, monkeypatch: pytest.
 
 
 def test_a_setting_that_is_not_known_is_refused() -> None:
-    with pytest.raises(ValueError, match="capactiy"):
+    with pytest.raises(InvalidArgument, match="does not know capactiy; it has capacity"):
         Balancer({}, {"router_class": "Router", "capactiy": 3})
 
 

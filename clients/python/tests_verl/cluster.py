@@ -26,7 +26,7 @@ CAPACITY = 64
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
     # Each process of Ray finds the same modules as this one.
-    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL", "POOL")}
+    environment = {name: os.environ[name] for name in ("PYTHONPATH", "NATS_URL", "POOL", "PYTHONHASHSEED")}
     ray.init(num_cpus=4, include_dashboard=False, runtime_env={"env_vars": environment}, logging_level="error")
     yield
     ray.shutdown()

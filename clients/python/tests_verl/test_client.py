@@ -14,8 +14,9 @@ from omegaconf import OmegaConf
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from broomwagon import Client
-from broomwagon.verl._groups import current_group
+from broomwagon.verl._groups import current_group, prompt_group
 from broomwagon.verl.client import LeasedClient, LeasedFullyAsyncClient, leased
+from broomwagon.verl.manager import with_prompts
 
 pytest_plugins = ["cluster"]
 
@@ -81,6 +82,64 @@ async def test_the_engine_knows_the_request_by_its_lease(balancer: Any, servers:
 
 
 @pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
+async def test_samples_of_one_prompt_are_siblings_for_the_pool(balancer: Any, servers: dict[str, Any]) -> None:
+    class Loops:
+        def __init__(self, client: Any) -> None:
+            self.client = client
+
+        async def _run_agent_loop(self, parameters: dict[str, Any], *, session_id: int, uid: str) -> Any:
+            return await self.client.generate(f"{uid}-{session_id}", prompt_ids=PROMPT, sampling_params=parameters)
+
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = LeasedClient(CONFIG, balancer)
+    loops = with_prompts(Loops)(client)
+    own = await client._process.client()
+    await own.call("pool.configure", {"groupPlacement": "group-affinity"})
+    try:
+        samples = [
+            asyncio.create_task(loops._run_agent_loop({"max_tokens": 10}, session_id=n, uid="prompt")) for n in range(4)
+        ]
+        await until(lambda: _runs(servers, 4))
+    finally:
+        await own.call("pool.configure", {"groupPlacement": "group-spread"})
+    counts = await asyncio.gather(*(server.running.remote() for server in servers.values()))
+    # Without the prompt each server has two of them.
+    assert sorted(map(len, counts)) == [0, 4]
+    assert prompt_group.get() is None
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    await asyncio.gather(*samples)
+    await client.close()
+
+
+async def test_a_subclass_learns_of_each_call(balancer: Any, servers: dict[str, Any]) -> None:
+    calls: list[tuple[str, ...]] = []
+
+    class Recording(LeasedClient):
+        def _on_dispatch(self, request_id: str, inner_request_id: str, server: Any) -> None:
+            assert server in servers.values()
+            calls.append(("dispatch", request_id, inner_request_id))
+
+        def _on_complete(self, request_id: str) -> None:
+            calls.append(("complete", request_id))
+
+        def _on_cancel(self, request_id: str) -> None:
+            calls.append(("cancel", request_id))
+
+    await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
+    client = Recording(CONFIG, balancer)
+    turn = generating(client, "r")
+    await until(lambda: _runs(servers, 1))
+    [inner] = await _running(servers)
+    assert calls == [("dispatch", "r", inner)]
+    turn.cancel()
+    await until(lambda: is_idle(balancer))
+    assert calls[1:] == [("cancel", "r"), ("complete", "r")]
+    await asyncio.gather(*(server.raise_limit.remote() for server in servers.values()))
+    await generating(client, "s")
+    assert [call[:2] for call in calls[3:]] == [("dispatch", "s"), ("complete", "s")]
+    await client.close()
+
+
 async def test_an_abort_ends_one_request_with_its_tokens(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
     await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
     client = kind(CONFIG, balancer)

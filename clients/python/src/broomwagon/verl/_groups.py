@@ -6,6 +6,9 @@ import asyncio
 from contextvars import ContextVar
 from typing import Any
 
+#: The prompt whose sample the current task runs; None where the agent loops do not say so. Samples of one prompt are
+#: siblings for the load-balancer, which may place them where the cache has the prompt.
+prompt_group: ContextVar[str | None] = ContextVar("broomwagon_prompt_group", default=None)
 #: The group whose samples the current task runs; None without long-tail rounds.
 current_group: ContextVar[str | None] = ContextVar("broomwagon_group", default=None)
 

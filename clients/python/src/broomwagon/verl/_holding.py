@@ -48,8 +48,13 @@ class Holding:
             self._acquired.set_exception(error)
             self._task.cancel()
 
-    def release(self) -> asyncio.Task[None]:
-        """Ends the lease; safe to repeat. The task settles when the release is on its way."""
+    def release(self, *, failed: bool = False) -> asyncio.Task[None]:
+        """Ends the lease; safe to repeat. The task settles when the release is on its way.
+
+        :param failed: the server did not answer the request
+        """
+        if failed and not self._released.is_set():
+            self._lease.outcome = "failed"
         self._released.set()
         return self._task
 

@@ -64,10 +64,10 @@ class Turn:
         if self._aborting is None:
             self._aborting = asyncio.ensure_future(self._abort())
 
-    def end(self) -> None:
-        """The engine has answered, or its actor has died."""
+    def end(self, *, failed: bool = False) -> None:
+        """The engine has answered, or the call of its actor has failed, which counts against the server."""
         self.ended.set()
-        self.holding.release()
+        self.holding.release(failed=failed)
 
     async def _abort(self) -> None:
         """Repeated until the engine has answered: it may not have begun the request."""

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
 from .. import errors
-from .._arguments import check_count, check_number
 from .._error import BroomwagonError
 from ..client import Client
+from ._actors import ServerActors
+from ._callers import own_actor
 from ._holding import Holding
 from ._opening import Opening
+from ._requests import HeldRequests
 from ._servers import PoolServers, labels_of, pool_id, verl_id
+from ._settings import Settings, check_bound
 
 logger = logging.getLogger("broomwagon")
 
 #: verl's clients look for this text, and ask again after a second if all its servers are away for a moment.
 NO_SERVERS = "No available servers in load balancer"
-#: Without a `capacity`, a server takes as many requests as verl sends, as with verl's own balancer.
-NO_LIMIT = 1_000_000
-#: Seconds between checks that Redis still has the servers.
+#: A request that ended within so many seconds may have been refused by a dead actor.
+SHORT_REQUEST = 0.5
+#: Seconds between checks that Redis still has the servers, and that the processes with requests live.
 CHECK_INTERVAL = 5.0
 #: Seconds until another acquire, when the server of the last one is being removed.
 REMOVAL_PAUSE = 0.05
@@ -39,9 +42,11 @@ class Balancer:
 
     :param servers: handles of Ray by server id (address); they stay here, and only ids reach the pool
     :param router_kwargs: `url`, `pool` and `worker_ttl` as in `Client`; `capacity`, requests that a server may have at
-        the same time (others wait); `timeout`, seconds that a request waits for a server (600)
+        the same time (others wait); `timeout`, seconds that a request waits for a server (600); `full_determinism`
     :param max_cache_size: not used; the pool limits its sessions
-    :param full_determinism: choose by the hash of the request id, as verl does
+    :param full_determinism: choose by the hash of the request id, as verl does. Without it and the setting,
+        VERL_FULL_DETERMINISM decides, which verl sets
+    :raises InvalidArgument: a setting is wrong
     """
 
     def __init__(
@@ -49,24 +54,19 @@ class Balancer:
         servers: Mapping[str, Any],
         router_kwargs: Mapping[str, Any] | None = None,
         max_cache_size: int | None = None,
-        full_determinism: bool = False,
+        full_determinism: bool | None = None,
     ) -> None:
         # verl 0.9.0 may pass the size of the cache by position.
-        settings = dict(router_kwargs) if isinstance(router_kwargs, Mapping) else {}
-        unknown = set(settings) - {"router_class", "url", "pool", "worker_ttl", "capacity", "timeout"}
-        if unknown:
-            raise ValueError(f"The router configuration of Broomwagon does not know {', '.join(sorted(unknown))}")
+        given = router_kwargs if isinstance(router_kwargs, Mapping) else {}
+        self._settings = Settings(given, full_determinism)
         self._id = f"verl-{uuid4().hex[:12]}"
-        self._connect = {name: settings[name] for name in ("url", "pool", "worker_ttl") if name in settings}
-        self._pool_servers = PoolServers(self._id, check_count("capacity", settings.get("capacity", NO_LIMIT)))
-        self._timeout = check_number("timeout", settings.get("timeout", 600.0))
-        self._full_determinism = full_determinism
+        self._pool_servers = PoolServers(self._id, self._settings.capacity)
         self._servers: dict[str, Any] = {}
         #: Starts of each server: a server that comes again has an empty cache and no requests.
         self._starts: dict[str, int] = {}
-        self._held: dict[str, deque[tuple[str, Holding]]] = {}
+        self._held = HeldRequests(own_actor())
         self._acquiring: set[Holding] = set()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._actors = ServerActors(self._remove_dead)
         self._client: Client | None = None
         self._opening = Opening(self._open)
         self._checking: asyncio.Task[None] | None = None
@@ -87,7 +87,8 @@ class Balancer:
         while True:
             if not self._servers:
                 raise RuntimeError(NO_SERVERS)
-            holding = self._holding(client, request_id)
+            bound = await self.bound_server(request_id)
+            holding = self._holding(client, request_id, bound)
             self._acquiring.add(holding)
             try:
                 server_id = verl_id((await holding.server()).server_id, self._id)
@@ -96,9 +97,9 @@ class Balancer:
             finally:
                 self._acquiring.discard(holding)
             if server_id is not None and server_id in self._servers:
-                self._held.setdefault(server_id, deque()).append((request_id, holding))
-                return server_id, self._servers[server_id]
-            self._end(holding)
+                check_bound(request_id, bound, server_id)
+                return self._held.add(server_id, request_id, holding), self._servers[server_id]
+            self._held.end(holding)
             if server_id is None:
                 self._pool_servers.is_shared = True
             else:
@@ -106,12 +107,25 @@ class Balancer:
                 await asyncio.sleep(REMOVAL_PAUSE)
 
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
-        """Ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
-        held = self._held.get(server_id)
-        entry = next((each for each in held or () if request_id is None or each[0] == request_id), None)
-        if held and entry:
-            held.remove(entry)
-            self._end(entry[1])
+        """Ends the request for which `acquire_server` has returned this server id. A server id that is a plain text
+        ends the oldest request of that id on the server, or its oldest request. Without one nothing changes."""
+        request = self._held.release(server_id, request_id)
+        if request is not None and time.monotonic() - request.began_at < SHORT_REQUEST:
+            self._actors.nudge(server_id)
+
+    async def renew_requests(self, numbers: list[int]) -> None:
+        """The process that calls it still holds these requests."""
+        self._held.renew(numbers)
+
+    async def bound_server(self, request_id: str) -> str | None:
+        """The server that `full_determinism` chooses; None without it, or without servers."""
+        if not self._settings.full_determinism or not self._servers:
+            return None
+        return list(self._servers)[hash(request_id) % len(self._servers)]
+
+    async def is_dead(self, server_id: str) -> bool:
+        """Whether the actor of the server has died, or the server is removed. A dead one is removed first."""
+        return await self._actors.is_dead(server_id)
 
     async def add_servers(self, servers: Mapping[str, Any]) -> None:
         client = await self._opening.client()
@@ -119,14 +133,16 @@ class Balancer:
         self._servers.update(servers)
         async with self._changing:
             await asyncio.gather(*(self._register(client, server_id) for server_id in servers))
+        for server_id, handle in servers.items():
+            self._actors.watch(server_id, handle)
 
     async def remove_servers(self, server_ids: list[str]) -> None:
         """Their requests no longer count, and late releases of them change nothing."""
         client = await self._opening.client()
         for server_id in server_ids:
             self._servers.pop(server_id, None)
-            for _, holding in self._held.pop(server_id, ()):
-                self._end(holding)
+            self._actors.forget(server_id)
+            self._held.drop(server_id)
         if not self._servers:
             for holding in list(self._acquiring):
                 holding.refuse(errors.NoServerAvailable(NO_SERVERS))
@@ -155,9 +171,9 @@ class Balancer:
         whether the pool has servers of others."""
         client = await self._opening.client()
         return {
-            "client": {**self._connect, "pool": client.pool},
+            "client": {**self._settings.client, "pool": client.pool},
             "balancer": self._id,
-            "timeout": self._timeout,
+            "timeout": self._settings.timeout,
             "is_shared": self._pool_servers.is_shared,
         }
 
@@ -209,22 +225,21 @@ class Balancer:
             self._servers[server_id] = handle
             self._starts[server_id] = self._starts.get(server_id, 0) + 1
 
-    def _holding(self, client: Client, request_id: str) -> Holding:
-        bound = list(self._servers)[hash(request_id) % len(self._servers)] if self._full_determinism else None
+    def _holding(self, client: Client, request_id: str, bound: str | None) -> Holding:
         lease = client.lease(
             request_id,
             session_id=pool_id(request_id, self._id),
             bound_server_id=None if bound is None else pool_id(bound, self._id),
             # The load-balancer chooses faster without them.
             labels=labels_of(self._id) if self._pool_servers.is_shared else None,
-            timeout=self._timeout,
+            timeout=self._settings.timeout,
         )
         # The request runs where verl has sent it.
         lease.is_movable = False
         return Holding(lease, lambda cause: logger.warning("The lease of %s is to end: %s", request_id, cause))
 
     async def _open(self) -> Client:
-        client = Client(worker_id=self._id, **self._connect)
+        client = Client(worker_id=self._id, **self._settings.client)
         await client.connect()
         try:
             assert client._session
@@ -235,19 +250,22 @@ class Balancer:
             await client.close()
             raise
         self._checking = asyncio.create_task(self._check_always(client))
+        for server_id, handle in self._servers.items():
+            self._actors.watch(server_id, handle)
         self._client = client
         return client
 
-    def _end(self, holding: Holding) -> None:
-        ending = holding.release()
-        self._ending.add(ending)
-        ending.add_done_callback(self._ending.discard)
+    async def _remove_dead(self, server_id: str, handle: Any) -> None:
+        """Its requests end as failed, which counts against the server, and those that return go to others."""
+        if self._servers.get(server_id) is not handle:
+            return
+        logger.error("The actor of server %s has died: no request goes to it until add_servers names it", server_id)
+        self._held.drop(server_id, failed=True)
+        await self.remove_servers([server_id])
 
     async def _loads(self) -> dict[str, int]:
         client = await self._opening.client()
-        if self._ending:
-            # Those of before this call.
-            await asyncio.wait(self._ending)
+        await self._held.settled()
         await client.settled()
         loads = await self._pool_servers.in_flight(client)
         return {server_id: loads.get(server_id, 0) for server_id in self._servers}
@@ -260,6 +278,7 @@ class Balancer:
         balancers that have died."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
+            self._held.check()
             try:
                 async with self._changing:
                     present = await self._pool_servers.in_flight(client)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import sys
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from ray.exceptions import RayActorError
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from .. import errors
 from ..client import Client
-from ._groups import CutGroups
+from ._groups import CutGroups, prompt_group
 from ._opening import Opening
 from ._servers import labels_of, pool_id, verl_id
+from ._settings import check_bound
 from ._turn import LeasedServerId, Turn
 from .balancer import NO_SERVERS, REMOVAL_PAUSE
 
@@ -23,6 +27,10 @@ if TYPE_CHECKING:
 #: `stop_reason` of a response that was aborted for good. verl resumes after "abort" and "aborted" only.
 ABORTED_FOR_GOOD = "cancelled"
 RESUMABLE = ("abort", "aborted")
+logger = logging.getLogger("broomwagon")
+
+#: Tries of one call whose server actors die.
+MAX_TRIES = 4
 #: Seconds that `abort` waits for the end of the turns.
 ABORT_DEADLINE = 10.0
 
@@ -114,8 +122,23 @@ class LeasedClient(LLMServerClient):
         await process.close()
 
     async def generate(self, request_id: str, **arguments: Any) -> Any:
-        """As verl's, with the lease held until the engine has ended the request, also after a cancellation."""
-        call = _Call()
+        """As verl's, with the lease held until the engine has ended the request, also after a cancellation. If the
+        actor of the server dies, the call begins again on another server.
+
+        :raises RayActorError: four servers have died, or the actor cannot be reached but is not known to be dead
+        """
+        for tries in range(1, MAX_TRIES + 1):
+            call = _Call()
+            try:
+                return await self._generate(call, request_id, arguments)
+            except RayActorError as error:
+                dead = None if call.turn is None or call.turn.is_aborted else str(call.turn.server_id)
+                if dead is None or tries == MAX_TRIES or not await self._load_balancer.is_dead.remote(dead):
+                    raise
+                logger.warning("Request %s begins again, because its server %s has died: %s", request_id, dead, error)
+        raise AssertionError("unreachable")
+
+    async def _generate(self, call: _Call, request_id: str, arguments: dict[str, Any]) -> Any:
         previous = _call.set(call)
         try:
             running = asyncio.ensure_future(super().generate(request_id, **arguments))
@@ -128,6 +151,7 @@ class LeasedClient(LLMServerClient):
             if call.turn is None:
                 running.cancel()
             else:
+                self._on_cancel(request_id)
                 call.turn.stop("abort")
             raise
         if call.turn is not None and output.stop_reason in RESUMABLE:
@@ -136,6 +160,20 @@ class LeasedClient(LLMServerClient):
             else:
                 self.groups.was_cut()
         return output
+
+    def _on_dispatch(self, request_id: str, inner_request_id: str, server: Any) -> None:
+        """For subclasses: before each call of an engine. The hooks have the names of verl's pull request 6865.
+
+        :param inner_request_id: the id of the request on the engine
+        :param server: the handle of its actor
+        """
+
+    def _on_complete(self, request_id: str) -> None:
+        """For subclasses: an engine has answered a call, or the call has failed."""
+
+    def _on_cancel(self, request_id: str) -> None:
+        """For subclasses: a call was cancelled that an engine runs. The call is aborted on the engine, and
+        `_on_complete` follows when the engine has ended it."""
 
     @property
     def groups(self) -> CutGroups:
@@ -148,12 +186,17 @@ class LeasedClient(LLMServerClient):
         process = self._process
         client = await process.client()
         prompt_ids = extra.get("prompt_ids")
+        is_fixed = getattr(self.config.actor_rollout_ref.rollout, "full_determinism", False)
+        group = prompt_group.get()
         while True:
             await process.groups.may_continue()
             cuts = process.groups.cuts()
+            bound = await self._load_balancer.bound_server.remote(request_id) if is_fixed else None
             lease = client.lease(
                 request_id,
                 session_id=pool_id(request_id, process.balancer_id),
+                group_id=None if group is None else pool_id(group, process.balancer_id),
+                bound_server_id=None if bound is None else pool_id(bound, process.balancer_id),
                 labels=labels_of(process.balancer_id) if process.is_shared else None,
                 context_tokens=None if prompt_ids is None else len(prompt_ids),
                 timeout=process.timeout,
@@ -169,9 +212,9 @@ class LeasedClient(LLMServerClient):
                 # Of another balancer; or the group was cut while this request waited for a server.
                 turn.end()
                 continue
+            check_bound(request_id, bound, server_id)
             turn.server_id = LeasedServerId(server_id)
             turn.server_id.turn = turn
-            is_fixed = getattr(self.config.actor_rollout_ref.rollout, "full_determinism", False)
             turn.engine_request_id = request_id if is_fixed else server.lease_id
             try:
                 turn.handle = await process.handle_of(server_id, server)
@@ -185,6 +228,7 @@ class LeasedClient(LLMServerClient):
         process.turns.setdefault(request_id, set()).add(turn)
         if call := _call.get():
             call.turn = turn
+        self._on_dispatch(request_id, turn.engine_request_id, turn.handle)
         return turn.server_id, turn.handle
 
     def _release_server(self, server_id: str, request_id: str | None = None) -> None:
@@ -195,7 +239,10 @@ class LeasedClient(LLMServerClient):
             turns[turn.request_id].discard(turn)
             if not turns[turn.request_id]:
                 del turns[turn.request_id]
-        turn.end()
+        # verl calls it in a `finally`.
+        kind = sys.exc_info()[0]
+        turn.end(failed=kind is not None and issubclass(kind, Exception))
+        self._on_complete(turn.request_id)
 
     def _vllm_request_id(self, request_id: str) -> str:
         call = _call.get()

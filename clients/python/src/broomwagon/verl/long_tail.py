@@ -16,12 +16,12 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
-from omegaconf import open_dict
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls, register_trainer
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
-from . import trainer  # noqa: F401
+from . import trainer
 from ._groups import current_group
+from .manager import with_prompts
 
 logger = logging.getLogger("broomwagon")
 
@@ -34,7 +34,7 @@ HOLD_DEADLINE = 60.0
 UNFINISHED = ("pending", "running")
 
 
-class AgentLoopWorker(AgentLoopWorkerTQ.__ray_metadata__.modified_class):  # type: ignore[misc]
+class AgentLoopWorker(with_prompts(AgentLoopWorkerTQ.__ray_metadata__.modified_class)):  # type: ignore[misc]
     """verl's worker; its client knows the group of each request."""
 
     async def _run_prompt(self, prompt: dict[str, Any], *arguments: Any, **options: Any) -> None:
@@ -69,11 +69,8 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
             raise ValueError(f"trainer.v1.broomwagon.over_provision is {self._over_provision}, not at least 1")
         if config.trainer.v1.sampler.max_off_policy_threshold == 1:
             raise ValueError("With trainer.v1.sampler.max_off_policy_threshold=1 no cut group can be trained later")
-        agent = config.actor_rollout_ref.rollout.agent
-        if agent.get("agent_loop_manager_class") not in (None, MANAGER):
+        if trainer.set_manager(config, MANAGER) != MANAGER:
             raise ValueError(f"Long-tail rounds need agent_loop_manager_class={MANAGER}, or none")
-        with open_dict(agent):
-            agent.agent_loop_manager_class = MANAGER
         #: Groups that wait for a tail step.
         self._held: set[str] = set()
         #: Groups that this step continues and trains.

@@ -5,19 +5,36 @@ from __future__ import annotations
 
 from typing import Any
 
+import ray
+
+from ._groups import prompt_group
 from .client import leased
 
 
 def with_leases(manager_class: type, module: str = __name__) -> type:
-    """The manager class of verl with its client replaced; everything else of verl stays as it is.
+    """The manager class of verl with its client replaced, and with agent loops that name the prompt of each request;
+    everything else of verl stays as it is.
 
     :param module: has the class by the same name, for Ray
     """
 
     def __init__(self: Any, config: Any, llm_client: Any, *arguments: Any, **options: Any) -> None:
         manager_class.__init__(self, config, leased(llm_client), *arguments, **options)  # type: ignore[misc]
+        worker_class = self.agent_loop_workers_class.__ray_metadata__.modified_class
+        self.agent_loop_workers_class = ray.remote(with_prompts(worker_class))
 
     return type(manager_class.__name__, (manager_class,), {"__init__": __init__, "__module__": module})
+
+
+def with_prompts(worker_class: type) -> type:
+    """The class of verl's processes of agent loops, with the prompt of each sample in the context of its requests."""
+
+    async def _run_agent_loop(self: Any, *arguments: Any, **options: Any) -> Any:
+        # Each sample has a task of its own, and so a context of its own.
+        prompt_group.set(options.get("uid"))
+        return await worker_class._run_agent_loop(self, *arguments, **options)  # type: ignore[attr-defined]
+
+    return type(worker_class.__name__, (worker_class,), {"_run_agent_loop": _run_agent_loop})
 
 
 def __getattr__(name: str) -> Any:

@@ -5,9 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from omegaconf import open_dict
 from verl.trainer.ppo.v1 import get_trainer_cls, register_trainer
 
 from .client import leased
+
+#: Names the prompts of requests, beside the leases that the trainers have without it.
+MANAGER = "broomwagon.verl.manager.AgentLoopManagerTQ"
+
+
+def set_manager(config: Any, name: str) -> str:
+    """Sets the class of verl's manager of agent loops, unless the settings name one, and returns the one they have."""
+    agent = config.actor_rollout_ref.rollout.agent
+    with open_dict(agent):
+        agent.agent_loop_manager_class = agent.get("agent_loop_manager_class") or name
+    return str(agent.agent_loop_manager_class)
 
 
 def _with_leases(mode: str) -> type:
@@ -16,6 +28,7 @@ def _with_leases(mode: str) -> type:
     def __init__(self: Any, config: Any, *arguments: Any, **options: Any) -> None:
         # verl finds the settings and the sampler of a trainer by its mode.
         config.trainer.v1.trainer_mode = mode
+        set_manager(config, MANAGER)
         base.__init__(self, config, *arguments, **options)
 
     def get_llm_client(self: Any) -> Any:

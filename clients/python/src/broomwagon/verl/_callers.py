@@ -1,0 +1,124 @@
+"""Which process waits for a request of the balancer actor, so that requests of a process that died are returned.
+
+Ray does not say to an actor who calls it, and the clients of verl do not say it either. Therefore the server id that
+`acquire_server` returns registers itself in the process in which Ray unpickles it. That process renews its requests
+with one call in `RENEWAL_INTERVAL`, until it passes the id to `release_server`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+#: Seconds between two renewals of a process.
+RENEWAL_INTERVAL = 5.0
+
+
+class GivenServerId(str):
+    """A server id on its way from the balancer to the process that asked for it."""
+
+    def __new__(cls, server_id: str, number: int, balancer: Any) -> GivenServerId:
+        """
+        :param number: of the request, in the balancer
+        :param balancer: handle of the actor
+        """
+        self = super().__new__(cls, server_id)
+        self.number = number
+        self.balancer = balancer
+        #: Ray has sent the id to another process, which renews the request from now on.
+        self.was_sent = False
+        return self
+
+    number: int
+    balancer: Any
+    was_sent: bool
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.was_sent = True
+        return _arrive, (str(self), self.number, self.balancer)
+
+
+class HeldServerId(str):
+    """A server id in the process that asked for it; its way back to the balancer ends the renewals of its request."""
+
+    number: int
+    renewals: Renewals
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.renewals.drop(self.number)
+        return _return, (str(self), self.number)
+
+
+class ReturnedServerId(str):
+    """A server id that came back to the balancer."""
+
+    number: int
+
+
+class Renewals:
+    """The requests that this process holds of one balancer."""
+
+    def __init__(self, balancer: Any) -> None:
+        self._balancer = balancer
+        self._lock = threading.Lock()
+        self._numbers: set[int] = set()
+        threading.Thread(target=self._renew_always, name="broomwagon-renewals", daemon=True).start()
+
+    def add(self, number: int) -> None:
+        with self._lock:
+            self._numbers.add(number)
+
+    def drop(self, number: int) -> None:
+        with self._lock:
+            self._numbers.discard(number)
+
+    def _renew_always(self) -> None:
+        """A thread, because the event loop of the process may be busy for longer than its requests may be silent."""
+        import ray
+
+        while True:
+            time.sleep(RENEWAL_INTERVAL)
+            with self._lock:
+                numbers = list(self._numbers)
+            if not numbers:
+                continue
+            try:
+                ray.get(self._balancer.renew_requests.remote(numbers))
+            except ray.exceptions.ActorUnavailableError:
+                continue
+            except ray.exceptions.RayError:
+                # The balancer has died, and its leases with it.
+                return
+
+
+#: By the hexadecimal id of the actor of the balancer.
+_renewals: dict[str, Renewals] = {}
+_renewals_lock = threading.Lock()
+
+
+def _arrive(server_id: str, number: int, balancer: Any) -> HeldServerId:
+    with _renewals_lock:
+        key = balancer._actor_id.hex()
+        renewals = _renewals.get(key) or _renewals.setdefault(key, Renewals(balancer))
+    renewals.add(number)
+    held = HeldServerId(server_id)
+    held.number, held.renewals = number, renewals
+    return held
+
+
+def _return(server_id: str, number: int) -> ReturnedServerId:
+    returned = ReturnedServerId(server_id)
+    returned.number = number
+    return returned
+
+
+def own_actor() -> Any:
+    """The handle of the actor that this process is; None outside of Ray."""
+    with suppress(ImportError, RuntimeError):
+        import ray
+
+        if ray.is_initialized() and ray.get_runtime_context().get_actor_id():
+            return ray.get_runtime_context().current_actor
+    return None

@@ -1,0 +1,102 @@
+"""The requests that the balancer actor holds for the clients of verl, by server."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ._callers import GivenServerId
+
+if TYPE_CHECKING:
+    from ._holding import Holding
+
+logger = logging.getLogger("broomwagon")
+
+#: Checks, one after another, without a renewal of a request by the process that holds it, until it is returned.
+MAX_SILENT_CHECKS = 4
+
+
+@dataclass
+class HeldRequest:
+    """One request of a client of verl."""
+
+    request_id: str
+    holding: Holding
+    given: GivenServerId
+    #: On `time.monotonic`.
+    began_at: float
+    silent_checks: int = 0
+
+
+class HeldRequests:
+    """Requests by number, in the order of their acquires."""
+
+    def __init__(self, balancer: Any) -> None:
+        """:param balancer: handle of the own actor; None outside of Ray"""
+        self._balancer = balancer
+        self._numbers = count()
+        self._held: dict[str, dict[int, HeldRequest]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def add(self, server_id: str, request_id: str, holding: Holding) -> str:
+        """Returns the server id that `acquire_server` answers with."""
+        number = next(self._numbers)
+        given = GivenServerId(server_id, number, self._balancer)
+        self._held.setdefault(server_id, {})[number] = HeldRequest(request_id, holding, given, time.monotonic())
+        return server_id if self._balancer is None else given
+
+    def release(self, server_id: str, request_id: str | None) -> HeldRequest | None:
+        """Ends the request of the returned id; with a plain id the oldest one of `request_id`, or the oldest of all.
+        None if there is no such request."""
+        held = self._held.get(server_id, {})
+        number = getattr(server_id, "number", None)
+        if number is None:
+            numbers = (each for each, request in held.items() if request_id in (None, request.request_id))
+            number = next(numbers, None)
+        request = None if number is None else held.pop(number, None)
+        if request is not None:
+            self.end(request.holding)
+        return request
+
+    def drop(self, server_id: str, *, failed: bool = False) -> None:
+        """Ends all requests of a server."""
+        for request in self._held.pop(server_id, {}).values():
+            self.end(request.holding, failed=failed)
+
+    def renew(self, numbers: Iterable[int]) -> None:
+        """The process that holds these requests is alive."""
+        named = set(numbers)
+        for held in self._held.values():
+            for number in named & held.keys():
+                held[number].silent_checks = 0
+
+    def check(self) -> None:
+        """Ends requests whose process has been silent for `MAX_SILENT_CHECKS` calls. An actor that was stopped for a
+        while makes one check after it, and then hears the renewals that have waited."""
+        for server_id, held in self._held.items():
+            for number, request in list(held.items()):
+                request.silent_checks += request.given.was_sent
+                if request.silent_checks > MAX_SILENT_CHECKS:
+                    del held[number]
+                    self.end(request.holding, failed=True)
+                    logger.warning(
+                        "Request %s on %s is returned: the process that asked for it no longer renews it",
+                        request.request_id,
+                        server_id,
+                    )
+
+    def end(self, holding: Holding, *, failed: bool = False) -> None:
+        """Releases a lease in the background."""
+        ending = holding.release(failed=failed)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
+    async def settled(self) -> None:
+        """Settles when the releases that have begun are on their way."""
+        if self._ending:
+            await asyncio.wait(self._ending)
