@@ -4,6 +4,7 @@ import { inject } from '../../lab/engine-simulator/src/test-engine';
 import { Gateway } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
 import { printedBy, python, startScript } from './python';
+import { readmeLines } from './readme';
 
 // Each script imports the published package of a trainer, with empty modules in place of torch and ray.
 describe.skipIf(python === undefined)('the own HTTP client', () => {
@@ -91,5 +92,17 @@ describe.skipIf(python === undefined)('the own HTTP client', () => {
       const { tokens, logprobs, versions } = await run('areal_client.py', dialect, 'pause');
       expect([tokens, logprobs, versions]).toEqual([600, 600, [0, 1]]);
     });
+  });
+});
+
+describe.skipIf(python === undefined)('the own configuration code', () => {
+  const accepted = async (lines: string[]) => printedBy(await startScript('trainers/skyrl_config.py', lines));
+
+  it('of SkyRL takes the lines of README.md', async () => {
+    const lines = readmeLines('SkyRL');
+    expect(await accepted(lines)).toEqual({ url: 'http://127.0.0.1:30000', model: 'my-model' });
+    const [colocation, ...others] = lines;
+    expect(colocation).toBe('trainer.placement.colocate_all=false');
+    expect((await accepted(others)).error).toContain('colocate_all=true');
   });
 });
