@@ -81,7 +81,6 @@ async def test_the_engine_knows_the_request_by_its_lease(balancer: Any, servers:
     await client.close()
 
 
-@pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
 async def test_samples_of_one_prompt_are_siblings_for_the_pool(balancer: Any, servers: dict[str, Any]) -> None:
     class Loops:
         def __init__(self, client: Any) -> None:
@@ -140,6 +139,7 @@ async def test_a_subclass_learns_of_each_call(balancer: Any, servers: dict[str, 
     await client.close()
 
 
+@pytest.mark.parametrize("kind", [LeasedClient, LeasedFullyAsyncClient])
 async def test_an_abort_ends_one_request_with_its_tokens(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
     await asyncio.gather(*(server.limit.remote(5) for server in servers.values()))
     client = kind(CONFIG, balancer)
