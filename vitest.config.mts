@@ -50,6 +50,7 @@ const OWN_MODULES = [
   'libs/platform/src/service/bootstrap.spec.ts',
   'libs/platform/src/failpoint.spec.ts',
   'apps/load-balancer/src/high-availability.spec.ts',
+  'apps/trainer-coordinator/src/payload/failing-folder.spec.ts',
   'test/{abort,fuzz,gateway-hostile,moves,weights}.spec.ts',
 ];
 

@@ -1,40 +1,15 @@
 import { mkdtempSync, renameSync, rmSync } from 'node:fs';
-import type * as FileSystem from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { afterAll, beforeEach, expect, it, vi } from 'vitest';
+import { disk, ERRNOS, mendDisk } from './failing-disk.fixture';
 import { FilePayloadStore } from './file-payload-store';
 import { openPayloadStore } from './open-payload-store';
 
-/** The call of the file system that fails next, counted from now: 0 is the next one; undefined: none. */
-const disk = vi.hoisted(() => ({ failsAfter: undefined as number | undefined, errno: 'EIO', isForGood: true }));
-
-vi.mock('node:fs/promises', async (importOriginal) => {
-  const original = await importOriginal<typeof FileSystem>();
-  type Call = (...args: unknown[]) => Promise<unknown>;
-  const failing =
-    (name: string, call: Call): Call =>
-    async (...args) => {
-      if (disk.failsAfter !== undefined) {
-        if (disk.failsAfter <= 0) {
-          if (!disk.isForGood) disk.failsAfter = undefined;
-          throw Object.assign(new Error(`${disk.errno}: a failing disk, ${name}`), { code: disk.errno, syscall: name });
-        }
-        disk.failsAfter -= 1;
-      }
-      const result = await call(...args);
-      if (name !== 'open') return result;
-      const file = result as FileSystem.FileHandle;
-      for (const method of ['read', 'stat', 'sync'] as const) {
-        const value = failing(method, file[method].bind(file) as Call);
-        Object.defineProperty(file, method, { value });
-      }
-      return file;
-    };
-  const names = Object.entries(original).filter(([, value]) => typeof value === 'function');
-  return { ...original, ...Object.fromEntries(names.map(([name, call]) => [name, failing(name, call as Call)])) };
-});
+vi.mock('node:fs/promises', async (importOriginal) =>
+  (await import('./failing-disk.fixture')).mockDisk(importOriginal),
+);
 
 const root = mkdtempSync(join(tmpdir(), 'broomwagon-disk-'));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -42,7 +17,7 @@ let folder: string;
 let store: FilePayloadStore;
 let ref: string;
 beforeEach(async () => {
-  disk.failsAfter = undefined;
+  mendDisk();
   folder = mkdtempSync(join(root, 'store-'));
   store = new FilePayloadStore(folder, 10_000);
   ref = await store.put(named('known'), Buffer.from('known'));
@@ -70,7 +45,6 @@ const CALLS: [string, () => Promise<unknown>][] = [
   ['remove', () => store.remove([ref])],
   ['removeAll', () => store.removeAll(of)],
 ];
-const ERRNOS = ['ENOSPC', 'EDQUOT', 'EIO', 'EROFS', 'EACCES', 'ESTALE', 'EMFILE', 'ENOTDIR'];
 
 it('names every public call of a store in this file', () => {
   const own = Object.getOwnPropertyNames(Object.getPrototypeOf(FilePayloadStore.prototype));
