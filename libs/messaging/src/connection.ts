@@ -139,7 +139,6 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   const first = new ReconnectPace(servers, 0);
   const deadline = Date.now() + (config.startDeadlineMs ?? 10_000);
   for (;;) {
-    config.signal?.throwIfAborted();
     try {
       const attemptMs = Math.max(100, Math.min(first.dialTimeoutMs(), deadline - Date.now()));
       first.countDial();
@@ -167,7 +166,7 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
         const why = advice ?? `${(error as Error).message}; ${hint}`;
         throw new BroomwagonError('UNAVAILABLE', `NATS at ${withoutCredentials(config.url)}: ${why}`, { cause: error });
       }
-      await delay(200, undefined, { signal: config.signal });
+      await delay(200);
     }
   }
 }

@@ -28,8 +28,6 @@ export interface NatsConfig {
   reconnectWaitMs?: number;
   /** Silence after which a link is cut and dialed again, although pings were sent, milliseconds. Default 5,000. */
   silenceMs?: number;
-  /** Ends the attempts to connect for the first time. */
-  signal?: AbortSignal;
   /** How often a refused connection is explained in the log, milliseconds. Default 60,000. */
   explainEveryMs?: number;
 }
