@@ -12,6 +12,6 @@ export { isContextTooLong, parseObject, withoutQuote } from './http/engine-http'
 export { keepListJson } from './http/list-json';
 export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';
-export { requestedModel } from './requested-model';
+export { modelField, requestedModel } from './requested-model';
 export { sampleSeed, type SeededSample } from './sample-seed';
 export { OpaqueText, withOpaqueTexts } from './stream/opaque-text';

@@ -61,7 +61,7 @@ export class AcquireService {
     const { result, servers } = answered;
     await failpoint('load-balancer.acquire.before-reply');
     if ('parked' in result) return PARKED;
-    if ('error' in result) throw refusalOf(result);
+    if ('error' in result) throw refusalOf(result, request.model);
     this.metrics.waits.observe((performance.now() - receivedAtMs) / 1_000);
     return leaseGrantOf(request.acquireId, result, servers);
   }
@@ -84,7 +84,7 @@ export class AcquireService {
     await failpoint('load-balancer.acquire.before-reply');
     const reply = new BurstReply(acquires.map(({ acquireId }) => acquireId));
     answered.forEach(({ result, servers }, index) => {
-      const { acquireId, explain } = acquires[index]!;
+      const { acquireId, explain, model } = acquires[index]!;
       if ('seq' in result) {
         const lease = {
           acquireId,
@@ -96,7 +96,7 @@ export class AcquireService {
         reply.add(lease, servers[result.serverId]!);
       } else {
         if (!('error' in result)) throw new Error(`The acquire ${acquireId} of a burst was parked`);
-        reply.add({ acquireId, error: refusalOf(result).toWire() });
+        reply.add({ acquireId, error: refusalOf(result, model).toWire() });
       }
     });
     return reply.body;

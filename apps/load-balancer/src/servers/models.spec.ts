@@ -41,6 +41,7 @@ it('places an acquire that names a model or an adapter on a server that lists it
   await expect(lb.acquire(worker, { model: 'c' })).rejects.toMatchObject({
     code: 'MODEL_NOT_FOUND',
     field: 'model',
+    message: expect.stringMatching(/"c".*server\.list/),
     retryable: false,
   });
   // An acquire of a model whose only server is full waits for that server.

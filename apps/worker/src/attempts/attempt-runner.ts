@@ -7,7 +7,7 @@ import {
   type EngineFeature,
   type Segment,
 } from '@broomwagon/contracts';
-import { engineRequestId, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
+import { engineRequestId, modelField, requestedModel, sampleSeed, type GenerationRequest } from '@broomwagon/engines';
 import {
   classifyFailure,
   countContextTokens,
@@ -129,7 +129,8 @@ export class AttemptRunner {
     }
     if (acquisition.failed === 'stopped') return this.handBack(attempt);
     const { failed, error } = acquisition;
-    const message = error?.message;
+    const isUnlisted = isBroomwagonError(error, 'MODEL_NOT_FOUND');
+    const message = isUnlisted ? `${modelField(input.prompt)}: ${error.message}` : error?.message;
     if (failed === 'refused')
       return this.reporter.fail(attempt, { reason: 'engine-rejected', retryable: false, message });
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });

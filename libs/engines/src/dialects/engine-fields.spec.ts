@@ -97,6 +97,15 @@ describe('fields that Broomwagon does not read', () => {
     expect(result.engineFields).toEqual({ routed_experts: 'BASE64' });
   });
 
+  it('of an adapter on vLLM are refused with the field that vLLM has for its name', async () => {
+    const prompt = { promptTokenIds: [5], engineFields: { lora_path: 'my-lora' } };
+    await expect(generate('vllm', prompt, [])).rejects.toMatchObject({
+      code: 'ENGINE_REJECTED',
+      field: 'lora_path',
+      message: expect.stringContaining('name the adapter "my-lora" in the field model'),
+    });
+  });
+
   it('never replace what Broomwagon sets', async () => {
     const engineFields = { max_tokens: 1_000_000, stream: false, request_id: 'mine' };
     await generate('vllm', { text: 'p', engineFields }, [{ choices: [{ text: 'a', finish_reason: 'stop' }] }]);

@@ -127,7 +127,9 @@ export function refuseForeignFields(dialect: EngineDialect, fields: Record<strin
     const owners = [...DECLARED].filter(([, declared]) => declared.has(name)).map(([owner]) => owner);
     if (owners.length === 0) continue;
     const field = `${parent}${name}`;
-    const message = `${field}: engines of ${dialect} do not take this field, only those of ${owners.join(' and ')}`;
+    const hint = name === 'lora_path' ? `; name the adapter ${JSON.stringify(value)} in the field model instead` : '';
+    const takers = owners.join(' and ');
+    const message = `${field}: engines of ${dialect} do not take this field, only those of ${takers}${hint}`;
     throw new BroomwagonError('ENGINE_REJECTED', message, { field });
   }
 }

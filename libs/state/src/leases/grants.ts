@@ -73,9 +73,13 @@ const RETRY_AFTER_MS: Partial<Record<ErrorCode, number>> = {
   QUEUE_FULL: 1_000,
 };
 
-/** The typed error of a refused acquire. */
-export function refusalOf({ error: code, reason }: Refused): BroomwagonError {
-  return new BroomwagonError(code, MESSAGES[code] ?? ERROR_CODES[code].about, {
+/** The typed error of a refused acquire. @param model that the acquire names */
+export function refusalOf({ error: code, reason }: Refused, model?: string): BroomwagonError {
+  const message =
+    code === 'MODEL_NOT_FOUND' && model !== undefined
+      ? `No engine of the pool lists the model or adapter "${model}": load it, or name one of server.list (models)`
+      : (MESSAGES[code] ?? ERROR_CODES[code].about);
+  return new BroomwagonError(code, message, {
     field: FIELDS[code],
     ...(reason === undefined ? {} : { details: { reason } }),
     retryAfterMs: RETRY_AFTER_MS[code],
