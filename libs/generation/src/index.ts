@@ -2,6 +2,7 @@ export { EngineAdapters } from './engine/engine-adapters';
 export { countContextTokens, EngineCalls } from './engine/engine-calls';
 export { classifyFailure, pauseAfterSetbacks, type FailureKind } from './engine/engine-failure';
 export { toReleaseOutcome, type Generated } from './engine/run-on-engine';
+export { EXPERTS_FIELD, EXPERTS_START, RoutedExperts } from './experts/routed-experts';
 export { ControlPlane } from './holder/control-plane';
 export { HeldAttempts, NoAttempts } from './holder/held-attempts';
 export { withLeases } from './holder/holder.config';
@@ -16,4 +17,4 @@ export { LeasedCall, MovableCall, type StopCause, type WorkerEpoch } from './lea
 export { LeaseReleaser } from './leases/lease-releaser';
 export { unlessAborted } from './leases/unless-aborted';
 export { TokenBuffer } from './tokens/token-buffer';
-export { TokenCollector, type MadeSegment } from './tokens/token-collector';
+export { toSegment, type MadeSegment } from './tokens/segment';

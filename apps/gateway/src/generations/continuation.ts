@@ -115,15 +115,8 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
   // `/generate` of SGLang names the tokens of a chat only then.
   const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
-  const { experts } = generation;
-  const engineFields =
-    hasTokenTexts || experts
-      ? {
-          ...input.prompt.engineFields,
-          ...(hasTokenTexts && { return_text_in_logprobs: true }),
-          ...experts?.fieldsOf(dialect),
-        }
-      : input.prompt.engineFields;
+  const { engineFields: given } = input.prompt;
+  const engineFields = hasTokenTexts ? { ...given, return_text_in_logprobs: true } : given;
   const prompt =
     promptTokenIds === undefined
       ? { ...input.prompt, ...(engineFields && { engineFields }) }

@@ -14,13 +14,11 @@ import {
   LeaseAcquirer,
   LeaseReleaser,
   MovableCall,
-  TokenCollector,
   toReleaseOutcome,
   unlessAborted,
   WorkerSession,
 } from '@broomwagon/generation';
-import { reportExperts, takeExperts } from '../experts/generation-experts';
-import { EXPERTS_FIELD } from '../experts/routed-experts';
+import { reportExperts } from '../experts/generation-experts';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { isCount } from '../http/read-fields';
@@ -175,7 +173,7 @@ export class GenerationRunner {
       if (end === undefined && call.cause === 'move' && target !== undefined && generation.stoppedBy === undefined) {
         const moved = await this.transfer(generation, call, lease);
         if (moved === undefined) {
-          void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', generated.made.tokenCount);
+          void this.releaser.release(call, { leaseId: lease.leaseId }, 'aborted', generated.tokenCount);
           return {};
         }
         const next = call.again(moved !== lease);
@@ -190,7 +188,7 @@ export class GenerationRunner {
         continue;
       }
       const outcome = toReleaseOutcome(generated);
-      void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
+      void this.releaser.release(call, { leaseId: lease.leaseId }, outcome, generated.tokenCount);
       if (end !== undefined) return parseAtEnd(generation, engine, end);
       if ('error' in generated) return { error: generated.error, lease };
       return { abort: 'stoppedByEngine' in generated ? abortOf(generated) : undefined, lease };
@@ -203,21 +201,18 @@ export class GenerationRunner {
     const isFirst = generation.attempts === 0 && start === 0;
     const begun = isFirst ? undefined : await this.pacer.enter(lease.serverId, call.stopSignal);
     let generated: Generated;
-    let expertsFrom: number | undefined;
     try {
       generation.attempts += 1;
       generation.calledAt = performance.now();
       generation.serverId = lease.serverId;
       generation.model = lease.model;
-      const collector = new TokenCollector();
       const request = requestOf(generation, lease);
-      expertsFrom = generation.experts?.nextRow(lease.dialect);
       if (generation.input.passed !== undefined) {
         const { engineRequestId } = request;
         const onTokens = (count: number) => this.metrics.tokens.inc(count);
         generated = await runPassed(this.calls, call, lease, generation, { engineRequestId, onTokens });
       } else {
-        generated = await this.calls.run(call, lease, request, collector, {
+        generated = await this.calls.run(call, lease, request, tokens, {
           onTokens: (increment) => {
             if (start === 0) generation.promptTokenIds ??= increment.promptTokenIds;
             generation.countPrompt(increment.promptTokens, start);
@@ -226,21 +221,17 @@ export class GenerationRunner {
               generation.firstTokenAt ??= performance.now();
             }
             this.metrics.tokens.inc(increment.tokenCount);
-            if (tokens.take(increment)) call.stop('cut');
             generation.changed();
           },
           readsAtOnce: () => generation.isWatchedForLess(this.config.streamBurstsAfterMs),
-          opaqueField: generation.experts && EXPERTS_FIELD,
+          experts: generation.experts,
+          endsAborted: !generation.input.continuesEngineAborts,
         });
       }
     } finally {
       begun?.();
     }
-    const isContinued = 'stoppedByEngine' in generated && generation.input.continuesEngineAborts;
-    if (!isContinued && ('finishReason' in generated || 'stoppedByEngine' in generated)) tokens.complete();
-    else tokens.cut();
     this.describe(generation, generated, lease, start);
-    if (expertsFrom !== undefined) takeExperts(generation, generated, expertsFrom);
     return generated;
   }
 

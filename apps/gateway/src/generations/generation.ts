@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type BroomwagonError, LIMITS, type Prompt, type SamplingParameters } from '@broomwagon/contracts';
 import type { PassedRequest } from '@broomwagon/engines';
-import type { LeaseRequest, MovableCall, StopCause } from '@broomwagon/generation';
-import { RoutedExperts } from '../experts/routed-experts';
+import { RoutedExperts, type LeaseRequest, type MovableCall, type StopCause } from '@broomwagon/generation';
 import { isCount } from '../http/read-fields';
 import type { ChoiceClaims } from './choice-claims';
 import { MessageLog, type SavedMessage } from './message-log';

@@ -17,7 +17,6 @@ export async function runPassed(
   generation: Generation,
   { engineRequestId, onTokens }: PassedRun,
 ): Promise<Generated> {
-  const made = (tokenCount: number) => ({ made: { tokenCount, payload: { text: '' } } });
   const onPiece = (piece: Buffer, contentType: string): void => {
     generation.firstTokenAt ??= performance.now();
     generation.answer ??= { status: 200, contentType, pieces: [], isWhole: false };
@@ -26,21 +25,21 @@ export async function runPassed(
   };
   const request = { ...generation.input.passed!, engineRequestId };
   const passed = await calls.pass(call, lease, request, onPiece);
-  if (!('answer' in passed)) return { ...made(0), ...passed };
+  if (!('answer' in passed)) return { tokenCount: 0, ...passed };
   const { status, contentType, body } = passed.answer;
   const result = readAnswer(passed.answer);
   const { tokenCount, tokenIds, finishReason } = result;
   if (finishReason === 'aborted' && generation.input.continuesEngineAborts && generation.answer === undefined) {
-    return { ...made(0), stoppedByEngine: true };
+    return { tokenCount: 0, stoppedByEngine: true };
   }
   generation.answer ??= { status, contentType, pieces: [body], isWhole: true };
   if (status !== 200) {
-    return { ...made(0), error: new BroomwagonError('ENGINE_REJECTED', `The engine answered ${status}`) };
+    return { tokenCount: 0, error: new BroomwagonError('ENGINE_REJECTED', `The engine answered ${status}`) };
   }
   onTokens(tokenCount);
   generation.firstTokenAt ??= performance.now();
   generation.promptTokenIds ??= result.promptTokenIds;
   if (tokenIds !== undefined) generation.tokens.take({ ...result, isLast: true });
   const ended = finishReason === 'aborted' ? { stoppedByEngine: true as const } : { finishReason };
-  return { ...made(tokenCount), result: { ...result, finishReason }, ...ended };
+  return { tokenCount, result: { ...result, finishReason }, ...ended };
 }

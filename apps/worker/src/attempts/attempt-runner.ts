@@ -12,15 +12,17 @@ import {
   classifyFailure,
   countContextTokens,
   EngineCalls,
+  EXPERTS_FIELD,
   type FailureKind,
   type Generated,
   type Lease,
   LeaseAcquirer,
   LeaseReleaser,
   pauseAfterSetbacks,
+  RoutedExperts,
   TokenBuffer,
-  TokenCollector,
   toReleaseOutcome,
+  toSegment,
 } from '@broomwagon/generation';
 import { inSpan } from '@broomwagon/messaging';
 import { failpoint } from '@broomwagon/platform';
@@ -154,32 +156,34 @@ export class AttemptRunner {
   }
 
   private async runOn(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<AttemptOutcome> {
-    const generated = await this.generate(attempt, input, lease);
-    this.metrics.tokens.inc(generated.made.tokenCount);
+    const tokens = bufferFor(attempt, input);
+    const generated = await this.generate(attempt, input, lease, tokens);
+    const { tokenCount } = generated;
+    this.metrics.tokens.inc(tokenCount);
 
     const outcome = toReleaseOutcome(generated);
     // The place is released at once, also if the payload cannot be stored.
-    const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, generated.made.tokenCount);
+    const released = this.releaser.release(attempt, { leaseId: lease.leaseId }, outcome, tokenCount);
     if (attempt.isExpired) return 'fenced';
 
     let segment: Segment | undefined;
     try {
-      segment = await this.saveEnd(attempt, lease, generated);
+      segment = await this.saveEnd(attempt, lease, tokens, generated);
     } catch (error) {
       const reason = isBroomwagonError(error, 'PAYLOAD_STORE_FULL') ? 'payload-full' : 'payload';
       const retryable = isRetryable(error);
       this.gate.close(error);
-      const lostTokens = generated.made.tokenCount;
-      return this.reporter.fail(attempt, { reason, retryable, lostTokens, message: (error as Error).message });
+      const { message } = error as Error;
+      return this.reporter.fail(attempt, { reason, retryable, lostTokens: tokenCount, message });
     }
     await failpoint('worker.complete.between-payload-and-complete');
     await Promise.race([released, delay(RELEASE_HEAD_START_MS, undefined, { ref: false })]);
     await failpoint('worker.complete.between-release-and-complete');
 
     if ('finishReason' in generated) {
-      const storeAgain = () => this.saveEnd(attempt, lease, generated);
-      const { finishReason } = generated;
-      const engineFinishReason = generated.made.payload.engineFinishReason?.slice(0, MAX_FINISH_REASON_LENGTH);
+      const storeAgain = () => this.saveEnd(attempt, lease, tokens, generated);
+      const { finishReason, result } = generated;
+      const engineFinishReason = result?.engineFinishReason?.slice(0, MAX_FINISH_REASON_LENGTH);
       return this.reporter.complete(attempt, { finishReason, engineFinishReason }, segment, storeAgain);
     }
     if ('stopped' in generated) return this.handBack(attempt, segment);
@@ -194,24 +198,25 @@ export class AttemptRunner {
     const { setbacks = 0 } = attempt.claim;
     let pauseMs = 0;
     if ('error' in generated) {
-      const hasProgress = generated.made.tokenCount > 0;
+      const hasProgress = generated.tokenCount > 0;
       pauseMs = pauseAfterSetbacks(classifyFailure(generated.error), hasProgress ? 1 : setbacks + 1, baseMs);
-    } else if (generated.made.tokenCount === 0) {
+    } else if (generated.tokenCount === 0) {
       pauseMs = baseMs;
     }
     if (pauseMs > 0) await delay(pauseMs, undefined, { signal: attempt.signal }).catch(() => undefined);
   }
 
   /** Streams from the engine, with partial saves; returns the tokens after any end. */
-  private async generate(attempt: Attempt, input: AttemptInput, lease: Lease): Promise<Generated> {
+  private async generate(attempt: Attempt, input: AttemptInput, lease: Lease, tokens: TokenBuffer): Promise<Generated> {
     const request = generationRequest(attempt, input);
-    const tokens = new TokenCollector(bufferFor(attempt, input));
+    const experts = RoutedExperts.of(input.prompt);
     attempt.beginGenerating(lease);
     const saves = this.partialSaver.start(attempt, lease, tokens);
     const timer = this.metrics.generationSeconds.startTimer();
     const { timeLeftMs } = attempt;
     const timeout = timeLeftMs === undefined ? undefined : setTimeout(() => attempt.stop('timeout'), timeLeftMs);
     const generated = await this.calls.run(attempt, lease, request, tokens, {
+      experts,
       onTokens: () => attempt.receiveTokens(),
       onStreamEnd: () => {
         clearTimeout(timeout);
@@ -220,6 +225,10 @@ export class AttemptRunner {
       },
     });
     timer({ result: 'finishReason' in generated ? 'finished' : 'error' in generated ? 'failed' : 'aborted' });
+    const { result } = generated;
+    if (experts === undefined || result === undefined) return generated;
+    const rows = await experts.whole((result.usage?.promptTokens ?? 0) + tokens.count);
+    if (rows !== undefined) result.engineFields = { ...result.engineFields, [EXPERTS_FIELD]: rows };
     return generated;
   }
 
@@ -232,8 +241,13 @@ export class AttemptRunner {
   }
 
   /** Stores nothing if no token was generated, unless the response ends with text of earlier tokens. */
-  private async saveEnd(attempt: Attempt, lease: Lease, generated: Generated): Promise<Segment | undefined> {
-    const { made } = generated;
+  private async saveEnd(
+    attempt: Attempt,
+    lease: Lease,
+    tokens: TokenBuffer,
+    generated: Generated,
+  ): Promise<Segment | undefined> {
+    const made = toSegment(tokens, generated);
     const endsWithText = 'finishReason' in generated && Boolean(made.payload.text);
     return made.tokenCount === 0 && !endsWithText ? undefined : this.segments.save(attempt, lease, made);
   }

@@ -1,5 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { ControlPlane, isExpiredEpoch, type Lease, type TokenCollector } from '@broomwagon/generation';
+import { ControlPlane, isExpiredEpoch, toSegment, type Lease, type TokenBuffer } from '@broomwagon/generation';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
@@ -28,19 +28,19 @@ export class PartialSaver {
     private readonly config: WorkerConfig,
   ) {}
 
-  start(attempt: Attempt, lease: Lease, tokens: TokenCollector): RunningSaves {
+  start(attempt: Attempt, lease: Lease, tokens: TokenBuffer): RunningSaves {
     const { partialSaveIntervalMs, waitingAfterMs } = this.config;
     const lookMs = Math.min(partialSaveIntervalMs, waitingAfterMs);
     let savedTokens = 0;
     let [seenTokens, silentLooks, looks] = [0, 0, 0];
     let [isWaiting, saidWaiting] = [false, false];
     const save = async (): Promise<void> => {
-      const withTokens = tokens.tokenCount > savedTokens;
+      const withTokens = tokens.count > savedTokens;
       const saysWaiting = isWaiting;
       try {
         await this.save(attempt, lease, saysWaiting, withTokens ? tokens : undefined);
         saidWaiting = saysWaiting;
-        savedTokens = withTokens ? tokens.tokenCount : savedTokens;
+        savedTokens = withTokens ? tokens.count : savedTokens;
       } catch (error) {
         this.onError(attempt, error as Error);
       }
@@ -52,12 +52,12 @@ export class PartialSaver {
     };
     begin();
     const timer = setInterval(() => {
-      silentLooks = tokens.tokenCount > seenTokens ? 0 : silentLooks + 1;
-      seenTokens = tokens.tokenCount;
+      silentLooks = tokens.count > seenTokens ? 0 : silentLooks + 1;
+      seenTokens = tokens.count;
       isWaiting = silentLooks * lookMs >= waitingAfterMs;
       const isDue = ++looks * lookMs >= partialSaveIntervalMs;
       if (isDue) looks = 0;
-      if (isWaiting !== saidWaiting || (isDue && tokens.tokenCount > savedTokens)) begin();
+      if (isWaiting !== saidWaiting || (isDue && tokens.count > savedTokens)) begin();
     }, lookMs);
     return {
       stop: async () => {
@@ -67,10 +67,10 @@ export class PartialSaver {
     };
   }
 
-  private async save(attempt: Attempt, lease: Lease, isWaiting: boolean, tokens?: TokenCollector): Promise<void> {
+  private async save(attempt: Attempt, lease: Lease, isWaiting: boolean, tokens?: TokenBuffer): Promise<void> {
     if (attempt.isStopped) return;
     const deadlineMs = PARTIAL_SAVE_DEADLINE_MS;
-    const segment = tokens && (await this.segments.save(attempt, lease, tokens.made(), deadlineMs));
+    const segment = tokens && (await this.segments.save(attempt, lease, toSegment(tokens), deadlineMs));
     const { generatedMs } = attempt;
     const waiting = isWaiting || undefined;
     const run = segment && attempt.claim.boundServerId !== undefined ? attempt.run : undefined;

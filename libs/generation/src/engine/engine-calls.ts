@@ -2,14 +2,21 @@ import { Injectable } from '@nestjs/common';
 import { textOfPrompt, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest, PassedRequest, PassOptions } from '@broomwagon/engines';
 import { inSpan } from '@broomwagon/messaging';
+import { takeExperts } from '../experts/call-experts';
+import { EXPERTS_FIELD, type RoutedExperts } from '../experts/routed-experts';
 import { HolderConfig } from '../holder/holder.config';
 import type { Lease } from '../leases/lease-calls';
 import type { LeasedCall } from '../leases/leased-call';
-import type { TokenCollector } from '../tokens/token-collector';
+import type { TokenBuffer } from '../tokens/token-buffer';
 import { EngineAdapters } from './engine-adapters';
 import { passOnEngine, type Passed } from './pass-on-engine';
 import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-engine';
 import { ServerSigns } from './server-signs';
+
+export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | 'opaqueField'> {
+  /** Routed experts of the response, if they were asked for: those of the call are added. */
+  experts?: RoutedExperts;
+}
 
 /**
  * Runs calls on the engines of leases, with the salt of the lease for the prefix cache, and notes what they tell of
@@ -23,20 +30,29 @@ export class EngineCalls {
     private readonly config: HolderConfig,
   ) {}
 
-  /** Runs one call to its end: afterwards its lease may be released. Never throws. */
+  /**
+   * Runs one call, which begins or continues a response, to its end: afterwards its lease may be released. `tokens` and
+   * `experts` then have what the call has generated, whatever ended it.
+   */
   async run(
     call: LeasedCall,
     lease: Lease,
     request: GenerationRequest,
-    tokens: TokenCollector,
-    options: Omit<EngineRunOptions, 'stopDeadlineMs'>,
+    tokens: TokenBuffer,
+    { experts, ...options }: CallOptions,
   ): Promise<Generated> {
     const engine = this.engines.of(lease);
+    const { dialect } = lease;
+    const start = tokens.count;
+    const from = experts?.nextRow(dialect) ?? 0;
     const signs = this.signs.begin(lease, countContextTokens(request.prompt, request.made?.tokenCount));
     const span = { serverId: lease.serverId, engineRequestId: request.engineRequestId };
-    return inSpan(undefined, 'generate', span, () =>
-      runOnEngine(engine, call, { ...request, cacheSalt: lease.cacheSalt }, tokens, {
+    const { cacheSalt } = lease;
+    const prompt = experts === undefined ? request.prompt : experts.ask(request.prompt, dialect);
+    const generated = await inSpan(undefined, 'generate', span, () =>
+      runOnEngine(engine, call, { ...request, prompt, cacheSalt }, tokens, {
         ...options,
+        opaqueField: experts && EXPERTS_FIELD,
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
           options.onTokens?.(increment);
@@ -48,6 +64,8 @@ export class EngineCalls {
         stopDeadlineMs: this.config.transitionDeadlineMs,
       }),
     );
+    if (experts !== undefined) takeExperts(experts, generated.result, tokens.count - start, from);
+    return generated;
   }
 
   /** As {@link run}, for a call whose answer is passed on. */

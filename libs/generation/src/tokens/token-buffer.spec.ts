@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
 import type { TokenIncrement } from '@broomwagon/engines';
 import { TokenBuffer } from './token-buffer';
-import { TokenCollector } from './token-collector';
+import { toSegment } from './segment';
 
 const RUNS = 1_000 * inject('runsFactor');
 // Few letters, so that stop texts and their beginnings are frequent; one character of two tokens.
@@ -42,14 +42,14 @@ it('cuts the same text, wherever calls are cut: its segments have the text of al
       for (let first = 0, isEnded = false; !isEnded && first < tokens.length;) {
         const buffer = new TokenBuffer(stops, false);
         if (heldText !== undefined) buffer.restore({ text: heldText, tokenCount: 0 });
-        const collector = new TokenCollector(buffer);
         let left = cuts.shift() ?? Infinity;
         for (const increment of generate(tokens, first, stops)) {
-          isEnded = collector.take(increment) || increment.isLast === true;
+          isEnded = buffer.take(increment) || increment.isLast === true;
           if (isEnded || (left -= 1) === 0) break;
         }
-        if (!isEnded) collector.cut();
-        const { payload, tokenCount } = isEnded ? collector.finished(undefined) : collector.made();
+        if (isEnded) buffer.complete();
+        else buffer.cut();
+        const { payload, tokenCount } = toSegment(buffer);
         ({ heldText } = payload);
         expect(payload.tokenIds ?? []).toEqual(Array.from({ length: tokenCount }, (_, index) => first + index));
         expect(payload.logprobs ?? []).toEqual((payload.tokenIds ?? []).map((id) => -id));

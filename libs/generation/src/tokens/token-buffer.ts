@@ -17,6 +17,8 @@ export class TokenBuffer {
   count = 0;
   /** The stop text that was found across the end of a call. */
   matched: string | undefined;
+  /** How the last call continued the tokens of calls before, if there were any. */
+  resumedBy: 'tokens' | 'text' | undefined;
   private readonly ids = new NumberLog(Int32Array);
   /** Engines compute log probabilities in 32 bits. */
   private readonly logprobs = new NumberLog(Float32Array);
@@ -129,6 +131,11 @@ export class TokenBuffer {
     const list = this.logprobs.from(start);
     while (list.length < this.count - start) list.push(Number.NaN);
     return list;
+  }
+
+  /** The engine has sent the ids of all tokens. */
+  get hasIds(): boolean {
+    return this.count > 0 && this.ids.length === this.count;
   }
 
   get allIds(): number[] | undefined {

@@ -63,10 +63,11 @@ export class RoutedExperts {
     return dialect === 'sglang' && this.rows !== undefined && this.rows.file === undefined ? this.end : this.firstRow;
   }
 
-  /** Fields of the next call: rows that are known are not reported again. */
-  fieldsOf(dialect: EngineDialect): object {
+  /** The prompt of the next call: rows that are known are not reported again. */
+  ask(prompt: Prompt, dialect: EngineDialect): Prompt {
     const row = this.nextRow(dialect);
-    return row === this.firstRow ? {} : { [EXPERTS_START]: row };
+    if (row === this.firstRow) return prompt;
+    return { ...prompt, engineFields: { ...prompt.engineFields, [EXPERTS_START]: row } };
   }
 
   /** The response begins again without its tokens. */

@@ -1,0 +1,32 @@
+import type { SegmentPayload } from '@broomwagon/contracts';
+import type { Generated } from '../engine/run-on-engine';
+import type { TokenBuffer } from './token-buffer';
+
+/** Tokens of one attempt, counted and ready to be stored. */
+export interface MadeSegment {
+  tokenCount: number;
+  payload: SegmentPayload;
+  resumedBy?: 'tokens' | 'text';
+}
+
+/**
+ * The tokens of an attempt so far, with text that the next attempt may turn out to end (`heldText`). Lists that do not
+ * cover every token are left out.
+ * @param generated once the call has ended: further fields of the engine are kept, whatever ended it
+ */
+export function toSegment(tokens: TokenBuffer, generated?: Generated): MadeSegment {
+  const { stopReason, engineFinishReason, engineFields } = generated?.result ?? {};
+  const isFinished = generated !== undefined && 'finishReason' in generated;
+  return {
+    tokenCount: generated?.tokenCount ?? tokens.count,
+    payload: {
+      tokenIds: tokens.allIds,
+      text: tokens.textFrom(0),
+      logprobs: tokens.allLogprobs?.map((logprob) => (Number.isNaN(logprob) ? null : logprob)),
+      heldText: tokens.openText || undefined,
+      ...(isFinished && { stopReason: tokens.matched ?? stopReason, engineFinishReason }),
+      engineFields,
+    },
+    resumedBy: tokens.resumedBy,
+  };
+}
