@@ -64,9 +64,31 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
         "training/long_tail/is_tail_step": 1.0,
         "training/long_tail/new_groups": 0,
         "training/long_tail/held_groups": 0,
+        "training/long_tail/continued_groups": 2,
         "training/long_tail/cut_groups": 0,
     }
     assert await run(step, trainer, 0) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
+
+
+async def test_each_step_continues_a_few_held_groups_beside_new_ones(trainer: Any, servers: dict[str, Any]) -> None:
+    trainer._share = 0.5
+    trainer.train_dataloader = prompts(SHORT, LONG, SHORT, LONG, *[SHORT] * 20)
+    for server in servers.values():
+        ray.get(server.limit.remote(3 + SHORT + 3))
+    run = asyncio.to_thread
+    assert await run(step, trainer, 2) == [(SHORT, [0, 0])] * (BATCH * SAMPLES)
+    for server in servers.values():
+        ray.get(server.raise_limit.remote())
+    for version in (1, 2):
+        held = 2 - version
+        # Half of a batch of 2; the others of the 4 groups of the step are new.
+        # The new groups of the first of these steps are enough for both.
+        expected = [(SHORT, [1, 1])] * SAMPLES + [(LONG, [0, version])] * SAMPLES
+        assert await run(step, trainer, held) == expected
+        metrics = trainer._consume_sync_metrics()
+        assert metrics["training/long_tail/is_tail_step"] == 0.0
+        assert metrics["training/long_tail/continued_groups"] == 1
+        assert metrics["training/long_tail/held_groups"] == held
 
 
 def validate(trainer: Any) -> list[int]:
@@ -168,13 +190,21 @@ async def test_a_group_that_ends_before_the_abort_is_not_held(trainer: Any) -> N
     trainer.train_dataloader = prompts(*[SHORT] * 20)
     await asyncio.to_thread(trainer._add_batch_to_generate)
     # It is one of the 4 of a short step.
-    assert trainer._step_metrics == {"is_tail_step": 0.0, "new_groups": 3, "held_groups": 0}
+    assert trainer._step_metrics == {"is_tail_step": 0.0, "new_groups": 3, "held_groups": 0, "continued_groups": 0}
     await asyncio.to_thread(trainer.on_step_end)
 
 
-@pytest.mark.parametrize(("factor", "threshold", "named"), [(0.5, 8, "over_provision"), (2, 1, "threshold")])
-def test_a_wrong_setting_is_refused(factor: float, threshold: int, named: str) -> None:
+@pytest.mark.parametrize(
+    ("setting", "value", "threshold", "named"),
+    [
+        ("over_provision", 0.5, 8, "over_provision"),
+        ("over_provision", 2, 1, "threshold"),
+        ("max_longtail_share", 0, 8, "max_longtail_share"),
+        ("max_longtail_share", 1.5, 8, "max_longtail_share"),
+    ],
+)
+def test_a_wrong_setting_is_refused(setting: str, value: float, threshold: int, named: str) -> None:
     kind = get_trainer_cls("broomwagon_long_tail")
-    settings = {"broomwagon": {"over_provision": factor}, "sampler": {"max_off_policy_threshold": threshold}}
+    settings = {"broomwagon": {setting: value}, "sampler": {"max_off_policy_threshold": threshold}}
     with pytest.raises(ValueError, match=named):
         kind(OmegaConf.create({"trainer": {"v1": settings}}))

@@ -4,7 +4,8 @@ rounds under verl.
 A short step generates more groups than it trains, trains those that end first, and cuts the others. A group that was
 cut keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of such groups
 waits, or one of them would become too old for verl's sampler, a tail step continues them and waits for the
-oldest.
+oldest. With `max_longtail_share` each step continues a few of them instead, beside new groups. These are the two ways
+of verl's pull request 4160.
 """
 
 from __future__ import annotations
@@ -60,6 +61,9 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
     """verl's trainer `colocate_async`, with short steps and tail steps instead of its warm-up batches.
 
     `+trainer.v1.broomwagon.over_provision` (1.5): groups of a short step, over those that it trains.
+
+    `+trainer.v1.broomwagon.max_longtail_share` (1): below 1 there are no tail steps, and each step continues held
+    groups, at most this share of a batch (at least one of them, and all that would become too old).
     """
 
     def __init__(self, config: Any, *arguments: Any, **options: Any) -> None:
@@ -67,6 +71,9 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         self._over_provision = float(settings.get("over_provision", OVER_PROVISION))
         if self._over_provision < 1:
             raise ValueError(f"trainer.v1.broomwagon.over_provision is {self._over_provision}, not at least 1")
+        self._share = float(settings.get("max_longtail_share", 1))
+        if not 0 < self._share <= 1:
+            raise ValueError(f"trainer.v1.broomwagon.max_longtail_share is {self._share}, not above 0 and at most 1")
         if config.trainer.v1.sampler.max_off_policy_threshold == 1:
             raise ValueError("With trainer.v1.sampler.max_off_policy_threshold=1 no cut group can be trained later")
         if trainer.set_manager(config, MANAGER) != MANAGER:
@@ -94,13 +101,25 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         # Without those that have ended between the end of the sampling and the abort.
         self._held &= _unfinished(groups)
         batch: int = self.config.data.train_batch_size
-        is_tail = len(self._held) >= batch or any(self._is_due(groups[group]["global_steps"]) for group in self._held)
-        self._continued = sorted(self._held, key=lambda group: groups[group]["global_steps"])[:batch] if is_tail else []
+        oldest = sorted(self._held, key=lambda group: groups[group]["global_steps"])
+        due = sum(self._is_due(groups[group]["global_steps"]) for group in oldest)
+        is_tail = self._share == 1 and (len(oldest) >= batch or due > 0)
         if is_tail:
-            self._hold(set())
+            # All may continue; the step waits for a batch of them.
+            self._continued, held = oldest[:batch], []
+        else:
+            few = 0 if self._share == 1 else max(1, due, math.floor(self._share * batch))
+            self._continued, held = oldest[:few], oldest[few:]
+        if self._continued:
+            self._hold({*held})
         wanted = batch if is_tail else math.ceil(self._over_provision * batch)
         new = max(0, wanted - len(groups.keys() - self._held))
-        self._step_metrics = {"is_tail_step": float(is_tail), "new_groups": new, "held_groups": len(self._held)}
+        self._step_metrics = {
+            "is_tail_step": float(is_tail),
+            "new_groups": new,
+            "held_groups": len(self._held),
+            "continued_groups": len(self._continued),
+        }
         logger.info("Step %d: %s", self.global_steps, self._step_metrics)
         if new:
             self._add_prompts_to_generate(new)
