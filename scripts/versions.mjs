@@ -12,6 +12,7 @@ function placesIn(folder) {
     ['package.json', PACKAGE],
     ['package-lock.json', PACKAGE],
     ['clients/python/pyproject.toml', /(?<=^name = "broomwagon"\nversion = ")[^"]+/gm],
+    ['clients/python/src/broomwagon/__init__.py', /(?<=^__version__ = ")[^"]+/gm],
     ['deploy/helm/broomwagon/Chart.yaml', /(?<=^(?:version|appVersion): ).+/gm],
     ['docs/operations/install.md', IMAGE],
     ...examples.map((name) => [`deploy/examples/${name}`, IMAGE]),

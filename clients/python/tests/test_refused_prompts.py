@@ -96,10 +96,10 @@ async def test_a_process_that_starts_again_does_not_train_prompts_beside_refused
 
 
 async def test_a_refused_option_is_of_no_prompt(client: Client, served: str) -> None:
-    wrong: Any = {"temperature": "hot"}
+    wrong: Any = {"topP": "hot"}
     rollout = client.rollout(served, groups=2, samples=1, max_tokens=8, sampling=wrong)
     for _ in range(2):
-        with pytest.raises(errors.ValidationFailed, match="temperature") as refused:
+        with pytest.raises(errors.ValidationFailed, match="topP") as refused:
             await anext(rollout.round(["a", "b"], "wait"))
         assert not isinstance(refused.value, InvalidArgument)
     trained, _ = await train(client.rollout(served, groups=2, samples=1, max_tokens=8), ["a", "b"])

@@ -1,4 +1,4 @@
-import { IsArray, IsBoolean, IsNumber, IsOptional, IsString } from 'class-validator';
+import { IsArray, IsBoolean, IsNumber, IsOptional, IsString, Min } from 'class-validator';
 import { IsWithin } from './rules';
 import type { Integer } from './scalars';
 
@@ -49,8 +49,8 @@ export interface Prompt {
  * number of its tokens: reproducible, and independent of all others (`sampleSeed` of libs/engines).
  */
 export class SamplingParameters {
-  /** Temperature of the distribution. */
-  @IsOptional() @IsNumber() temperature?: number;
+  /** Temperature of the distribution, at least 0. */
+  @IsOptional() @IsNumber() @Min(0) temperature?: number;
   /** Share of the probability that is sampled from, the most probable tokens first. */
   @IsOptional() @IsNumber() topP?: number;
   /** Number of most probable tokens that are sampled from. */

@@ -10,9 +10,14 @@ from ._step import StepFailed
 from .attempt import Attempt
 from .client import Client
 from .lease import Lease, LeaseStopped, Server
+from .protocol import SamplingParameters, TailPolicy, TailPolicyName
 from .results import Failure, Group, Sample
 from .trainer import Rollout
+from .weights import Weights
 from .worker import Worker
+
+#: Written by `npm run release`.
+__version__ = "0.1.0"
 
 __all__ = [
     "Attempt",
@@ -28,10 +33,15 @@ __all__ = [
     "LossMask",
     "Rollout",
     "Sample",
+    "SamplingParameters",
     "Server",
     "StepFailed",
+    "TailPolicy",
+    "TailPolicyName",
     "TokenIds",
+    "Weights",
     "Worker",
     "WorkerIdInUse",
+    "__version__",
     "errors",
 ]

@@ -116,6 +116,12 @@ def check_logprobs(logprobs: Iterable[float | None]) -> list[float | None]:
     ]
 
 
+def check_texts(field: str, texts: object) -> None:
+    """:raises InvalidArgument: it is one text instead of a list of texts"""
+    if isinstance(texts, (str, bytes)):
+        raise InvalidArgument(f"{field} must be a list of texts, not {texts!r}", field=field)
+
+
 def check_pool(pool: str) -> None:
     """:raises InvalidArgument: it is no name of a pool"""
     if not _POOL.fullmatch(pool):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
+from difflib import get_close_matches
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 from . import errors
-from ._arguments import check_number
+from ._arguments import InvalidArgument, check_number
 from ._error import BroomwagonError
 from ._job import Job
+from ._names import to_protocol
 from ._prompts import PromptSource
-
-if TYPE_CHECKING:
-    from .protocol import TailPolicy
+from .protocol import TailPolicy, TailPolicyName
 
 #: Takeovers, or plans, one after another without a group.
 MOST_TRIES = 10
@@ -65,15 +66,26 @@ async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
         await asyncio.sleep(min(MOST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
 
 
-def policy_of(policy: TailPolicy | str) -> TailPolicy:
-    """The policy of a name, with the usual settings.
+def policy_of(policy: TailPolicy | Mapping[str, Any] | str) -> TailPolicy:
+    """The policy of a name, with the usual settings; or with the given ones, also with names in snake_case.
 
-    :raises InvalidArgument: how many prompts to read cannot be told
+    :raises InvalidArgument: a name is unknown, or how many prompts to read cannot be told
     """
     if not isinstance(policy, str):
-        if "overProvision" in policy:
-            return {**policy, "overProvision": check_number("policy.overProvision", policy["overProvision"])}
-        return policy
+        chosen = to_protocol("policy", policy, TailPolicy)
+        _check_name(chosen.get("name"))
+        if "overProvision" in chosen:
+            chosen["overProvision"] = check_number("policy.overProvision", chosen["overProvision"])
+        return chosen  # type: ignore[return-value]
+    _check_name(policy)
     over = {} if policy == "auto" else {"overProvision": 1.0 if policy == "wait" else 1.5}
     # A step without a group that failed for good is accepted; `replace` would wait for another prompt.
     return {"name": policy, **over, "shortfall": "accept-fewer"}  # type: ignore[typeddict-item]
+
+
+def _check_name(name: object) -> None:
+    names = get_args(TailPolicyName)
+    if name not in names:
+        close = get_close_matches(str(name), names, 1)
+        advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
+        raise InvalidArgument(f"There is no tail policy {name!r}: {advice}", field="policy.name")

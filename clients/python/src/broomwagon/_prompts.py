@@ -11,13 +11,16 @@ from typing import Any
 from ._arguments import InvalidArgument, is_id
 
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
-#: `broomwagon.protocol.Prompt`; the mapping may have `id`, `domain`, and any fields of the caller.
+#: `broomwagon.protocol.Prompt`, or with one of the others as `prompt` or `question`, the columns of many data sets; the
+#: mapping may have `id`, `domain`, and any fields of the caller.
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 #: Refused prompts in a row after which a process that starts again still finds one that was submitted.
 MOST_REFUSED = 1_000
 
 _WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
+#: Names of columns with a text, messages or token ids; the first one that a prompt has is taken.
+_COLUMNS = ("prompt", "question")
 
 
 class PromptSource:
@@ -217,12 +220,27 @@ def _check(prompt: PromptLike, field: str) -> None:
     if isinstance(prompt, str):
         return
     if isinstance(prompt, Mapping):
-        is_prompt = any(name in prompt for name in _WIRE_FIELDS)
+        column = _column(prompt)
+        is_prompt = column is not None or any(name in prompt for name in _WIRE_FIELDS)
+        if column is not None and (isinstance(column, Mapping) or not _is_content(column)):
+            raise InvalidArgument(f"{field} has a wrong column: {_shown(column)} is no prompt", field=field)
     else:
-        is_prompt = isinstance(prompt, Sequence) and not isinstance(prompt, (bytes, bytearray))
+        is_prompt = _is_content(prompt)
     if not is_prompt:
-        message = f"{field} must be a text, messages, token ids, or a mapping with one of them"
+        names = ", ".join((*_WIRE_FIELDS[:-1], *_COLUMNS))
+        message = f"{field} must be a text, messages, token ids, or a mapping with one of them as {names}"
         raise InvalidArgument(f"{message}, not {_shown(prompt)}", field=field)
+
+
+def _is_content(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray))
+
+
+def _column(prompt: Mapping[str, Any]) -> Any:
+    """The value of `prompt` or `question`; None if the prompt has its own form, or neither."""
+    if any(name in prompt for name in _WIRE_FIELDS[:-1]):
+        return None
+    return next((prompt[name] for name in _COLUMNS if name in prompt), None)
 
 
 def _is_iterable(value: object) -> bool:
@@ -248,7 +266,9 @@ def wire_prompt(prompt: PromptLike) -> dict[str, Any]:
     if isinstance(prompt, str):
         return {"text": prompt}
     if isinstance(prompt, Mapping):
-        return {name: prompt[name] for name in _WIRE_FIELDS if name in prompt}
+        column = _column(prompt)
+        fields = {name: prompt[name] for name in _WIRE_FIELDS if name in prompt}
+        return fields if column is None else {**fields, **wire_prompt(column)}
     if prompt and isinstance(prompt[0], Mapping):
         return {"messages": list(prompt)}
     return {"promptTokenIds": list(prompt)}

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
+import re
+import socket
 from typing import Any
 from uuid import uuid4
 
@@ -206,3 +209,9 @@ class Session:
             self.fence(worker, error)
         except BroomwagonError as error:
             logger.warning("The reconciliation failed: %s", error)
+
+
+def default_worker_id() -> str:
+    """Another one for each connection."""
+    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
+    return f"python-{host}-{os.getpid()}-{uuid4().hex[:6]}"

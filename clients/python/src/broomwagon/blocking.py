@@ -6,21 +6,25 @@ import asyncio
 import os
 import sys
 import threading
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Coroutine, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import errors
+from ._blocking_rollout import Rollout
+from ._blocking_weights import Weights
 from .client import Client as AsyncClient
 from .lease import Server
-from .results import Failure, Group
 from .trainer import Rollout as AsyncRollout
 
 if TYPE_CHECKING:
-    from ._prompts import PromptLike
-    from .protocol import TailPolicy
+    from typing_extensions import Unpack
+
+    from ._options import ClientOptions, LeaseOptions, RolloutOptions
+
+__all__ = ["Client", "Rollout", "Weights"]
 
 T = TypeVar("T")
 #: Seconds that tasks of an event loop that has broken off may take to end.
@@ -39,8 +43,10 @@ class Client:
     _thread: threading.Thread
     _client: AsyncClient
 
-    def __init__(self, url: str | None = None, **options: Any) -> None:
-        self._options = {"url": url, **options}
+    def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
+        """The parameters are those of `broomwagon.Client`."""
+        self._url = url
+        self._options = options
         self._process: int | None = None
         #: Done when the event loop runs no more.
         self._ended: Future[None] = Future()
@@ -75,9 +81,9 @@ class Client:
         return self._wait(self._client.call(operation, body, deadline=deadline))  # type: ignore[call-overload]
 
     @contextmanager
-    def lease(self, request_id: str, **options: Any) -> Iterator[Server]:
-        """`with client.lease("request-1") as server`. An abort cannot interrupt a thread: LeaseStopped is raised at the
-        end of the block. A lease that is to move stays."""
+    def lease(self, request_id: str, **options: Unpack[LeaseOptions]) -> Iterator[Server]:
+        """`with client.lease("request-1") as server`; the parameters are those of `broomwagon.Client.lease`. An abort
+        cannot interrupt a thread: LeaseStopped is raised at the end of the block. A lease that is to move stays."""
         self._check()
         lease = self._client.lease(request_id, **options)
         lease.is_movable = False
@@ -111,12 +117,41 @@ class Client:
                 self._loop.call_soon_threadsafe(_end_block, ended)
                 self._result_of(holding)
 
+    @property
+    def pool(self) -> str:
+        """Name of the pool.
+
+        :raises RuntimeError: the client is not connected
+        """
+        self._check()
+        return self._client.pool
+
+    @property
+    def worker_id(self) -> str:
+        """Id under which this client holds leases.
+
+        :raises RuntimeError: the client is not connected
+        """
+        self._check()
+        return self._client.worker_id
+
+    @property
+    def weights(self) -> Weights:
+        """The change of weights of the engines of the pool, for its trainer."""
+        self._check()
+        return Weights(self._client.weights, self)
+
+    def finish_session(self, session_id: str) -> None:
+        """Forgets the server of a trajectory that has ended."""
+        self._check()
+        self._wait(self._client.finish_session(session_id))
+
     def settled(self) -> None:
         """Waits until all releases are answered."""
         self._check()
         self._wait(self._client.settled())
 
-    def rollout(self, job: str, **options: Any) -> Rollout:
+    def rollout(self, job: str, **options: Unpack[RolloutOptions]) -> Rollout:
         """The rounds of a job; the parameters are those of `broomwagon.Client.rollout`."""
 
         async def create() -> AsyncRollout:
@@ -166,7 +201,7 @@ class Client:
             self._ended.set_result(None)
 
     async def _connect(self) -> AsyncClient:
-        client = AsyncClient(**self._options)
+        client = AsyncClient(self._url, **self._options)
         await client.connect()
         return client
 
@@ -183,63 +218,6 @@ class Client:
                 task.cancel()
             self._loop.run_until_complete(asyncio.wait(tasks, timeout=END_TIMEOUT))
         self._loop.close()
-
-
-class Rollout:
-    """`for group in rollout.round(prompts)`: as `broomwagon.Rollout`."""
-
-    def __init__(self, rollout: AsyncRollout, client: Client) -> None:
-        self._rollout = rollout
-        self._client = client
-
-    @property
-    def step(self) -> int:
-        return self._rollout.step
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        return self._rollout.metrics
-
-    @property
-    def failed(self) -> list[Failure]:
-        return self._rollout.failed
-
-    @property
-    def yielded(self) -> list[Group]:
-        return self._rollout.yielded
-
-    def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> Iterator[Group]:
-        groups = self._rollout.round(prompts, policy)
-        # After Ctrl-C the call that is cancelled ends first.
-        turn = asyncio.Lock()
-
-        async def advance() -> Group | None:
-            async with turn:
-                return await anext(groups, None)
-
-        async def close() -> None:
-            async with turn:
-                await groups.aclose()
-
-        try:
-            while (group := self._client._wait(advance())) is not None:
-                yield group
-                # The tokens are freed when the body drops the group.
-                del group
-        finally:
-            self._client._wait(close())
-
-    def reward(self, group: Group, rewards: Sequence[float]) -> bool:
-        return self._client._wait(self._rollout.reward(group, rewards))
-
-    def ledger(self) -> dict[str, float]:
-        return self._client._wait(self._rollout.ledger())
-
-    def save(self, tag: str) -> None:
-        self._client._wait(self._rollout.save(tag))
-
-    def restore(self, tag: str) -> int:
-        return self._client._wait(self._rollout.restore(tag))
 
 
 async def _result_of(future: asyncio.Future[T]) -> T:

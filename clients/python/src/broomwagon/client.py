@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
-import socket
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any, cast
 
-from ._arguments import InvalidArgument, check_count, check_number, check_pool, check_rank, check_token, check_url
+from ._arguments import (
+    check_count,
+    check_number,
+    check_pool,
+    check_rank,
+    check_texts,
+    check_token,
+    check_url,
+    given_fields,
+)
 from ._connection import Connection
 from ._leases import Leases
-from ._session import Session
+from ._names import check_sampling
+from ._session import Session, default_worker_id
 from ._tls import tls_options
 from .lease import Lease
 from .trainer import Rollout
+from .weights import Weights
 from .worker import Worker
 
 if TYPE_CHECKING:
@@ -27,11 +35,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("broomwagon")
 
-#: Seconds that the end of a client waits for its releases.
-RELEASES_DEADLINE = 10.0
 NOT_CONNECTED = "The client is not connected: use `async with Client() as client`"
-#: Seconds.
-LEAST_WORKER_TTL = 0.5
+#: Seconds: how long the end of a client waits for its releases, and the least `worker_ttl`.
+RELEASES_DEADLINE, LEAST_WORKER_TTL = 10.0, 0.5
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
@@ -93,7 +99,7 @@ class Client:
         if self._connection is not None:
             raise RuntimeError("The client is connected")
         # Not earlier: a client may be made before a fork, or be sent to other processes.
-        worker_id = self._worker_id = self._given_worker_id or _default_worker_id()
+        worker_id = self._worker_id = self._given_worker_id or default_worker_id()
         self._connection = connection = await Connection.open(
             self._url,
             self._pool,
@@ -182,29 +188,28 @@ class Client:
         The other parameters are fields of `AcquireItem` in `broomwagon.protocol`.
         """
         timeout = check_number("timeout", timeout, may_be_infinite=True)
-        for field, names in (("exclude_servers", exclude_servers), ("needs", needs)):
-            if isinstance(names, (str, bytes)):
-                raise InvalidArgument(f"{field} must be a list of texts, not {names!r}", field=field)
-        request = {
-            "requestId": request_id,
-            "sessionId": session_id,
-            "groupId": group_id,
-            "priority": priority,
-            "contextTokens": context_tokens,
-            "weightVersion": weight_version,
-            "minWeightVersion": min_weight_version,
-            "maxWeightLag": max_weight_lag,
-            "excludeServers": None if exclude_servers is None else list(exclude_servers),
-            "labels": None if labels is None else dict(labels),
-            "needs": None if needs is None else list(needs),
-            "dpRank": dp_rank,
-            "boundServerId": bound_server_id,
-            "boundServerEpoch": bound_server_epoch,
-            "attempt": attempt,
-            "explain": explain,
-        }
+        check_texts("exclude_servers", exclude_servers)
+        check_texts("needs", needs)
+        request = given_fields(
+            requestId=request_id,
+            sessionId=session_id,
+            groupId=group_id,
+            priority=priority,
+            contextTokens=context_tokens,
+            weightVersion=weight_version,
+            minWeightVersion=min_weight_version,
+            maxWeightLag=max_weight_lag,
+            excludeServers=None if exclude_servers is None else list(exclude_servers),
+            labels=None if labels is None else dict(labels),
+            needs=None if needs is None else list(needs),
+            dpRank=dp_rank,
+            boundServerId=bound_server_id,
+            boundServerEpoch=bound_server_epoch,
+            attempt=attempt,
+            explain=explain,
+        )
         assert self._connected and self._leases
-        return Lease(self._leases, {name: value for name, value in request.items() if value is not None}, timeout)
+        return Lease(self._leases, request, timeout)
 
     def rollout(
         self,
@@ -213,7 +218,7 @@ class Client:
         groups: int = 64,
         samples: int = 8,
         max_tokens: int = 4096,
-        sampling: SamplingParameters | None = None,
+        sampling: SamplingParameters | Mapping[str, Any] | None = None,
         min_samples: int | None = None,
         timeout: float | None = None,
         abort_scope: AbortScope | None = None,
@@ -228,7 +233,7 @@ class Client:
         :param groups: groups (prompts) of one training step
         :param samples: samples of each group
         :param max_tokens: token budget of each sample
-        :param sampling: `SamplingParameters` of `broomwagon.protocol`, for example `{"temperature": 1.0}`
+        :param sampling: `broomwagon.SamplingParameters`, for example `{"temperature": 1.0}`; names may be in snake_case
         :param min_samples: least samples of a group that is trained if others failed or were aborted; default: all
         :param timeout: seconds of generation time of each sample
         :param abort_scope: what an abort or a timeout of one sample ends: its `group` (default), or the `sample` while
@@ -245,22 +250,17 @@ class Client:
         """
         if not any_rank:
             check_rank(os.environ.get("RANK"))
-        groups = check_count("groups", groups)
-        if timeout is not None:
-            timeout = check_number("timeout", timeout)
-        if orphan_after is not None:
-            orphan_after = check_number("orphan_after", orphan_after)
         return Rollout(
             self._connected,
             job,
-            groups=groups,
-            samples=samples,
-            max_tokens=max_tokens,
-            sampling=sampling,
-            min_samples=min_samples,
-            timeout=timeout,
+            groups=check_count("groups", groups),
+            samples=check_count("samples", samples),
+            max_tokens=check_count("max_tokens", max_tokens),
+            sampling=check_sampling(sampling),
+            min_samples=None if min_samples is None else check_count("min_samples", min_samples),
+            timeout=None if timeout is None else check_number("timeout", timeout),
             abort_scope=abort_scope,
-            orphan_after=orphan_after,
+            orphan_after=None if orphan_after is None else check_number("orphan_after", orphan_after),
             priority=priority,
             on_failed=on_failed,
             progress=progress,
@@ -278,6 +278,11 @@ class Client:
         assert self._connected and self._session
         return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
 
+    @property
+    def weights(self) -> Weights:
+        """The change of weights of the engines of the pool, for its trainer."""
+        return Weights(self._connected)
+
     async def finish_session(self, session_id: str) -> None:
         """Forgets the server of a trajectory that has ended."""
         await self._connected.call("lb.finish-session", {"sessionId": session_id})
@@ -292,8 +297,3 @@ class Client:
         if self._connection is None:
             raise RuntimeError(NOT_CONNECTED)
         return self._connection
-
-
-def _default_worker_id() -> str:
-    host = re.sub(r"[^A-Za-z0-9_-]", "-", socket.gethostname())[:40]
-    return f"python-{host}-{os.getpid()}-{uuid4().hex[:6]}"

@@ -4723,7 +4723,7 @@ class SamplingParameters(TypedDict):
     """
 
     temperature: NotRequired[float]
-    """Temperature of the distribution."""
+    """Temperature of the distribution, at least 0."""
 
     topP: NotRequired[float]
     """Share of the probability that is sampled from, the most probable tokens first."""

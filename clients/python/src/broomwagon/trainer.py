@@ -5,44 +5,32 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._arguments import InvalidArgument, check_rewards, given_fields, to_milliseconds
 from ._connection import Connection
-from ._error import BroomwagonError
-from ._failures import FailedGroups, OnFailed
-from ._job import Job
-from ._metrics import ledger_metrics, round_metrics
-from ._payloads import Payloads
+from ._failures import OnFailed
+from ._job_rounds import LOST, JobRounds, Loop
+from ._metrics import ledger_metrics
 from ._plan import open_round, pause_between_tries, policy_of, prompts_ahead
 from ._progress import Progress
 from ._prompts import PromptLike, PromptSource
 from ._round import LostGroups, Round
-from ._step import OpenStep, StepFailed, YieldedGroup
+from ._step import StepFailed, YieldedGroup
 from .results import Failure, Group
 
 if TYPE_CHECKING:
-    from .protocol import AbortScope, SamplingParameters, TailPolicy
+    from .protocol import AbortScope, SamplingParameters, TailPolicy, TailPolicyName
 
 logger = logging.getLogger("broomwagon")
 
-T = TypeVar("T")
-Loop = weakref.ref[AsyncGenerator[Group, None]]
 
-MOST_COMPARED_GROUPS = 1_024
-LOST = (errors.GenerationChanged, errors.RoundMismatch)
-
-
-class Rollout:
+class Rollout(JobRounds):
     """The rounds of one job. A process that starts with the same job and the same prompts fences the earlier one and
     continues its open round."""
-
-    #: Numbers of the last round, with the names that trainers plot.
-    metrics: dict[str, float]
 
     def __init__(
         self,
@@ -61,8 +49,7 @@ class Rollout:
         on_failed: OnFailed,
         progress: bool,
     ) -> None:
-        self._job = Job(connection, job)
-        self._payloads = Payloads(connection)
+        super().__init__(connection, job, on_failed)
         self._groups = groups
         self._round_options = given_fields(
             abortScope=abort_scope, orphanAfterMs=to_milliseconds(orphan_after), priority=priority
@@ -74,25 +61,8 @@ class Rollout:
             timeoutMs=to_milliseconds(timeout),
             sampling=sampling or {},
         )
-        self._failed = FailedGroups(job, on_failed)
-        self._prompts = PromptSource()
         self._progress = Progress(progress)
-        self._round: dict[str, Any] | None = None
-        self._open = OpenStep()
         self._reading: Round | None = None
-        #: The loop that has begun last, and whether its body runs, or was left.
-        self._loop: Loop | None = None
-        self._is_in_body = False
-        #: The job is taken over.
-        self._is_started = False
-        #: The prompts that earlier processes have submitted are skipped.
-        self._has_position = False
-        self.metrics = {}
-
-    @property
-    def step(self) -> int:
-        """Steps trained."""
-        return self._job.steps_trained
 
     @property
     def failed(self) -> list[Failure]:
@@ -107,7 +77,9 @@ class Rollout:
             self._leave()
         return [yielded.group for yielded in self._open.groups.values()]
 
-    def round(self, prompts: Iterable[PromptLike], policy: TailPolicy | str = "resume") -> AsyncGenerator[Group, None]:
+    def round(
+        self, prompts: Iterable[PromptLike], policy: TailPolicy | Mapping[str, Any] | TailPolicyName | None = None
+    ) -> AsyncGenerator[Group, None]:
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
         trained. Without a group: all prompts are trained. A loop whose body is left early, by a `break`, an
         error or a cancellation, leaves the round open, and the next one begins with its first group again. After an
@@ -115,7 +87,8 @@ class Rollout:
 
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
             A round takes what it needs; the next one continues there
-        :param policy: a `TailPolicy`, or the name of one (see libs/policies/src/tail)
+        :param policy: a `broomwagon.TailPolicy`, whose names may be in snake_case, or the name of one (see
+            libs/policies/src/tail); None: `resume`
         :raises InvalidArgument: a prompt is wrong, or a service refuses it (then `__cause__` is its error). The `field`
             of the error is `prompts.` with the number of the prompt over all that were given, from 0. It is left out,
             and the next round continues with the others
@@ -125,13 +98,13 @@ class Rollout:
             also of later calls: a new Rollout takes it back)
         """
         own: list[Loop] = []
-        groups = self._run(prompts, policy, own)
+        groups = self._run(prompts, "resume" if policy is None else policy, own)
         # Python tells a loop that was left only later, but drops it at once.
         own.append(weakref.ref(groups))
         return groups
 
     async def _run(
-        self, prompts: Iterable[PromptLike], policy: TailPolicy | str, own: list[Loop]
+        self, prompts: Iterable[PromptLike], policy: TailPolicy | Mapping[str, Any] | str, own: list[Loop]
     ) -> AsyncGenerator[Group, None]:
         chosen = policy_of(policy)
         if self._is_in_body:
@@ -286,80 +259,3 @@ class Rollout:
         self._prompts = PromptSource()
         self._prompts.skip(reply["submittedGroups"], await self._job.count_open())
         return self.step
-
-    async def _recovering(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Takes the job over if Redis has lost changes, and does the work again."""
-        for tries in count():
-            try:
-                if not self._is_started:
-                    await self._take_over()
-                return await work()
-            except LOST as error:
-                self._is_started = False
-                await pause_between_tries(tries, error)
-        raise AssertionError("unreachable")
-
-    async def _has_lost(self, error: BroomwagonError) -> bool:
-        """Whether the job must be taken over: Redis has lost changes, or has a round that was opened by a call whose
-        reply nobody awaited. If it has lost a payload with other changes, a call of the trainer shows it."""
-        if isinstance(error, (*LOST, errors.RoundConflict)):
-            return True
-        try:
-            await self._job.call("round.status", roundId=self._round["roundId"] if self._round else None)
-        except LOST:
-            return True
-        return False
-
-    async def _take_over(self) -> None:
-        self._round, unknown, submitted = await self._job.take_over(self._prompts.submitted())
-        self._prompts.put_back(unknown)
-        if not self._has_position:
-            self._prompts.skip(submitted, await self._job.count_open() if submitted else 0)
-        self._has_position = self._is_started = True
-
-    async def _close(self, step: int, reading: Round, policy: TailPolicy) -> None:
-        """Marks the yielded groups as trained."""
-        assert self._round is not None
-        trained = self._open.samples_trained()
-        if {digest["groupId"] for digest in reading.digests} != set(self._open.groups):
-            # Redis was set back and has other groups now than those that were yielded before.
-            await self._job.reconcile_step(step, trained)
-        else:
-            body: dict[str, Any] = {"roundId": self._round["roundId"], "cursor": reading.cursor}
-            if len(reading.digests) <= MOST_COMPARED_GROUPS:
-                body["groups"] = reading.digests
-            await self._job.call("round.close", **body)
-            if policy.get("equalRewards", "keep") != "keep":
-                # Those that were rewarded after the last page count too.
-                reading.ledger = await self._job.ledger(self._round["roundId"])
-            # Redis forgets groups that have failed: a later takeover would take them for lost.
-            left = [group_id for group_id in self._prompts.submitted() if group_id not in self._open.groups]
-            for group_id in await self._job.unknown(left):
-                self._prompts.ended(group_id)
-        self._job.has_trained(step, trained)
-        self.metrics = ledger_metrics(reading.ledger) if reading.ledger else {}
-
-    async def _end_lost_step(self) -> None:
-        """The round is lost, or it was closed and the reply was lost."""
-        trained = self._open.samples_trained()
-        if self.step < self._open.number:
-            await self._job.reconcile_step(self._open.number, trained)
-        self._job.has_trained(self._open.number, trained)
-        self.metrics = {}
-
-    def _leave(self) -> None:
-        """The next loop begins with the first group."""
-        self._is_started = self._is_in_body = False
-        self._open.clear()
-        self._failed.leave()
-
-    def _end_step(self, began: float) -> None:
-        if self._round and self._round["step"] == self._open.number:
-            self._round = None
-        for group_id in (*self._open.groups, *self._failed.found):
-            self._prompts.ended(group_id)
-        trained = self._open.trained.values()
-        self.metrics.update(round_metrics(self._open.number, trained, time.monotonic() - began))
-        self.metrics.update(self._failed.metrics())
-        self._failed.warn(len(trained))
-        self._open.clear()

@@ -1,0 +1,84 @@
+"""The rounds of a job without asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .results import Failure, Group
+from .trainer import Rollout as AsyncRollout
+
+if TYPE_CHECKING:
+    from ._prompts import PromptLike
+    from .blocking import Client
+    from .protocol import TailPolicy, TailPolicyName
+
+
+class Rollout:
+    """`for group in rollout.round(prompts)`: as `broomwagon.Rollout`."""
+
+    def __init__(self, rollout: AsyncRollout, client: Client) -> None:
+        self._rollout = rollout
+        self._client = client
+
+    @property
+    def step(self) -> int:
+        """Steps trained."""
+        return self._rollout.step
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Numbers of the last round, with the names that trainers plot."""
+        return self._rollout.metrics
+
+    @property
+    def failed(self) -> list[Failure]:
+        """The groups that ended without training: of the open step, so far; after its end, of the last step."""
+        return self._rollout.failed
+
+    @property
+    def yielded(self) -> list[Group]:
+        """The groups of the open step that were yielded, which the next `round` does not yield again."""
+        return self._rollout.yielded
+
+    def round(
+        self, prompts: Iterable[PromptLike], policy: TailPolicy | Mapping[str, Any] | TailPolicyName | None = None
+    ) -> Iterator[Group]:
+        """Rolls out one training step and yields its groups as they finish: as `broomwagon.Rollout.round`."""
+        groups = self._rollout.round(prompts, policy)
+        # After Ctrl-C the call that is cancelled ends first.
+        turn = asyncio.Lock()
+
+        async def advance() -> Group | None:
+            async with turn:
+                return await anext(groups, None)
+
+        async def close() -> None:
+            async with turn:
+                await groups.aclose()
+
+        try:
+            while (group := self._client._wait(advance())) is not None:
+                yield group
+                # The tokens are freed when the body drops the group.
+                del group
+        finally:
+            self._client._wait(close())
+
+    def reward(self, group: Group, rewards: Sequence[float]) -> bool:
+        """Reports the rewards of a group of this step, and returns whether to train it: as
+        `broomwagon.Rollout.reward`."""
+        return self._client._wait(self._rollout.reward(group, rewards))
+
+    def ledger(self) -> dict[str, float]:
+        """What the policy has cost over all steps of the job, with the names of `metrics`."""
+        return self._client._wait(self._rollout.ledger())
+
+    def save(self, tag: str) -> None:
+        """Saves a job snapshot between two rounds: as `broomwagon.Rollout.save`."""
+        self._client._wait(self._rollout.save(tag))
+
+    def restore(self, tag: str) -> int:
+        """Returns the job to a snapshot, and the steps that are trained: as `broomwagon.Rollout.restore`."""
+        return self._client._wait(self._rollout.restore(tag))

@@ -1,0 +1,100 @@
+"""The change of weights of a pool: begin, load, report, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
+
+from ._arguments import check_count, check_number, given_fields
+from ._connection import Connection
+
+if TYPE_CHECKING:
+    from .protocol import WeightsStatusReply, WeightSyncMode, WeightSyncReply
+
+
+class Weights:
+    """`begin` pauses the pool, then the trainer loads the weights into the engines; `report` names the version that
+    they have, and `commit` resumes the pool with it. docs/protocol/README.md describes each step."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def begin(
+        self,
+        version: int,
+        *,
+        mode: WeightSyncMode = "abort",
+        sync_id: str | None = None,
+        deadline: float = 120.0,
+        wait: float = 20.0,
+        job: str | None = None,
+        trainer_epoch: str | None = None,
+    ) -> WeightSyncReply:
+        """Stops leases and claims until `commit`, `rollback` or the deadline. Call it again with the `syncId` of the
+        reply to extend the deadline while a load makes progress, and until `running` is 0.
+
+        :param version: of the new weights, not below the present one
+        :param mode: what happens to running requests. `abort`: they stop with their tokens and run again afterwards;
+            `wait`: they are awaited; `keep`: they continue, with tokens of both versions
+        :param sync_id: id of the change; default: a new one
+        :param deadline: seconds until the change is rolled back
+        :param wait: seconds to wait until no request runs, at most 30; not in mode `keep`
+        :param job: with `trainer_epoch`: only this trainer of the job may end the change
+        :raises WeightSyncConflict: another change has begun and not ended
+        """
+        body: dict[str, Any] = {
+            "syncId": sync_id or uuid4().hex,
+            "version": check_count("version", version, 0),
+            "mode": mode,
+            "deadlineMs": round(1000 * check_number("deadline", deadline)),
+            **given_fields(job=job, trainerEpoch=trainer_epoch),
+        }
+        if mode != "keep":
+            body["waitMs"] = round(1000 * check_number("wait", wait))
+        return cast("WeightSyncReply", await self._connection.call("weights.begin", body))
+
+    async def report(self, version: int, servers: Iterable[str] | None = None) -> list[str]:
+        """Reports that engines have these weights.
+
+        :param servers: ids of the servers; default: all of the pool
+        :returns: ids of the servers that take no leases yet, since their prefix cache is not reset
+        :raises ServerNotFound: a server has been removed
+        """
+        check_count("version", version, 0)
+        waiting: list[str] = []
+        for server_id in list(servers) if servers is not None else await self._servers():
+            body = {"serverId": server_id, "weightVersion": version}
+            reply = await self._connection.call("server.update", body)
+            if reply.get("weightVersionTaken") is False:
+                waiting.append(server_id)
+        return waiting
+
+    async def commit(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
+        """Resumes the pool with the new weights. Servers that were not reported are left out until they are.
+
+        :raises WeightSyncEnded: the deadline has rolled the change back: begin again
+        """
+        return await self._end("weights.commit", sync_id, trainer_epoch)
+
+    async def rollback(self, sync_id: str, *, trainer_epoch: str | None = None) -> WeightSyncReply:
+        """Resumes the pool with its weights before the change; servers that report the new ones are left out."""
+        return await self._end("weights.rollback", sync_id, trainer_epoch)
+
+    async def status(self, sync_id: str | None = None) -> WeightsStatusReply:
+        """The version of the pool, and the change that runs, or the given one."""
+        reply = await self._connection.call("weights.status", given_fields(syncId=sync_id))
+        return cast("WeightsStatusReply", reply)
+
+    async def _end(self, operation: str, sync_id: str, trainer_epoch: str | None) -> WeightSyncReply:
+        body = given_fields(syncId=sync_id, trainerEpoch=trainer_epoch)
+        return cast("WeightSyncReply", await self._connection.call(operation, body))
+
+    async def _servers(self) -> list[str]:
+        found: list[str] = []
+        cursor: str | None = "0"
+        while cursor is not None:
+            page = await self._connection.call("server.list", {"cursor": cursor})
+            found += [server["serverId"] for server in page["servers"]]
+            cursor = page.get("cursor")
+        return found
