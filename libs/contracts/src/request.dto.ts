@@ -4,7 +4,7 @@ import { IsBoolean, IsIn, IsOptional, IsString, MaxLength, ValidateNested } from
 import type { SamplingParameters } from './generation';
 import { LIMITS } from './limits';
 import { MAX_REF_LENGTH, Segment, type SegmentList } from './segment.dto';
-import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsWithin } from './rules';
+import { IsAttempt, IsCorrelationId, IsCounter, IsId, IsName, IsWithin } from './rules';
 import type { AttemptId, Epoch, GroupId, Integer, JobId, RequestId, RoundId, ServerId } from './scalars';
 
 /**
@@ -23,6 +23,11 @@ export class ClaimRequest extends WorkerRequest {
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
   /** Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
+  /**
+   * Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and no others.
+   * Default: a built-in worker, for jobs that name no kind.
+   */
+  @IsOptional() @IsName() workerKind?: string;
 }
 /** One request to run. `attempt` fences every later message about it. */
 export interface Claim extends SegmentList {

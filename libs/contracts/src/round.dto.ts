@@ -96,6 +96,11 @@ export class OpenRoundRequest extends StampedJobRequest {
    * @default 5
    */
   @IsOptional() @IsWithin(0, 9) priority?: Integer;
+  /**
+   * Kind of the workers that may claim requests of the job, for example `agent`: those that send it with
+   * `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which send none.
+   */
+  @IsOptional() @IsName() workerKind?: string;
 }
 export interface OpenRoundReply
   extends StampedReply, Pick<RoundStatus, 'roundId' | 'trainerEpoch' | 'state' | 'takenGroups'> {}
@@ -182,13 +187,20 @@ export interface RequestFailure {
 export interface BlockedReason {
   /**
    * `PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the payload store
-   * cannot be written. `STORE_FULL`: the memory of Redis.
+   * cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server takes requests, since their
+   * weights are unknown. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
    */
-  code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL';
+  code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
+  /** Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
+  reason?: 'weights-unknown' | 'no-worker-of-kind';
   /** What to do, as text. */
   message: string;
-  /** Since when; absent for `STORE_FULL`. */
+  /** Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
   sinceMs?: Integer;
+  /** Kind of worker that the job names; absent for built-in workers. Only with `no-worker-of-kind`. */
+  workerKind?: string;
+  /** Kinds of the workers that claim requests in the pool, '' for built-in ones. Only with `no-worker-of-kind`. */
+  workerKinds?: string[];
 }
 /** Why a round takes no more groups: it has those it needs, has passed its deadline, or needs fewer. */
 export type CompletedReason = 'accepted' | 'deadline' | 'accepted-fewer';
@@ -251,7 +263,9 @@ export interface RoundStatus {
   returnedAttempts: Partial<Record<ReturnReason, Integer>>;
   /** The last requests that failed for good, oldest first; at most 5. */
   lastFailures?: RequestFailure[];
-  /** Why no request of the round is claimed at present. */
+  /** Kind of worker that may claim requests of the job; absent for built-in workers. */
+  workerKind?: string;
+  /** Why no request of the round is claimed, or none runs, at present. */
   blockedReason?: BlockedReason;
   /** All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue. */
   settled: boolean;

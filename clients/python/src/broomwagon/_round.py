@@ -89,6 +89,8 @@ class Round:
         self.ledger: dict[str, Any] | None = None
         #: A group is replaced, so another one may have to be submitted.
         self.needs_more = False
+        #: Message of the last warning that nothing of the round runs.
+        self._blocked: str | None = None
 
     async def groups(self) -> AsyncGenerator[Group | Failure, None]:
         """Submits what the round needs, and yields all its groups from the beginning, and those that end without
@@ -150,6 +152,7 @@ class Round:
         """Submits the groups of the plan that are missing, and replacements that the round asks for."""
         status = await self._job.call("round.status", roundId=self._round_id)
         self._weight_version = status["weightVersion"]
+        self._warn_if_blocked(status.get("blockedReason"))
         if status["state"] not in ("opening", "open"):
             return
         missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
@@ -171,6 +174,15 @@ class Round:
                 raise
             await self._add(groups)
             missing -= len(taken)
+
+    def _warn_if_blocked(self, blocked: dict[str, Any] | None) -> None:
+        message = blocked and blocked["message"]
+        if blocked and message != self._blocked:
+            kinds = [repr(kind) if kind else "built-in" for kind in blocked.get("workerKinds", [])]
+            there = f" (workers that claim: {', '.join(kinds)})" if kinds else ""
+            reason = blocked.get("reason", blocked["code"])
+            logger.warning("Nothing of the round of job %s runs: %s: %s%s", self._job.name, reason, message, there)
+        self._blocked = message
 
     async def _plan_again(self) -> None:
         """A round that was planned with prompts that were refused since can never have its groups.

@@ -224,6 +224,7 @@ class Client:
         abort_scope: AbortScope | None = None,
         orphan_after: float | None = None,
         priority: int | None = None,
+        worker_kind: str | None = None,
         on_failed: OnFailed = "warn",
         progress: bool = False,
         any_rank: bool = False,
@@ -240,6 +241,8 @@ class Client:
             its group has `min_samples` others
         :param orphan_after: seconds of silence of this trainer after which its samples are not claimed (600)
         :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
+        :param worker_kind: kind of the workers that may run the samples, for example `agent`: those of
+            `client.worker(kind="agent")`. Default: built-in workers, which run them without an agent loop
         :param on_failed: what `round` does with a group that ended without training. `warn`: one warning for each step,
             and `Rollout.failed`; `yield`: the loop also yields the group, with `Group.failure` and without samples;
             `raise`: the loop raises GroupFailed
@@ -262,21 +265,26 @@ class Client:
             abort_scope=abort_scope,
             orphan_after=None if orphan_after is None else check_number("orphan_after", orphan_after),
             priority=priority,
+            worker_kind=worker_kind,
             on_failed=on_failed,
             progress=progress,
         )
 
-    def worker(self, *, concurrency: int = 64, job: str | None = None, drain: float = 5.0) -> Worker:
+    def worker(
+        self, *, concurrency: int = 64, job: str | None = None, kind: str | None = None, drain: float = 5.0
+    ) -> Worker:
         """Runs samples of rounds with an agent loop of yours.
 
         :param concurrency: samples that run at the same time
         :param job: claim samples of this job only; default: of all jobs
+        :param kind: claim samples of jobs whose trainer names this kind (`worker_kind` of `rollout`), and no others.
+            Without it, the samples are of jobs that name none, which built-in workers claim too
         :param drain: seconds that samples may continue when the worker stops
         """
         concurrency = check_count("concurrency", concurrency)
         drain = check_number("drain", drain)
         assert self._connected and self._session
-        return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, drain=drain)
+        return Worker(self, self._connected, self._session, concurrency=concurrency, job=job, kind=kind, drain=drain)
 
     @property
     def weights(self) -> Weights:

@@ -589,16 +589,29 @@ class BeginWeightsRequest(TypedDict):
 class BlockedReason(TypedDict):
     """Why a round is blocked, and what to do."""
 
-    code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL"]
+    code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
     """`PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the
-    payload store cannot be written. `STORE_FULL`: the memory of Redis.
+    payload store cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server
+    takes requests, since their weights are unknown. `NO_WORKER_AVAILABLE`: no worker claims requests of
+    the job.
     """
+
+    reason: NotRequired[Literal["weights-unknown", "no-worker-of-kind"]]
+    """Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
 
     message: str
     """What to do, as text."""
 
     sinceMs: NotRequired[int]
-    """Since when; absent for `STORE_FULL`."""
+    """Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
+
+    workerKind: NotRequired[str]
+    """Kind of worker that the job names; absent for built-in workers. Only with `no-worker-of-kind`."""
+
+    workerKinds: NotRequired[list[str]]
+    """Kinds of the workers that claim requests in the pool, '' for built-in ones. Only with
+    `no-worker-of-kind`.
+    """
 
 
 class CancelAcquireReply(TypedDict):
@@ -785,6 +798,11 @@ class ClaimRequest(TypedDict):
 
     job: NotRequired[str]
     """Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job."""
+
+    workerKind: NotRequired[str]
+    """Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and
+    no others. Default: a built-in worker, for jobs that name no kind.
+    """
 
 
 class ClearSessionsReply(TypedDict):
@@ -3015,6 +3033,12 @@ class OpenRoundRequest(TypedDict):
     the weights of jobs, not by priority.
     """
 
+    workerKind: NotRequired[str]
+    """Kind of the workers that may claim requests of the job, for example `agent`: those that send it with
+    `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which
+    send none.
+    """
+
 
 class OverProvisionWhy(TypedDict):
     """How an adaptive over-provision was computed; lengths in tokens, times in the unit of the fit (tokens
@@ -4593,8 +4617,11 @@ class RoundStatus(TypedDict):
     lastFailures: NotRequired[list[RequestFailure]]
     """The last requests that failed for good, oldest first; at most 5."""
 
+    workerKind: NotRequired[str]
+    """Kind of worker that may claim requests of the job; absent for built-in workers."""
+
     blockedReason: NotRequired[BlockedReason]
-    """Why no request of the round is claimed at present."""
+    """Why no request of the round is claimed, or none runs, at present."""
 
     settled: bool
     """All cut requests are confirmed, and all groups that were not accepted are in the long-tail queue."""

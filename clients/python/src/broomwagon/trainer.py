@@ -46,13 +46,17 @@ class Rollout(JobRounds):
         abort_scope: AbortScope | None,
         orphan_after: float | None,
         priority: int | None,
+        worker_kind: str | None,
         on_failed: OnFailed,
         progress: bool,
     ) -> None:
         super().__init__(connection, job, on_failed)
         self._groups = groups
         self._round_options = given_fields(
-            abortScope=abort_scope, orphanAfterMs=to_milliseconds(orphan_after), priority=priority
+            abortScope=abort_scope,
+            orphanAfterMs=to_milliseconds(orphan_after),
+            priority=priority,
+            workerKind=worker_kind,
         )
         self._group_body = given_fields(
             samples=samples,

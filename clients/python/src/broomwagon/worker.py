@@ -46,12 +46,14 @@ class Worker:
         *,
         concurrency: int,
         job: str | None,
+        kind: str | None,
         drain: float,
     ) -> None:
         self._session = session
         self._connection = connection
         self._concurrency = concurrency
         self._job = job
+        self._kind = kind
         self._drain = drain
         self._calls = AttemptCalls(client, connection, session)
         self._loop: AgentLoop | None = None
@@ -134,6 +136,8 @@ class Worker:
         body = {"claimId": uuid4().hex, "max": most, **worker.body}
         if self._job is not None:
             body["job"] = self._job
+        if self._kind is not None:
+            body["workerKind"] = self._kind
         asking = asyncio.create_task(self._ask(body))
         ended = asyncio.create_task(self._session.epoch_ended.wait())
         try:

@@ -1,6 +1,7 @@
 -- Whose turn it is to give requests: start-time fair queueing between the jobs of a pool. Every claim goes to the job
 -- with the least service, and each request it gives adds 1 / weight to that; who comes back from having none begins at
--- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks no other job.
+-- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks no other job. Each kind
+-- of worker has a line of its own, with the jobs that name the kind; a job without a kind is for built-in workers.
 -- The same rule in TypeScript: lab/models/src/jobs.
 local ClaimTurns = {}
 
@@ -8,18 +9,41 @@ local SERVICE_OF_ONE = 1048576 -- of weight 1
 ClaimTurns.DEFAULT_WEIGHT = 1
 function Tx.fields.jobs_readmitted() return false end -- by this script: parked claims may be granted
 
+-- `kind`: of workers, nil for built-in ones.
+function ClaimTurns.line(tx, kind) return kind and tx.key:claimableOfKind(kind) or tx.key.claimableJobs end
+
+local function line_of_job(tx, job) return ClaimTurns.line(tx, Jobs.read(tx, job).workerKind) end
+
 -- It has pending requests.
 function ClaimTurns.offer(tx, job)
-  if redis.call('ZSCORE', tx.key.claimableJobs, job) then return end
+  local line = line_of_job(tx, job)
+  if redis.call('ZSCORE', line, job) then return end
   redis.call('SREM', tx.key.withheldJobs, job)
   local now = tonumber(redis.call('HGET', tx.key.meta, 'servicePresent') or 0)
   local service = math.max(now, tonumber(redis.call('HGET', tx.key.jobService, job) or 0))
-  redis.call('ZADD', tx.key.claimableJobs, Format.integer(service), job)
+  redis.call('ZADD', line, Format.integer(service), job)
 end
 
 function ClaimTurns.withhold(tx, job)
-  redis.call('ZREM', tx.key.claimableJobs, job)
+  redis.call('ZREM', line_of_job(tx, job), job)
   redis.call('SADD', tx.key.withheldJobs, job)
+end
+
+-- Out of the lines, for a job that is deleted.
+function ClaimTurns.forget(tx, job)
+  redis.call('ZREM', line_of_job(tx, job), job)
+  redis.call('SREM', tx.key.withheldJobs, job)
+end
+
+-- The kind of worker that the open round of the job names.
+function ClaimTurns.set_kind(tx, job, kind)
+  local known = Jobs.read(tx, job)
+  if known.workerKind == kind then return end
+  local was_offered = redis.call('ZREM', line_of_job(tx, job), job) == 1
+  if kind then redis.call('HSET', tx.key:job(job), 'workerKind', kind)
+  else redis.call('HDEL', tx.key:job(job), 'workerKind') end
+  known.workerKind = kind
+  if was_offered then ClaimTurns.offer(tx, job) end
 end
 
 -- What kept it aside may be over; if not, its next turn shows it.
@@ -31,14 +55,15 @@ function ClaimTurns.readmit(tx, job)
   end
 end
 
--- The job whose turn it is, or nil. With `only`, that job out of its turn, when it is in line: it pays as for a turn,
--- and the present stays where the line is.
-function ClaimTurns.next(tx, only)
-  local turn = redis.call('ZRANGE', tx.key.claimableJobs, 0, 0, 'WITHSCORES')
+-- The job whose turn it is in the line of a kind of worker, or nil. With `only`, that job out of its turn, when it is
+-- in line: it pays as for a turn, and the present stays where the line is.
+function ClaimTurns.next(tx, kind, only)
+  local line = ClaimTurns.line(tx, kind)
+  local turn = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')
   if not turn[1] then return nil end
   redis.call('HSET', tx.key.meta, 'servicePresent', turn[2])
   if not only or only == turn[1] then return turn[1], tonumber(turn[2]) end
-  local service = redis.call('ZSCORE', tx.key.claimableJobs, only)
+  local service = redis.call('ZSCORE', line, only)
   if service then return only, tonumber(service) end
 end
 
@@ -58,9 +83,9 @@ function ClaimTurns.charge(tx, job, service, given)
   local after = Format.integer(service + math.floor(given * SERVICE_OF_ONE / quota_of(tx, job).weight))
   redis.call('HSET', tx.key.jobService, job, after)
   if redis.call('EXISTS', tx.key:pending(job)) == 1 then
-    redis.call('ZADD', tx.key.claimableJobs, 'XX', after, job)
+    redis.call('ZADD', line_of_job(tx, job), 'XX', after, job)
   else
-    redis.call('ZREM', tx.key.claimableJobs, job)
+    redis.call('ZREM', line_of_job(tx, job), job)
   end
 end
 

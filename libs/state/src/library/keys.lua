@@ -54,13 +54,14 @@ local NAMES = {
   -- zset, 10 min: job/takeoverId of the last 1,000 takeovers that found no job, by time, ms
   earlyTakeovers = 'jobs:early-takeovers',
   openJobs = 'jobs:open', -- set: jobs with a round that is not closed
-  claimableJobs = 'jobs:claimable', -- zset: jobs with pending requests, by the service they had
+  claimableJobs = 'jobs:claimable', -- zset: jobs of built-in workers with pending requests, by the service they had
   withheldJobs = 'jobs:withheld', -- set: jobs with pending requests: at their cap, blocked, or orphaned
   blockedJobs = 'jobs:blocked', -- hash: job without room for the tokens of its requests -> why, JSON
   jobService = 'jobs:service', -- hash: job -> service it had when it last gave requests
   claimWaiters = 'waiters:claim', -- hash: claimId -> packed waiter
   claimQueue = 'waiters:claim:queue', -- zset: claimId by arrival, of those that take any job
-  claimLanes = 'waiters:claim:lanes', -- set: jobs in whose lane claims wait
+  claimLanes = 'waiters:claim:lanes', -- set: lanes in which claims wait, see requests/claims.lua
+  claimKinds = 'claims:kinds', -- set: kinds of workers that have claimed; '' for built-in ones
   claimDeadlines = 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
   sweeps = 'sweeps', -- set: job/roundId that is opening, has groups to cut, or is to be folded
   roundDeadlines = 'rounds:deadlines', -- zset: job/roundId by deadline, ms
@@ -143,6 +144,7 @@ Keys.formerWorker = by_one('former-worker:') -- string, 24 h: its last registrat
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash: trainerEpoch, stepsTrained, submittedGroups, ...
+Keys.claimableOfKind = by_one('jobs:claimable:') -- zset: as claimableJobs, of jobs for workers of one kind
 Keys.jobQuota = by_one('job-quota:') -- hash: weight, maxInFlight, version
 Keys.counts = by_one('job-counts:') -- hash: requests by state
 -- hash, 1 min: id of the recount under way, and the requests it has counted, by state
@@ -179,7 +181,8 @@ Keys.plan = by_one('plan:') -- hash: digest, summary, plannedAtMs, sentMoves; li
 Keys.planMoves = by_one('plan-moves:') -- list: moves, JSON
 Keys.planStates = by_one('plan-states:') -- hash: requestId or leaseId -> state of its move
 Keys.endedSync = by_one('weights:ended:') -- string, 1 h: how a change of weights ended, JSON
-Keys.claimLane = by_one('waiters:claim:lane:') -- zset: claimId by arrival, of those that take this job only
+Keys.claimLane = by_one('waiters:claim:lane:') -- zset: claimId by arrival, of claims of one job or one kind of worker
+Keys.claimers = by_one('claims:by-kind:') -- zset: workerId by its last claim, ms; the latest of one kind
 Keys.claim = by_one('claim:') -- string: first answer of a claim, limited life
 Keys.roundLedger = by_two('round-ledger:', '/') -- hash: counters
 -- string: the accepted groups of a round under `auto`, see libs/policies/src/auto/recorded-groups.ts

@@ -8,7 +8,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   // The stamp of the next call is answered GENERATION_CHANGED (rounds/generation.lua); job.reconcile restores the rest.
   'the trainer, by its stamp': `meta jobs openJobs earlyTakeovers job counts lengths rounds round roundGroups roundHeld
     roundPlaces roundFailed roundAccepted roundDigests roundRewards trainedGroups group request pending longtail pins
-    promptHolders claimableJobs withheldJobs jobService miscountedJobs recount sweeps roundDeadlines droppedGroups
+    promptHolders claimableJobs claimableOfKind withheldJobs jobService miscountedJobs recount sweeps roundDeadlines droppedGroups
     leavingGroups abortingGroups snapshots snapshot snapshotPart oldSnapshots roundLost jobLost roundLedger roundRecorded jobLedger
     openLengths weights weightSync endedSync`,
   // Its epoch is unknown or another (FENCED, WORKER_NOT_FOUND), or the digests of its heartbeat differ.
@@ -34,7 +34,7 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the reader of events, by their sequence': 'events',
   // It is measured again within seconds, or affects only an order: the next server, the next prompt, saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
-    blockedJobs rebalanceTurn rebalancePlannedAt promptLengths partial`,
+    blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial`,
 };
 
 it('names who learns of the loss of each kind of key, once', () => {

@@ -1,6 +1,7 @@
 --[[ Gives pending requests to a worker epoch, or parks the call until there are some.
-ARGV[1] JSON: {claimId, workerId, workerEpoch, max, job, waitMs, replyTo, keptMs, maxWaiters; newAttempt: tells the
-  attempts that are given now from all others of the same number}: ClaimArgs, ClaimBounds. A repeat gets the first
+ARGV[1] JSON: {claimId, workerId, workerEpoch, workerKind, max, job, waitMs, replyTo, keptMs, maxWaiters; newAttempt:
+  tells the attempts that are given now from all others of the same number}: ClaimArgs, ClaimBounds. Only requests of
+  jobs that name the workerKind are given; without it, of jobs that name none. A repeat gets the first
   answer for `keptMs`, or replaces the inbox of the parked call; without waitMs and replyTo the call is never parked
 Reply: ClaimAnswer
        again    true when only requests of completed rounds were found and there may be more: call again
@@ -13,11 +14,13 @@ return function(tx, args)
   local answer = redis.call('GET', tx.key:claim(args.claimId))
   if answer then return answer end
 
-  local now, job = tx.now, args.job
-  local claims, again = Claims.take(tx, { id = args.workerId, epoch = args.workerEpoch }, args.newAttempt, args.max,
-    job, now)
+  local now, job, kind = tx.now, args.job, args.workerKind
+  local lane = Claims.lane(job, kind)
+  Claimers.note(tx, kind, args.workerId)
+  local worker = { id = args.workerId, epoch = args.workerEpoch, kind = kind }
+  local claims, again = Claims.take(tx, worker, args.newAttempt, args.max, job, now)
   if #claims > 0 then
-    if Claims.load_waiter(tx, args.claimId) then Claims.forget_waiter(tx, args.claimId, job) end
+    if Claims.load_waiter(tx, args.claimId) then Claims.forget_waiter(tx, args.claimId, lane) end
     return Claims.keep_answer(tx, args.claimId, claims, args.keptMs)
   end
   if again then return '{"claims":[],"again":true}' end
@@ -26,7 +29,7 @@ return function(tx, args)
   local wait_ms = args.waitMs or 0
   if not reply_to or wait_ms == 0 then
     -- The last repeat of a parked claim: nothing may be given to it any more.
-    Claims.forget_waiter(tx, args.claimId, job)
+    Claims.forget_waiter(tx, args.claimId, lane)
     local reason = Claims.pause_reason(tx)
     if reason then
       return Reply.fail('POOL_PAUSED', 'The pool is paused, or its weights are being changed', nil, 250,
@@ -41,17 +44,18 @@ return function(tx, args)
   -- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names
   -- of unknown jobs must not take the lanes of others.
   local LANES, LANES_OF_UNKNOWN = 256, 64
-  if job and redis.call('SISMEMBER', tx.key.claimLanes, job) == 0 then
-    local is_known = redis.call('SISMEMBER', tx.key.jobs, job) == 1
+  if lane ~= Claims.ANY_LANE and redis.call('SISMEMBER', tx.key.claimLanes, lane) == 0 then
+    local is_known = job and redis.call('SISMEMBER', tx.key.jobs, job) == 1
     if redis.call('SCARD', tx.key.claimLanes) >= (is_known and LANES or LANES_OF_UNKNOWN) then
       return Reply.fail('QUEUE_FULL', 'Claims for too many different jobs are waiting', 'job', 1000)
     end
   end
   redis.call('HSET', tx.key.claimWaiters, args.claimId, cjson.encode({
-    workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, job = job, replyTo = reply_to,
+    workerId = args.workerId, workerEpoch = args.workerEpoch, max = args.max, job = job,
+    workerKind = kind, replyTo = reply_to,
   }))
-  if job then redis.call('SADD', tx.key.claimLanes, job) end
-  redis.call('ZADD', Claims.lane_of(tx, job), 'NX', redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1),
+  if lane ~= Claims.ANY_LANE then redis.call('SADD', tx.key.claimLanes, lane) end
+  redis.call('ZADD', Claims.queue(tx, lane), 'NX', redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1),
     args.claimId)
   redis.call('ZADD', tx.key.claimDeadlines, Format.integer(now + wait_ms), args.claimId)
   return '{"claims":[],"parked":true}'

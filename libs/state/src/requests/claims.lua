@@ -105,19 +105,24 @@ end
 
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
 -- jobs/claim-turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way.
--- Nothing while the pool is paused.
+-- Nothing while the pool is paused. `worker`: {id, epoch, kind}; kind is nil for a built-in worker.
 function Claims.take(tx, worker, new_attempt, max, only, now)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)
   if Claims.pause_reason(tx) then return claims, false end
   while #claims < max and not tx.answer_is_full and looked < REQUESTS_LOOKED_AT and jobs < JOBS_LOOKED_AT do
-    local job, service = ClaimTurns.next(tx, only)
+    local job, service = ClaimTurns.next(tx, worker.kind, only)
     if not job then break end
     jobs = jobs + 1
     local is_blocked = redis.call('HEXISTS', tx.key.blockedJobs, job) == 1
-    local is_orphaned = now > Jobs.read(tx, job).orphanedAtMs
+    local known = Jobs.read(tx, job)
+    local is_orphaned = now > known.orphanedAtMs
     local most = (is_blocked or is_orphaned) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
-    if most == 0 then
+    if known.workerKind ~= worker.kind then
+      -- A replica of an earlier version has put the job into the line of built-in workers.
+      redis.call('ZREM', ClaimTurns.line(tx, worker.kind), job)
+      ClaimTurns.offer(tx, job)
+    elseif most == 0 then
       ClaimTurns.withhold(tx, job)
     else
       local before = #claims
@@ -136,14 +141,30 @@ function Claims.load_waiter(tx, claim_id)
   return packed and cjson.decode(packed) or nil
 end
 
-function Claims.lane_of(tx, job) return job and tx.key:claimLane(job) or tx.key.claimQueue end
+-- Name of the lane in which a claim waits: the job, a line break and the kind of worker, each only if there is one. A
+-- job and a kind have no line breaks. Claims of built-in workers for any job wait in ANY_LANE.
+Claims.ANY_LANE = ''
 
--- `job` is that of its lane, or nil.
-function Claims.forget_waiter(tx, claim_id, job)
+function Claims.lane(job, kind) return (job or '') .. (kind and '\n' .. kind or '') end
+
+-- Whether the lane may get something.
+function Claims.lane_is_served(tx, lane)
+  local job, kind = string.match(lane, '^([^\n]*)\n?(.*)$')
+  local line = ClaimTurns.line(tx, kind ~= '' and kind or nil)
+  if job == '' then return redis.call('EXISTS', line) == 1 end
+  return redis.call('ZSCORE', line, job) and true
+end
+
+-- Key of the claims of a lane.
+function Claims.queue(tx, lane) return lane ~= Claims.ANY_LANE and tx.key:claimLane(lane) or tx.key.claimQueue end
+
+function Claims.forget_waiter(tx, claim_id, lane)
   redis.call('HDEL', tx.key.claimWaiters, claim_id)
   redis.call('ZREM', tx.key.claimDeadlines, claim_id)
-  redis.call('ZREM', Claims.lane_of(tx, job), claim_id)
-  if job and redis.call('EXISTS', Claims.lane_of(tx, job)) == 0 then redis.call('SREM', tx.key.claimLanes, job) end
+  redis.call('ZREM', Claims.queue(tx, lane), claim_id)
+  if lane ~= Claims.ANY_LANE and redis.call('EXISTS', Claims.queue(tx, lane)) == 0 then
+    redis.call('SREM', tx.key.claimLanes, lane)
+  end
 end
 
 -- The answer of a claim that got something, kept for a repeat.

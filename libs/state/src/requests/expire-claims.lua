@@ -10,7 +10,7 @@ return function(tx)
   for _, claim_id in ipairs(due) do
     local waiter = Claims.load_waiter(tx, claim_id)
     if waiter then table.insert(inboxes, waiter.replyTo) end
-    Claims.forget_waiter(tx, claim_id, waiter and waiter.job)
+    Claims.forget_waiter(tx, claim_id, waiter and Claims.lane(waiter.job, waiter.workerKind) or Claims.ANY_LANE)
   end
   return Reply.object({ replyTo = inboxes, paused = Claims.pause_reason(tx), more = #due == PAGE })
 end

@@ -1,8 +1,9 @@
 --[[ Opens the round of the next step: in state `opening` while groups of the long-tail queue are taken, else `open`.
 ARGV[1] JSON: {job, roundId, planId, kind, step, neededGroups, takeGroups, newGroups, orphanAfterMs, weightVersion,
-  policy, deadlineMs, abortScope, priority, digest, rules, maxReplacedGroups, keepTokens, places, choice, control,
-  stamp, traceparent, trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a conflict.
-  Without a trainerEpoch this trainer is a new one: the one before is fenced
+  policy, deadlineMs, abortScope, priority, workerKind, digest, rules, maxReplacedGroups, keepTokens, places, choice,
+  control, stamp, traceparent, trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a
+  conflict. Without a trainerEpoch this trainer is a new one: the one before is fenced. With a workerKind only workers
+  of that kind get requests of the job
 Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
   ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
@@ -70,6 +71,7 @@ return function(tx, args)
   redis.call('SADD', tx.key.openJobs, args.job)
   Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
     lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs })
+  ClaimTurns.set_kind(tx, args.job, args.workerKind)
   Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
   Hashes.set(hash, {
     state = state, planId = args.planId, digest = args.digest, kind = args.kind, step = args.step,

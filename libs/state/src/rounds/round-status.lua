@@ -20,6 +20,25 @@ local function counts_json(hash, prefix, names)
   return cjson.encode(counts), sum
 end
 
+local GRACE_MS = 3000 -- in which workers begin to claim requests of a new round
+
+-- BlockedReason of the protocol as JSON, for a round that no server or no worker serves; or nil.
+local function find_unserved(tx, job, opened_at)
+  if Settings.pause_reason(tx) then return nil end
+  if Servers.none_is_known(tx) then
+    return Reply.object({ code = 'NO_SERVER_AVAILABLE', reason = 'weights-unknown',
+      message = 'A change of weights ended at its deadline, so the weights of the servers are unknown: load them '
+        .. 'again, or report the version of each server (server.update)' })
+  end
+  if tx.now < opened_at + GRACE_MS or redis.call('EXISTS', tx.key:pending(job)) == 0 then return nil end
+  local kind = Jobs.read(tx, job).workerKind
+  if ClaimTurns.held_by_workers(tx, job) > 0 or Claimers.has(tx, kind) then return nil end
+  local named = kind and 'of the kind ' .. kind or 'without a kind'
+  return Reply.object({ code = 'NO_WORKER_AVAILABLE', reason = 'no-worker-of-kind', workerKind = kind,
+    workerKinds = Claimers.kinds(tx), message = 'No worker ' .. named .. ' claims requests of the job: start one, or '
+      .. 'open the next round with the workerKind of workers that are there' })
+end
+
 -- Nil for a round that is not there.
 function RoundStatus.json(tx, job, round_id)
   local round = Rounds.load(tx, job, round_id)
@@ -38,12 +57,15 @@ function RoundStatus.json(tx, job, round_id)
   status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
   status.heldGroups = is_open and redis.call('ZCARD', tx.key:roundHeld(job, round_id)) or 0
   status.unrewardedGroups = is_open and round.equalRewards == 'replace' and Rewards.missing(tx, round) or nil
+  status.workerKind = Jobs.read(tx, job).workerKind
+  local json = { policy = texts[4], choice = texts[5] or nil, lastFailures = texts[6] or nil }
   local blocked = is_open and redis.call('HGET', tx.key.blockedJobs, job)
   if blocked then
     local why = cjson.decode(blocked)
-    status.blockedReason = { code = why.code, message = why.message, sinceMs = why.sinceMs }
+    json.blockedReason = cjson.encode({ code = why.code, message = why.message, sinceMs = why.sinceMs })
+  elseif is_open then
+    json.blockedReason = find_unserved(tx, job, status.openedAtMs)
   end
-  local json = { policy = texts[4], choice = texts[5] or nil, lastFailures = texts[6] or nil }
   json.wastedByReason, status.wastedTokens = counts_json(tx.key:roundLedger(job, round_id), 'waste.', WASTE_REASONS)
   json.returnedAttempts = counts_json(hash, 'returned.', RETURN_REASONS)
   return Reply.object(status, json)

@@ -25,6 +25,7 @@ export interface TestRound {
   minSamples?: number;
   timeoutMs?: number;
   abortScope?: AbortScope;
+  workerKind?: string;
   maxTokens?: number;
   /** Of all its groups. */
   promptHash?: string;
@@ -89,6 +90,7 @@ export class TestPools {
       minSamples,
       timeoutMs,
       abortScope,
+      workerKind,
       promptHash,
     } = wanted;
     const kind = takeGroups > 0 && newGroups === 0 ? ('long' as const) : ('short' as const);
@@ -96,6 +98,7 @@ export class TestPools {
     const parameters = {
       policy,
       abortScope,
+      workerKind,
       weightVersion: step,
       orphanAfterMs: 600_000,
       ...roundTerms(policy, plan, {}),
