@@ -1,7 +1,10 @@
 """A worker with an agent loop: several turns with tools, against any OpenAI-compatible engine.
 
     pip install broomwagon openai
-    NATS_URL=nats://127.0.0.1:4222 POOL=default python agent_loop.py --job my-job
+    NATS_URL=nats://127.0.0.1:4222 POOL=default python agent_loop.py --kind agent
+
+The trainer names the same kind, `client.rollout(job, worker_kind="agent")`: built-in workers of the pool, which would run
+samples without this loop, then leave them alone.
 
 Stop it with Ctrl-C or SIGTERM: samples that have not ended are returned with their tokens and their messages, and
 another worker continues them.
@@ -114,10 +117,11 @@ async def solve(attempt: Attempt) -> str:
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--job", help="run samples of this job only")
+    parser.add_argument("--kind", help="run samples of jobs that name this kind of worker only")
     parser.add_argument("--concurrency", type=int, default=64)
     options = parser.parse_args()
     async with Client() as client:
-        worker = client.worker(job=options.job, concurrency=options.concurrency)
+        worker = client.worker(job=options.job, kind=options.kind, concurrency=options.concurrency)
         worker.run(solve)
         await worker.serve()
 

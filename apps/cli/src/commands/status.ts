@@ -67,6 +67,7 @@ async function showPool(session: Session, pool: string): Promise<void> {
       textOf(totals, (status) => tableOf([poolRow(status)])),
       textOf(servers, (all) => tableOf(all.map(serverRow))),
       textOf(jobs, (all) => tableOf(all.map(jobRow))),
+      ...unserved(valueOf(servers) ?? [], valueOf(jobs) ?? []),
       ...(lostChanges?.length === 0 ? [] : [textOf(lost, lostText)]),
       ...(sync?.state === 'begun'
         ? [`The weights change to version ${sync.version} (mode ${sync.mode}) since ${timeOf(sync.startedAtMs)}.`]
@@ -74,6 +75,16 @@ async function showPool(session: Session, pool: string): Promise<void> {
     ].join('\n\n'),
   );
   throwFailure(parts);
+}
+
+/** Why servers take no requests, and rounds make no progress. */
+function unserved(servers: Awaited<ReturnType<typeof listServers>>, jobs: readonly JobView[]): string[] {
+  const unknown = servers.filter(({ weightsUnknown }) => weightsUnknown === true).map(({ serverId }) => serverId);
+  const advice = 'load them again, or report the version: servers patch ID --weight-version N';
+  return [
+    ...(unknown.length === 0 ? [] : [`The weights of ${unknown.join(', ')} are unknown: ${advice}.`]),
+    ...jobs.flatMap(({ job, round }) => (round?.blockedReason ? [`Job ${job}: ${round.blockedReason.message}.`] : [])),
+  ];
 }
 
 /** None for the token of a viewer, who may not read the audit log, and from an admin-api of the release before. */
