@@ -35,7 +35,8 @@ function Signs.record(tx, reports, limits, valid_ms)
       if report.tokens > 0 and server.trouble and server.trouble.isSilent then
         Breaker.note_token(tx, Servers.get(tx, id))
       end
-      if limits.silentAfterMs > 0 and not Signs.is_alive(tx, id, limits.silentAfterMs) then
+      local after_ms = limits.silentAfterMs
+      if after_ms > 0 and report.silentMs >= after_ms and not Signs.is_alive(tx, id, after_ms) then
         redis.call('ZADD', tx.key.silentServers, Format.integer(tx.now + valid_ms), id)
       end
     end
