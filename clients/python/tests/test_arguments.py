@@ -75,7 +75,7 @@ async def test_wrong_prompts_are_refused(client: Client, job: str) -> None:
     wrong: list[tuple[Any, str]] = [
         *((prompts, "prompts") for prompts in (None, "a text", {"text": "one prompt"}, 7)),
         *((prompts, "prompts.0") for prompts in ([None], [1, 2], [b"bytes"], [{"id": "a", "input": "?"}])),
-        ([{"id": "x", "text": "1"}, {"id": "x", "text": "2"}], "prompts.1"),
+        ([{"id": "x#2", "text": "1"}, {"id": "x", "text": "2"}, {"id": "x", "text": "3"}], "prompts.2"),
         *(([{"id": "é" * 64, "text": "1"}, {"id": value, "text": "2"}], "prompts.1") for value in WRONG_IDS),
     ]
     for prompts, field in wrong:

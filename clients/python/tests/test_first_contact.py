@@ -170,3 +170,14 @@ async def test_services_refuse_a_negative_temperature(client: Client, job: str) 
     with pytest.raises(broomwagon.errors.ValidationFailed, match="temperature") as refused:
         await anext(rollout.round(["a"], "wait"))
     assert refused.value.field == "groups.0.sampling.temperature"
+
+
+async def test_a_pool_that_nothing_serves_is_named_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    async with Client(pool="misspelled") as client:
+        with pytest.raises(broomwagon.errors.Unavailable):
+            await client.call("lb.status", {}, deadline=0.1)
+        with pytest.raises(broomwagon.errors.Unavailable):
+            await client.call("lb.status", {}, deadline=0.1)
+    named = [record.getMessage() for record in caplog.records if "No service serves the pool" in record.getMessage()]
+    assert len(named) == 1
+    assert "'misspelled'" in named[0]

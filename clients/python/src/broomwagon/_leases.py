@@ -11,9 +11,10 @@ from uuid import uuid4
 
 from . import errors
 from ._batch import Batch
-from ._connection import Connection, error_of, pause_before_repeat
+from ._connection import Connection, pause_before_repeat
 from ._error import BroomwagonError
 from ._held import Movable, WorkerEpoch
+from ._link import error_of
 from ._session import EXPIRED_EPOCH, Session
 
 logger = logging.getLogger("broomwagon")

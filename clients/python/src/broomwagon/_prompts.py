@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import operator
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ._arguments import InvalidArgument, is_id
+
+logger = logging.getLogger("broomwagon")
 
 #: A text, messages of a chat, token ids, or a mapping with `text`, `messages` or `promptTokenIds` as in
 #: `broomwagon.protocol.Prompt`, or with one of the others as `prompt` or `question`, the columns of many data sets; the
@@ -37,6 +40,9 @@ class PromptSource:
         #: The number of each of them over all that were given.
         self._numbers: dict[str, int] = {}
         self._position = 0
+        #: How often each id of a caller was given.
+        self._times_given = Counter[str]()
+        self._has_epochs = False
         #: Prompts to find that an earlier trainer has submitted.
         self._submitted_before = 0
         #: Prompts that an earlier trainer has submitted: their groups may still come.
@@ -193,6 +199,16 @@ class PromptSource:
         self._forget(group_id)
         return InvalidArgument(f"{field} is refused: {error}", field=field)
 
+    def _id_of_epoch(self, given: str) -> str:
+        """An id for each epoch over a data set with ids: `row-1`, `row-1#2`. A trainer that starts again with the same
+        data counts the same."""
+        self._times_given[given] += 1
+        times = self._times_given[given]
+        if times == 2 and not self._has_epochs:
+            self._has_epochs = True
+            logger.warning("The id %r was given twice: groups of a further epoch are named %s#2", given, given)
+        return given if times == 1 else f"{given}#{times}"
+
     def _forget(self, group_id: str) -> None:
         self._items.pop(group_id, None)
         self._numbers.pop(group_id, None)
@@ -203,7 +219,7 @@ class PromptSource:
         field = f"prompts.{number}"
         self._position += 1
         given = prompt.get("id") if isinstance(prompt, Mapping) else None
-        group_id = str(number if given is None else given)
+        group_id = str(number) if given is None else self._id_of_epoch(str(given))
         if group_id in self._items:
             raise InvalidArgument(f"Two prompts have the id {group_id!r}: {field} is the second", field=field)
         if not is_id(group_id):

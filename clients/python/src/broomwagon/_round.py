@@ -208,7 +208,12 @@ class Round:
                 if isinstance(error, errors.DuplicateGroup):
                     # The prompt is right; the job has had its id before.
                     self._prompts.ended(groups[0]["groupId"])
-                    raise
+                    raise errors.DuplicateGroup(
+                        f"{error.args[0]}; the prompt is left out. Give each trainer of the job the same prompts from "
+                        "the first one on, which tells epochs apart; or leave ids out; or use another job",
+                        field=error.field,
+                        details=error.details,
+                    ) from error
                 # The other fields are those of all groups.
                 name = (error.field or "").removeprefix("groups.0.").partition(".")[0]
                 if name not in ("groupId", "prompt", "promptRef", "domain"):

@@ -67,6 +67,7 @@ class Rollout(JobRounds):
         )
         self._progress = Progress(progress)
         self._reading: Round | None = None
+        self._has_trained_here = False
 
     @property
     def failed(self) -> list[Failure]:
@@ -132,6 +133,7 @@ class Rollout(JobRounds):
                         self._job, self._prompts, self._groups, chosen, self._round_options
                     )
                     if self._round is None:
+                        self._warn_if_trained_before()
                         for failure in await self._lost_since_the_last_step():
                             if (last := self._failed.take(failure)) is not None:
                                 yield last
@@ -174,11 +176,23 @@ class Rollout(JobRounds):
                 # What was submitted may not be known: the next round asks.
                 self._is_started = False
                 raise
+            self._has_trained_here = True
             self._end_step(began)
             if has_yielded:
                 return
             if failed and failed["failedGroups"] + failed["droppedGroups"] > 0:
                 raise StepFailed(step, failed)
+
+    def _warn_if_trained_before(self) -> None:
+        """There is nothing to train, and this process has trained nothing."""
+        if self.step > 0 and not self._has_trained_here:
+            self._has_trained_here = True
+            logger.warning(
+                "Job %s has trained these prompts in %s steps before this process started, and nothing is left: train "
+                "them again under another job name, or delete the job (job.delete)",
+                self._job.name,
+                self.step,
+            )
 
     async def _lost_since_the_last_step(self) -> list[Failure]:
         """Groups of the queue that ended after the last step, when no other group is left to train."""

@@ -34,6 +34,8 @@ const SAFE_TOKENS_PER_SECOND = 800_000;
 const TOKENS_PER_SECOND = 60;
 /** Highest over-provision that `auto` chooses. */
 const MOST_OF_AUTO = 2;
+/** Requests that each worker runs at a time, at least: as many as a worker that is started without a setting. */
+const MIN_WORKER_CONCURRENCY = 64;
 /** Above it, our own work in a short step is no longer small beside the simulated time. */
 const MAX_SPEED = 35;
 
@@ -44,8 +46,9 @@ export function loadOf(options: TrainerOptions): Load {
   const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
   return {
     requestsPerRound,
-    // One dead worker must not stop the round: the others have room for half as much again.
-    workerConcurrency: Math.ceil((requestsPerRound * 1.5) / options.workers),
+    // One dead worker must not stop the round: the others have room for half as much again. A trainer that connects to
+    // the running system next may have larger rounds.
+    workerConcurrency: Math.max(MIN_WORKER_CONCURRENCY, Math.ceil((requestsPerRound * 1.5) / options.workers)),
     inflightPerEngine: Math.max(64, Math.ceil((requestsPerRound * 2) / engines)),
     speed: options.speed ?? speedFor(requestsPerRound),
   };

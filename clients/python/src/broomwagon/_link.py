@@ -1,0 +1,289 @@
+"""One link to NATS: a request is sent once, and its reply or error comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import re
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import nats.errors
+from nats.aio.client import Client as Nats
+from nats.aio.msg import Msg
+
+from . import errors
+from ._arguments import encoded, without_secrets
+from ._error import BroomwagonError
+from ._inbox import REPLICA_HEADER, Inbox
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+logger = logging.getLogger("broomwagon")
+
+#: Seconds for the last bytes to a NATS server, which may not read any more.
+CLOSE_DEADLINE = 2.0
+TIMEOUT_HEADER = "Broomwagon-Timeout-Ms"
+#: When a request was sent, milliseconds since 1970: a service does not process it long after its timeout.
+SENT_AT_HEADER = "Broomwagon-Sent-At-Ms"
+#: The time of a service that has refused a request because of its SENT_AT_HEADER.
+READ_AT_HEADER = "Broomwagon-Read-At-Ms"
+#: How NATS refuses a message; nats-py gives it in lower case.
+_REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IGNORECASE)
+
+
+class Link:
+    """One connection to NATS, for one pool."""
+
+    def __init__(self, nats: Nats, pool: str) -> None:
+        self._nats = nats
+        self._inbox = Inbox(nats)
+        self._loop = asyncio.get_running_loop()
+        #: The replica that has replied last, and when, by the first part of the operations' names.
+        self._replicas: dict[str, tuple[str, float]] = {}
+        #: Milliseconds by which the clock of the services is before the clock of this machine.
+        self._clock_offset = 0.0
+        self.pool = pool
+        self._is_pool_warned = False
+        #: Set when nothing connects again, as after `close`.
+        self.closed = asyncio.Event()
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        pool: str,
+        *,
+        user: str | None,
+        password: str | None,
+        tls: dict[str, Any],
+        inbox_prefix: str | None,
+        timeout: float,
+    ) -> Self:
+        """Connects within `timeout` seconds. Afterwards a lost connection is made again without end; one that NATS ends
+        with an error, for example about a message that it cannot read, is closed.
+
+        :param tls: parameters of nats-py
+        :raises Unavailable: no NATS server answers
+        """
+        options: dict[str, Any] = {"reconnect_time_wait": 0.2, **tls}
+        if user:
+            options.update(user=user, password=password)
+        if inbox_prefix:
+            options["inbox_prefix"] = inbox_prefix.encode()
+        client = Nats()
+        connection = cls(client, pool)
+
+        async def note_lost() -> None:
+            connection._inbox.is_linked.clear()
+            if not client.is_closed:
+                logger.warning("The connection to NATS is lost; calls are repeated until it is made again")
+
+        connecting = client.connect(
+            url.split(","),
+            name="broomwagon-python",
+            max_reconnect_attempts=-1,
+            ping_interval=10,
+            error_cb=connection._note_error,
+            closed_cb=connection._note_closed,
+            disconnected_cb=note_lost,
+            reconnected_cb=connection._note_restored,
+            **options,
+        )
+        try:
+            await asyncio.wait_for(connecting, timeout)
+            await connection._inbox.open()
+            return connection
+        except BaseException as error:
+            # nats-py leaves its socket open.
+            await _close(client)
+            if not isinstance(error, (asyncio.TimeoutError, OSError, nats.errors.Error)):
+                raise
+            # The timeout does not tell why each try has failed.
+            reason = client.last_error or error
+            raise errors.Unavailable(
+                f"Cannot connect to NATS at {without_secrets(url)}: {reason!r}", retryable=True
+            ) from error
+
+    async def request(
+        self, operation: str, body: dict[str, Any], timeout: float, unanswered_since: float | None = None
+    ) -> Any:
+        """Sends a request once and returns the reply.
+
+        :param unanswered_since: the same body was sent then, on the clock of the event loop, and not answered. Its
+            replica may hang, so it is repeated to a replica that has replied since
+        :raises BroomwagonError: what the service answered, Timeout, Unavailable or PayloadTooLarge
+        :raises RuntimeError: the connection belongs to another event loop
+        """
+        self.check_loop()
+        data = encoded(body)
+        loop = asyncio.get_running_loop()
+        sent_at, sent_at_ms = loop.time(), time.time() * 1000
+        message = await self._send_to_one(operation, data, timeout, sent_at_ms, unanswered_since)
+        left = timeout - (loop.time() - sent_at)
+        if left > 0 and message.headers and (read_at_ms := message.headers.get(READ_AT_HEADER)):
+            # The request is not late, so the clock of this machine differs from the clock of that replica.
+            self._clock_offset = float(read_at_ms) - (sent_at_ms + (loop.time() - sent_at) * 500)
+            message = await self._send_to_one(operation, data, left, sent_at_ms, sent_at)
+        reply = json.loads(message.data)
+        failure = reply.get("error")
+        # Results of a batch may have a field `error` of another kind.
+        if isinstance(failure, dict) and "code" in failure:
+            raise error_of(failure)
+        return reply
+
+    async def _send_to_one(
+        self, operation: str, data: bytes, timeout: float, sent_at_ms: float, unanswered_since: float | None
+    ) -> Msg:
+        """The reply of the replica that has replied since then, or of any."""
+        headers = {
+            TIMEOUT_HEADER: str(round(timeout * 1000)),
+            SENT_AT_HEADER: str(round(sent_at_ms + self._clock_offset)),
+        }
+        subject = f"rollout.v1.{self.pool}.{operation}"
+        message = None
+        if own_subject := self._own_subject(operation, unanswered_since):
+            message = await self._send(own_subject, data, timeout, headers)
+        if message is None:
+            message = await self._send(subject, data, timeout, headers)
+        if message is None:
+            self._warn_of_pool()
+            raise errors.Unavailable(f"No service handles {subject}", retryable=True)
+        if message.headers and (replica := message.headers.get(REPLICA_HEADER)):
+            self._replicas[_group_of(operation)] = (replica, asyncio.get_running_loop().time())
+        return message
+
+    def _warn_of_pool(self) -> None:
+        """Nothing of the pool has answered yet: its name may be wrong, or its services start."""
+        if self._replicas or self._is_pool_warned:
+            return
+        self._is_pool_warned = True
+        logger.warning(
+            "No service serves the pool %r; calls are repeated until one does. The pool is the parameter `pool` of the "
+            "client or POOL, and the services serve those of their setting POOLS: `broomwagon status` names them",
+            self.pool,
+        )
+
+    def _own_subject(self, operation: str, unanswered_since: float | None) -> str | None:
+        """The subject of a replica that has replied since then."""
+        if unanswered_since is None:
+            return None
+        replica, answered_at = self._replicas.get(_group_of(operation), ("", 0.0))
+        return f"rollout.v1.{self.pool}.replica.{replica}.{operation}" if answered_at > unanswered_since else None
+
+    async def _send(self, subject: str, data: bytes, timeout: float, headers: dict[str, str]) -> Msg | None:
+        """The reply; None if nobody serves the subject."""
+        size = len(data) + len("NATS/1.0\r\n\r\n") + sum(len(f"{name}: {text}\r\n") for name, text in headers.items())
+        if size > self._nats.max_payload:
+            # NATS would end the connection: nats-py compares only the body with the limit.
+            limit = self._nats.max_payload
+            raise errors.PayloadTooLarge(
+                f"The body for {subject} has {size} bytes with its headers, and NATS takes {limit}",
+                field="body",
+                details={"bytes": size, "limit": limit},
+            )
+        try:
+            message = await self._inbox.request(subject, data, timeout, headers)
+        except asyncio.TimeoutError:
+            raise errors.Timeout(f"No reply from {subject} within {timeout:.1f} s", retryable=True) from None
+        except nats.errors.ConnectionClosedError as error:
+            raise self.closed_error() from error
+        except nats.errors.Error as error:
+            if _REFUSED.search(str(error)):
+                advice = f"NATS does not let this user publish to {subject}: add it to the permissions of the user"
+                raise errors.Forbidden(advice) from error
+            raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=True) from error
+        is_unserved = not message.data and message.headers and message.headers.get("Status") == "503"
+        return None if is_unserved else message
+
+    async def listen(self, subject: str, handler: Callable[[dict[str, Any]], Awaitable[None] | None]) -> None:
+        """Calls `handler` with each message on `rollout.v1.<pool>.<subject>`. Requests that are sent afterwards reach
+        NATS after the subscription.
+
+        :raises Unavailable: the connection is closed
+        :raises RuntimeError: the connection belongs to another event loop
+        """
+        self.check_loop()
+
+        async def receive(message: Msg) -> None:
+            try:
+                result = handler(json.loads(message.data))
+                if result is not None:
+                    await result
+            except Exception:
+                logger.exception("A message on %s was not handled", message.subject)
+
+        try:
+            # nats-py may lose a cancellation while it waits for the socket.
+            await asyncio.shield(self._nats.subscribe(f"rollout.v1.{self.pool}.{subject}", cb=receive))
+        except nats.errors.Error as error:
+            raise errors.Unavailable(f"Cannot subscribe to {subject}: {error}") from error
+
+    async def close(self) -> None:
+        await _close(self._nats)
+
+    def closed_error(self) -> errors.Unavailable:
+        """For calls of a closed connection."""
+        reason = f": {error}" if (error := self._nats.last_error) else ""
+        return errors.Unavailable(f"The connection to NATS is closed{reason}; make another client")
+
+    async def _note_restored(self) -> None:
+        self._inbox.is_linked.set()
+        logger.info("The connection to NATS is made again")
+
+    async def _note_closed(self) -> None:
+        self.closed.set()
+        self._inbox.is_linked.set()
+        self._inbox.fail(nats.errors.ConnectionClosedError())
+
+    async def _note_error(self, error: Exception) -> None:
+        # Each try to connect again has an error too.
+        refused = _REFUSED.search(str(error))
+        logger.log(logging.WARNING if refused else logging.DEBUG, "NATS: %r", error)
+        if refused and refused[1] and isinstance(error, nats.errors.Error):
+            # It has no other answer.
+            self._inbox.fail(error, refused[1].lower())
+
+    @property
+    def has_closed_loop(self) -> bool:
+        return self._loop.is_closed()
+
+    def check_loop(self) -> None:
+        """No reply would arrive in another event loop, for example in a second `asyncio.run` or after a fork.
+
+        :raises RuntimeError: the connection belongs to another one
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError("The client belongs to another event loop; make one in this loop")
+
+
+def error_of(wire: dict[str, Any]) -> BroomwagonError:
+    """The exception of a `WireError`. A code of a later version is a BroomwagonError with its code."""
+    kind = errors.BY_CODE.get(wire["code"], BroomwagonError)
+    error = kind(
+        wire["message"],
+        retryable=wire["retryable"],
+        retry_after=wire.get("retryAfterMs", 0) / 1000,
+        field=wire.get("field"),
+        details=wire.get("details"),
+    )
+    error.code = wire["code"]
+    return error
+
+
+def _group_of(operation: str) -> str:
+    """Operations whose names begin alike have one service, but for a few of pools: a replica that does not serve an
+    operation has no subject for it, and the request then goes to the group."""
+    return operation.partition(".")[0]
+
+
+async def _close(client: Nats) -> None:
+    if client._transport is None:
+        return
+    try:
+        await asyncio.wait_for(client.close(), CLOSE_DEADLINE)
+    except asyncio.TimeoutError:
+        client._transport.close()  # type: ignore[no-untyped-call]
