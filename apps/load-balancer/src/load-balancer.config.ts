@@ -50,6 +50,14 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   })
   engineMaxInflight: number = 256;
 
+  @Env(
+    'ENGINES_VANISHED_PERCENT',
+    'when more than this share of at least three found engines is listed no more at once, their servers are kept ' +
+      'without new requests, and an alarm is raised; 100: never',
+    { min: 1, max: 100 },
+  )
+  enginesVanishedPercent: number = 50;
+
   @Env('K8S_LABEL_SELECTOR', 'find engines by EndpointSlices with these labels; empty: off')
   k8sLabelSelector: string = '';
 

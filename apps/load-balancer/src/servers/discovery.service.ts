@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleDestroy } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { EngineAccess, registrationOf, toServerId } from '@broomwagon/engines';
 import { Alarms, Periodically } from '@broomwagon/platform';
@@ -11,6 +11,12 @@ import { ServersService } from './servers.service';
 /** Engines probed at once. */
 const ENGINES_AT_ONCE = 64;
 
+interface ReadLists {
+  /** Engines that are ready. */
+  ready: Found[];
+  /** Errors of sources. */
+  errors: unknown[];
+}
 interface Found extends ListedEngine {
   url: string;
   drainMs?: number;
@@ -19,13 +25,22 @@ interface Found extends ListedEngine {
 /**
  * Discovery: the servers of the pool become those that its sources list (a static list, Kubernetes). Ready engines are
  * probed and registered, again after a restart; servers of engines that are not ready, that end or that are listed no
- * more get no new leases. Safe in all replicas at once, because each change is idempotent and of one listed engine.
+ * more get no new leases, at once when a source reports the change. Safe in all replicas, because each change is
+ * idempotent and of one listed engine.
  */
 @Injectable()
-export class DiscoveryService {
+export class DiscoveryService implements OnModuleDestroy {
   private readonly logger = new Logger(DiscoveryService.name);
   private readonly unreachable = new Set<string>();
   private readonly leftOut = new Set<string>();
+  /** Ready engines of the latest lists. */
+  private ready = new Set<string>();
+  private readonly stopped = new AbortController();
+  /** A source has reported a change that no run of `followChanges` has read yet. */
+  private isChanged = false;
+  private following: Promise<void> | undefined;
+  /** Settles with the last call of `followLists`. */
+  private lastRead: Promise<unknown> = Promise.resolve();
 
   constructor(
     private readonly servers: ServersService,
@@ -34,12 +49,49 @@ export class DiscoveryService {
     private readonly sources: EngineSources,
     private readonly access: EngineAccess,
     private readonly alarms: Alarms,
-  ) {}
+  ) {
+    for (const source of sources.all) source.whenChanged?.(() => this.followSoon());
+  }
+
+  async onModuleDestroy(): Promise<void> {
+    this.stopped.abort();
+    await this.following;
+  }
 
   /** Reads all sources; the first error is thrown at the end. */
   @Periodically('discovery', (config: LoadBalancerConfig) => config.probeIntervalMs, { isImmediate: true })
   async discoverAll(signal: AbortSignal): Promise<void> {
     if (this.sources.all.length === 0) return;
+    const { ready, errors } = await this.followLists(signal);
+    for (const some of pagesOf(ready, ENGINES_AT_ONCE)) {
+      await Promise.all(some.map((engine) => this.discover(engine, signal)));
+    }
+    if (errors.length > 0) throw errors[0];
+  }
+
+  private followSoon(): void {
+    this.isChanged = true;
+    this.following ??= this.followChanges().finally(() => (this.following = undefined));
+  }
+
+  /** Ends leases only: engines that are ready are registered by the next run. */
+  private async followChanges(): Promise<void> {
+    while (this.isChanged && !this.stopped.signal.aborted) {
+      this.isChanged = false;
+      await this.followLists(this.stopped.signal).catch((error: unknown) =>
+        this.logger.warn({ err: error }, 'A change of a list was not followed; the next run repeats it'),
+      );
+    }
+  }
+
+  /** Reads the lists and ends leases by them, one call after the other: no change by an older list comes late. */
+  private followLists(signal: AbortSignal): Promise<ReadLists> {
+    const read = this.lastRead.then(() => this.readLists(signal));
+    this.lastRead = read.catch(() => undefined);
+    return read;
+  }
+
+  private async readLists(signal: AbortSignal): Promise<ReadLists> {
     const errors: unknown[] = [];
     const listed: Found[] = [];
     for (const source of this.sources.all) {
@@ -52,16 +104,14 @@ export class DiscoveryService {
         errors.push(error);
       }
     }
+    const ready = listed.filter(({ state }) => state === 'ready');
+    this.ready = new Set(ready.map(toName));
     const known = await this.knownServers();
     const named = new Set(listed.map(({ serverId }) => serverId));
     // A source that could not be read may list the others.
     const judged = errors.length === 0 ? known : known.filter(({ serverId }) => named.has(serverId));
     await this.endLeases(listed, judged);
-    const ready = listed.filter(({ state }) => state === 'ready');
-    for (const some of pagesOf(ready, ENGINES_AT_ONCE)) {
-      await Promise.all(some.map((engine) => this.discover(engine, signal)));
-    }
-    if (errors.length > 0) throw errors[0];
+    return { ready, errors };
   }
 
   /** Servers that were registered because a source listed their engines. */
@@ -78,8 +128,8 @@ export class DiscoveryService {
 
   /** Ends new leases on servers whose engines are not listed as ready. */
   private async endLeases(listed: readonly Found[], known: readonly DiscoveredServer[]): Promise<void> {
-    const { enginePool: pool, k8sDrainMs } = this.config;
-    const { withhold, drain, isMass } = planDiscovery(listed, known);
+    const { enginePool: pool, k8sDrainMs, enginesVanishedPercent } = this.config;
+    const { withhold, drain, isMass } = planDiscovery(listed, known, enginesVanishedPercent);
     const message = 'Most engines are listed no more at once: they get no new requests, and stay registered';
     this.alarms.look(pool, 'discovery', isMass ? 'engines-vanished' : undefined, message, { known: known.length });
     const drainMs = new Map(listed.map((engine) => [engine.serverId, engine.drainMs]));
@@ -107,12 +157,16 @@ export class DiscoveryService {
     }
   }
 
-  private async discover({ url, identity, serverId }: Found, signal: AbortSignal): Promise<void> {
+  private async discover(found: Found, signal: AbortSignal): Promise<void> {
+    const { url, identity, serverId } = found;
     const { enginePool: pool, engineMaxInflight: maxInflight } = this.config;
     try {
       const apiKey = this.config.engineKeyOf(pool);
       const engine = await registrationOf(url, { signal, apiKey, access: this.access });
+      // The list has changed while the engine was asked.
+      if (!this.ready.has(toName(found))) return;
       const { state } = await this.servers.register(pool, { ...engine, maxInflight }, identity);
+      if (!this.ready.has(toName(found))) this.followSoon();
       if (this.unreachable.delete(url)) this.logger.log({ url }, 'A listed engine answers again');
       if (state !== 'removed') this.leftOut.delete(identity);
       else if (!this.leftOut.has(identity)) {
@@ -126,6 +180,10 @@ export class DiscoveryService {
       this.logger.warn({ url, error }, 'A listed engine could not be registered; the call is repeated');
     }
   }
+}
+
+function toName({ serverId, identity }: ListedEngine): string {
+  return `${serverId} ${identity}`;
 }
 
 function toFound(url: string, identity: string | undefined, isNotReady?: true, drainMs?: number): Found {

@@ -14,4 +14,6 @@ export interface FoundEngine {
 export interface EngineSource {
   /** Each engine once, and all of them. @throws when the source cannot be read: servers stay as they are then */
   engines(signal: AbortSignal): Promise<FoundEngine[]>;
+  /** Calls the listener whenever the source learns of a change by itself. */
+  whenChanged?(listener: () => void): void;
 }

@@ -11,7 +11,7 @@ const byServer = { selector: ({ serverId }: { serverId: string }) => serverId };
 
 /** Follows a list as the transitions do; `idle` servers that are drained are removed. */
 function follow(listed: readonly ListedEngine[], known: readonly DiscoveredServer[], idle: ReadonlySet<string>) {
-  const { withhold, drain } = planDiscovery(listed, known);
+  const { withhold, drain } = planDiscovery(listed, known, 50);
   const servers = new Map(known.map((server) => [server.serverId, { ...server }]));
   for (const { serverId } of withhold) servers.get(serverId)!.isWithheld = true;
   for (const { serverId } of drain) servers.get(serverId)!.isDraining = true;
@@ -52,13 +52,16 @@ it('removes none of the servers while more than half of them are listed no more'
     isWithheld: false,
     isDraining: false,
   }));
-  const left = (count: number) =>
+  const left = (count: number, massPercent = 50) =>
     planDiscovery(
       known.slice(0, count).map(({ serverId }) => ({ serverId, identity: serverId, state: 'ready' })),
       known,
+      massPercent,
     );
   expect(left(2)).toEqual({ isMass: false, withhold: [], drain: [known[2]] });
   expect(left(1)).toEqual({ isMass: true, withhold: [known[1], known[2]], drain: [] });
+  expect(left(2, 33)).toMatchObject({ isMass: true, drain: [] });
+  expect(left(0, 100)).toEqual({ isMass: false, withhold: [], drain: known });
   // The only server of a pool is replaced by another pod at another address.
-  expect(planDiscovery([], known.slice(0, 1))).toEqual({ isMass: false, withhold: [], drain: [known[0]] });
+  expect(planDiscovery([], known.slice(0, 1), 50)).toEqual({ isMass: false, withhold: [], drain: [known[0]] });
 });

@@ -43,6 +43,17 @@ it('takes a successor at the same address as soon as it is listed, though neithe
   expect(await list('pod-3')).toMatchObject({ state: 'ready' });
 });
 
+it('ends the drain of a pod that its list has drained and lists as ready again, and keeps a drain by name', async () => {
+  const { epoch } = await list('pod-1');
+  const worker = await test.worker('w');
+  await test.acquire(worker);
+  await drain(60_000, 'pod-1');
+  expect(await list('pod-1')).toMatchObject({ state: 'ready', epoch });
+  expect(await test.acquire(worker)).toMatchObject({ serverId: 'a' });
+  await drain(60_000);
+  expect(await list('pod-1')).toMatchObject({ state: 'draining' });
+});
+
 it('takes the same pod back that its list has drained, and leaves out one that was drained by name', async () => {
   await list('pod-1');
   await drain(0, 'pod-1');

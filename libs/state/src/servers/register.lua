@@ -104,7 +104,7 @@ return function(tx, args)
     cache = same_start and ServerRecord.fields(known.record).cache,
     probed = probed,
     cordoned = known and known.cordoned,
-    drainUntilMs = drain_until,
+    drainUntilMs = drain_until or false,
     withheld = known and not discovered and known.withheld,
   })
   for _, field in ipairs({ 'capabilities', 'labels' }) do

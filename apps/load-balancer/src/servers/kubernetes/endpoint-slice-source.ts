@@ -43,6 +43,7 @@ export class EndpointSliceSource implements EngineSource {
   /** By name. */
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
+  private reportChange: () => void = () => undefined;
   /** Why the last watch failed; it is logged when it changes. */
   private failure?: string;
 
@@ -61,6 +62,10 @@ export class EndpointSliceSource implements EngineSource {
     const url = config.k8sApiUrl ?? `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
     const api = new KubernetesApi({ url, serviceAccountDir: config.k8sServiceAccountDir });
     return new EndpointSliceSource(api, config);
+  }
+
+  whenChanged(listener: () => void): void {
+    this.reportChange = listener;
   }
 
   async engines(signal: AbortSignal): Promise<FoundEngine[]> {
@@ -120,6 +125,7 @@ export class EndpointSliceSource implements EngineSource {
     const { name } = event.object.metadata;
     if (event.type === 'DELETED') this.slices.delete(name);
     else this.slices.set(name, event.object);
+    this.reportChange();
   }
 
   private noteFailure(error: unknown, signal: AbortSignal): void {
