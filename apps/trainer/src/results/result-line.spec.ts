@@ -33,7 +33,7 @@ it('keeps logprobs, and the text and origin of every segment', () => {
   });
 });
 
-it('leaves out what not every segment has, and marks a segment that was resumed by text', () => {
+it('leaves out ids and text that not every segment has, and marks a segment that was resumed by text', () => {
   const line = resultLineOf(
     sample,
     [segment({}), segment({ resumedBy: 'text' })],
@@ -41,7 +41,12 @@ it('leaves out what not every segment has, and marks a segment that was resumed 
   );
   expect(line).toMatchObject({ text: 'ab', segments: [{}, { resumedBy: 'text' }] });
   expect(line.tokenIds).toBeUndefined();
-  expect(line.logprobs).toBeUndefined();
+  expect(line.logprobs).toEqual([0, 0, null, null]);
+});
+
+it('has empty lists for a response without tokens, and no log probabilities when none was requested', () => {
+  expect(resultLineOf(sample, [], [])).toMatchObject({ text: '', tokenIds: [], logprobs: [] });
+  expect(resultLineOf(sample, [segment({})], [{ tokenIds: [1, 2] }]).logprobs).toBeUndefined();
 });
 
 it('masks tokens that the model has read, over all segments', () => {

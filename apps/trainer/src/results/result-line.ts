@@ -25,7 +25,7 @@ export interface ResultLine {
   text?: string;
   /** All token ids, when every segment has them. */
   tokenIds?: number[];
-  /** Of all tokens, when every segment has them (`--sampling` with logprobs). */
+  /** Of all tokens, null where an engine returned none; absent when no token has one (`--sampling` with logprobs). */
   logprobs?: (number | null)[];
   /** 0 for each token that the model has read and not generated; absent when it has generated all of them. */
   lossMask?: (0 | 1)[];
@@ -50,7 +50,7 @@ export function resultLineOf(
     roundId,
     text: ofAll(payloads.map(({ text }) => text))?.join(''),
     tokenIds: ofAll(payloads.map(({ tokenIds }) => tokenIds))?.flat(),
-    logprobs: ofAll(payloads.map(({ logprobs }) => logprobs))?.flat(),
+    logprobs: joinLogprobs(segments, payloads),
     lossMask: payloads.some(({ lossMask }) => lossMask)
       ? ofAll(payloads.map(({ tokenIds, lossMask }) => lossMask ?? tokenIds?.map(() => 1 as const)))?.flat()
       : undefined,
@@ -66,6 +66,13 @@ export function resultLineOf(
       engineFields: payloads[index]!.engineFields,
     })),
   };
+}
+
+/** The tokens of a segment without log probabilities have null; `[]` without tokens. */
+function joinLogprobs(segments: readonly Segment[], payloads: readonly SegmentPayload[]): ResultLine['logprobs'] {
+  const hasTokens = segments.some(({ tokenCount }) => tokenCount > 0);
+  if (hasTokens && payloads.every(({ logprobs }) => logprobs === undefined)) return undefined;
+  return payloads.flatMap(({ logprobs }, index) => logprobs ?? Array<null>(segments[index]!.tokenCount).fill(null));
 }
 
 /** Where trained samples go. */
