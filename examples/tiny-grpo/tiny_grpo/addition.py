@@ -67,6 +67,21 @@ class Problem:
         return float(response.endswith(f"={self.a + self.b}$"))
 
 
+@dataclass(frozen=True)
+class Task:
+    """How responses are bounded and rewarded.
+
+    :param budget: tokens of a response; a longer one is truncated, and has no answer
+    :param penalty: reward that a response of `MAX_TOKENS` loses; a shorter one loses in proportion
+    """
+
+    budget: int = MAX_TOKENS
+    penalty: float = 0.0
+
+    def reward(self, problem: Problem, tokens: list[int]) -> float:
+        return problem.reward(decode(tokens)) - self.penalty * len(tokens) / MAX_TOKENS
+
+
 def draw_problem(random: np.random.Generator, most_digits: int = MOST_DIGITS) -> Problem:
     shares = np.array(DIGIT_SHARES[:most_digits])
     digits = 1 + int(random.choice(most_digits, p=shares / shares.sum()))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .report import Result, _cell, _interval, _markdown, beside_wait
-from .trainer import evaluated_problems
+from .evaluation import evaluated_problems
 
 #: Responses of so many tokens or more are long.
 LONG_TOKENS = 32

@@ -13,6 +13,8 @@ from .model import Floats, Weights, backward, forward, initial_weights
 
 #: Padded tokens of one forward pass, to bound memory.
 TOKENS_PER_PASS = 4_096
+#: Logarithms of importance ratios above it do not count more.
+MAX_LOG_RATIO = 20
 
 
 class Adam:
@@ -71,11 +73,19 @@ def padded(texts: Sequence[list[int]]) -> NDArray[np.int64]:
 
 
 def supervised_start(
-    seed: int, steps: int, batch: int = 64, rate: float = 2e-3, most_digits: int = MOST_DIGITS
+    seed: int,
+    steps: int,
+    batch: int = 64,
+    rate: float = 2e-3,
+    most_digits: int = MOST_DIGITS,
+    trunk: Weights | None = None,
 ) -> Weights:
-    """Weights that know both styles, and add with errors."""
+    """Weights that know both styles, and add with errors.
+
+    :param trunk: weights that are trained on, in a copy; default: random ones
+    """
     random = np.random.default_rng(seed)
-    weights = initial_weights(random)
+    weights = initial_weights(random) if trunk is None else {name: value.copy() for name, value in trunk.items()}
     adam = Adam(weights, rate)
     for step in range(steps):
         problems = [draw_problem(random, most_digits) for _ in range(batch)]
@@ -110,23 +120,44 @@ def group_advantages(rewards: Sequence[float]) -> list[float]:
 
 @dataclass
 class StepNumbers:
-    """:param clipped: share of the tokens whose ratio was clipped"""
+    """How far the tokens of a step are from the weights that it trains.
+
+    :param clipped: share of the tokens whose ratio was clipped
+    :param ratio: mean of the ratios
+    :param norm: of the gradients, before it was clipped
+    :param kl: nats per token from the weights that generated to those that are trained
+    :param token_ess: effective / real number of tokens, if each counts by its ratio
+    :param sample_ess: the same of responses, each by the product of its ratios
+    """
 
     clipped: float
     ratio: float
     norm: float
+    kl: float
+    token_ess: float
+    sample_ess: float
 
 
 def policy_step(
-    weights: Weights, adam: Adam, examples: Sequence[Example], least: float = 0.0, most: float = 2.0
+    weights: Weights,
+    adam: Adam,
+    examples: Sequence[Example],
+    least: float = 0.0,
+    most: float = 2.0,
+    has_ratios: bool = True,
 ) -> StepNumbers:
     """One step on a batch. Each token counts by its importance ratio, that of the weights now to those that generated
-    it, truncated at `most`; the gradient goes through the logarithm only (truncated importance sampling)."""
+    it, truncated at `most`; the gradient goes through the logarithm only (truncated importance sampling).
+
+    :param has_ratios: False: each token counts as if the weights now had generated it
+    """
     total = sum(len(example.tokens) for example in examples)
-    clipped, ratios, grads = 0, 0.0, []
-    for rows in _passes([example.prompt + example.tokens for example in examples]):
+    grads, of_tokens, of_samples = [], [], []
+    texts = [example.prompt + example.tokens for example in examples]
+    has_gradient = [example.advantage * example.weight != 0 for example in examples]
+    for rows in _passes(texts, has_gradient):
         chosen = [examples[row] for row in rows]
-        tokens = padded([example.prompt + example.tokens for example in chosen])
+        tokens = padded([texts[row] for row in rows])
         logits, trace = forward(weights, tokens[:, :-1])
         logprobs = log_softmax(logits)
         is_response = _is_response([(len(each.prompt), len(each.tokens)) for each in chosen], logits.shape[1])
@@ -135,15 +166,35 @@ def policy_step(
             start = len(example.prompt) - 1
             behaviour[row, start : start + len(example.tokens)] = example.logprobs
         one_hot = np.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
-        ratio = np.exp(np.minimum((logprobs * one_hot).sum(axis=-1) - behaviour, 20))
-        clipped += int(((ratio > most) & (is_response > 0)).sum())
-        ratios += float((ratio * is_response).sum())
+        log_ratio = np.minimum((logprobs * one_hot).sum(axis=-1) - behaviour, MAX_LOG_RATIO) * is_response
+        of_tokens.append(log_ratio[is_response > 0])
+        of_samples.append(log_ratio.sum(axis=1))
         factor = np.array([example.advantage * example.weight for example in chosen], np.float32)[:, None]
+        if not factor.any():
+            continue
+        ratio = np.clip(np.exp(log_ratio), least, most) if has_ratios else np.float32(1)
         grad = np.exp(logprobs) - one_hot
-        grad *= (np.clip(ratio, least, most) * is_response * factor)[:, :, None]
+        grad *= (ratio * is_response * factor)[:, :, None]
         grads.append(backward(weights, trace, grad / np.float32(total)))
-    norm = adam.step(weights, _sum(grads))
-    return StepNumbers(clipped / total, ratios / total, norm)
+    # A batch without any advantage changes nothing.
+    norm = adam.step(weights, _sum(grads)) if grads else 0.0
+    log_ratios = np.concatenate(of_tokens).astype(np.float64)
+    ratios = np.exp(log_ratios)
+    return StepNumbers(
+        clipped=float((ratios > most).mean()),
+        ratio=float(ratios.mean()),
+        norm=norm,
+        kl=float((ratios - 1 - log_ratios).mean()),
+        token_ess=effective_share(log_ratios),
+        sample_ess=effective_share(np.concatenate(of_samples)),
+    )
+
+
+def effective_share(log_ratios: Floats) -> float:
+    """Effective sample size / sample size of weights that are given by their logarithms (Kish): 1 if all are equal,
+    1 / count if one has everything."""
+    weights = np.exp(np.asarray(log_ratios, np.float64) - np.max(log_ratios))
+    return float(weights.sum() ** 2 / (weights * weights).sum() / len(weights))
 
 
 def _is_response(lengths: list[tuple[int, int]], width: int) -> Floats:
@@ -157,11 +208,13 @@ def _is_response(lengths: list[tuple[int, int]], width: int) -> Floats:
     return mask
 
 
-def _passes(texts: Sequence[list[int]]) -> Iterator[list[int]]:
-    """Indices of texts of like length for each pass."""
+def _passes(texts: Sequence[list[int]], has_gradient: Sequence[bool] | None = None) -> Iterator[list[int]]:
+    """Indices of texts of like length for each pass, apart for texts with and without a gradient."""
     rows: list[int] = []
-    for row in sorted(range(len(texts)), key=lambda row: len(texts[row])):
-        if rows and (len(rows) + 1) * len(texts[row]) > TOKENS_PER_PASS:
+    kinds = has_gradient or [True] * len(texts)
+    for row in sorted(range(len(texts)), key=lambda row: (kinds[row], len(texts[row]))):
+        is_full = (len(rows) + 1) * len(texts[row]) > TOKENS_PER_PASS
+        if rows and (is_full or kinds[row] != kinds[rows[0]]):
             yield rows
             rows = []
         rows.append(row)

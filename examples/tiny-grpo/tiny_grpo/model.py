@@ -169,7 +169,7 @@ def backward(weights: Weights, trace: Trace, grad: Floats) -> Weights:
         x = x + of_input
     grads["positions"] = np.zeros_like(weights["positions"])
     grads["positions"][: x.shape[1]] = x.sum(axis=0)
-    one_hot = np.eye(VOCABULARY)[trace.tokens.reshape(-1)]
+    one_hot = np.eye(VOCABULARY, dtype=x.dtype)[trace.tokens.reshape(-1)]
     grads["tokens"] = one_hot.T @ x.reshape(-1, WIDTH)
     return grads
 

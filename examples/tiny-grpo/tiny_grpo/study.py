@@ -18,12 +18,14 @@ from .details import details
 from .learning import supervised_start
 from .policies import POLICIES
 from .report import draw, read_study, table
-from .run_state import save_arrays, write_atomically
+from .run_state import load_weights, save_arrays, write_atomically
 from .system import System
 
 FOLDER = Path("tiny-grpo-study")
 #: Long enough to add with errors, and to use both styles about equally often.
 START_STEPS = 750
+#: Steps of the start that each seed has of its own, and the seed of those before.
+OWN_START_STEPS, TRUNK_SEED = 50, 2_000_003
 #: Runs that differ in one of them are not compared.
 COMPARED_OPTIONS = ("steps", "groups", "samples", "start_steps")
 #: A run that takes longer has failed.
@@ -31,11 +33,17 @@ RUN_DEADLINE = 1_800.0
 
 
 def start_file(folder: Path, seed: int, steps: int = START_STEPS) -> Path:
-    """Weights of the supervised start of a seed; made once."""
+    """Weights of the supervised start of a seed; made once. Only the last steps have the problems of the seed: the
+    steps before them, which are most of the cost, are the same for all seeds."""
     file = folder / f"start-{seed}-{steps}.npz"
     if not file.exists():
-        print(f"Supervised start of seed {seed}: {steps} steps", flush=True)
-        save_arrays(file, supervised_start(seed, steps))
+        own = min(OWN_START_STEPS, steps)
+        trunk = folder / f"trunk-{steps - own}.npz"
+        if not trunk.exists():
+            print(f"Supervised start of all seeds: {steps - own} steps", flush=True)
+            save_arrays(trunk, supervised_start(TRUNK_SEED, steps - own))
+        print(f"Supervised start of seed {seed}: {own} steps", flush=True)
+        save_arrays(file, supervised_start(seed, own, trunk=load_weights(trunk)))
     return file
 
 

@@ -14,12 +14,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from broomwagon import Client, Group, Sample
 
-from .addition import MAX_TOKENS, Problem, decode, draw_problem, encode
-from .decoder import Decoder, Text
-from .learning import Adam, Example, group_advantages, policy_step
+from .batches import Batch
+from .evaluation import RATE, TASK, data_set, evaluation
+from .learning import Adam
 from .policies import POLICIES, Policy, acceptance_weights
 from .rollouts import Fleet
 from .run_state import Run, load_weights, save_arrays, write_atomically
@@ -27,40 +26,12 @@ from .run_state import Run, load_weights, save_arrays, write_atomically
 if TYPE_CHECKING:
     from broomwagon import Rollout
 
-RATE = 3e-4
-EVALUATED_PROBLEMS = 256
-#: Problems of the evaluation are the same in all runs.
-EVALUATION_SEED = 1_000_003
-
-
-def data_set(seed: int, count: int) -> list[list[int]]:
-    """Prompts of a seed: the same ones in the same order for each policy."""
-    random = np.random.default_rng([seed, 1])
-    return [encode(draw_problem(random).prompt) for _ in range(count)]
-
 
 def tokens_of(group: Group) -> list[int]:
     """Prompt of a group, also of one that an earlier process has submitted."""
     prompt: Any = group.prompt
     tokens: list[int] = prompt["promptTokenIds"] if isinstance(prompt, dict) else prompt
     return tokens
-
-
-def evaluated_problems() -> list[Problem]:
-    random = np.random.default_rng(EVALUATION_SEED)
-    return [draw_problem(random) for _ in range(EVALUATED_PROBLEMS)]
-
-
-def evaluate(weights: dict[str, Any], seed: int) -> dict[str, Any]:
-    """Reward and length of the model's own responses to problems that are not trained: no tail policy chooses them."""
-    asked = evaluated_problems()
-    decoder = Decoder(weights, EVALUATED_PROBLEMS, np.random.default_rng([seed, 2]))
-    texts = [Text(str(index), encode(problem.prompt), MAX_TOKENS) for index, problem in enumerate(asked)]
-    decoder.add(texts)
-    while decoder.running:
-        decoder.step()
-    rewards = [problem.reward(decode(text.tokens)) for problem, text in zip(asked, texts, strict=True)]
-    return {"reward": float(np.mean(rewards)), "length": float(np.mean([len(text.tokens) for text in texts]))}
 
 
 class Trainer:
@@ -77,7 +48,7 @@ class Trainer:
             options.job,
             groups=options.groups,
             samples=options.samples,
-            max_tokens=MAX_TOKENS,
+            max_tokens=TASK.budget,
             sampling={"temperature": 1.0, "logprobs": True},
         )
         #: Of the engines, at the begin of the round.
@@ -119,7 +90,7 @@ class Trainer:
         weights = load_weights(Path(self._options.start))
         # The version of a pool never goes back.
         run = Run(weights, Adam(weights, RATE), first_version=await self._fleet.version() + 1)
-        run.evaluations.append({"step": 0, **evaluate(weights, self._options.seed)})
+        run.evaluations.append(evaluation(weights, self._options.seed, 0, self._options.steps))
         run.save(checkpoint)
         return run
 
@@ -134,36 +105,29 @@ class Trainer:
     async def _learn(self, groups: list[Group], seconds: float) -> None:
         """One step of GRPO, and its checkpoint."""
         run, version = self._run, self._run.first_version + self._run.step
-        examples, rewards = [], []
+        batch = Batch(TASK)
         for group in groups:
-            prompt = tokens_of(group)
-            problem = Problem.parse(decode(prompt))
-            of_group = [problem.reward(decode(sample.token_ids)) for sample in group.samples]
-            rewards.extend(of_group)
-            for sample, advantage in zip(group.samples, group_advantages(of_group), strict=True):
-                logprobs = [value for value in sample.logprobs or [] if value is not None]
-                assert len(logprobs) == len(sample.token_ids)
-                examples.append(Example(prompt, sample.token_ids, logprobs, advantage))
-        lengths = [len(example.tokens) for example in examples]
+            batch.add(
+                tokens_of(group),
+                [
+                    (list(sample.token_ids), [value for value in sample.logprobs or [] if value is not None])
+                    for sample in group.samples
+                ],
+            )
         if self._policy.is_weighted:
             acceptances = [sample.acceptance for group in groups for sample in group.samples]
-            for example, weight in zip(examples, acceptance_weights(acceptances), strict=True):
+            for example, weight in zip(batch.examples, acceptance_weights(acceptances), strict=True):
                 example.weight = weight
-        numbers = policy_step(run.weights, run.adam, examples)
         segments = [segment for group in groups for sample in group.samples for segment in sample.segments]
         old = sum(segment["tokenCount"] for segment in segments if segment["weightVersion"] < version)
+        numbers = batch.learn(run.weights, run.adam, old)
         run.step += 1
         if run.step % self._options.evaluate == 0 or run.step == self._options.steps:
-            run.evaluations.append({"step": run.step, **evaluate(run.weights, self._options.seed)})
+            run.evaluations.append(evaluation(run.weights, self._options.seed, run.step, self._options.steps))
         run.records.append(
             {
                 "step": run.step,
-                "reward": float(np.mean(rewards)),
-                "length": float(np.mean(lengths)),
-                "off_policy_share": old / sum(lengths),
-                "clipped_share": numbers.clipped,
-                "mean_ratio": numbers.ratio,
-                "gradient_norm": numbers.norm,
+                **numbers,
                 **await self._choice(),
                 "simulated_seconds": max(self._seconds_until(sample) for group in groups for sample in group.samples),
                 "rollout_seconds": seconds,
@@ -171,7 +135,7 @@ class Trainer:
             }
         )
         run.save(self._folder / "checkpoint.npz")
-        print(f"step {run.step}: reward {run.records[-1]['reward']:.3f}, length {np.mean(lengths):.1f}", flush=True)
+        print(f"step {run.step}: reward {numbers['reward']:.3f}, length {numbers['length']:.1f}", flush=True)
 
     async def _choice(self) -> dict[str, Any]:
         """What `auto` has chosen for the open round; nothing with the other policies."""
