@@ -51,11 +51,17 @@ export function pythonWith(name, python, requirements, alone) {
   return executable;
 }
 
-/** The interpreter of `examples/tiny-grpo`, the newest one. Undefined, with a printed reason, if it cannot be had. */
-export function pythonOfTinyGrpo() {
+/**
+ * The interpreter of `examples/tiny-grpo`, the newest one. Undefined, with a printed reason, if it cannot be had.
+ * @param hasCupy with the arrays of a GPU, which needs CUDA 12
+ */
+export function pythonOfTinyGrpo(hasCupy = false) {
   const newest = Object.entries(findPythons(11)).sort(([a], [b]) => Number(b.slice(2)) - Number(a.slice(2)))[0];
   if (newest === undefined) return skip('there is no Python 3.11');
-  return pythonWith('python-tiny-grpo', newest[1], join(root, 'examples', 'tiny-grpo', 'requirements.txt'));
+  const folder = join(root, 'examples', 'tiny-grpo');
+  const requirements = join(folder, 'requirements.txt');
+  if (!hasCupy) return pythonWith('python-tiny-grpo', newest[1], requirements);
+  return pythonWith('python-tiny-grpo-cupy', newest[1], requirements, join(folder, 'requirements-gpu.txt'));
 }
 
 function placeOf(name, python, requirements, alone) {

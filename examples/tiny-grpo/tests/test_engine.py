@@ -13,7 +13,7 @@ import numpy as np
 
 from tiny_grpo.addition import END, MAX_TOKENS, Problem, encode
 from tiny_grpo.engine import Engine
-from tiny_grpo.model import WIDTH, Weights, initial_weights
+from tiny_grpo.model import SMALL, Weights, initial_weights
 from tiny_grpo.run_state import save_arrays
 
 PROMPT = encode(Problem(47, 85, 2).prompt)
@@ -26,7 +26,7 @@ def weights_that(end: float) -> Weights:
     for name in ("0.out", "0.down", "1.out", "1.down"):
         weights[name][:] = 0
     weights["head"] *= 0.01
-    weights["head"][:, END] = end / WIDTH
+    weights["head"][:, END] = end / SMALL.width
     return weights
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from tiny_grpo.details import details
-from tiny_grpo.report import _interval, beside_wait, deviation, draw, read_study, runs, table
+from tiny_grpo.plots import deviation
+from tiny_grpo.report import beside_wait, draw, interval_or_mean, read_study, runs, table
 from tiny_grpo.study import parse, result_file, start_file, study
 
 ARGUMENTS = ["--policies", "wait", "regenerate", "--seeds", "0", "--steps", "5", "--groups", "4", "--samples", "4"]
@@ -27,8 +28,8 @@ def test_runs_are_compared_with_those_of_the_same_seed() -> None:
 
 def test_intervals_are_those_of_student() -> None:
     # 2.776 x sqrt(2.5 / 5)
-    assert _interval([1, 2, 3, 4, 5], 2) == "3.00 ± 1.96"
-    assert _interval([1, 2], 2) == "1.50"
+    assert interval_or_mean([1, 2, 3, 4, 5], 2) == "3.00 ± 1.96"
+    assert interval_or_mean([1, 2], 2) == "1.50"
 
 
 def test_the_numbers_of_the_text_are_printed() -> None:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 from broomwagon import Client
 
+from tiny_grpo.evaluation import RATE
 from tiny_grpo.run_state import Run
 from tiny_grpo.study import start_file
 from tiny_grpo.system import System
-from tiny_grpo.trainer import RATE, Trainer
+from tiny_grpo.trainer import Trainer
 
 STEPS, GROUPS, SAMPLES = 6, 4, 4
 DEADLINE = 240.0

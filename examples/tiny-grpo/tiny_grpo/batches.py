@@ -1,4 +1,4 @@
-"""What is the same in a step with services and in one without: examples of a group, and the numbers of a step."""
+"""A step of GRPO on the groups of a round, which runs with services and without have in common."""
 
 from __future__ import annotations
 

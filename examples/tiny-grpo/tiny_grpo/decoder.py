@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .addition import CONTEXT, END
-from .model import HEAD_WIDTH, HEADS, LAYERS, WIDTH, Floats, Weights, forward, normalize, softmax
+from .arrays import to_host, xp
+from .model import HEAD_WIDTH, Floats, Weights, forward, layers_of, normalize, softmax, width_of
 
 SCALE = np.float32(HEAD_WIDTH**-0.5)
 
@@ -38,9 +39,10 @@ class Decoder:
         self.weights = weights
         self._random = random
         self._slots = slots
-        shape = (LAYERS, slots, HEADS, CONTEXT, HEAD_WIDTH)
-        self._keys = np.zeros(shape, np.float32)
-        self._values = np.zeros(shape, np.float32)
+        shape = (layers_of(weights), slots, width_of(weights) // HEAD_WIDTH, CONTEXT, HEAD_WIDTH)
+        self._keys = xp.zeros(shape, np.float32)
+        self._values = xp.zeros(shape, np.float32)
+        # Arrays of the host, as the texts are.
         self._lengths = np.zeros(slots, np.int64)
         self._next = np.zeros(slots, np.int64)
         self.running: list[Text] = []
@@ -58,7 +60,7 @@ class Decoder:
         tokens = np.zeros((len(texts), longest), np.int64)
         for row, text in enumerate(texts):
             tokens[row, : len(text.prompt)] = text.prompt
-        _, trace = forward(self.weights, tokens)
+        _, trace = forward(self.weights, xp.asarray(tokens))
         first, end = len(self.running), len(self.running) + len(texts)
         for layer, block in enumerate(trace.blocks):
             self._keys[layer, first:end, :, :longest] = block.k
@@ -75,6 +77,7 @@ class Decoder:
         logits = self._logits(count)
         logits -= logits.max(axis=-1, keepdims=True)
         logprobs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+        logprobs = to_host(logprobs)
         chosen = (logprobs + self._random.gumbel(size=logprobs.shape)).argmax(axis=-1)
         values = logprobs[np.arange(count), chosen].tolist()
         self._lengths[:count] += 1
@@ -103,23 +106,22 @@ class Decoder:
         self.running.pop()
 
     def _logits(self, count: int) -> Floats:
-        weights, rows, positions = self.weights, np.arange(count), self._lengths[:count]
-        used = int(positions.max()) + 1
-        is_hidden = np.arange(used) > positions[:, None]
-        x = weights["tokens"][self._next[:count]] + weights["positions"][positions]
-        for layer in range(LAYERS):
+        weights, rows, positions = self.weights, xp.arange(count), xp.asarray(self._lengths[:count])
+        used = int(self._lengths[:count].max()) + 1
+        is_hidden = xp.arange(used) > positions[:, None]
+        x = weights["tokens"][xp.asarray(self._next[:count])] + weights["positions"][positions]
+        for layer in range(layers_of(weights)):
             keys, values = self._keys[layer], self._values[layer]
             inside, _ = normalize(x, weights[f"{layer}.attention_norm"])
             q, k, v = (
-                part.reshape(count, HEADS, HEAD_WIDTH)
-                for part in np.split(inside @ weights[f"{layer}.qkv"], 3, axis=-1)
+                part.reshape(count, -1, HEAD_WIDTH) for part in np.split(inside @ weights[f"{layer}.qkv"], 3, axis=-1)
             )
             keys[rows, :, positions] = k
             values[rows, :, positions] = v
             scores = np.einsum("bhd,bhtd->bht", q, keys[:count, :, :used]) * SCALE
             scores[np.broadcast_to(is_hidden[:, None], scores.shape)] = -1e9
             mixed = np.einsum("bht,bhtd->bhd", softmax(scores), values[:count, :, :used])
-            x = x + mixed.reshape(count, WIDTH) @ weights[f"{layer}.out"]
+            x = x + mixed.reshape(count, -1) @ weights[f"{layer}.out"]
             inside, _ = normalize(x, weights[f"{layer}.mlp_norm"])
             x = x + np.maximum(inside @ weights[f"{layer}.up"], 0) @ weights[f"{layer}.down"]
         last, _ = normalize(x, weights["norm"])

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .report import Result, _cell, _interval, _markdown, beside_wait
 from .evaluation import evaluated_problems
+from .plots import Result
+from .report import _cell, beside_wait, interval_or_mean, markdown
 
 #: Responses of so many tokens or more are long.
 LONG_TOKENS = 32
@@ -24,7 +25,7 @@ def details(studied: dict[str, list[Result]]) -> str:
             [
                 f"`{policy}`",
                 _cell([result["evaluations"][0]["length"] for result in results], 1),
-                _interval(ends, 2),
+                interval_or_mean(ends, 2),
                 _range(ratios, 3),
                 _range([ratio for result in results for ratio in long_acceptances(result)], 2),
             ]
@@ -44,7 +45,7 @@ def details(studied: dict[str, list[Result]]) -> str:
         for result in results
         if (chosen := choices(result))
     ]
-    return "\n\n".join([_markdown(heads, rows), *lines])
+    return "\n\n".join([markdown(heads, rows), *lines])
 
 
 def long_acceptances(result: Result) -> list[float]:

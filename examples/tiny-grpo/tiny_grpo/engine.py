@@ -14,6 +14,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ from .addition import CONTEXT, VOCABULARY
 from .decoder import Decoder, Text
 from .http_server import HttpServer, Refused, Reply
 from .model import Weights
+from .run_state import load_weights
 
 #: Seconds of a decode step: without requests, and added by each request and by each token in the caches.
 STEP_BASE, STEP_REQUEST, STEP_TOKEN = 0.0145, 0.00006, 22e-9
@@ -163,8 +165,7 @@ class Engine:
         return {"status": "ok"}
 
     async def _load_weights(self, body: dict[str, Any]) -> Reply:
-        with np.load(body["model_path"]) as file:
-            self._decoder.weights = {name: file[name] for name in self._decoder.weights}
+        self._decoder.weights = load_weights(Path(body["model_path"]))
         self._version = str(body["weight_version"])
         return {"success": True, "message": "Succeeded."}
 
@@ -222,8 +223,7 @@ class Engine:
 
 
 async def serve(weights_file: str, seed: int, pace: float, port: int) -> None:
-    with np.load(weights_file) as file:
-        engine = Engine(dict(file), seed, pace)
+    engine = Engine(load_weights(Path(weights_file)), seed, pace)
     server = await engine.routes().serve(port)
     print(f"ready {server.sockets[0].getsockname()[1]}", flush=True)
     await engine.run()

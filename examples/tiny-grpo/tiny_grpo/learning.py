@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .addition import MOST_DIGITS, PAD, STYLES, VOCABULARY, draw_problem, encode
-from .model import Floats, Weights, backward, forward, initial_weights
+from .arrays import to_host, xp
+from .model import SMALL, Floats, Size, Weights, backward, forward, initial_weights, width_of
 
 #: Padded tokens of one forward pass, to bound memory.
 TOKENS_PER_PASS = 4_096
@@ -20,11 +22,12 @@ MAX_LOG_RATIO = 20
 class Adam:
     """Adam with clipped gradients.
 
-    :param rate: learning rate
+    :param rate: learning rate of the small model; a wider one has less, in proportion
     """
 
     def __init__(self, weights: Weights, rate: float) -> None:
         self.rate = rate
+        self._share = SMALL.width / width_of(weights)
         self.steps = 0
         self.first = {name: np.zeros_like(value) for name, value in weights.items()}
         self.second = {name: np.zeros_like(value) for name, value in weights.items()}
@@ -34,7 +37,7 @@ class Adam:
         self.steps += 1
         norm = float(np.sqrt(sum(float((grad * grad).sum()) for grad in grads.values())))
         scale = np.float32(min(1.0, most_norm / max(norm, 1e-12)))
-        rate = np.float32(self.rate * np.sqrt(1 - 0.99**self.steps) / (1 - 0.9**self.steps))
+        rate = np.float32(self.rate * self._share * np.sqrt(1 - 0.99**self.steps) / (1 - 0.9**self.steps))
         for name, grad in grads.items():
             grad = grad * scale
             self.first[name] += np.float32(0.1) * (grad - self.first[name])
@@ -66,10 +69,11 @@ def log_softmax(logits: Floats) -> Floats:
 
 
 def padded(texts: Sequence[list[int]]) -> NDArray[np.int64]:
+    """Texts with one length, in the array library."""
     tokens = np.full((len(texts), max(len(text) for text in texts)), PAD, np.int64)
     for row, text in enumerate(texts):
         tokens[row, : len(text)] = text
-    return tokens
+    return cast(NDArray[np.int64], xp.asarray(tokens))
 
 
 def supervised_start(
@@ -79,13 +83,14 @@ def supervised_start(
     rate: float = 2e-3,
     most_digits: int = MOST_DIGITS,
     trunk: Weights | None = None,
+    size: Size = SMALL,
 ) -> Weights:
     """Weights that know both styles, and add with errors.
 
     :param trunk: weights that are trained on, in a copy; default: random ones
     """
     random = np.random.default_rng(seed)
-    weights = initial_weights(random) if trunk is None else {name: value.copy() for name, value in trunk.items()}
+    weights = initial_weights(random, size) if trunk is None else {name: value.copy() for name, value in trunk.items()}
     adam = Adam(weights, rate)
     for step in range(steps):
         problems = [draw_problem(random, most_digits) for _ in range(batch)]
@@ -106,7 +111,7 @@ def _supervised_gradients(weights: Weights, texts: list[tuple[list[int], list[in
         tokens = padded([texts[row][0] + texts[row][1] for row in rows])
         logits, trace = forward(weights, tokens[:, :-1])
         grad = np.exp(log_softmax(logits))
-        grad -= np.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
+        grad -= xp.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
         grad *= _is_response([(len(texts[row][0]), len(texts[row][1])) for row in rows], logits.shape[1])[:, :, None]
         yield backward(weights, trace, grad / np.float32(total))
 
@@ -165,16 +170,16 @@ def policy_step(
         for row, example in enumerate(chosen):
             start = len(example.prompt) - 1
             behaviour[row, start : start + len(example.tokens)] = example.logprobs
-        one_hot = np.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
-        log_ratio = np.minimum((logprobs * one_hot).sum(axis=-1) - behaviour, MAX_LOG_RATIO) * is_response
-        of_tokens.append(log_ratio[is_response > 0])
-        of_samples.append(log_ratio.sum(axis=1))
+        one_hot = xp.eye(VOCABULARY, dtype=np.float32)[tokens[:, 1:]]
+        log_ratio = np.minimum((logprobs * one_hot).sum(axis=-1) - xp.asarray(behaviour), MAX_LOG_RATIO) * is_response
+        of_tokens.append(to_host(log_ratio[is_response > 0]))
+        of_samples.append(to_host(log_ratio.sum(axis=1)))
         factor = np.array([example.advantage * example.weight for example in chosen], np.float32)[:, None]
         if not factor.any():
             continue
         ratio = np.clip(np.exp(log_ratio), least, most) if has_ratios else np.float32(1)
         grad = np.exp(logprobs) - one_hot
-        grad *= (ratio * is_response * factor)[:, :, None]
+        grad *= (ratio * is_response * xp.asarray(factor))[:, :, None]
         grads.append(backward(weights, trace, grad / np.float32(total)))
     # A batch without any advantage changes nothing.
     norm = adam.step(weights, _sum(grads)) if grads else 0.0
@@ -205,7 +210,7 @@ def _is_response(lengths: list[tuple[int, int]], width: int) -> Floats:
     mask = np.zeros((len(lengths), width), np.float32)
     for row, (prompt, response) in enumerate(lengths):
         mask[row, prompt - 1 : prompt - 1 + response] = 1
-    return mask
+    return cast(Floats, xp.asarray(mask))
 
 
 def _passes(texts: Sequence[list[int]], has_gradient: Sequence[bool] | None = None) -> Iterator[list[int]]:

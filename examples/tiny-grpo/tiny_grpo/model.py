@@ -10,43 +10,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .addition import CONTEXT, VOCABULARY
+from .arrays import to_device, xp
 
 #: float32, and float64 where a test compares gradients.
 Floats = NDArray[Any]
 Weights = dict[str, Floats]
 
-LAYERS = 2
-HEADS = 4
-WIDTH = 64
-HEAD_WIDTH = WIDTH // HEADS
-HIDDEN = 4 * WIDTH
+HEAD_WIDTH = 16
 EPSILON = np.float32(1e-5)
 #: Of scores of positions that a token must not see.
 HIDDEN_SCORE = np.float32(-1e9)
 
 
-def initial_weights(random: np.random.Generator) -> Weights:
-    """About 100,000 parameters."""
+@dataclass(frozen=True)
+class Size:
+    """Layers and width of a model; its weights tell both (`layers_of`, `width_of`).
+
+    :param width: a multiple of `HEAD_WIDTH`
+    """
+
+    layers: int
+    width: int
+
+
+#: 104,320 parameters, and 9.9 million, for a GPU.
+SIZES = {"small": Size(2, 64), "large": Size(8, 320)}
+SMALL = SIZES["small"]
+
+
+def layers_of(weights: Weights) -> int:
+    return sum(name.endswith(".qkv") for name in weights)
+
+
+def width_of(weights: Weights) -> int:
+    return int(weights["head"].shape[0])
+
+
+def initial_weights(random: np.random.Generator, size: Size = SMALL) -> Weights:
+    """Random weights."""
+    layers, width, hidden = size.layers, size.width, 4 * size.width
 
     def normal(*shape: int, scale: float) -> Floats:
         return (random.standard_normal(shape) * scale).astype(np.float32)
 
     weights = {
-        "tokens": normal(VOCABULARY, WIDTH, scale=0.3),
-        "positions": normal(CONTEXT, WIDTH, scale=0.3),
-        "norm": np.ones(WIDTH, np.float32),
-        "head": normal(WIDTH, VOCABULARY, scale=WIDTH**-0.5),
+        "tokens": normal(VOCABULARY, width, scale=0.3),
+        "positions": normal(CONTEXT, width, scale=0.3),
+        "norm": np.ones(width, np.float32),
+        "head": normal(width, VOCABULARY, scale=width**-0.5),
     }
-    for layer in range(LAYERS):
+    for layer in range(layers):
         weights |= {
-            f"{layer}.attention_norm": np.ones(WIDTH, np.float32),
-            f"{layer}.qkv": normal(WIDTH, 3 * WIDTH, scale=WIDTH**-0.5),
-            f"{layer}.out": normal(WIDTH, WIDTH, scale=(WIDTH * LAYERS) ** -0.5),
-            f"{layer}.mlp_norm": np.ones(WIDTH, np.float32),
-            f"{layer}.up": normal(WIDTH, HIDDEN, scale=WIDTH**-0.5),
-            f"{layer}.down": normal(HIDDEN, WIDTH, scale=(HIDDEN * LAYERS) ** -0.5),
+            f"{layer}.attention_norm": np.ones(width, np.float32),
+            f"{layer}.qkv": normal(width, 3 * width, scale=width**-0.5),
+            f"{layer}.out": normal(width, width, scale=(width * layers) ** -0.5),
+            f"{layer}.mlp_norm": np.ones(width, np.float32),
+            f"{layer}.up": normal(width, hidden, scale=width**-0.5),
+            f"{layer}.down": normal(hidden, width, scale=(hidden * layers) ** -0.5),
         }
-    return weights
+    return to_device(weights)
 
 
 def normalize(x: Floats, gain: Floats) -> tuple[Floats, Floats]:
@@ -72,13 +94,13 @@ def softmax(scores: Floats) -> Floats:
 
 
 def split_heads(x: Floats) -> Floats:
-    batch, length, _ = x.shape
-    return x.reshape(batch, length, HEADS, HEAD_WIDTH).transpose(0, 2, 1, 3)
+    batch, length, width = x.shape
+    return x.reshape(batch, length, width // HEAD_WIDTH, HEAD_WIDTH).transpose(0, 2, 1, 3)
 
 
 def merge_heads(x: Floats) -> Floats:
-    batch, _, length, _ = x.shape
-    return x.transpose(0, 2, 1, 3).reshape(batch, length, WIDTH)
+    batch, heads, length, _ = x.shape
+    return x.transpose(0, 2, 1, 3).reshape(batch, length, heads * HEAD_WIDTH)
 
 
 @dataclass
@@ -113,13 +135,13 @@ class Trace:
 def forward(weights: Weights, tokens: NDArray[np.int64]) -> tuple[Floats, Trace]:
     """Logits after each token.
 
-    :param tokens: texts of one length, [batch, length], padded on the right
+    :param tokens: texts of one length, [batch, length], padded on the right, in the array library
     """
     length = tokens.shape[1]
     x = weights["tokens"][tokens] + weights["positions"][:length]
-    mask = np.triu(np.full((length, length), HIDDEN_SCORE, np.float32), 1)
+    mask = xp.triu(xp.full((length, length), HIDDEN_SCORE, np.float32), 1)
     blocks = []
-    for layer in range(LAYERS):
+    for layer in range(layers_of(weights)):
         name = f"{layer}."
         attention_in, attention_inverse = normalize(x, weights[name + "attention_norm"])
         q, k, v = (split_heads(part) for part in np.split(attention_in @ weights[name + "qkv"], 3, axis=-1))
@@ -143,7 +165,7 @@ def backward(weights: Weights, trace: Trace, grad: Floats) -> Weights:
     """
     grads: dict[str, Any] = {"head": _outer(trace.last_in, grad)}
     x, grads["norm"] = normalize_backward(grad @ weights["head"].T, trace.last, trace.last_inverse, weights["norm"])
-    for layer in reversed(range(LAYERS)):
+    for layer in reversed(range(layers_of(weights))):
         block = trace.blocks[layer]
         name = f"{layer}."
         grads[name + "down"] = _outer(block.hidden, x)
@@ -169,8 +191,8 @@ def backward(weights: Weights, trace: Trace, grad: Floats) -> Weights:
         x = x + of_input
     grads["positions"] = np.zeros_like(weights["positions"])
     grads["positions"][: x.shape[1]] = x.sum(axis=0)
-    one_hot = np.eye(VOCABULARY, dtype=x.dtype)[trace.tokens.reshape(-1)]
-    grads["tokens"] = one_hot.T @ x.reshape(-1, WIDTH)
+    one_hot = xp.eye(VOCABULARY, dtype=x.dtype)[trace.tokens.reshape(-1)]
+    grads["tokens"] = one_hot.T @ x.reshape(-1, x.shape[-1])
     return grads
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arrays import to_device, to_host, xp
 from .learning import Adam
 from .model import Weights
 
@@ -29,7 +30,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     with part.open("wb") as file:
-        np.savez(file, **dict(arrays))  # type: ignore[arg-type]
+        np.savez(file, **{name: to_host(array) for name, array in arrays.items()})  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
@@ -37,7 +38,7 @@ def save_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
 
 def load_weights(path: Path) -> Weights:
     with np.load(path) as file:
-        return {name: file[name] for name in file.files}
+        return to_device(file)
 
 
 @dataclass
@@ -76,7 +77,7 @@ class Run:
             for key in file.files:
                 part, _, name = key.partition("/")
                 if name:
-                    parts[part][name] = file[key]
+                    parts[part][name] = xp.asarray(file[key])
         adam = Adam(parts["weights"], rate)
         adam.first, adam.second, adam.steps = parts["first"], parts["second"], notes.pop("adam_steps")
         return Run(parts["weights"], adam, **notes)

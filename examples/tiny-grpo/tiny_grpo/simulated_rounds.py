@@ -241,8 +241,11 @@ class Rounds:
         sample.extend(text, version)
 
     def _abort(
-        self, places: dict[int, tuple[Engine, Text, Sample, Group]], place: tuple[Engine, Text, Sample, Group],
-        version: int, is_kept: bool,
+        self,
+        places: dict[int, tuple[Engine, Text, Sample, Group]],
+        place: tuple[Engine, Text, Sample, Group],
+        version: int,
+        is_kept: bool,
     ) -> None:
         engine, text, sample, _ = place
         del places[id(text)]
@@ -262,5 +265,5 @@ class Rounds:
 
 
 def auto_tail(step: int) -> Tail:
-    """What `auto` chooses for a step, from 0 on."""
+    """The policy that `auto` chooses for a step, from 0 on."""
     return AUTO[min(step, len(AUTO) - 1)]

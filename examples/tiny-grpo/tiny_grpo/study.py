@@ -16,6 +16,7 @@ from typing import Any
 
 from .details import details
 from .learning import supervised_start
+from .model import SIZES
 from .policies import POLICIES
 from .report import draw, read_study, table
 from .run_state import load_weights, save_arrays, write_atomically
@@ -26,22 +27,23 @@ FOLDER = Path("tiny-grpo-study")
 START_STEPS = 750
 #: Steps of the start that each seed has of its own, and the seed of those before.
 OWN_START_STEPS, TRUNK_SEED = 50, 2_000_003
-#: Runs that differ in one of them are not compared.
-COMPARED_OPTIONS = ("steps", "groups", "samples", "start_steps")
+#: Runs that differ in one of them are not compared. With the value of results that do not have it.
+COMPARED_OPTIONS = {"steps": None, "groups": None, "samples": None, "start_steps": None, "size": "small"}
 #: A run that takes longer has failed.
 RUN_DEADLINE = 1_800.0
 
 
-def start_file(folder: Path, seed: int, steps: int = START_STEPS) -> Path:
+def start_file(folder: Path, seed: int, steps: int = START_STEPS, size: str = "small") -> Path:
     """Weights of the supervised start of a seed; made once. Only the last steps have the problems of the seed: the
     steps before them, which are most of the cost, are the same for all seeds."""
-    file = folder / f"start-{seed}-{steps}.npz"
+    kind = "" if size == "small" else f"{size}-"
+    file = folder / f"start-{kind}{seed}-{steps}.npz"
     if not file.exists():
         own = min(OWN_START_STEPS, steps)
-        trunk = folder / f"trunk-{steps - own}.npz"
+        trunk = folder / f"trunk-{kind}{steps - own}.npz"
         if not trunk.exists():
             print(f"Supervised start of all seeds: {steps - own} steps", flush=True)
-            save_arrays(trunk, supervised_start(TRUNK_SEED, steps - own))
+            save_arrays(trunk, supervised_start(TRUNK_SEED, steps - own, size=SIZES[size]))
         print(f"Supervised start of seed {seed}: {own} steps", flush=True)
         save_arrays(file, supervised_start(seed, own, trunk=load_weights(trunk)))
     return file
@@ -66,7 +68,7 @@ def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> 
             "policy": policy,
             "seed": seed,
             "job": f"{policy}-{seed}",
-            "start": start_file(options.folder, seed, options.start_steps),
+            "start": start_file(options.folder, seed, options.start_steps, options.size),
             "folder": work,
             "steps": options.steps,
             "groups": options.groups,
@@ -83,7 +85,7 @@ def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> 
     for step in result["steps"]:
         # The ids are for tests.
         del step["samples"]
-    result["options"]["start_steps"] = options.start_steps
+    result["options"] |= {"start_steps": options.start_steps, "size": options.size}
     result["seconds"] = time.monotonic() - began
     write_atomically(result_file(options.folder, policy, seed), json.dumps(result).encode())
     for left in [*work.iterdir(), work]:
@@ -92,13 +94,11 @@ def run(system: System, options: argparse.Namespace, policy: str, seed: int) -> 
 
 def check_folder(options: argparse.Namespace) -> None:
     """:raises SystemExit: the folder has results of runs with other options, which cannot be compared"""
-    for file in sorted(options.folder.glob("*-[0-9]*.json")):
+    for file in sorted(options.folder.glob("**/*-[0-9]*.json")):
         done = json.loads(file.read_text())["options"]
-        for name in COMPARED_OPTIONS:
-            if done.get(name) != getattr(options, name):
-                raise SystemExit(
-                    f"{file} has {name} {done.get(name)}, not {getattr(options, name)}: use another --folder"
-                )
+        for name, absent in COMPARED_OPTIONS.items():
+            if (found := done.get(name, absent)) != getattr(options, name):
+                raise SystemExit(f"{file} has {name} {found}, not {getattr(options, name)}: use another --folder")
 
 
 def study(options: argparse.Namespace) -> bool:
@@ -114,7 +114,7 @@ def study(options: argparse.Namespace) -> bool:
     if not missing:
         return True
     failed = 0
-    with System(start_file(options.folder, missing[0][1], options.start_steps), options.pace) as system:
+    with System(start_file(options.folder, missing[0][1], options.start_steps, options.size), options.pace) as system:
         for number, (policy, seed) in enumerate(missing, 1):
             print(f"Run {number} of {len(missing)}: {policy}, seed {seed}", flush=True)
             try:
@@ -125,16 +125,22 @@ def study(options: argparse.Namespace) -> bool:
     return failed == 0
 
 
-def parse(arguments: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """Options of every study, which its runs must have in common, and where they are."""
     parser.add_argument("--folder", type=Path, default=FOLDER, help="for results; a later call continues there")
     parser.add_argument("--images", type=Path, help="for plots; default: beside the results")
-    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--size", choices=SIZES, default="small", help="of the model")
     parser.add_argument("--steps", type=int, default=24, help="training steps of a run")
     parser.add_argument("--groups", type=int, default=16, help="prompts of a step")
     parser.add_argument("--samples", type=int, default=8, help="samples of a prompt")
     parser.add_argument("--start-steps", type=int, default=START_STEPS, help="steps of the supervised start")
+
+
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--policies", nargs="+", choices=POLICIES, default=list(POLICIES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    add_common_options(parser)
     parser.add_argument("--pace", type=float, default=1.0, help="real seconds of one simulated second of the engines")
     options = parser.parse_args(arguments)
     options.folder = options.folder.absolute()

@@ -1,14 +1,18 @@
-"""The runs of the study that need no services: each differs from another one in one thing."""
+"""The variants of a run without services. All but those of `MAIN` differ from another one in one thing, of which
+`REFERENCES` has the name."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from .addition import MAX_TOKENS, Task
+from .addition import Task
 from .evaluation import RATE
 from .simulated_rounds import Tail, auto_tail
 
-#: Versions that the tokens of the positive control are late.
+#: Name of the positive control.
+CONTROL = "control"
+#: Versions that its tokens are late.
 CONTROL_LATENESS = 20
 #: Steps whose prompts are sorted together by their digits: the last ones have only long groups.
 SORTED_STEPS = 4
@@ -21,7 +25,7 @@ class Variant:
     :param is_sorted: the prompts of each four steps are sorted, so that some steps have long groups only
     """
 
-    tail: Tail = Tail("wait")
+    tail: Tail = field(default_factory=lambda: Tail("wait"))
     is_auto: bool = False
     rate: float = RATE
     late: int = 0
@@ -42,8 +46,8 @@ MAIN = {
     "resume": RESUME,
     "regenerate": REGENERATE,
     "auto-replayed": Variant(is_auto=True),
-    # The positive control: all that is known to hurt.
-    "control": replace(DROP, late=CONTROL_LATENESS, has_ratios=False),
+    # All that is known to hurt.
+    CONTROL: replace(DROP, late=CONTROL_LATENESS, has_ratios=False),
 }
 #: Parts of the control.
 CONTROLS = {
@@ -51,11 +55,6 @@ CONTROLS = {
     "late": replace(WAIT, late=CONTROL_LATENESS),
     "late-no-ratios": replace(WAIT, late=CONTROL_LATENESS, has_ratios=False),
     "resume-no-ratios": replace(RESUME, has_ratios=False),
-}
-RATES = {
-    f"{name}-rate-{rate:g}": replace(variant, rate=rate)
-    for rate in (1e-4, 1e-3, 3e-3)
-    for name, variant in (("wait", WAIT), ("resume", RESUME), ("regenerate", REGENERATE), ("auto-replayed", MAIN["auto-replayed"]))
 }
 #: One change at a time: over-provision of a policy, and policies with one over-provision.
 OVER = {
@@ -69,9 +68,24 @@ OVER = {
 ORDER = {"wait-sorted": replace(WAIT, is_sorted=True)}
 #: A response that shows the work of four digits has 34 tokens.
 SHORT = Task(budget=30, penalty=0.2)
-TRUNCATED = {
-    f"{name}-truncated": replace(variant, task=SHORT)
-    for name, variant in (("wait", WAIT), ("resume", RESUME), ("regenerate", REGENERATE), ("auto-replayed", MAIN["auto-replayed"]))
+#: Settings of all policies: each policy is compared with `wait` in the same setting.
+SETTINGS: dict[str, dict[str, Any]] = {
+    **{f"rate-{rate:g}": {"rate": rate} for rate in (1e-4, 1e-3, 3e-3)},
+    "truncated": {"task": SHORT},
 }
-VARIANTS = {**MAIN, **CONTROLS, **RATES, **OVER, **ORDER, **TRUNCATED}
-assert SHORT.budget < MAX_TOKENS
+POLICIES = {name: MAIN[name] for name in ("wait", "resume", "regenerate", "auto-replayed")}
+SET = {
+    f"{name}-{setting}": replace(variant, **changes)
+    for setting, changes in SETTINGS.items()
+    for name, variant in POLICIES.items()
+}
+VARIANTS = {**MAIN, **CONTROLS, **OVER, **ORDER, **SET}
+#: Beside which variant one is shown, if not `wait`: they differ in one thing.
+REFERENCES = {
+    "late-no-ratios": "late",
+    "resume-no-ratios": "resume",
+    "resume-over-2": "resume",
+    "drip-over-2": "drip",
+    "regenerate-samples": "regenerate-groups",
+    **{f"{name}-{setting}": f"wait-{setting}" for setting in SETTINGS for name in POLICIES if name != "wait"},
+}
