@@ -72,7 +72,8 @@ def report(folder: Path, images: Path) -> str:
     if find_spec("matplotlib"):
         draw_sweep(main, images)
         (images / "tiny-grpo-simulated-runs.csv").write_text(runs_csv(studied))
-        (images / "tiny-grpo-served-runs.csv").write_text(runs_csv(served))
+        if served:
+            (images / "tiny-grpo-served-runs.csv").write_text(runs_csv(served))
     return "\n\n".join(tables)
 
 
