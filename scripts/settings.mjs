@@ -76,8 +76,9 @@ async function enginesPage() {
   const header = '| name | dialects | what the engine does | release | source | what Broomwagon does | test |';
   const rows = [header, '|---|---|---|---|---|---|---|', ...ZOO.map((entry) => `| ${cells(entry)} |`)];
   const page = readFileSync(join(root, 'docs/engines.md'), 'utf8');
-  const table = /(<!-- behaviours -->\n)[^]*(\n<!-- end of behaviours -->)/;
-  const whole = page.replace(table, (_, start, end) => `${start}\n${rows.join('\n')}\n${end}`);
+  const table = /(<!-- behaviours -->\n)[^]*(<!-- end of behaviours -->)/;
+  if (!table.test(page)) throw new Error('docs/engines.md has no place for the table of behaviours');
+  const whole = page.replace(table, (_, start, end) => `${start}\n${rows.join('\n')}\n\n${end}`);
   return format(whole, { parser: 'markdown', printWidth: 120 });
 }
 

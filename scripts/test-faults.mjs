@@ -23,6 +23,7 @@ const FILES = [
   'test/moves-under-chaos',
   'test/replicas-that-vanish',
   'test/rolling-update',
+  'test/rounds-zoo',
   'test/servers-that-restart',
   'test/stops-in-any-order',
   'test/workers-that-vanish',

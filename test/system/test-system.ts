@@ -190,10 +190,12 @@ export class TestSystem {
       overProvision?: number;
       /** Parameters of the policy. */
       tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
+      /** Beside the seed of all tests. */
+      sampling?: { logprobs?: boolean; stop?: string[] };
     } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
     const rounds = new Map<string, readonly ResultLine[]>();
-    const { groupsPerStep, policy, tail, ...hooks } = settings;
+    const { groupsPerStep, policy, tail, sampling, ...hooks } = settings;
     const { overProvision = policy === 'auto' ? undefined : policy === 'wait' ? 1 : 1.5 } = settings;
     const loop = new TrainerLoop(
       new Operations(this.client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
@@ -202,7 +204,7 @@ export class TestSystem {
         prompts,
         samples: prompts[0]!.samples,
         maxTokens: 16_384,
-        sampling: { seed: SEED },
+        sampling: { seed: SEED, ...sampling },
         groupsPerStep,
         policy: { name: policy, overProvision, ...tail },
         lookMs: 25,

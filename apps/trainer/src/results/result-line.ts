@@ -30,6 +30,8 @@ export interface ResultLine {
   /** 0 for each token that the model has read and not generated; absent when it has generated all of them. */
   lossMask?: (0 | 1)[];
   finishReason: 'stop' | 'length';
+  /** The stop text or the id of the stop token that ended the sample, if the engine reports it. */
+  stopReason?: string | number;
   /** What each attempt made, in order. */
   segments: ResultSegment[];
 }
@@ -55,6 +57,7 @@ export function resultLineOf(
       ? ofAll(payloads.map(({ tokenIds, lossMask }) => lossMask ?? tokenIds?.map(() => 1 as const)))?.flat()
       : undefined,
     finishReason,
+    stopReason: payloads.at(-1)?.stopReason,
     segments: segments.map(({ weightVersion, toWeightVersion, serverId, attempt, tokenCount, resumedBy }, index) => ({
       weightVersion,
       toWeightVersion,

@@ -49,15 +49,28 @@ describe('the checker', () => {
     });
   });
 
-  it('finds a text that is not the text of its ids; a stop text may be cut from its end', async () => {
+  it('finds a text that is not the text of its ids, and an end that is lost without a stop text', async () => {
     const engine = await startEngine('vllm');
     const decode = decodeBy(`${engine.url}/v1`);
     const tokenIds = [1_000_007, 1_000_012, 1_000_003];
-    const outcome = (text: string) => check(1, [{ ...line('p0', 0), tokenIds, text }], { decode });
-    expect(await outcome(' t7 t12 t3')).toMatchObject({ ok: true });
-    expect(await outcome(' t7 t1')).toMatchObject({ ok: true });
-    for (const text of [' t7 t7 t12 t3', ' t7 t3']) {
-      expect(await outcome(text)).toMatchObject({ ok: false, inconsistent: 1 });
+    const outcome = (text: string, stopReason?: string | number) =>
+      check(1, [{ ...line('p0', 0), tokenIds, text, stopReason }], { decode });
+    for (const [text, stopReason] of [
+      [' t7 t12 t3', undefined],
+      [' t7 t1', '2 t'],
+      [' t7 t12 t', ' t'],
+      [' t7 t12', 1_000_003],
+    ] as const) {
+      expect(await outcome(text, stopReason), text).toMatchObject({ ok: true });
+    }
+    for (const [text, stopReason] of [
+      [' t7 t7 t12 t3', undefined],
+      [' t7 t3', undefined],
+      [' t7 t1', undefined],
+      [' t7', '2 t'],
+      [' t7', 1_000_003],
+    ] as const) {
+      expect(await outcome(text, stopReason), text).toMatchObject({ ok: false, inconsistent: 1 });
     }
     await engine.close();
     await expect(outcome(' t7')).rejects.toThrow();

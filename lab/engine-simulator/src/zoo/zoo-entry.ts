@@ -80,6 +80,8 @@ export interface ZooEntry extends ZooRow {
   form?: ChunkForm;
   wire?: WireForm;
   server?: ServerForm;
+  /** Shows only in responses with tool calls. */
+  isAboutTools?: true;
   /** Changes the call before it runs. */
   prepare?: (call: GenerateCall) => void;
   /** Answers a generate call in place of the engine. */

@@ -1,6 +1,9 @@
 import { createEngineAdapter, detectEngine, engineRequestId } from '@broomwagon/engines';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { inEngine, selectZoo, startEngine } from '../test-engine';
+import { ZOO } from './zoo';
+
+const RESTARTS = ZOO.filter(({ server }) => server?.restart !== undefined).map(({ name }) => name);
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
@@ -18,30 +21,27 @@ describe.each(['vllm', 'sglang'] as const)('%s', (dialect) => {
   });
   afterEach(() => engine.close());
 
-  it.each(['restart-other-model', 'restart-other-kv-size', 'port-reused'])(
-    '%s is another start of the engine, and ends what runs',
-    async (name) => {
-      const before = await detectEngine(engine.url);
-      const running = before.adapter.generate(request());
-      await expect.poll(() => inEngine(engine.url)).toBe(1);
-      await selectZoo(engine.url, { entries: [name] });
-      await expect(running).rejects.toMatchObject({ code: 'ENGINE_ERROR', retryable: true });
-      const after = await detectEngine(engine.url);
-      expect(after.instanceId).not.toBe(before.instanceId);
-      expect(await inEngine(engine.url)).toBe(0);
-      if (name === 'restart-other-kv-size') {
-        const size = (found: typeof after) => found.capabilities.maxModelTokens!;
-        expect([after.model, size(after) < size(before)]).toEqual(['simulated', true]);
-        return;
-      }
-      expect(after.model).toBe('other-model');
-      expect(after.adapter.dialect === dialect).toBe(name === 'restart-other-model');
-      // An adapter that knows the engine by what it was gets no answer by another model.
-      const old = createEngineAdapter(dialect, engine.url, { model: 'simulated' });
-      const outcome = await old.generate(request(2)).catch((error: { code: string }) => error.code);
-      if (name === 'port-reused' || dialect === 'vllm') expect(outcome).toMatch(/^ENGINE_/);
-    },
-  );
+  it.each(RESTARTS)('%s is another start of the engine, and ends what runs', async (name) => {
+    const before = await detectEngine(engine.url);
+    const running = before.adapter.generate(request());
+    await expect.poll(() => inEngine(engine.url)).toBe(1);
+    await selectZoo(engine.url, { entries: [name] });
+    await expect(running).rejects.toMatchObject({ code: 'ENGINE_ERROR', retryable: true });
+    const after = await detectEngine(engine.url);
+    expect(after.instanceId).not.toBe(before.instanceId);
+    expect(await inEngine(engine.url)).toBe(0);
+    if (name === 'restart-other-kv-size') {
+      const size = (found: typeof after) => found.capabilities.maxModelTokens!;
+      expect([after.model, size(after) < size(before)]).toEqual(['simulated', true]);
+      return;
+    }
+    expect(after.model).toBe('other-model');
+    expect(after.adapter.dialect === dialect).toBe(name === 'restart-other-model');
+    // An adapter that knows the engine by what it was gets no answer by another model.
+    const old = createEngineAdapter(dialect, engine.url, { model: 'simulated' });
+    const outcome = await old.generate(request(2)).catch((error: { code: string }) => error.code);
+    if (name === 'port-reused' || dialect === 'vllm') expect(outcome).toMatch(/^ENGINE_/);
+  });
 
   it('stale-metrics reports the load at which it began', async () => {
     const { adapter } = await detectEngine(engine.url);

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
 import type { EngineDialect } from '@broomwagon/contracts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -83,4 +84,14 @@ it.each(cases)('$name changes the bytes that $dialect sends', async ({ name, dia
 it('names each behaviour once', () => {
   const names = ZOO.map(({ name }) => name);
   expect(new Set(names).size).toBe(names.length);
+});
+
+it('each behaviour names the spec that has a test of it', () => {
+  for (const { name, server, isAboutTools, test } of ZOO) {
+    // Specs that take their cases from the zoo by these fields; any other case has the name of its entry.
+    if (isAboutTools) expect(test, name).toBe('test/gateway-zoo-tools.spec.ts');
+    else if (server === undefined) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-streams.spec.ts');
+    else if (server.restart) expect(test, name).toBe('lab/engine-simulator/src/zoo/zoo-servers.spec.ts');
+    else expect(readFileSync(test, 'utf8'), name).toContain(name);
+  }
 });

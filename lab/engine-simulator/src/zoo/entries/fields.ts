@@ -3,6 +3,7 @@ import { finishBeforeArguments, twoToolCalls } from '../stages/tool-calls';
 import type { Stage, ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
+const TOOLS_TEST = 'test/gateway-zoo-tools.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const OPENAI = ['vllm', 'openai'] as const;
 /** Of so many tokens one has another log probability. */
@@ -67,7 +68,8 @@ export const FIELD_ENTRIES: readonly ZooEntry[] = [
     source: 'https://github.com/BerriAI/litellm/pull/37792',
     release: 'Ollama, behind LiteLLM 1.8',
     broomwagon: 'another id is another call',
-    test: TEST,
+    test: TOOLS_TEST,
+    isAboutTools: true,
     stage: twoToolCalls(() => 0),
   },
   {
@@ -77,7 +79,8 @@ export const FIELD_ENTRIES: readonly ZooEntry[] = [
     source: 'https://github.com/BerriAI/litellm/pull/37792',
     release: 'OpenAI-compatible servers',
     broomwagon: 'another id is another call; a piece without an id belongs to the last call',
-    test: TEST,
+    test: TOOLS_TEST,
+    isAboutTools: true,
     stage: twoToolCalls(() => undefined),
   },
   {
@@ -87,7 +90,8 @@ export const FIELD_ENTRIES: readonly ZooEntry[] = [
     source: 'vllm/entrypoints/openai/tool_parsers (parsers that send the name first)',
     release: 'vLLM 0.8',
     broomwagon: 'another id is another call',
-    test: TEST,
+    test: TOOLS_TEST,
+    isAboutTools: true,
     stage: twoToolCalls((call, piece) => (call === 1 && piece > 0 ? 1 : undefined)),
   },
   {
@@ -97,7 +101,8 @@ export const FIELD_ENTRIES: readonly ZooEntry[] = [
     source: 'https://github.com/vllm-project/vllm/issues/37937',
     release: 'vLLM 0.17',
     broomwagon: 'reads the stream to its end',
-    test: TEST,
+    test: TOOLS_TEST,
+    isAboutTools: true,
     stage: finishBeforeArguments,
   },
   {

@@ -3,6 +3,7 @@ import { errorBody } from '../../http/answers';
 import type { Stage, ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-servers.spec.ts';
+const STREAMS_TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 const ALL = ['vllm', 'sglang', 'openai'] as const;
 const OWN = ['vllm', 'sglang'] as const;
 /** Seconds that a full server asks its clients to wait. */
@@ -31,7 +32,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     source: 'vllm-project/router (`max_concurrent_requests`)',
     release: 'routers and proxies in front of engines',
     broomwagon: 'busy, not failed: another server first, then it waits',
-    test: TEST,
+    test: STREAMS_TEST,
     answer: (response) => refuse(response, 429),
   },
   {
@@ -41,7 +42,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     source: 'sglang/srt/managers/scheduler.py (`--max-queued-requests`)',
     release: 'SGLang 0.5',
     broomwagon: 'busy, not failed: another server first, then it waits',
-    test: TEST,
+    test: STREAMS_TEST,
     answer: (response) => refuse(response, 503),
   },
   {
@@ -51,7 +52,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     source: 'https://github.com/smg-project/smg (priority scheduler)',
     release: 'SMG 1.0',
     broomwagon: 'obeys the header, and passes it on',
-    test: TEST,
+    test: STREAMS_TEST,
     answer: (response) => refuse(response, 429, { 'retry-after': String(RETRY_AFTER_SECONDS) }),
   },
   {
@@ -62,7 +63,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     release: 'vLLM 0.19.0, SGLang 0.4.6',
     broomwagon:
       'silence ends the call (`ENGINE_STALLED`), and it continues elsewhere; a server that is silent to all of its callers loses its calls after 45 s',
-    test: TEST,
+    test: STREAMS_TEST,
     stage: silent,
   },
   {

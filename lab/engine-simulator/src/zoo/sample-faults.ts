@@ -1,0 +1,63 @@
+import { decode } from './zoo-run';
+
+/** A sample as an adapter, a door of the gateway or a round returns it. */
+export interface FoundSample {
+  /** Undefined: the caller gets ids alone. */
+  text?: string;
+  /** Undefined: the engine sends no ids. */
+  tokenIds?: readonly number[];
+  logprobs?: readonly (number | null)[];
+  /** Parts of the sample, one for each call of an engine. */
+  segments?: readonly { tokenCount: number; text?: string }[];
+  finishReason: string;
+  /** Tokens of the response, as its usage counts them. */
+  completionTokens?: number;
+}
+
+/** The sample of an engine without behaviours. */
+export interface TrueSample {
+  tokenIds: readonly number[];
+  text: string;
+  logprobs?: readonly (number | null)[];
+  /** Stop text of the request. */
+  stop?: string;
+  /** An engine may abort the sample after any token, and the caller learns it. */
+  mayAbort?: boolean;
+}
+
+/** Contradictions within a sample, and differences from the true sample, as sentences; empty: none. */
+export function findSampleFaults(found: FoundSample, truth: TrueSample): string[] {
+  const isAborted = truth.mayAbort === true && found.finishReason === 'abort';
+  const stopAt = truth.stop === undefined ? -1 : truth.text.indexOf(truth.stop);
+  const faults = found.tokenIds === undefined ? [] : findTokenFaults(found, found.tokenIds, truth);
+  if (found.finishReason !== (isAborted ? 'abort' : 'stop')) faults.push(`finish reason ${found.finishReason}`);
+  const trueText = stopAt < 0 ? truth.text : truth.text.slice(0, stopAt);
+  if (!isAborted && found.text !== undefined && found.text !== trueText) {
+    faults.push(`text "${found.text}", not "${trueText}"`);
+  }
+  const texts = found.segments?.map(({ text }) => text ?? '').join('');
+  if (texts !== undefined && texts !== found.text) faults.push(`segments have the text "${texts}"`);
+  if (isAborted || found.tokenIds === undefined) return faults;
+  // The last token of a response with a stop text completes the stop text.
+  if (stopAt >= 0 && !decode(found.tokenIds).includes(truth.stop!)) faults.push('ids end before the stop text');
+  if (stopAt < 0 && found.tokenIds.length !== truth.tokenIds.length) {
+    faults.push(`${found.tokenIds.length} ids, not ${truth.tokenIds.length}`);
+  }
+  return faults;
+}
+
+function findTokenFaults(found: FoundSample, tokenIds: readonly number[], truth: TrueSample): string[] {
+  const faults: string[] = [];
+  const { text = '', logprobs, segments, completionTokens = tokenIds.length } = found;
+  if (!tokenIds.every((id, index) => id === truth.tokenIds[index])) faults.push('ids differ from the true ids');
+  if (!decode(tokenIds).startsWith(text)) faults.push(`text "${text}" is not the decoding of its ids`);
+  const count = segments?.reduce((sum, { tokenCount }) => sum + tokenCount, 0) ?? tokenIds.length;
+  if (count !== tokenIds.length) faults.push(`segments of ${count} tokens, and ${tokenIds.length} ids`);
+  if (completionTokens !== tokenIds.length) faults.push(`usage of ${completionTokens} tokens`);
+  if (logprobs === undefined) return faults;
+  if (logprobs.length !== tokenIds.length) faults.push(`${logprobs.length} log probabilities`);
+  const isTrue = (value: number | null, index: number): boolean =>
+    value === null || truth.logprobs === undefined || value === truth.logprobs[index];
+  if (!logprobs.every(isTrue)) faults.push('log probabilities differ from the true ones');
+  return faults;
+}

@@ -1,0 +1,58 @@
+import { expect, it } from 'vitest';
+import { selectZoo } from '../lab/engine-simulator/src/test-engine';
+import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
+import { eventsOf } from './system/gateway';
+import { useGateway } from './system/gateway-bench';
+
+/** Behaviours that change only responses with tool calls. */
+const ENTRIES = ZOO.filter(({ isAboutTools }) => isAboutTools).map(({ name }) => name);
+const system = useGateway(2 * ENTRIES.length, { dialect: 'vllm', tokens: 24, speed: 100, secondSpeed: 100 });
+
+interface ToolCall {
+  index?: number;
+  id?: string;
+  function: { name?: string; arguments: string };
+}
+
+interface Choice {
+  message: { tool_calls: ToolCall[] };
+  delta: { tool_calls?: ToolCall[] };
+  finish_reason: string | null;
+}
+
+/** Names and arguments of the calls of a chat, and its finish reasons. */
+async function ask(stream: boolean): Promise<{ calls: string[][]; reasons: string[] }> {
+  const { status, body } = await system.gateway.post('/v1/chat/completions', {
+    model: 'simulated',
+    messages: [{ role: 'user', content: 'tools' }],
+    tools: [{ type: 'function', function: { name: 'search', parameters: { type: 'object' } } }],
+    seed: 3,
+    stream,
+  });
+  expect(status, JSON.stringify(body)).toBe(200);
+  const parts: unknown[] = stream ? eventsOf(body as unknown as string) : [body];
+  const choices = parts.flatMap((part) => (part as { choices: Choice[] } | null)?.choices ?? []);
+  const calls: ToolCall[] = [];
+  for (const { message, delta } of choices) {
+    for (const piece of (message ?? delta).tool_calls ?? []) {
+      // A client puts pieces together by their index.
+      const call = stream ? calls.find(({ index }) => index === piece.index) : undefined;
+      if (call === undefined) calls.push({ ...piece, function: { ...piece.function } });
+      else call.function.arguments += piece.function.arguments;
+    }
+  }
+  return {
+    calls: calls.map((call) => [call.function.name!, call.function.arguments]),
+    reasons: choices.flatMap(({ finish_reason: reason }) => reason ?? []),
+  };
+}
+
+it.each(ENTRIES.flatMap((name) => [false, true].map((stream) => ({ name, stream }))))(
+  '$name leaves each tool call whole, streamed: $stream',
+  async ({ name, stream }) => {
+    const truth = await ask(false);
+    await selectZoo(system.bench.engine.url, { entries: [name] });
+    const added = name.startsWith('tool-index') ? [['added', '{"added":1}']] : [];
+    expect(await ask(stream)).toEqual({ calls: [...added, ...truth.calls], reasons: ['tool_calls'] });
+  },
+);
