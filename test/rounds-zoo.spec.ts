@@ -13,7 +13,7 @@ import { dataSet, lengthsFile, trueTokens } from './system/data-set';
 import { TestSystem } from './system/test-system';
 
 /** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/rounds-zoo.spec.ts` runs so many jobs. */
-const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 4 : 150));
+const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 2 : 150));
 const GROUPS_PER_STEP = 3;
 const PROMPTS = dataSet(6, 2).map((prompt, position) => ({
   ...prompt,
