@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
-import { createServer } from 'node:http';
+import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Gateway } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
@@ -26,16 +27,13 @@ interface Peer {
   impossible: Record<string, string>;
 }
 
-const OWN_ROUTES = 'reads a route of its mock engine at the address of the router';
 const PEERS: Peer[] = [
   {
     name: 'SkyRL',
     variable: 'SKYRL_CHECKOUT',
     files: ['tests/backends/skyrl_train/inference_servers/test_remote_inference_client.py'],
     impossible: {
-      'TestFinishSession::test_posts_session_id': OWN_ROUTES,
-      'TestFinishSession::test_empty_session_id_is_noop': OWN_ROUTES,
-      'TestMultiModalGeneration::test_generate_with_mm_features': OWN_ROUTES,
+      'TestFinishSession::test_posts_session_id': 'reads in an engine that the router was called',
     },
   },
   {
@@ -72,22 +70,39 @@ beforeAll(async () => {
 });
 afterAll(() => bench?.close());
 
-/** Makes each mock engine that a test starts the only server of the pool. */
-async function startRegistrar(dialect: 'vllm' | 'sglang') {
+/**
+ * The address in the place of a mock engine. Calls of `/test/` are those by which tests read what their mock engine was
+ * sent; all others go to the gateway. `POST /register` makes a mock engine the only server of the pool.
+ */
+async function startFront(dialect: 'vllm' | 'sglang', gateway: Gateway) {
+  let engine = '';
   let count = 0;
-  const registrar = createServer((request, response) => {
-    void json(request).then(async (urls) => {
-      const { servers } = await bench.client.call(bench.pool, 'server.list', {});
-      for (const { serverId } of servers) await bench.client.call(bench.pool, 'server.remove', { serverId });
-      for (const endpoint of urls as string[]) {
-        const server = { serverId: `mock-${(count += 1)}`, instanceId: endpoint, endpoint };
-        await bench.register({ ...server, dialect, model: 'm' });
-      }
-      response.end();
+  const register = async (endpoint: string) => {
+    engine = endpoint;
+    const { servers } = await bench.client.call(bench.pool, 'server.list', {});
+    for (const { serverId } of servers) await bench.client.call(bench.pool, 'server.remove', { serverId });
+    const server = { serverId: `mock-${(count += 1)}`, instanceId: endpoint, endpoint };
+    // Mock engines do not describe themselves as engines do.
+    await bench.register({ ...server, dialect, probe: false });
+  };
+  const front = createServer((request, response) => {
+    const { url = '', method, headers } = request;
+    if (url === '/register') {
+      void json(request)
+        .then((endpoint) => register(endpoint as string))
+        .then(() => response.end())
+        .catch((error: Error) => response.writeHead(500).end(error.message));
+      return;
+    }
+    const target = url.startsWith('/test/') ? engine : gateway.url;
+    const sent = send(target + url, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode!, answer.headers);
+      void pipeline(answer, response).catch(() => undefined);
     });
+    void pipeline(request, sent).catch(() => response.destroy());
   });
-  await new Promise<void>((listening) => registrar.listen(0, '127.0.0.1', listening));
-  return { url: `http://127.0.0.1:${(registrar.address() as AddressInfo).port}`, registrar };
+  await new Promise<void>((listening) => front.listen(0, '127.0.0.1', listening));
+  return { url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`, front };
 }
 
 for (const { name, variable, files, dialect = 'vllm', impossible } of PEERS) {
@@ -97,13 +112,17 @@ for (const { name, variable, files, dialect = 'vllm', impossible } of PEERS) {
     `the own tests of ${name} pass through the gateway, unmodified${reason}`,
     async () => {
       await bench.begin(() => 1, 1, dialect);
-      // Their mock engines answer nothing as a stream, or not as the engine does.
-      const gateway = await Gateway.start(bench.prefix, bench.pool, { passRequests: 'all' });
-      const { url, registrar } = await startRegistrar(dialect);
-      const environment = { GATEWAY_URL: gateway.url, PEERS_URL: url };
-      const output = await pytest(checkout!, files, environment);
-      registrar.close();
+      // Mock engines answer nothing as a stream, or not as the engine does.
+      const gateway = await Gateway.start(bench.prefix, bench.pool, {
+        passRequests: 'all',
+        noServerDeadlineMs: 10_000,
+      });
+      const { url, front } = await startFront(dialect, gateway);
+      const output = await pytest(checkout!, files, { GATEWAY_URL: url });
+      front.close();
+      front.closeAllConnections();
       await gateway.close();
+      await bench.engine.close();
       const failed = [...named(output, 'FAILED'), ...named(output, 'ERROR')];
       const passed = named(output, 'PASSED');
       console.log(`${name}: ${passed.length} of ${passed.length + failed.length} tests`);

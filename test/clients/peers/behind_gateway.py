@@ -1,7 +1,7 @@
 """A plugin of pytest by which tests of trainers reach their mock engines through a gateway, without a change of the
 tests.
 
-GATEWAY_URL is the address that takes the place of a mock engine; PEERS_URL takes the addresses of mock engines.
+GATEWAY_URL is the address that takes the place of a mock engine; its /register takes the address of a mock engine.
 """
 
 import json
@@ -19,7 +19,7 @@ absent_packages.install(*os.environ["ABSENT_PACKAGES"].split(","))
 
 
 def register(url):
-    request = urllib.request.Request(os.environ["PEERS_URL"], json.dumps([url]).encode(), method="POST")
+    request = urllib.request.Request(f"{GATEWAY}/register", json.dumps(url).encode(), method="POST")
     urllib.request.urlopen(request).read()
 
 
