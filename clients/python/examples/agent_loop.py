@@ -3,8 +3,8 @@
     pip install broomwagon openai
     NATS_URL=nats://127.0.0.1:4222 POOL=default python agent_loop.py --kind agent
 
-The trainer names the same kind, `client.rollout(job, worker_kind="agent")`: built-in workers of the pool, which would run
-samples without this loop, then leave them alone.
+The trainer names the same kind, `client.rollout(job, worker_kind="agent")`: then built-in workers of the pool, which
+would run samples without this loop, leave them alone.
 
 Stop it with Ctrl-C or SIGTERM: samples that have not ended are returned with their tokens and their messages, and
 another worker continues them.

@@ -176,7 +176,7 @@ class Round:
             missing -= len(taken)
 
     def _warn_if_blocked(self, blocked: dict[str, Any] | None) -> None:
-        message = blocked and blocked["message"]
+        message: str | None = blocked["message"] if blocked else None
         if blocked and message != self._blocked:
             kinds = [repr(kind) if kind else "built-in" for kind in blocked.get("workerKinds", [])]
             there = f" (workers that claim: {', '.join(kinds)})" if kinds else ""
