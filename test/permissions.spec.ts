@@ -126,7 +126,7 @@ describe.each(ROLES)('NATS refuses to the user %s', (role) => {
 });
 
 const PYTHON = 'clients/python/src/broomwagon';
-const ONLY_OF_TRAINERS = ['trainer.py', '_job.py', '_plan.py', '_round.py'];
+const ONLY_OF_TRAINERS = ['trainer.py', 'weights.py', '_job_rounds.py', '_job.py', '_plan.py', '_round.py'];
 const OF_PYTHON_TRAINERS = [...ONLY_OF_TRAINERS, '_payloads.py'];
 const OF_ALL_ROLES = ['protocol.py', '_call_ids.py'];
 const OF_PYTHON_WORKERS = readdirSync(PYTHON).filter(
