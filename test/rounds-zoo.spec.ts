@@ -10,6 +10,8 @@ import { findSampleFaults } from '../lab/engine-simulator/src/zoo/sample-faults'
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
 import { decode, FAILING } from '../lab/engine-simulator/src/zoo/zoo-run';
 import { dataSet, lengthsFile, trueTokens } from './system/data-set';
+import { Gateway } from './system/gateway';
+import { HttpOperations } from './system/http-operations';
 import { TestSystem } from './system/test-system';
 
 /** `ZOO_RUNS=10000 TEST_SEED=7 npm run test:one -- test/rounds-zoo.spec.ts` runs so many jobs. */
@@ -56,6 +58,8 @@ function drawFor(dialect: 'vllm' | 'sglang'): fc.Arbitrary<Drawn> {
 
 const draw = fc.record({
   policy: fc.constantFrom(...TAIL_POLICIES),
+  /** The trainer drives its rounds over HTTP, else over NATS. */
+  isOverHttp: fc.boolean(),
   isStopped: fc.boolean(),
   engines: fc.tuple(...ENGINES.map(({ dialect }) => drawFor(dialect))),
 });
@@ -64,6 +68,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-zoo-'));
   const engines: Awaited<ReturnType<typeof startEngine>>[] = [];
   let system: TestSystem;
+  let gateway: Gateway | undefined;
   let jobs = 0;
   beforeAll(async () => {
     const lengths = join(folder, 'lengths.jsonl');
@@ -87,6 +92,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
     }
   });
   afterAll(async () => {
+    await gateway?.close();
     await system?.stop();
     await Promise.all(engines.map((engine) => engine.close()));
     rmSync(folder, { recursive: true, force: true });
@@ -96,8 +102,9 @@ describe('rounds on engines that show pairs of behaviours', () => {
   const lasting = (entries: readonly string[]): string[] => entries.filter((name) => !FAILING.has(name));
 
   it('train each sample once, with the tokens of plain engines', { timeout: 60_000 + RUNS * 30_000 }, async () => {
+    const http = new HttpOperations((gateway ??= await Gateway.start(system.keyPrefix, system.pool)));
     await fc.assert(
-      fc.asyncProperty(draw, async ({ policy, isStopped, engines: drawn }) => {
+      fc.asyncProperty(draw, async ({ policy, isOverHttp, isStopped, engines: drawn }) => {
         const job = `zoo-${++jobs}`;
         for (const [index, { entries, at, hits }] of drawn.entries()) {
           const { dialect, form } = ENGINES[index]!;
@@ -112,6 +119,7 @@ describe('rounds on engines that show pairs of behaviours', () => {
           policy,
           tail: PARAMETERS[policy],
           sampling: { logprobs: true, ...(isStopped && { stop: [STOP] }) },
+          ...(isOverHttp && { client: http }),
         });
 
         const samples = PROMPTS.length * PROMPTS[0]!.samples;

@@ -192,13 +192,15 @@ export class TestSystem {
       tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
       /** Beside the seed of all tests. */
       sampling?: { logprobs?: boolean; stop?: string[] };
+      /** Default: over NATS. */
+      client?: ConstructorParameters<typeof Operations>[0];
     } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
     const rounds = new Map<string, readonly ResultLine[]>();
-    const { groupsPerStep, policy, tail, sampling, ...hooks } = settings;
+    const { groupsPerStep, policy, tail, sampling, client = this.client, ...hooks } = settings;
     const { overProvision = policy === 'auto' ? undefined : policy === 'wait' ? 1 : 1.5 } = settings;
     const loop = new TrainerLoop(
-      new Operations(this.client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
+      new Operations(client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
       {
         job,
         prompts,
