@@ -50,6 +50,17 @@ it('repeats failures of the same server with growing pauses, until their sum is 
   expect(pauses.length).toBeLessThan(7);
 });
 
+it('calls no engine a third time that twice sent what is not of its dialect', () => {
+  const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
+  const limited = limit();
+  expect(limited.pauseAfter(wrong, a)).toBe(0);
+  expect(limited.pauseAfter(wrong, b)).toBeGreaterThan(0);
+  expect(limited.pauseAfter(failed, a)).toBeGreaterThan(0);
+  expect(limited.pauseAfter(wrong, a)).toBeUndefined();
+  limited.clear();
+  expect(limited.pauseAfter(wrong, a)).toBe(0);
+});
+
 it('takes calls that were not served as no evidence, until a deadline that a pause of the pool puts off', () => {
   const limited = limit();
   for (let call = 0; call < 9; call += 1) {

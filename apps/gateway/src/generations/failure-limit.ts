@@ -1,4 +1,4 @@
-import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import {
   type Acquisition,
   classifyFailure,
@@ -22,10 +22,13 @@ type Limits = Pick<
  * When a generation ends whose calls end badly one after the other, without a further token that is kept. Evidence
  * against the request are failures on different servers: a restarted one is another. Failures on the same servers again
  * only have pauses, whose sum is limited, and calls that were not served only a deadline, as a wait for a free server.
+ * An engine that twice sends what is not of its dialect would do so each time, at the price of a whole generation.
  */
 export class FailureLimit {
   /** Starts of servers that have failed the request. */
   private readonly failedStarts = new Set<string>();
+  /** Starts of servers that have sent what is not of their dialect. */
+  private readonly wrongStarts = new Set<string>();
   private readonly servers = new Set<string>();
   private failed = 0;
   private refused = 0;
@@ -39,6 +42,7 @@ export class FailureLimit {
   /** The response has more tokens than ever before. */
   clear(): void {
     this.failedStarts.clear();
+    this.wrongStarts.clear();
     this.servers.clear();
     this.failed = 0;
     this.refused = 0;
@@ -61,7 +65,12 @@ export class FailureLimit {
     this.servers.delete(serverId);
     this.servers.add(serverId);
     if (error !== undefined && classifyFailure(error) === 'not-served') return this.unservedPause(asOurs(error));
-    this.failedStarts.add(`${serverId} ${epoch}`);
+    const start = `${serverId} ${epoch}`;
+    if (isBroomwagonError(error, 'ENGINE_PROTOCOL')) {
+      if (this.wrongStarts.has(start)) return undefined;
+      this.wrongStarts.add(start);
+    }
+    this.failedStarts.add(start);
     const pauseMs = pauseAfterSetbacks('failed', (this.failed += 1), this.limits.engineFailurePauseMs);
     this.pausedMs += pauseMs;
     const isOver = this.failedStarts.size >= this.limits.maxEngineFailures;
