@@ -48,3 +48,16 @@ it('keeps the first of two ends, and what arrives behind it', () => {
   expect(result).toMatchObject({ finishReason: 'length', engineFinishReason: 'length', tokenIds: [1, 2] });
   expect(increments[1]!.choice!.delta).toEqual(call);
 });
+
+it('counts a token for each piece of a tool call without ids or usage, and none for a role', () => {
+  const reader = new OpenAiChunkReader();
+  const piece = (delta: object) => reader.read({ choices: [{ index: 0, delta, finish_reason: null }] });
+  const call = { index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '' } };
+  const counts = [
+    { role: 'assistant', content: '' },
+    { role: 'assistant', content: null, refusal: null, tool_calls: [] },
+    { tool_calls: [call] },
+    { tool_calls: [{ index: 0, function: { arguments: '{' } }] },
+  ].map((delta) => piece(delta).increment!.tokenCount);
+  expect(counts).toEqual([0, 0, 1, 1]);
+});

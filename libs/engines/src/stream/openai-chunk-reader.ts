@@ -24,7 +24,7 @@ interface OpenAiUsage {
 
 /**
  * Chunks of `/v1/completions` and `/v1/chat/completions`. Tokens are counted by their ids where the engine sends
- * them, else by the usage it sends along, else one per chunk with text.
+ * them, else by the usage it sends along, else one per chunk with a part of the response.
  */
 export class OpenAiChunkReader implements ChunkReader {
   private counted = 0;
@@ -70,7 +70,7 @@ export class OpenAiChunkReader implements ChunkReader {
     const text = choice?.text ?? `${delta?.reasoning_content ?? delta?.reasoning ?? ''}${delta?.content ?? ''}`;
     const tokenIds = choice?.token_ids ?? undefined;
     const logprobs = choice?.logprobs?.token_logprobs ?? choice?.logprobs?.content?.map((entry) => entry.logprob);
-    let tokenCount = text === '' ? 0 : 1;
+    let tokenCount = text === '' && !hasParts(delta) ? 0 : 1;
     const reported = usage?.completion_tokens === undefined ? undefined : usage.completion_tokens - this.counted;
     if (tokenIds) {
       // Tokens whose ids a parser of calls has kept: without all ids the response has none.
@@ -83,4 +83,12 @@ export class OpenAiChunkReader implements ChunkReader {
     this.counted += tokenCount;
     return { text, tokenCount, tokenIds, logprobs, promptTokenIds, choice };
   }
+}
+
+/** A delta that has more than a role, such as a piece of a tool call. */
+function hasParts(delta: object | undefined): boolean {
+  return Object.entries(delta ?? {}).some(([name, value]) => {
+    const isEmpty = value === null || value === '' || (Array.isArray(value) && value.length === 0);
+    return name !== 'role' && !isEmpty;
+  });
 }
