@@ -1,12 +1,15 @@
-import { expect, it } from 'vitest';
+import type { EngineDialect } from '@broomwagon/contracts';
+import { describe, expect, it } from 'vitest';
 import { selectZoo } from '../lab/engine-simulator/src/test-engine';
 import { ZOO } from '../lab/engine-simulator/src/zoo/zoo';
-import { eventsOf } from './system/gateway';
+import { eventsOf, type Gateway } from './system/gateway';
 import { useGateway } from './system/gateway-bench';
 
 /** Behaviours that change only responses with tool calls. */
 const ENTRIES = ZOO.filter(({ isAboutTools }) => isAboutTools).map(({ name }) => name);
-const system = useGateway(2 * ENTRIES.length, { dialect: 'vllm', tokens: 24, speed: 100, secondSpeed: 100 });
+/** Behaviours by which the first call fails, and none. */
+const FAILURES = [undefined, 'error-event', 'ends-midway', 'cut-at-byte'];
+const CUT_AT = { tokens: 7, bytes: 900 };
 
 interface ToolCall {
   index?: number;
@@ -21,8 +24,8 @@ interface Choice {
 }
 
 /** Names and arguments of the calls of a chat, and its finish reasons. */
-async function ask(stream: boolean): Promise<{ calls: string[][]; reasons: string[] }> {
-  const { status, body } = await system.gateway.post('/v1/chat/completions', {
+async function ask(gateway: Gateway, stream: boolean): Promise<{ calls: string[][]; reasons: string[] }> {
+  const { status, body } = await gateway.post('/v1/chat/completions', {
     model: 'simulated',
     messages: [{ role: 'user', content: 'tools' }],
     tools: [{ type: 'function', function: { name: 'search', parameters: { type: 'object' } } }],
@@ -47,12 +50,29 @@ async function ask(stream: boolean): Promise<{ calls: string[][]; reasons: strin
   };
 }
 
-it.each(ENTRIES.flatMap((name) => [false, true].map((stream) => ({ name, stream }))))(
-  '$name leaves each tool call whole, streamed: $stream',
-  async ({ name, stream }) => {
-    const truth = await ask(false);
-    await selectZoo(system.bench.engine.url, { entries: [name] });
-    const added = name.startsWith('tool-index') ? [['added', '{"added":1}']] : [];
-    expect(await ask(stream)).toEqual({ calls: [...added, ...truth.calls], reasons: ['tool_calls'] });
-  },
-);
+describe.each<EngineDialect>(['vllm', 'openai'])('%s', (dialect) => {
+  const system = useGateway(2 * ENTRIES.length, {
+    dialect,
+    tokens: 24,
+    speed: 100,
+    engine: { streamMs: 0 },
+    gateway: { engineFailurePauseMs: 1 },
+  });
+
+  it.each(ENTRIES.flatMap((name) => [false, true].map((stream) => ({ name, stream }))))(
+    '$name leaves each tool call whole, streamed: $stream',
+    async ({ name, stream }) => {
+      const { url } = system.bench.engine;
+      const truth = await ask(system.gateway, false);
+      const added = name.startsWith('tool-index') ? [['added', '{"added":1}']] : [];
+      const expected = { calls: [...added, ...truth.calls], reasons: ['tool_calls'] };
+      // Parts that a client has cannot be generated again: such a stream ends with an error.
+      for (const failure of stream ? [undefined] : FAILURES) {
+        const entries = failure === undefined ? [name] : [name, failure];
+        const at = failure === 'cut-at-byte' ? CUT_AT.bytes : CUT_AT.tokens;
+        await selectZoo(url, { entries, at, count: 1, later: [name] });
+        expect(await ask(system.gateway, stream), failure).toEqual(expected);
+      }
+    },
+  );
+});

@@ -1,7 +1,7 @@
 import type { GenerateCall } from '../http/generate-call';
 
 export interface ToolCallDelta {
-  index?: number;
+  index?: number | null;
   id?: string;
   type?: string;
   function: { name?: string; arguments?: string };

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { EngineDialect } from '@broomwagon/contracts';
+import type { EngineDialect, ErrorCode } from '@broomwagon/contracts';
 import type { GenerateCall } from '../http/generate-call';
 import type { Chunk } from './chunk';
 
@@ -70,12 +70,14 @@ export interface ZooRow {
   release: string;
   /** What Broomwagon does. */
   broomwagon: string;
-  /** Spec file that shows it. */
+  /** Spec file that runs a test of this name. */
   test: string;
 }
 
 /** One behaviour of real engines. */
 export interface ZooEntry extends ZooRow {
+  /** How a call that shows the behaviour ends, where it does not end as without the behaviour. */
+  failure?: ErrorCode | 'aborted';
   stage?: Stage;
   form?: ChunkForm;
   wire?: WireForm;

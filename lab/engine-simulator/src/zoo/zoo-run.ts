@@ -1,24 +1,12 @@
-import { isBroomwagonError, type EngineDialect, type Prompt } from '@broomwagon/contracts';
+import { isBroomwagonError, type EngineDialect, type ErrorCode, type Prompt } from '@broomwagon/contracts';
 import { createEngineAdapter, engineRequestId, type GenerationResult } from '@broomwagon/engines';
 import { TokenBuffer } from '@broomwagon/generation';
 import { selectZoo } from '../test-engine';
 import { wordsOf } from '../tokens/token-script';
+import { ZOO } from './zoo';
 
 /** Behaviours by which a call fails or is cut: they hit the first calls of a sample alone. */
-export const FAILING = new Set([
-  'sglang-waiting-abort',
-  'done-without-reason',
-  'error-in-data',
-  'error-text-in-data',
-  'error-event',
-  'whole-answer',
-  'gzip-always',
-  'cut-at-byte',
-  'full-429',
-  'full-503',
-  'full-retry-after',
-  'hung-healthy',
-]);
+export const FAILING = new Set(ZOO.filter(({ failure }) => failure !== undefined).map(({ name }) => name));
 const MAX_ATTEMPTS = 12;
 const GENERATED_ID_BASE = 1_000_000;
 /** With an engine that hangs: a call that is only slow begins again. */
@@ -46,6 +34,8 @@ export interface ZooOutcome {
   tokenCount: number;
   finishReason: GenerationResult['finishReason'];
   stopReason?: string | number;
+  /** How each call before the last one ended. */
+  ends: (ErrorCode | 'aborted')[];
   /** Tokens of the last call, as the engine counts them, and as they have arrived. */
   usage?: number;
   lastCall: number;
@@ -60,7 +50,7 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
   const limits = isHanging ? { stallTimeoutMs: STALL_MS, firstTokenTimeoutMs: STALL_MS } : {};
   const adapter = createEngineAdapter(dialect, url, limits);
   const buffer = new TokenBuffer(sampling.stop ?? [], false);
-  const failures: string[] = [];
+  const ends: ZooOutcome['ends'] = [];
   runs += 1;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     const active = entries.filter((name) => attempt < sample.hits || !FAILING.has(name));
@@ -81,27 +71,30 @@ export async function runSample(sample: ZooSample): Promise<ZooOutcome> {
     };
     try {
       const end = await adapter.generate(request, { signal: stop.signal, onTokens, readsAtOnce: () => true });
-      if (buffer.matched !== undefined) return outcome(buffer, { ...end, finishReason: 'stop', usage: undefined }, 0);
+      if (buffer.matched !== undefined)
+        return outcome(buffer, ends, { ...end, finishReason: 'stop', usage: undefined }, 0);
       if (end.finishReason !== 'aborted') {
         buffer.complete();
-        return outcome(buffer, end, arrived);
+        return outcome(buffer, ends, end, arrived);
       }
-      if (buffer.isComplete) return outcome(buffer, { ...end, finishReason: 'stop', usage: undefined }, 0);
+      if (buffer.isComplete) return outcome(buffer, ends, { ...end, finishReason: 'stop', usage: undefined }, 0);
+      ends.push('aborted');
     } catch (error) {
       if (!isBroomwagonError(error)) throw error;
-      failures.push(error.code);
+      ends.push(error.code);
     }
     buffer.cut();
   }
-  throw new Error(`No end after ${MAX_ATTEMPTS} calls: ${failures.join(', ')}`);
+  throw new Error(`No end after ${MAX_ATTEMPTS} calls: ${ends.join(', ')}`);
 }
 
-function outcome(buffer: TokenBuffer, end: GenerationResult, lastCall: number): ZooOutcome {
+function outcome(buffer: TokenBuffer, ends: ZooOutcome['ends'], end: GenerationResult, lastCall: number): ZooOutcome {
   return {
     text: buffer.text,
     tokenIds: buffer.allIds ?? [],
     logprobs: (buffer.allLogprobs ?? []).map((logprob) => (Number.isNaN(logprob) ? null : logprob)),
     tokenCount: buffer.count,
+    ends,
     finishReason: end.finishReason,
     stopReason: buffer.matched ?? end.stopReason,
     usage: end.usage?.completionTokens,

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, inject, it } from 'vitest';
 import { inEngine, selectZoo, startEngine, stateOf } from '../test-engine';
 import { findSampleFaults } from './sample-faults';
 import { ZOO } from './zoo';
-import { runSample, type ZooSample } from './zoo-run';
+import { runSample, type ZooOutcome, type ZooSample } from './zoo-run';
 
 type Engine = Awaited<ReturnType<typeof startEngine>>;
 
@@ -26,7 +26,9 @@ afterAll(() => Promise.all([...engines.values()].map((engine) => engine.close())
 let prompts = 0;
 
 /** Runs a sample with and without behaviours, and compares the two. */
-async function checkSample(draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number }): Promise<void> {
+async function checkSample(
+  draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> & { stopAt?: number },
+): Promise<ZooOutcome> {
   const { url } = engines.get(draw.dialect)!;
   const prompt = draw.dialect === 'openai' ? { text: `zoo ${++prompts}` } : { promptTokenIds: [5, 6, ++prompts] };
   const sampling = { seed: 3, logprobs: true };
@@ -43,6 +45,7 @@ async function checkSample(draw: Omit<ZooSample, 'url' | 'prompt' | 'sampling'> 
   const cannotStop = ['aborts-ignored', 'closes-unnoticed'].every((name) => draw.entries.includes(name));
   if (!cannotStop) await expect.poll(() => inEngine(url)).toBe(0);
   expect((await stateOf(url)).resumeMismatches).toBe(0);
+  return found;
 }
 
 /** A stop text that begins in one token and ends in the next. */
@@ -52,14 +55,27 @@ function stopOf(text: string, at = 0): string {
   return words[index]!.slice(-2) + words[index + 1]!.slice(0, 4);
 }
 
-const PLAIN = { at: 7, hits: 1, cuts: [] };
+const PLAIN = { hits: 1, stopAt: 9 };
+/** Bytes from one disconnection to the next. */
+const DISCONNECTION_STEP = inject('runsFactor') === 1 ? 37 : 1;
+const DISCONNECTED_BYTES = 900;
 
 describe.each(DIALECTS)('%s', (dialect) => {
-  const entries = ENTRIES.filter(({ dialects }) => dialects.includes(dialect)).map(({ name }) => name);
-
-  it.each(entries)('%s changes no token of a sample that is cut', (name) =>
-    checkSample({ ...PLAIN, dialect, entries: [name], cuts: [3, 5], stopAt: 9 }),
+  it.each(ENTRIES.filter(({ dialects }) => dialects.includes(dialect)))(
+    '$name changes no token of a sample that is cut',
+    async ({ name, failure }) => {
+      // A call that is cut at once would not fail.
+      const cuts = failure === undefined ? [3, 5] : [Infinity, 5];
+      const { ends } = await checkSample({ ...PLAIN, dialect, entries: [name], at: 7, cuts });
+      expect(ends[0]).toBe(failure ?? 'aborted');
+    },
   );
+
+  it('a disconnection at any byte changes no token', async () => {
+    for (let at = 0; at < DISCONNECTED_BYTES; at += DISCONNECTION_STEP) {
+      await checkSample({ ...PLAIN, dialect, entries: ['cut-at-byte'], at, cuts: [] });
+    }
+  });
 });
 
 it('pairs of behaviours change no token of a sample, wherever it is cut', { timeout: RUNS * 5_000 }, async () => {
@@ -74,11 +90,14 @@ it('pairs of behaviours change no token of a sample, wherever it is cut', { time
       stopAt: fc.nat({ max: LENGTH }),
     });
   });
-  await fc.assert(fc.asyncProperty(draw, checkSample), {
-    seed: inject('seed'),
-    numRuns: RUNS,
-    endOnFailure: true,
-  });
+  await fc.assert(
+    fc.asyncProperty(draw, async (sample) => void (await checkSample(sample))),
+    {
+      seed: inject('seed'),
+      numRuns: RUNS,
+      endOnFailure: true,
+    },
+  );
 });
 
 it('a behaviour that does not exist is refused', async () => {

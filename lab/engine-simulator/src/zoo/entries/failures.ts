@@ -27,6 +27,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'vLLM 0.10 to 0.20',
     broomwagon: 'tokens are kept and continued elsewhere; without a token the call failed',
     test: TEST,
+    failure: 'aborted',
     stage: endsAfter(() => ENDING),
   },
   {
@@ -37,6 +38,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'vLLM 0.6 to 0.20, SGLang',
     broomwagon: 'an error; the tokens before it are kept',
     test: TEST,
+    failure: 'ENGINE_ERROR',
     stage: endsAfter(() => [{ kind: 'value', value: errorBody(500, MESSAGE) }, ...ENDING]),
   },
   {
@@ -47,6 +49,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'TGI 3',
     broomwagon: 'an error; the tokens before it are kept',
     test: TEST,
+    failure: 'ENGINE_ERROR',
     stage: endsAfter(() => [{ kind: 'value', value: { error: MESSAGE } }, ...ENDING]),
   },
   {
@@ -57,6 +60,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'NVIDIA Dynamo',
     broomwagon: 'an error; the tokens before it are kept',
     test: TEST,
+    failure: 'ENGINE_ERROR',
     stage: endsAfter(() => [{ kind: 'value', event: 'error', value: { message: MESSAGE } }, ...ENDING]),
   },
   {
@@ -68,6 +72,28 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     broomwagon: 'the finish reason is the end',
     test: TEST,
     stage: withoutDone,
+  },
+  {
+    name: 'ends-midway',
+    dialects: ALL,
+    behaviour: 'ends the response in the middle, without a reason, `[DONE]` or a broken connection',
+    source: 'proxies whose engine is killed (HTTP/1.0, `Connection: close`)',
+    release: 'any',
+    broomwagon: 'an error; the tokens before it are kept',
+    test: TEST,
+    failure: 'ENGINE_ERROR',
+    stage: endsAfter(() => [{ kind: 'end' }]),
+  },
+  {
+    name: 'closes-before-answer',
+    dialects: ALL,
+    behaviour: 'takes a request and closes its connection without an answer',
+    source: 'engines that are killed, proxies that restart',
+    release: 'any',
+    broomwagon: 'an error; the request is aborted by id too, and begins elsewhere',
+    test: TEST,
+    failure: 'ENGINE_ERROR',
+    answer: (response) => void response.destroy(),
   },
   {
     name: 'keep-alive-comments',
@@ -87,6 +113,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'OpenAI-compatible servers',
     broomwagon: 'an error of the protocol; the server gets no further calls of the request',
     test: TEST,
+    failure: 'ENGINE_PROTOCOL',
     prepare: (call) => {
       call.stream = false;
     },
@@ -109,6 +136,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'misconfigured proxies',
     broomwagon: 'an error of the protocol after the headers',
     test: TEST,
+    failure: 'ENGINE_PROTOCOL',
     wire: { gzip: 'always' },
   },
   {
@@ -139,6 +167,7 @@ export const FAILURE_ENTRIES: readonly ZooEntry[] = [
     release: 'any',
     broomwagon: 'an error, unless the finish reason has arrived; the tokens before it are kept',
     test: TEST,
+    failure: 'ENGINE_ERROR',
     wire: { isCut: true },
   },
 ];

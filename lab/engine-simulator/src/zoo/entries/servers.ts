@@ -33,16 +33,18 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     release: 'routers and proxies in front of engines',
     broomwagon: 'busy, not failed: another server first, then it waits',
     test: STREAMS_TEST,
+    failure: 'ENGINE_BUSY',
     answer: (response) => refuse(response, 429),
   },
   {
     name: 'full-503',
     dialects: ALL,
     behaviour: 'refuses requests with 503 while its queue is full',
-    source: 'sglang/srt/managers/scheduler.py (`--max-queued-requests`)',
+    source: 'https://github.com/sgl-project/sglang/pull/7565 (`--max-queued-requests`)',
     release: 'SGLang 0.5',
     broomwagon: 'busy, not failed: another server first, then it waits',
     test: STREAMS_TEST,
+    failure: 'ENGINE_BUSY',
     answer: (response) => refuse(response, 503),
   },
   {
@@ -53,6 +55,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     release: 'SMG 1.0',
     broomwagon: 'obeys the header, and passes it on',
     test: STREAMS_TEST,
+    failure: 'ENGINE_BUSY',
     answer: (response) => refuse(response, 429, { 'retry-after': String(RETRY_AFTER_SECONDS) }),
   },
   {
@@ -64,6 +67,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     broomwagon:
       'silence ends the call (`ENGINE_STALLED`), and it continues elsewhere; a server that is silent to all of its callers loses its calls after 45 s',
     test: STREAMS_TEST,
+    failure: 'ENGINE_STALLED',
     stage: silent,
   },
   {

@@ -43,9 +43,10 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     dialects: ['sglang'],
     behaviour: 'ends a waiting request with a chunk of all text, all counts and the last id alone',
     source: 'sglang/srt/managers/tokenizer_manager.py (`_handle_abort_req`)',
-    release: 'SGLang 0.5.10 to 0.5.13',
+    release: 'SGLang from 0.5.10',
     broomwagon: 'reads texts and ids apart; tokens without ids are dropped with their text, and reported',
     test: TEST,
+    failure: 'aborted',
     stage: endsAfter((_context, { chunk }) => {
       const abort = chunk.empty();
       abort.isWaitingAbort = true;

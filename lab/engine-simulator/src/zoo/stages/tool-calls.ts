@@ -5,7 +5,7 @@ import type { Stage } from '../zoo-entry';
 const ADDED_CALL = { id: 'call-added', type: 'function', function: { name: 'added', arguments: '{"added":1}' } };
 
 /** Adds a call before the call of the response, and gives each piece of both calls an index. */
-export function twoToolCalls(indexOf: (call: 0 | 1, piece: number) => number | undefined): Stage {
+export function twoToolCalls(indexOf: (call: 0 | 1, piece: number) => number | null | undefined): Stage {
   return ({ call }, send) => {
     if (call.tool === undefined || !call.stream) return send;
     let pieces = 0;
