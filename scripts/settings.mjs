@@ -70,11 +70,12 @@ ${section(program, 'broomwagon')}${sections.join('')}`;
 
 /** docs/engines.md with the table of all behaviours that the engine simulator can show. */
 async function enginesPage() {
-  const { ZOO } = createRequire(import.meta.url)(join(root, 'dist/lab/engine-simulator/src/zoo/zoo.js'));
+  const load = (file) => createRequire(import.meta.url)(join(root, 'dist/lab/engine-simulator/src/zoo', file));
+  const entries = [...load('zoo.js').ZOO, ...load('recorded/recording.js').recordedEntries()];
   const cells = ({ name, dialects, behaviour, source, release, broomwagon, test }) =>
     [`\`${name}\``, dialects.join(', '), behaviour, release, source, broomwagon, `\`${test}\``].join(' | ');
   const header = '| name | dialects | what the engine does | release | source | what Broomwagon does | test |';
-  const rows = [header, '|---|---|---|---|---|---|---|', ...ZOO.map((entry) => `| ${cells(entry)} |`)];
+  const rows = [header, '|---|---|---|---|---|---|---|', ...entries.map((entry) => `| ${cells(entry)} |`)];
   const page = readFileSync(join(root, 'docs/engines.md'), 'utf8');
   const table = /(<!-- behaviours -->\n)[^]*(<!-- end of behaviours -->)/;
   if (!table.test(page)) throw new Error('docs/engines.md has no place for the table of behaviours');

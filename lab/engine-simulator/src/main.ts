@@ -3,9 +3,11 @@ import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import Table from 'cli-table3';
 import { readOptions } from './options';
 import { startSimulator, type RunningSimulator } from './simulator';
+import { recordCommand } from './zoo/recorded/record.cli';
 
-/** Starts the engines, prints their addresses, and stays until SIGINT or SIGTERM. */
+/** `record`, or: starts the engines, prints their addresses, and stays until SIGINT or SIGTERM. */
 async function main(): Promise<void> {
+  if (process.argv[2] === 'record') return recordCommand(process.argv.slice(3));
   const options = readOptions(process.argv);
   const readyFile = process.env.READY_FILE;
   const simulator = await startSimulator({ ...options, ports: portsOfEarlierRun(readyFile) });

@@ -3,6 +3,7 @@ import { FAILURE_ENTRIES } from './entries/failures';
 import { FIELD_ENTRIES } from './entries/fields';
 import { SERVER_ENTRIES } from './entries/servers';
 import { TEXT_ENTRIES } from './entries/texts';
+import { recordedEntries } from './recorded/recording';
 import type { ZooEntry } from './zoo-entry';
 
 /** All behaviours, in the order in which they change a stream: texts, fields, ends. */
@@ -12,9 +13,11 @@ export function zooNames(dialect?: EngineDialect): string[] {
   return ZOO.filter(({ dialects }) => dialect === undefined || dialects.includes(dialect)).map(({ name }) => name);
 }
 
-/** @throws RangeError for a name that is none */
+/** Entries of the zoo and recordings. @throws RangeError for a name that is none */
 export function findEntries(names: readonly string[]): ZooEntry[] {
-  const unknown = names.find((name) => !ZOO.some((entry) => entry.name === name));
+  const hasRecorded = names.some((name) => !ZOO.some((entry) => entry.name === name));
+  const entries = hasRecorded ? [...ZOO, ...recordedEntries()] : ZOO;
+  const unknown = names.find((name) => !entries.some((entry) => entry.name === name));
   if (unknown !== undefined) throw new RangeError(`${unknown} is none of ${zooNames().join(', ')}`);
-  return ZOO.filter(({ name }) => names.includes(name));
+  return entries.filter(({ name }) => names.includes(name));
 }
