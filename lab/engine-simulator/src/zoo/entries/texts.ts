@@ -6,18 +6,8 @@ import type { ZooEntry } from '../zoo-entry';
 
 const TEST = 'lab/engine-simulator/src/zoo/zoo-streams.spec.ts';
 
-/** Texts and ids that do not arrive together. */
+/** Texts and ids that do not arrive together. A stop text is looked for in the text of whole characters. */
 export const TEXT_ENTRIES: readonly ZooEntry[] = [
-  {
-    name: 'vllm-stop-withheld',
-    dialects: ['vllm'],
-    behaviour: 'holds back the last characters of the text that may begin a stop text, while their ids are sent',
-    source: 'vllm/v1/engine/detokenizer.py (`stop_buffer_length`)',
-    release: 'vLLM 0.7 to 0.20',
-    broomwagon: 'asks for the stop text and cuts it from the text itself',
-    test: TEST,
-    stage: stopText({ withholds: true }),
-  },
   {
     name: 'vllm-half-characters',
     dialects: ['vllm'],
@@ -27,6 +17,16 @@ export const TEXT_ENTRIES: readonly ZooEntry[] = [
     broomwagon: 'a segment ends before an id without text',
     test: TEST,
     stage: halfCharacters,
+  },
+  {
+    name: 'vllm-stop-withheld',
+    dialects: ['vllm'],
+    behaviour: 'holds back the last characters of the text that may begin a stop text, while their ids are sent',
+    source: 'vllm/v1/engine/detokenizer.py (`stop_buffer_length`)',
+    release: 'vLLM 0.7 to 0.20',
+    broomwagon: 'asks for the stop text and cuts it from the text itself',
+    test: TEST,
+    stage: stopText({ withholds: true }),
   },
   {
     name: 'sglang-stop-trimmed-at-end',

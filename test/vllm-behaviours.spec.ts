@@ -1,0 +1,43 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { selectZoo, startEngine } from '../lab/engine-simulator/src/test-engine';
+import { compareBehaviours, observeVllm, VLLM_ENTRIES } from './engines/vllm-behaviours';
+
+let engines: Awaited<ReturnType<typeof startEngine>>[];
+beforeEach(async () => {
+  const options = { lengths: { name: 'test', lengthOf: () => 100 }, streamMs: 0 };
+  engines = [await startEngine('vllm', options), await startEngine('vllm', options)];
+});
+afterEach(() => Promise.all(engines.map((engine) => engine.close())));
+
+/** Differences between an engine with some entries and an engine with all entries of vLLM. */
+async function compare(entries: readonly string[]): Promise<string[]> {
+  const [real, zoo] = engines as [(typeof engines)[0], (typeof engines)[0]];
+  await selectZoo(real.url, { entries });
+  await selectZoo(zoo.url, { entries: VLLM_ENTRIES });
+  const [behaviours, claimed] = [await observeVllm(real.url, 'simulated'), await observeVllm(zoo.url, 'simulated')];
+  const stopEnd = { text: 'before', reason: 'stop', stopReason: 'the stop text' };
+  expect(claimed).toEqual({
+    'vllm-stop-withheld': 7,
+    withheldWithIncludedStop: 0,
+    stopEnd,
+    includedStopEnd: { ...stopEnd, text: 'with' },
+    'vllm-half-characters': true,
+    'usage-in-each-chunk': true,
+    finalChunks: 1,
+    endsWithLastToken: true,
+    endsWithDone: true,
+  });
+  return compareBehaviours(behaviours, claimed);
+}
+
+it('finds no difference between engines with the same behaviours', async () => {
+  expect(await compare(VLLM_ENTRIES)).toEqual([]);
+});
+
+it.each([
+  ['vllm-stop-withheld', VLLM_ENTRIES.filter((name) => name !== 'vllm-stop-withheld')],
+  ['finalChunks', [...VLLM_ENTRIES, 'two-final-chunks']],
+  ['endsWithDone', [...VLLM_ENTRIES, 'missing-done']],
+])('finds that the engine differs in %s', async (behaviour, entries) => {
+  expect((await compare(entries)).map((difference) => difference.split(':')[0])).toContain(behaviour);
+});
