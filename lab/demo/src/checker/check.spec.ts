@@ -60,6 +60,7 @@ describe('the checker', () => {
       [' t7 t1', '2 t'],
       [' t7 t12 t', ' t'],
       [' t7 t12', 1_000_003],
+      [' t7', 'tool_calls'],
     ] as const) {
       expect(await outcome(text, stopReason), text).toMatchObject({ ok: true });
     }
@@ -74,6 +75,13 @@ describe('the checker', () => {
     }
     await engine.close();
     await expect(outcome(' t7')).rejects.toThrow();
+  });
+
+  it('takes a text without the character that the budget has cut within', async () => {
+    const outcome = (text: string, decoded: string) =>
+      check(1, [{ ...line('p0', 0), text }], { decode: () => Promise.resolve(decoded) });
+    expect(await outcome('ab', 'ab\uFFFD')).toMatchObject({ ok: true });
+    expect(await outcome('a', 'ab\uFFFD')).toMatchObject({ ok: false, inconsistent: 1 });
   });
 
   it('finds any removed and any repeated line', async () => {
