@@ -3,24 +3,25 @@
 -- then a line break and the instanceId.
 local ServerRecord = {}
 
--- Place in STATES; 1 or 0 for held; 1 for cordoned, 2 for withheld (no source lists its engine as ready), 3 for both;
--- 1 or 0 for not probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
+-- Place in STATES; 1 or 0 for held; the sum of 1 for cordoned, 2 for withheld (no source lists its engine as ready) and
+-- 4 while the engine must empty its prefix cache before its weights count (ServerWeights.await_reset); 1 or 0 for not
+-- probed; maxInflight, weight, weightVersion; limit, startedAtMs and drainUntilMs, 0 for none; epoch.
 local FORMAT = '<BBBBdddddds'
 local EPOCH_AT = 53 -- byte at which the epoch begins; it has neither a quote nor a line break
 -- Failed calls in a row, pauses in a row, the time before which it takes no new leases (0: none), and the sum of 1 if
 -- one call is to show then whether it serves again and 2 if its callers got no tokens. See breaker.lua.
 local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
-local QUOTE = 34 -- byte with which the JSON begins
+local QUOTE, SALT = 34, 115 -- bytes: the JSON begins with the first; the second is in WEIGHTS
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
--- First in the JSON object, where it is found soonest: when the weights were last reported, as a text, with a minus
--- while the engine must empty its prefix cache before they count; and how the cache is kept free of entries of other
--- weights (CACHES, or nothing). Absent in records of a version before.
-local WEIGHTS = '"weightsAtMs":"%s","cache":"%s",'
-local WEIGHTS_BEGIN, WEIGHTS_PATTERN = '"weightsAtMs":"', '^"weightsAtMs":"(%-?)(%d*)","cache":"(%a*)",()'
+-- Last in the JSON object, and always as long, so that every choice finds it at once: when the weights were last
+-- reported (WeightClock), and how the cache is kept free of entries of other weights (CACHES). Absent in records of a
+-- version before.
+local WEIGHTS, WEIGHTS_MARK = ',"weights":"%013.0f%s"}', 119 -- byte: the w of its name
+local WEIGHTS_BYTES, NAME_BYTES, TIME_BYTES = 28, 3, 13 -- of WEIGHTS; up to that w; of the time
 
 -- The engine keeps entries apart by a salt of each request, or has a route that empties its cache.
-ServerRecord.CACHES = { salt = 'salt', reset = 'reset' }
+ServerRecord.CACHES = { salt = 's', reset = 'r', none = '-' }
 
 function ServerRecord.unpack(id, packed)
   local state, held, cordoned, unprobed, most, weight, version, limit, started_at, drain_until, epoch =
@@ -31,7 +32,7 @@ function ServerRecord.unpack(id, packed)
     state = STATES[state],
     held = held == 1,
     cordoned = cordoned % 2 == 1,
-    withheld = cordoned >= 2,
+    withheld = cordoned % 4 >= 2,
     probed = unprobed == 0,
     maxInflight = most,
     weight = weight,
@@ -39,6 +40,7 @@ function ServerRecord.unpack(id, packed)
     record = packed,
   }
   -- Outside the constructor, which would reserve memory for them also where they are absent, as they mostly are.
+  if cordoned >= 4 then server.awaitsReset = true end
   if limit ~= 0 then server.limit = limit end
   if started_at ~= 0 then server.startedAtMs = started_at end
   if drain_until ~= 0 then server.drainUntilMs = drain_until end
@@ -58,35 +60,41 @@ local function trouble_text(trouble)
     (trouble.isUntried and 1 or 0) + (trouble.isSilent and 2 or 0))
 end
 
--- The address of a server and its weights: `"<id>":{...}`.
-local function described_text(server)
-  local record = server.record
-  return string.sub(record, string.find(record, '"', EPOCH_AT, true), string.find(record, '\n', EPOCH_AT, true) - 1)
+-- Where the JSON ends, and where the weights begin in it; nil without weights.
+local function end_places(record)
+  local last = string.find(record, '\n', EPOCH_AT, true) - 1
+  local weights = last - WEIGHTS_BYTES + 1
+  return last, string.byte(record, weights + NAME_BYTES - 1) == WEIGHTS_MARK and weights or nil
 end
 
--- When the weights were last reported, by weights/weight-clock.lua (0: never); whether the engine must empty its prefix
--- cache before they count (ServerWeights.await_reset); and one of CACHES or nothing.
+-- When the weights were last reported (0: never), and one of CACHES.
 function ServerRecord.weights(server)
   local record = server.record
-  local start = string.find(record, WEIGHTS_BEGIN, EPOCH_AT, true)
-  if not start then return 0, false, '' end
-  local sign, at, cache = string.match(record, WEIGHTS_PATTERN, start)
-  return tonumber(at) or 0, sign == '-', cache
+  local last, weights = end_places(record)
+  if not weights then return 0, ServerRecord.CACHES.none end
+  local cache_at = last - 2
+  return tonumber(string.sub(record, cache_at - TIME_BYTES, cache_at - 1)), string.sub(record, cache_at, cache_at)
 end
 
--- What a caller must know of a server: `"<id>":{...}`. `salt` is a text, for an engine that has salts.
-function ServerRecord.describe(server, salt)
-  local text = described_text(server)
-  local start = string.find(text, WEIGHTS_BEGIN, 1, true)
-  if not start then return text end
-  local _, _, cache, rest = string.match(text, WEIGHTS_PATTERN, start)
-  local salted = cache == ServerRecord.CACHES.salt and '"cacheSalt":"' .. salt .. '",' or ''
-  return string.sub(text, 1, start - 1) .. salted .. string.sub(text, rest)
+local function json_start(record) return (string.find(record, '"', EPOCH_AT, true)) end
+
+-- What a caller must know of a server: `"<id>":{...}`, with `cacheSalt` for an engine that has salts: the time of the
+-- last report of its weights, or `began` if that is later.
+function ServerRecord.describe(server, began)
+  local record = server.record
+  local first, last, weights = json_start(record), end_places(record)
+  if not weights then return string.sub(record, first, last) end
+  local cache_at = last - 2
+  if string.byte(record, cache_at) ~= SALT then return string.sub(record, first, weights - 1) .. '}' end
+  local salt = string.sub(record, cache_at - TIME_BYTES, cache_at - 1)
+  if began and began > tonumber(salt) then salt = Format.integer(began) end
+  return string.sub(record, first, weights - 1) .. ',"cacheSalt":"' .. salt .. '"}'
 end
 
 -- {endpoint, dialect, model?}
 function ServerRecord.address_of(server)
-  local _, address = next(cjson.decode('{' .. described_text(server) .. '}'))
+  local record = server.record
+  local _, address = next(cjson.decode('{' .. string.sub(record, json_start(record), (end_places(record))) .. '}'))
   return address
 end
 
@@ -99,7 +107,7 @@ function ServerRecord.fields(packed)
   local fields = ServerRecord.unpack(nil, packed)
   local address = ServerRecord.address_of(fields)
   fields.endpoint, fields.dialect, fields.model = address.endpoint, address.dialect, address.model
-  fields.weightsAtMs, fields.cache = address.weightsAtMs, address.cache
+  fields.weightsAtMs, fields.cache = ServerRecord.weights(fields)
   fields.instanceId = ServerRecord.instance_of(fields)
   return fields
 end
@@ -112,12 +120,13 @@ function ServerRecord.pack(id, fields)
     if name == fields.state then state = place end
   end
   for _, name in ipairs(DESCRIBED) do described[name] = fields[name] end
-  local closed = flag(fields.cordoned) + 2 * flag(fields.withheld)
+  local closed = flag(fields.cordoned) + 2 * flag(fields.withheld) + 4 * flag(fields.awaitsReset)
   return struct.pack(FORMAT, state, flag(fields.held), closed, flag(not fields.probed), fields.maxInflight,
     fields.weight, fields.weightVersion, fields.limit or 0, fields.startedAtMs or 0,
     fields.drainUntilMs or 0, fields.epoch) .. trouble_text(fields.trouble) .. '"' .. id .. '":'
-    .. '{' .. string.format(WEIGHTS, fields.weightsAtMs or '', fields.cache or '')
-    .. string.sub(cjson.encode(described), 2) .. '\n' .. (fields.instanceId or '')
+    .. string.sub(cjson.encode(described), 1, -2)
+    .. string.format(WEIGHTS, fields.weightsAtMs or 0, fields.cache or ServerRecord.CACHES.none)
+    .. '\n' .. (fields.instanceId or '')
 end
 
 return ServerRecord

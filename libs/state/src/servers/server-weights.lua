@@ -7,15 +7,19 @@ local ServerWeights = {}
 -- prefix cache first: it has refused to, or it has no salts and a change has begun since the last report. Nothing is
 -- granted while a change is under way, so the cache is emptied after its end.
 function ServerWeights.state(tx, server)
-  local at, is_awaited, cache = ServerRecord.weights(server)
-  if at < (Settings.number(tx, 'weightsUnknownBeforeMs') or 0) then return true, false end
-  if at >= (Settings.number(tx, 'weightsBeganMs') or 0) then return false, is_awaited end
+  local is_awaited = server.awaitsReset or false
+  local unknown_before, began = Settings.number(tx, 'weightsUnknownBeforeMs'), Settings.number(tx, 'weightsBeganMs')
+  if not unknown_before and not began then return false, is_awaited end
+  local at, cache = ServerRecord.weights(server)
+  if at < (unknown_before or 0) then return true, false end
+  if at >= (began or 0) then return false, is_awaited end
   return false, not tx.settings.syncing and (is_awaited or cache == ServerRecord.CACHES.reset and server.probed)
 end
 
 -- The weights of a server, as its engine or its trainer reports them now.
 function ServerWeights.set_version(tx, server, version)
-  ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx) })
+  server.awaitsReset = nil
+  ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = false })
   ServerHash.unset(tx, server.id, 'pendingVersion')
   ServerWeights.restore_version(tx, server, version)
 end
@@ -30,7 +34,8 @@ end
 -- The engine has weights of this version, but has not emptied its prefix cache: the server takes no leases until the
 -- engine has, which the load-balancer asks for again at each probe.
 function ServerWeights.await_reset(tx, server, version)
-  ServerHash.change(tx, server.id, { weightsAtMs = '-' .. WeightClock.next(tx) })
+  server.awaitsReset = true
+  ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = true })
   ServerHash.set(tx, server.id, 'pendingVersion', Format.integer(version))
 end
 
@@ -52,15 +57,13 @@ end
 function ServerWeights.set_cache(tx, id, capabilities)
   local can = cjson.decode(capabilities)
   local cache = can.cacheSalt and ServerRecord.CACHES.salt or can.prefixCacheReset and ServerRecord.CACHES.reset
-  ServerHash.change(tx, id, { cache = cache or false })
+  ServerHash.change(tx, id, { cache = cache or ServerRecord.CACHES.none })
 end
 
 -- The server for the reply to a grant, as ServerRecord.describe. The salt names the weights for prefix caches: no two
 -- weights of a server have the same salt, since each report and each begin of a change has a later time.
 function ServerWeights.describe(tx, server)
-  local reported_at = ServerRecord.weights(server)
-  return ServerRecord.describe(server, Format.integer(math.max(reported_at,
-    Settings.number(tx, 'weightsBeganMs') or 0)))
+  return ServerRecord.describe(server, Settings.number(tx, 'weightsBeganMs'))
 end
 
 return ServerWeights

@@ -31,7 +31,7 @@ return function(tx, args)
   if not server or not server.probed or is_same_weights() or start and is_other_start() then
     return cjson.encode(reply)
   end
-  local _, _, cache = ServerRecord.weights(server)
+  local _, cache = ServerRecord.weights(server)
   local has_salts, is_busy = cache == ServerRecord.CACHES.salt, server.load > 0
   local packed = redis.call('HGET', tx.key:server(server.id), 'capabilities')
   if packed and cjson.decode(packed).prefixCacheReset == false or has_salts and is_busy then

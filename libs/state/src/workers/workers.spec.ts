@@ -103,12 +103,14 @@ it('leaves nothing behind when all workers and servers are gone', async () => {
   const left = await test.redis.keys(`${test.root}:*`);
   // The attempts of the epoch are the trainer-coordinator's to return; that it was there is forgotten after a day.
   expect(await test.redis.ttl(`${test.root}:former-worker:w`)).toBeGreaterThan(86_000);
+  // The clock of weights stays, so that no salt of a prefix cache comes back.
   // The hash of the leases of requests has only the field that makes Redis store it as a table.
   expect(left.sort()).toEqual([
     `${test.root}:expired:attempts`,
     `${test.root}:former-worker:w`,
     `${test.root}:leases:requests`,
     `${test.root}:meta`,
+    `${test.root}:weights`,
   ]);
 });
 
