@@ -4,15 +4,17 @@ import type { Decode } from './check';
  * Texts of token ids by `/detokenize` of vLLM (its answer is named `prompt`) or SGLang (`text`). Special tokens are left
  * out, as in responses. Rejects when the engine has no such route or refuses the ids.
  * @param url of the engine, with or without `/v1`
+ * @param apiKey sent as a bearer token
  */
-export function decodeBy(url: string): Decode {
+export function decodeBy(url: string, apiKey?: string): Decode {
   const base = url.replace(/\/+$/, '').replace(/\/v1$/, '');
+  const authorization = apiKey === undefined ? undefined : { authorization: `Bearer ${apiKey}` };
   let model: string | undefined;
   return async (tokens) => {
-    model ??= await readModel(base);
+    model ??= await readModel(base, authorization);
     const answer = await fetch(`${base}/detokenize`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: { 'content-type': 'application/json', ...authorization },
       body: JSON.stringify({ model, tokens, skip_special_tokens: true }),
     });
     if (!answer.ok) throw new Error(`${base}/detokenize answered ${answer.status}: ${await answer.text()}`);
@@ -23,8 +25,8 @@ export function decodeBy(url: string): Decode {
   };
 }
 
-async function readModel(base: string): Promise<string> {
-  const answer = await fetch(`${base}/v1/models`);
+async function readModel(base: string, headers: Record<string, string> | undefined): Promise<string> {
+  const answer = await fetch(`${base}/v1/models`, { headers });
   const { data } = (await answer.json()) as { data?: { id?: string }[] };
   const id = data?.[0]?.id;
   if (id === undefined) throw new Error(`${base}/v1/models names no model`);

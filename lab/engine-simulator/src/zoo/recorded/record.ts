@@ -39,7 +39,7 @@ export async function recordStream(
   }
   const { stream: response } = proxy;
   if (response === undefined) throw new Error(`${url} has sent no stream: ${outcome}`);
-  const decode = decodeBy(url);
+  const decode = decodeBy(url, apiKey);
   const canDecode = tokenIds !== undefined && capabilities.tokenize === true;
   const decoded = canDecode
     ? await Promise.all([[], ...tokenIds!].map((_, count) => (count === 0 ? '' : decode(tokenIds!.slice(0, count)))))
