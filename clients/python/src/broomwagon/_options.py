@@ -53,6 +53,7 @@ class RolloutOptions(TypedDict, total=False):
     abort_scope: AbortScope | None
     orphan_after: float | None
     priority: int | None
+    worker_kind: str | None
     on_failed: OnFailed
     progress: bool
     any_rank: bool
