@@ -7,7 +7,7 @@ import { ServiceBench } from './system/service-bench';
 
 /** What the engines answer in place of the simulator behind them, by path. */
 const lies = new Map<string, (response: ServerResponse) => void>();
-/** Lies that were told. */
+/** Lies that were told to calls; probes ask for routes by another method. */
 let told = 0;
 const engines: Awaited<ReturnType<typeof startEngine>>[] = [];
 const servers: Server[] = [];
@@ -21,7 +21,7 @@ async function startLiar(dialect: 'sglang' | 'vllm'): Promise<string> {
   const server = createServer((incoming, response) => {
     const lie = lies.get(incoming.url!.split('?')[0]!);
     if (lie !== undefined) {
-      told += 1;
+      if (incoming.method !== 'OPTIONS') told += 1;
       incoming.resume();
       return lie(response);
     }
