@@ -19,7 +19,7 @@ export const REPLAYED_MS = 3_600_000;
 const NAMED_MS = 600_000;
 
 /**
- * Compares Redis with the audit log, since a Redis that was set back has forgotten what operators have changed last.
+ * Compares Redis with the audit log, since a Redis that was set back has forgotten the latest changes of operators.
  * Revoked tokens are revoked again. Other changes are only named by an alarm: later ones may have replaced them.
  */
 @Injectable()

@@ -22,12 +22,13 @@ type Limits = Pick<
  * When a generation ends whose calls end badly one after the other, without a further token that is kept. Evidence
  * against the request are failures on different servers: a restarted one is another. Failures on the same servers again
  * only have pauses, whose sum is limited, and calls that were not served only a deadline, as a wait for a free server.
- * An engine that twice sends what is not of its dialect would do so each time, at the price of a whole generation.
+ * A second answer of an engine that is not of the dialect ends the generation: each further call would cost a whole
+ * generation and end in the same way.
  */
 export class FailureLimit {
   /** Starts of servers that have failed the request. */
   private readonly failedStarts = new Set<string>();
-  /** Starts of servers that have sent what is not of their dialect. */
+  /** Starts of servers that have sent an answer that is not of their dialect. */
   private readonly wrongStarts = new Set<string>();
   private readonly servers = new Set<string>();
   private failed = 0;

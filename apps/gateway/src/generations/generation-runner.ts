@@ -147,8 +147,8 @@ export class GenerationRunner {
   }
 
   /**
-   * Runs on the server of the lease, and on those that the lease is moved to. No `end`: to be continued; then `abort`
-   * is that of the engine, if it has made one, and `lease` the one of its last call.
+   * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation is to be
+   * continued; then `abort` is the abort by the engine, if there was one, and `lease` the lease of the last call.
    */
   private async callUnderLease(
     generation: Generation,

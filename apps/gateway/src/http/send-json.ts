@@ -38,7 +38,7 @@ const NAMES: Partial<Record<ErrorCode, string>> = {
   CONTEXT_TOO_LONG: 'context_length_exceeded',
 };
 
-/** HTTP status of an error: that of the engine, if the engine has refused the request itself (4xx). */
+/** HTTP status of an error: the status of the engine, if the engine has refused the request itself (4xx). */
 export function toHttpStatus({ code, details }: BroomwagonError): number {
   const { status } = (details ?? {}) as { status?: unknown };
   const isOfEngine = code === 'ENGINE_REJECTED' && typeof status === 'number' && status >= 400 && status < 500;

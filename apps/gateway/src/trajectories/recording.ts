@@ -2,7 +2,7 @@
 export interface Recording {
   job: string;
   turn?: number;
-  /** Number of the turn for clients; absent: that of `turn`. */
+  /** Number of the turn for clients; absent: `turn` is the number. */
   number?: number;
   /** Of the pool, when the turn began, and then when it was recorded. */
   stamp?: string;

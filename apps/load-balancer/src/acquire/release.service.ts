@@ -62,7 +62,7 @@ export class ReleaseService {
   }
 }
 
-/** What each outcome is for the breaker; undefined: it tells nothing about the server. */
+/** The outcome of a call as the breaker counts it; undefined: the outcome says nothing about the server. */
 const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
   finished: 'finished',
   failed: 'failed',

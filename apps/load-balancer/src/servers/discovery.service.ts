@@ -23,7 +23,7 @@ interface Found extends ListedEngine {
 }
 
 /**
- * Discovery: the servers of the pool become those that its sources list (a static list, Kubernetes). Ready engines are
+ * Discovery: the pool follows the engines that its sources list (a static list, Kubernetes). Ready engines are
  * probed and registered, again after a restart; servers of engines that are not ready, that end or that are listed no
  * more get no new leases, at once when a source reports the change. Safe in all replicas, because each change is
  * idempotent and of one listed engine.

@@ -25,8 +25,8 @@ export class PrefixCachesService {
   /**
    * Whether the server may count as one of these weights. False when its engine has no salts and did not reset its
    * cache. An engine without a route for a reset is not called.
-   * @param by what the server is registered as just now (another start has no cache of older weights), and whether
-   * the reporter may have loaded other weights under the same version
+   * @param by the start that the server is registered as just now (another start has no cache of older weights), and
+   * whether the reporter may have loaded other weights under the same version
    * @throws BroomwagonError UNAVAILABLE
    */
   async mayTake(

@@ -40,7 +40,7 @@ export class ServersService {
 
   /**
    * Waits for the first answer of a new start, a second at most; new room goes to waiters.
-   * @param listedAs identity in the list that has found it: what was set for a known server goes before the request
+   * @param listedAs identity in the list that has found the server: settings of a known server go before the request
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, SERVER_ID_TAKEN, UNAVAILABLE
    */
   async register(pool: string, request: RegisterServerRequest, listedAs?: string): Promise<RegisterServerReply> {
