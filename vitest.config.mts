@@ -57,6 +57,9 @@ const OWN_MODULES = [
 /** `npm run test:browser`; its short form is test/console.spec.ts. */
 const BROWSER = 'test/browser/**';
 
+/** Tests start the programs of dist/: no test run uses an older build than its sources. */
+export const BUILD = './scripts/vitest-build.mjs';
+
 /** What the suites with a command of their own share with `npm test`. */
 export const base = {
   // Without .swcrc, whose paths would go before the aliases below.
@@ -81,7 +84,7 @@ export const base = {
     maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
-    globalSetup: ['./libs/testing/src/vitest-global-setup.ts'],
+    globalSetup: [BUILD, './libs/testing/src/vitest-global-setup.ts'],
   },
 };
 

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { base } from '../../vitest.config.mts';
+import { base, BUILD } from '../../vitest.config.mts';
 
 /** Tests with a Redis Cluster and with Sentinels, and the specs of the state with a Cluster in the place of Redis. */
 export default defineConfig({
@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     ...base.test,
     include: ['test/cluster/*.check.ts', 'libs/state/src/*/**/*.spec.ts', 'libs/state/src/state.module.spec.ts'],
-    globalSetup: ['./test/cluster/cluster.setup.ts'],
+    globalSetup: [BUILD, './test/cluster/cluster.setup.ts'],
     setupFiles: [...base.test.setupFiles, './test/cluster/all-keys.setup.ts'],
   },
 });

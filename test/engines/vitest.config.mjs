@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
-import { base } from '../../vitest.config.mts';
+import { base, BUILD } from '../../vitest.config.mts';
 
 /** Tests of a real engine: apart from all others, since they need one. */
 export default defineConfig({
@@ -10,7 +10,7 @@ export default defineConfig({
     ...base.test,
     include: ['test/engines/*.check.ts'],
     setupFiles: ['reflect-metadata'],
-    globalSetup: ['./test/engines/probe.setup.ts'],
+    globalSetup: [BUILD, './test/engines/probe.setup.ts'],
     testTimeout: 300_000,
   },
 });
