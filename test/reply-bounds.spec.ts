@@ -182,6 +182,7 @@ const REPLIES: { [Name in OperationName]: string | (() => Promise<unknown[]>) } 
   'pool.settings': ONE,
   'pool.history': '32 versions of settings that are bounded',
   'pool.rollback': ONE,
+  'pool.find': 'at most 128 names of pools',
   'pool.pause': ONE,
   'pool.resume': ONE,
   'server.register': ONE,

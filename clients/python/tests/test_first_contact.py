@@ -81,6 +81,7 @@ WRONG: list[tuple[Callable[[Client], Any], str, str]] = [
     (lambda client: client.rollout("j", sampling={"temperature": -1}), "sampling.temperature", "at least 0"),
     (lambda client: client.rollout("j", sampling="greedy"), "sampling", "mapping"),  # type: ignore[arg-type]
     (lambda client: client.rollout("j", samples=0), "samples", "at least 1"),
+    (lambda client: client.rollout("j", samples=129), "samples", "at most 128: 129. Redis moves a group in one step"),
     (lambda client: client.rollout("j", max_tokens=0), "max_tokens", "at least 1"),
     (lambda client: client.rollout("j", min_samples=0), "min_samples", "at least 1"),
     (lambda client: client.weights.begin(-1).send(None), "version", "at least 0"),
@@ -169,15 +170,50 @@ async def test_services_refuse_a_negative_temperature(client: Client, job: str) 
     rollout._group_body["sampling"] = {"temperature": -1}
     with pytest.raises(broomwagon.errors.ValidationFailed, match="temperature") as refused:
         await anext(rollout.round(["a"], "wait"))
-    assert refused.value.field == "groups.0.sampling.temperature"
+    assert refused.value.field == "sampling.temperature"
+    assert "groups.0" not in str(refused.value)
 
 
-async def test_a_pool_that_nothing_serves_is_named_at_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_wrong_pool_is_refused_at_once_with_the_pools_there_are(client: Client) -> None:
+    async with Client(pool="misspelled") as misspelled:
+        with pytest.raises(broomwagon.errors.PoolNotFound) as refused:
+            await anext(misspelled.rollout("job").round(["a"]))
+        # Not repeated until the deadline of the call, which is two minutes.
+        assert not refused.value.retryable
+        assert refused.value.field == "pool"
+        assert "There is no pool 'misspelled' at nats://" in str(refused.value)
+        assert client.pool in str(refused.value).partition("there are: ")[2]
+        with pytest.raises(broomwagon.errors.PoolNotFound):
+            await misspelled.call("lb.status", {})
+
+
+async def test_a_pool_whose_services_start_is_named_once_and_waited_for(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with Client(pool="misspelled") as client:
-        with pytest.raises(broomwagon.errors.Unavailable):
-            await client.call("lb.status", {}, deadline=0.1)
-        with pytest.raises(broomwagon.errors.Unavailable):
-            await client.call("lb.status", {}, deadline=0.1)
+        # As load-balancers of the release before, which do not know the operation.
+        monkeypatch.setattr(client._connected, "_find_pool", _no_answer)
+        for _ in range(2):
+            with pytest.raises(broomwagon.errors.Unavailable):
+                await client.call("lb.status", {}, deadline=0.1)
     named = [record.getMessage() for record in caplog.records if "No service serves the pool" in record.getMessage()]
     assert len(named) == 1
     assert "'misspelled'" in named[0]
+
+
+async def _no_answer() -> None:
+    return None
+
+
+async def test_as_many_snapshots_are_kept_as_asked_for_and_a_missing_one_names_them(
+    client: Client, served: str
+) -> None:
+    rollout = client.rollout(served, groups=1, samples=1, max_tokens=8)
+    for step in range(4):
+        assert len([group async for group in rollout.round([f"prompt {step}"], "wait")]) == 1
+        await rollout.save(f"step-{step}", keep=3)
+    with pytest.raises(broomwagon.errors.SnapshotNotFound, match="there are step-1, step-2, step-3"):
+        await rollout.restore("step-0")
+    with pytest.raises(InvalidArgument, match="at most 16"):
+        await rollout.save("step-4", keep=17)
+    assert await rollout.restore("step-1") == 2

@@ -12,7 +12,7 @@ import pytest
 from conftest import cancelled_at, leases_of, until, until_set, until_stopped
 
 from broomwagon import Client, LeaseStopped, StepFailed, errors
-from broomwagon._link import error_of
+from broomwagon._wire_error import error_of
 
 #: Cancellations of one run.
 CANCELLATIONS = int(os.environ.get("CANCELLATIONS", "1000"))

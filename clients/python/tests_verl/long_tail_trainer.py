@@ -17,11 +17,14 @@ from verl.trainer.ppo.v1.replay_buffer import ReplayBufferAsync
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from broomwagon.verl import long_tail
+from broomwagon.verl.manager import with_prompts
 
 BATCH, SAMPLES = 2, 2
+#: Length of a prompt whose second sample fails.
+FAILS = 1
 
 
-class Loops(long_tail.AgentLoopWorker):
+class PlainLoops(long_tail.AgentLoopWorker):
     """Without model and tokenizer; the prompts are not those of a data set."""
 
     def __init__(self, config: Any, llm_client: Any, *_: Any) -> None:
@@ -31,6 +34,8 @@ class Loops(long_tail.AgentLoopWorker):
 
     async def _run_agent_loop(self, _: Any, *, session_id: int, trajectory: dict[str, Any], **prompt: Any) -> None:
         length = int(prompt["index"])
+        if length == FAILS and session_id == 1:
+            raise ValueError("no answer for this prompt")
         output = await self.llm_client.generate(
             f"{prompt['uid']}-{session_id}", prompt_ids=[7, 7, 7], sampling_params={"max_tokens": length}
         )
@@ -42,6 +47,10 @@ class Loops(long_tail.AgentLoopWorker):
             tags=[{"status": "success", "tokens": output.token_ids, "steps": steps}],
             partition_id="val" if trajectory["validate"] else "train",
         )
+
+
+#: The process of agent loops of the trainer, with the part of Broomwagon around the loop above.
+Loops = with_prompts(PlainLoops)
 
 
 class Checkpoints:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import ray
 import transfer_queue as tq
-from long_tail_trainer import BATCH, SAMPLES, end
+from long_tail_trainer import BATCH, FAILS, SAMPLES, end
 from omegaconf import OmegaConf
 from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.utils.tensordict_utils import assign_non_tensor_data
@@ -66,6 +66,8 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
         "training/long_tail/held_groups": 0,
         "training/long_tail/continued_groups": 2,
         "training/long_tail/cut_groups": 0,
+        "training/failed_samples": 0.0,
+        "training/failed_groups": 0.0,
     }
     assert await run(step, trainer, 0) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
 
@@ -89,6 +91,25 @@ async def test_each_step_continues_a_few_held_groups_beside_new_ones(trainer: An
         assert metrics["training/long_tail/is_tail_step"] == 0.0
         assert metrics["training/long_tail/continued_groups"] == 1
         assert metrics["training/long_tail/held_groups"] == held
+
+
+async def test_failed_samples_are_reported_with_prompt_and_reason(
+    trainer: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    trainer.train_dataloader = prompts(FAILS, *[SHORT] * 20)
+    run = asyncio.to_thread
+    # verl's sampler replaces the group.
+    assert [length for length, _ in await run(step, trainer, 0)] == [SHORT] * (BATCH * SAMPLES)
+    [failed] = trainer.failed_samples
+    assert failed.group
+    assert (failed.sample, int(failed.index), failed.step, failed.validate) == (1, FAILS, 1, False)
+    assert list(failed.prompt) == ["p"]
+    assert failed.reason == "ValueError('no answer for this prompt')"
+    assert "1 samples have failed: sample 1 of group" in caplog.text
+    metrics = trainer._consume_sync_metrics()
+    assert (metrics["training/failed_samples"], metrics["training/failed_groups"]) == (1, 1)
+    await run(step, trainer, 0)
+    assert list(trainer.failed_samples) == []
 
 
 def validate(trainer: Any) -> list[int]:

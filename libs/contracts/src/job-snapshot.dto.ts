@@ -1,15 +1,23 @@
 import { type JobPosition, JobRequest, StampedJobRequest, type StampedReply, TrainerRequest } from './common.dto';
 import { IsOptional } from 'class-validator';
-import { IsEpoch, IsId } from './rules';
+import { IsEpoch, IsId, IsWithin } from './rules';
 import type { Epoch, Integer, JobId } from './scalars';
+
+/** Largest `keep`: each group that is freed is looked up in all snapshots of its job. */
+const MAX_SNAPSHOTS = 16;
 
 /**
  * `job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens (by reference),
- * step and counters. The last two snapshots are kept.
+ * step and counters. The last snapshots are kept, two by default.
  */
 export class SnapshotJobRequest extends TrainerRequest {
   /** Name of the snapshot, for example the step; the same tag for another state is refused. */
   @IsId() tag!: string;
+  /**
+   * Number of the newest snapshots of the job that are kept, with this one. All their groups keep their payloads.
+   * @default 2
+   */
+  @IsOptional() @IsWithin(1, MAX_SNAPSHOTS) keep?: Integer;
 }
 export interface SnapshotJobReply extends StampedReply, Omit<JobSnapshotStatus, 'savedAtMs'> {
   /** `saving`: not finished; send the same body again. */

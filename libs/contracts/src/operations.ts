@@ -59,6 +59,7 @@ export const OPERATIONS = {
   'pool.settings': operation<pool.PoolSettingsReply>()(balancer, pool.PoolSettingsRequest),
   'pool.history': operation<pool.PoolHistoryReply>()(balancer, pool.PoolHistoryRequest),
   'pool.rollback': operation<pool.PoolSettingsReply>()(balancer, pool.RollbackPoolRequest),
+  'pool.find': operation<pool.FindPoolReply>()(balancer, pool.FindPoolRequest),
   'pool.pause': operation<pool.PausePoolReply>()(balancer, pool.PausePoolRequest),
   'pool.resume': operation<pool.PausePoolReply>()(balancer, pool.ResumePoolRequest),
   'server.register': operation<server.RegisterServerReply>()(balancer, server.RegisterServerRequest),
@@ -136,6 +137,9 @@ export type RequestOf<Name extends OperationName> =
   (typeof OPERATIONS)[Name] extends Operation<infer Request, unknown> ? Request : never;
 export type ReplyOf<Name extends OperationName> =
   (typeof OPERATIONS)[Name] extends Operation<object, infer Reply> ? Reply : never;
+
+/** In place of a pool: subject of operations that a service answers for callers of any pool, `pool.find` only. */
+export const NO_POOL = '-';
 
 /** Subject of an operation in one pool. */
 export function subjectOf(pool: string, name: OperationName): string {

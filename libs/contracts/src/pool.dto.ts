@@ -1,7 +1,8 @@
-import { IsIn, IsOptional, ValidateBy } from 'class-validator';
+import { IsIn, IsOptional, Matches, ValidateBy } from 'class-validator';
+import { POOL_PATTERN } from './ids';
 import { LIMITS } from './limits';
 import { IsCounter, IsDecimal, IsList, IsWithin } from './rules';
-import type { Integer } from './scalars';
+import type { Integer, PoolName } from './scalars';
 
 export const ROUTING_POLICIES = [
   'least-inflight',
@@ -171,4 +172,16 @@ export interface PausePoolReply {
   paused: boolean;
   /** False if the pool was already in this state. */
   changed: boolean;
+}
+
+/** `pool.find`: whether there is a pool. It is also answered where no service serves the pool of the caller. */
+export class FindPoolRequest {
+  /** Name of the pool. */
+  @Matches(POOL_PATTERN) name!: PoolName;
+}
+export interface FindPoolReply {
+  /** The load-balancer that replies serves the pool, or the pool has state in Redis. */
+  known: boolean;
+  /** Pools that it serves by name, and pools with state in Redis: the first 128 in order of their names. */
+  pools: PoolName[];
 }

@@ -132,7 +132,8 @@ export class GroupSubmission {
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   /**
    * Token budget of each sample. If all engines of the pool report their context, a budget that does not fit beside a
-   * prompt of `promptTokenIds` is clipped to it; what can never fit is refused (`CONTEXT_TOO_LONG`).
+   * prompt of `promptTokenIds` is clipped to it; what can never fit is refused (`CONTEXT_TOO_LONG`). For other prompts,
+   * workers clip it to what the engine says that its context leaves; the response then ends with `length`.
    */
   @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**

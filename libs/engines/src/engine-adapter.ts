@@ -33,6 +33,11 @@ export interface GenerationRequest {
    * JSON writes it as null.
    */
   maxTokens: number;
+  /**
+   * A budget that the engine refuses, since the context has no room for it beside the prompt, is clipped to the room
+   * there is. A response that fills the context ends with `length`.
+   */
+  clipsBudget?: true;
   made?: MadeTokens;
   /** Of the lease: cache entries of other weights have another salt. Sent to engines that keep them apart. */
   cacheSalt?: string;

@@ -4,6 +4,7 @@ import {
   AUDIT_STREAM,
   BroomwagonError,
   LIMITS,
+  NO_POOL,
   type AuditEntry,
   type ListAuditLogReply,
   type ListAuditLogRequest,
@@ -17,8 +18,6 @@ const DAY_MS = 86_400_000;
 const CONFIRM_MS = 2_000;
 /** Entries that are looked at for one page. */
 const MOST_READ = 2_048;
-/** Takes the place of the pool in the subject of a change that belongs to no pool. */
-const NO_POOL = '-';
 /** A larger request or state is left out, bytes of its JSON. */
 const MOST_BYTES = 16_384;
 

@@ -1,6 +1,8 @@
 import { Controller } from '@nestjs/common';
 import {
   ConfigurePoolRequest,
+  FindPoolRequest,
+  LIMITS,
   PausePoolRequest,
   PoolHistoryRequest,
   PoolSettingsRequest,
@@ -8,6 +10,7 @@ import {
   RollbackPoolRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
+import { ServiceConfig } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 import { PoolSettingsService } from './pool-settings.service';
@@ -20,6 +23,7 @@ export class PoolController {
     private readonly store: PoolStore,
     private readonly pools: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
+    private readonly config: ServiceConfig,
   ) {}
 
   @Operation('pool.configure')
@@ -41,6 +45,14 @@ export class PoolController {
   @Operation('pool.rollback')
   rollBack(body: RollbackPoolRequest, { pool }: MessageContext) {
     return this.settings.rollBack(pool, body);
+  }
+
+  @Operation('pool.find')
+  async find({ name }: FindPoolRequest) {
+    const served = this.config.servedPools();
+    const named = served === '*' ? [] : served;
+    const pools = [...new Set([...named, ...(await this.pools.list())])].sort();
+    return { known: served === '*' || pools.includes(name), pools: pools.slice(0, LIMITS.page) };
   }
 
   @Operation('pool.pause')

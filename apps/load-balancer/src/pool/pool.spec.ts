@@ -1,4 +1,4 @@
-import type { OperationName } from '@broomwagon/contracts';
+import { NO_POOL, type OperationName } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { setFailpoints } from '../../../../libs/platform/src/failpoint';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from '../load-balancer.fixture';
@@ -125,4 +125,16 @@ it('refuses bad settings and requests, and changes nothing', async () => {
   }
   expect(await lb.call('pool.settings', {})).toEqual(before);
   expect((await lb.call('lb.status', {})).leases).toBe(0);
+});
+
+it('names the pools there are to a caller of any pool', async () => {
+  const prefix = lb.pool.replace(/-\d+$/, '');
+  const found = await lb.call('pool.find', { name: lb.pool });
+  expect(found.known).toBe(true);
+  expect(found.pools).toEqual(Array.from({ length: 20 }, (_, n) => `${prefix}-${n}`).sort());
+  expect((await lb.call('pool.find', { name: `${prefix}-misspelled` })).known).toBe(false);
+  await expect(lb.call('pool.find', { name: '-' })).rejects.toMatchObject({ field: 'name' });
+  // Load-balancers of other tests may answer it too.
+  const elsewhere = await lb.client.call(NO_POOL, 'pool.find', { name: lb.pool });
+  expect(elsewhere).toEqual({ known: expect.any(Boolean) as boolean, pools: expect.any(Array) as string[] });
 });

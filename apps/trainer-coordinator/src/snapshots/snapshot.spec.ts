@@ -142,10 +142,30 @@ describe('snapshots of a job', () => {
       timeoutMs: 10_000,
     });
     expect(await fixture.redis.keys(`${fixture.rootKey}:snapshot*/1`)).toEqual([]);
-    await expect(restore('a', epoch)).rejects.toMatchObject({ code: 'SNAPSHOT_NOT_FOUND', field: 'tag' });
+    await expect(restore('a', epoch)).rejects.toMatchObject({
+      code: 'SNAPSHOT_NOT_FOUND',
+      field: 'tag',
+      message: expect.stringContaining('there are b, c') as string,
+    });
     // Falling back to b, c is of a time that has not been.
     await restore('b');
     expect(await listed()).toEqual(['b']);
+  });
+
+  it('keeps as many as its trainer asks for', async () => {
+    const epoch = await step(groups(6), 1);
+    const saveOf = (tag: string, keep: number) => {
+      const body = { job, trainerEpoch: epoch, tag, keep };
+      return fixture.client.callWithRetry(fixture.pool, 'job.snapshot', body, { deadlineMs: 10_000 });
+    };
+    for (const tag of ['a', 'b', 'c']) {
+      expect((await saveOf(tag, 3)).state).toBe('complete');
+      await longStep(1, epoch);
+    }
+    expect(await listed()).toEqual(['a', 'b', 'c']);
+    await expect(saveOf('d', 17)).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'keep' });
+    expect((await saveOf('d', 1)).state).toBe('complete');
+    expect(await listed()).toEqual(['d']);
   });
 
   it('is only made between rounds, and a tag names one state', async () => {

@@ -286,7 +286,7 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
     claim.sampling.seed === undefined ? undefined : sampleSeed(claim.sampling.seed, { ...claim, madeTokens });
   const sampling = seed === undefined ? claim.sampling : { ...claim.sampling, seed };
   const id = engineRequestId(claim.requestId, claim.attempt);
-  return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, made };
+  return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, clipsBudget: true, made };
 }
 
 /** The tokens of this attempt, behind the end of the earlier text with which a stop text may begin. */

@@ -17,6 +17,8 @@ _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 #: An id without control characters and halves of characters.
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 MOST_ID_BYTES = 128
+#: Samples of one group that services take.
+MAX_SAMPLES = 128
 #: One token of a NATS subject.
 _TOKEN = re.compile(r"[^\s.*>]+")
 _SCHEMES = ("nats", "tls", "ws", "wss")
@@ -83,15 +85,29 @@ def check_rewards(rewards: object) -> list[float]:
     return [check_reward(f"rewards.{index}", reward) for index, reward in enumerate(rewards)]
 
 
-def check_count(field: str, value: int, least: int = 1) -> int:
+def check_count(field: str, value: int, least: int = 1, *, most: int | None = None, reason: str = "") -> int:
     """Returns it as an `int` of Python.
 
-    :raises InvalidArgument: it is no whole number of at least `least`
+    :param reason: why it is at most `most`, and what to do instead
+    :raises InvalidArgument: it is no whole number from `least` to `most`
     """
     number = plain_number(value)
     if not isinstance(number, int) or number < least:
         raise InvalidArgument(f"{field} must be a whole number of at least {least}: {value!r}", field=field)
+    if most is not None and number > most:
+        raise InvalidArgument(f"{field} must be at most {most}: {value!r}{reason}", field=field)
     return number
+
+
+def check_samples(samples: int) -> int:
+    """Returns the number of samples of a group as an `int` of Python.
+
+    :raises InvalidArgument: it is no whole number from 1 to `MAX_SAMPLES`
+    """
+    reason = (
+        ". Redis moves a group in one step, which must stay short: give the prompt several times, and join its groups"
+    )
+    return check_count("samples", samples, most=MAX_SAMPLES, reason=reason)
 
 
 def check_token_ids(token_ids: Iterable[int]) -> list[int]:

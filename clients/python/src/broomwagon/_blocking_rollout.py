@@ -75,9 +75,9 @@ class Rollout:
         """What the policy has cost over all steps of the job, with the names of `metrics`."""
         return self._client._wait(self._rollout.ledger())
 
-    def save(self, tag: str) -> None:
+    def save(self, tag: str, *, keep: int | None = None) -> None:
         """Saves a job snapshot between two rounds: as `broomwagon.Rollout.save`."""
-        self._client._wait(self._rollout.save(tag))
+        self._client._wait(self._rollout.save(tag, keep=keep))
 
     def restore(self, tag: str) -> int:
         """Returns the job to a snapshot, and the steps that are trained: as `broomwagon.Rollout.restore`."""

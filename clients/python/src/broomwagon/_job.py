@@ -145,16 +145,17 @@ class Job:
         summary: dict[str, Any] = reply["summary"]
         return summary
 
-    async def finish(self, operation: str, tag: str, unfinished: str) -> dict[str, Any]:
+    async def finish(self, operation: str, tag: str, unfinished: str, **options: Any) -> dict[str, Any]:
         """Saves or restores a snapshot: repeats a call, of which each does a part, until its state is another one.
 
+        :param options: further fields of the request
         :raises JobNotFound: the job to be saved has no round yet
         :raises Timeout: it has not ended after 10 minutes
         """
         if operation == "job.snapshot" and self.epoch is None:
             raise errors.JobNotFound(f"Job {self.name} has no round yet")
         ends_at = time.monotonic() + SNAPSHOT_DEADLINE
-        while (reply := await self.call(operation, tag=tag))["state"] == unfinished:
+        while (reply := await self.call(operation, tag=tag, **options))["state"] == unfinished:
             if time.monotonic() > ends_at:
                 raise errors.Timeout(f"{operation} of {tag} has not ended", retryable=True)
         result: dict[str, Any] = reply

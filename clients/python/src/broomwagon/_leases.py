@@ -14,8 +14,8 @@ from ._batch import Batch
 from ._connection import Connection, pause_before_repeat
 from ._error import BroomwagonError
 from ._held import Movable, WorkerEpoch
-from ._link import error_of
 from ._session import EXPIRED_EPOCH, Session
+from ._wire_error import error_of
 
 logger = logging.getLogger("broomwagon")
 

@@ -18,6 +18,8 @@ from . import errors
 from ._arguments import encoded, without_secrets
 from ._error import BroomwagonError
 from ._inbox import REPLICA_HEADER, Inbox
+from ._pools import FIND_POOL, FIND_POOL_TIMEOUT, POOL_NOT_SERVED, pool_not_found
+from ._wire_error import error_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -38,7 +40,7 @@ _REFUSED = re.compile('permissions violation(?: for publish to "(.+?)")?', re.IG
 class Link:
     """One connection to NATS, for one pool."""
 
-    def __init__(self, nats: Nats, pool: str) -> None:
+    def __init__(self, nats: Nats, pool: str, address: str) -> None:
         self._nats = nats
         self._inbox = Inbox(nats)
         self._loop = asyncio.get_running_loop()
@@ -47,6 +49,8 @@ class Link:
         #: Milliseconds by which the clock of the services is before the clock of this machine.
         self._clock_offset = 0.0
         self.pool = pool
+        #: Servers of NATS, without names and passwords of users.
+        self.address = address
         self._is_pool_warned = False
         #: Set when nothing connects again, as after `close`.
         self.closed = asyncio.Event()
@@ -75,12 +79,15 @@ class Link:
         if inbox_prefix:
             options["inbox_prefix"] = inbox_prefix.encode()
         client = Nats()
-        connection = cls(client, pool)
+        address = without_secrets(url)
+        connection = cls(client, pool, address)
 
         async def note_lost() -> None:
             connection._inbox.is_linked.clear()
             if not client.is_closed:
-                logger.warning("The connection to NATS is lost; calls are repeated until it is made again")
+                logger.warning(
+                    "The connection to NATS at %s is lost; calls are repeated until it is made again", address
+                )
 
         connecting = client.connect(
             url.split(","),
@@ -104,9 +111,7 @@ class Link:
                 raise
             # The timeout does not tell why each try has failed.
             reason = client.last_error or error
-            raise errors.Unavailable(
-                f"Cannot connect to NATS at {without_secrets(url)}: {reason!r}", retryable=True
-            ) from error
+            raise errors.Unavailable(f"Cannot connect to NATS at {address}: {reason!r}", retryable=True) from error
 
     async def request(
         self, operation: str, body: dict[str, Any], timeout: float, unanswered_since: float | None = None
@@ -150,22 +155,36 @@ class Link:
         if message is None:
             message = await self._send(subject, data, timeout, headers)
         if message is None:
-            self._warn_of_pool()
+            await self._check_pool()
             raise errors.Unavailable(f"No service handles {subject}", retryable=True)
         if message.headers and (replica := message.headers.get(REPLICA_HEADER)):
             self._replicas[_group_of(operation)] = (replica, asyncio.get_running_loop().time())
         return message
 
-    def _warn_of_pool(self) -> None:
-        """Nothing of the pool has answered yet: its name may be wrong, or its services start."""
-        if self._replicas or self._is_pool_warned:
+    async def _check_pool(self) -> None:
+        """Nothing of the pool has answered yet: its name may be wrong, or its services start.
+
+        :raises PoolNotFound: services of other pools answer, and do not know this pool
+        """
+        if self._replicas:
             return
-        self._is_pool_warned = True
-        logger.warning(
-            "No service serves the pool %r; calls are repeated until one does. The pool is the parameter `pool` of the "
-            "client or POOL, and the services serve those of their setting POOLS: `broomwagon status` names them",
-            self.pool,
-        )
+        found = await self._find_pool()
+        if found is not None and not found["known"]:
+            raise pool_not_found(self.pool, self.address, found["pools"])
+        if not self._is_pool_warned:
+            self._is_pool_warned = True
+            logger.warning(POOL_NOT_SERVED, self.pool, self.address)
+
+    async def _find_pool(self) -> dict[str, Any] | None:
+        """The reply of any load-balancer to `pool.find`; None if none answers, as those of the release before."""
+        headers = {TIMEOUT_HEADER: str(round(FIND_POOL_TIMEOUT * 1000))}
+        try:
+            message = await self._send(FIND_POOL, encoded({"name": self.pool}), FIND_POOL_TIMEOUT, headers)
+        except BroomwagonError as error:
+            logger.debug("The names of the pools were not read: %s", error)
+            return None
+        found = {} if message is None else json.loads(message.data)
+        return found if "known" in found else None
 
     def _own_subject(self, operation: str, unanswered_since: float | None) -> str | None:
         """The subject of a replica that has replied since then."""
@@ -195,7 +214,7 @@ class Link:
             if _REFUSED.search(str(error)):
                 advice = f"NATS does not let this user publish to {subject}: add it to the permissions of the user"
                 raise errors.Forbidden(advice) from error
-            raise errors.Unavailable(f"Cannot send to {subject}: {error}", retryable=True) from error
+            raise errors.Unavailable(f"Cannot send to {subject} at {self.address}: {error}", retryable=True) from error
         is_unserved = not message.data and message.headers and message.headers.get("Status") == "503"
         return None if is_unserved else message
 
@@ -228,11 +247,11 @@ class Link:
     def closed_error(self) -> errors.Unavailable:
         """For calls of a closed connection."""
         reason = f": {error}" if (error := self._nats.last_error) else ""
-        return errors.Unavailable(f"The connection to NATS is closed{reason}; make another client")
+        return errors.Unavailable(f"The connection to NATS at {self.address} is closed{reason}; make another client")
 
     async def _note_restored(self) -> None:
         self._inbox.is_linked.set()
-        logger.info("The connection to NATS is made again")
+        logger.info("The connection to NATS at %s is made again", self.address)
 
     async def _note_closed(self) -> None:
         self.closed.set()
@@ -258,20 +277,6 @@ class Link:
         """
         if asyncio.get_running_loop() is not self._loop:
             raise RuntimeError("The client belongs to another event loop; make one in this loop")
-
-
-def error_of(wire: dict[str, Any]) -> BroomwagonError:
-    """The exception of a `WireError`. A code of a later version is a BroomwagonError with its code."""
-    kind = errors.BY_CODE.get(wire["code"], BroomwagonError)
-    error = kind(
-        wire["message"],
-        retryable=wire["retryable"],
-        retry_after=wire.get("retryAfterMs", 0) / 1000,
-        field=wire.get("field"),
-        details=wire.get("details"),
-    )
-    error.code = wire["code"]
-    return error
 
 
 def _group_of(operation: str) -> str:

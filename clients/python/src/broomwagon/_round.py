@@ -11,6 +11,7 @@ from typing import Any
 
 from . import errors
 from ._arguments import InvalidArgument, encoded
+from ._error import BroomwagonError
 from ._job import Job
 from ._payloads import Payloads
 from ._prompts import PromptLike, PromptSource, domain_of, wire_prompt
@@ -25,6 +26,14 @@ INLINE_PROMPT_BYTES = 24_000
 RESULTS_WAIT_MS = 4_000
 #: How services, or JSON, refuse a prompt; a repeat is refused again.
 REFUSALS = (errors.ValidationFailed, errors.PayloadTooLarge, errors.ContextTooLong)
+#: Parameters of `Client.rollout`, by the field that each submission has of them.
+PARAMETERS = {
+    "samples": "samples",
+    "minSamples": "min_samples",
+    "maxTokens": "max_tokens",
+    "timeoutMs": "timeout",
+    "sampling": "sampling",
+}
 
 
 class LostGroups:
@@ -216,6 +225,8 @@ class Round:
                     ) from error
                 # The other fields are those of all groups.
                 name = (error.field or "").removeprefix("groups.0.").partition(".")[0]
+                if name in PARAMETERS:
+                    raise _of_parameter(error) from error
                 if name not in ("groupId", "prompt", "promptRef", "domain"):
                     raise
                 raise self._prompts.refuse(groups[0]["groupId"], error) from error
@@ -241,3 +252,11 @@ class Round:
             return {**body, "promptRef": await self._payloads.put(owner, "prompt", wire)}
         except (*REFUSALS, TypeError) as error:
             raise self._prompts.refuse(group_id, error) from error
+
+
+def _of_parameter(error: BroomwagonError) -> BroomwagonError:
+    """The error of a field of all groups, which names the parameter of `Client.rollout`."""
+    field = str(error.field)
+    name, dot, rest = field.removeprefix("groups.0.").partition(".")
+    parameter = PARAMETERS[name] + dot + rest
+    return type(error)(error.args[0].replace(field, parameter), field=parameter, details=error.details)

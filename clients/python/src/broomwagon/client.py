@@ -14,6 +14,7 @@ from ._arguments import (
     check_number,
     check_pool,
     check_rank,
+    check_samples,
     check_texts,
     check_token,
     check_url,
@@ -232,7 +233,7 @@ class Client:
         """The rounds of a job, for its trainer: `async for group in client.rollout("run-1").round(prompts)`.
 
         :param groups: groups (prompts) of one training step
-        :param samples: samples of each group
+        :param samples: samples of each group, at most 128
         :param max_tokens: token budget of each sample
         :param sampling: `broomwagon.SamplingParameters`, for example `{"temperature": 1.0}`; names may be in snake_case
         :param min_samples: least samples of a group that is trained if others failed or were aborted; default: all
@@ -257,7 +258,7 @@ class Client:
             self._connected,
             job,
             groups=check_count("groups", groups),
-            samples=check_count("samples", samples),
+            samples=check_samples(samples),
             max_tokens=check_count("max_tokens", max_tokens),
             sampling=check_sampling(sampling),
             min_samples=None if min_samples is None else check_count("min_samples", min_samples),

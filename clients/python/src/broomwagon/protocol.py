@@ -1614,6 +1614,25 @@ class FenceServerRequest(TypedDict):
     """Text for the log and the event."""
 
 
+class FindPoolReply(TypedDict):
+    """Reply of `pool.find`."""
+
+    known: bool
+    """The load-balancer that replies serves the pool, or the pool has state in Redis."""
+
+    pools: list[str]
+    """Pools that it serves by name, and pools with state in Redis: the first 128 in order of their names."""
+
+
+class FindPoolRequest(TypedDict):
+    """`pool.find`: whether there is a pool. It is also answered where no service serves the pool of the
+    caller.
+    """
+
+    name: str
+    """Name of the pool."""
+
+
 class FinishSessionReply(TypedDict):
     """Reply of `lb.finish-session`."""
 
@@ -1902,7 +1921,8 @@ class GroupSubmission(TypedDict):
     maxTokens: int
     """Token budget of each sample. If all engines of the pool report their context, a budget that does not
     fit beside a prompt of `promptTokenIds` is clipped to it; what can never fit is refused
-    (`CONTEXT_TOO_LONG`).
+    (`CONTEXT_TOO_LONG`). For other prompts, workers clip it to what the engine says that its context
+    leaves; the response then ends with `length`.
     """
 
     timeoutMs: NotRequired[int]
@@ -5307,7 +5327,7 @@ class SnapshotJobReply(TypedDict):
 
 class SnapshotJobRequest(TypedDict):
     """`job.snapshot`: saves a snapshot of a job between two rounds: its long-tail queue with all tokens
-    (by reference), step and counters. The last two snapshots are kept.
+    (by reference), step and counters. The last snapshots are kept, two by default.
     """
 
     job: str
@@ -5324,6 +5344,11 @@ class SnapshotJobRequest(TypedDict):
 
     tag: str
     """Name of the snapshot, for example the step; the same tag for another state is refused."""
+
+    keep: NotRequired[int]
+    """Number of the newest snapshots of the job that are kept, with this one. All their groups keep their
+    payloads.
+    """
 
 
 class SnapshotServer(TypedDict):
@@ -6195,6 +6220,11 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["pool.rollback"], body: RollbackPoolRequest, *, deadline: float = ...
     ) -> PoolSettingsReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["pool.find"], body: FindPoolRequest, *, deadline: float = ...
+    ) -> FindPoolReply: ...
 
     @overload
     async def __call__(

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from . import errors
-from ._arguments import InvalidArgument, check_rewards, given_fields, to_milliseconds
+from ._arguments import InvalidArgument, check_count, check_rewards, given_fields, to_milliseconds
 from ._connection import Connection
 from ._failures import OnFailed
 from ._job_rounds import LOST, JobRounds, Loop
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from .protocol import AbortScope, SamplingParameters, TailPolicy, TailPolicyName
 
 logger = logging.getLogger("broomwagon")
+
+#: Snapshots of one job that services keep at most.
+MAX_SNAPSHOTS = 16
 
 
 class Rollout(JobRounds):
@@ -252,16 +255,21 @@ class Rollout(JobRounds):
         """What the policy has cost over all steps of the job, with the names of `metrics`."""
         return ledger_metrics(await self._job.ledger())
 
-    async def save(self, tag: str) -> None:
+    async def save(self, tag: str, *, keep: int | None = None) -> None:
         """Saves a job snapshot between two rounds: the long-tail queue with its tokens, step and counters. Call it
-        when the model is saved, with a tag of that model. The last two snapshots are kept."""
-        await self._recovering(lambda: self._job.finish("job.snapshot", tag, "saving"))
+        when the model is saved, with a tag of that model.
+
+        :param keep: number of the newest snapshots of the job that are kept, 1 to 16; default: 2. Keep as many as
+            checkpoints of the model
+        """
+        options = given_fields(keep=None if keep is None else check_count("keep", keep, most=MAX_SNAPSHOTS))
+        await self._recovering(lambda: self._job.finish("job.snapshot", tag, "saving", **options))
 
     async def restore(self, tag: str) -> int:
         """Returns the job to a snapshot and fences every other trainer. Afterwards give the prompts from the first one
         on. Returns the steps that are trained.
 
-        :raises SnapshotNotFound: no snapshot has the tag
+        :raises SnapshotNotFound: no snapshot has the tag; the message names the tags there are
         """
 
         async def cancel_and_restore() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 import {
   BroomwagonError,
-  isBroomwagonError,
   type ChatMessage,
   type EngineDialect,
   type PauseMode,
@@ -29,9 +28,11 @@ import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
 import { streamGeneration } from '../stream/stream-generation';
 import { toDialect, withCallerFields } from './caller-fields';
+import { fitBudget } from './fit-budget';
 import { readModelCards, toModelList, type ModelCard } from './model-list';
 import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
+import { asUnknownModel } from './unknown-model';
 
 /** In a report: the engine has no number for its weights. */
 export const NO_VERSION = -1;
@@ -97,13 +98,23 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
 
   async generate(request: GenerationRequest, options: GenerateOptions = {}): Promise<GenerationResult> {
     const plan = planAttempt(request, await this.promptTokenIds(request, options.signal));
-    options.onPlan?.({ resumedBy: plan.resumedBy });
-    if (plan.kind === 'exhausted') {
-      return { text: '', tokenCount: 0, finishReason: 'length', resumedBy: plan.resumedBy };
+    const { resumedBy } = plan;
+    options.onPlan?.({ resumedBy });
+    if (plan.kind === 'exhausted') return { text: '', tokenCount: 0, finishReason: 'length', resumedBy };
+    if (options.signal?.aborted) return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy };
+    try {
+      return await this.runPlan(request, plan, options);
+    } catch (error) {
+      const fitted = await fitBudget(request, plan, error as Error, (prompt) => this.tokenize(prompt, options.signal));
+      if (fitted === undefined) throw error;
+      if (fitted.budget >= 1) return this.runPlan(request, fitted, options);
+      // Nothing can be generated beside the prompt alone.
+      if (resumedBy === undefined) throw error;
+      return { text: '', tokenCount: 0, finishReason: 'length', resumedBy };
     }
-    if (options.signal?.aborted) {
-      return { text: '', tokenCount: 0, finishReason: 'aborted', resumedBy: plan.resumedBy };
-    }
+  }
+
+  private async runPlan(request: GenerationRequest, plan: RunPlan, options: GenerateOptions) {
     const { engineFields: given } = request.prompt;
     const engineFields = given && toDialect(this.dialect, given);
     const prompt = { ...request.prompt, engineFields };
@@ -275,21 +286,6 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const message = `${this.url}${path} answered ${status}: ${quote(text)}`;
     throw new BroomwagonError(refuses ? 'ENGINE_REJECTED' : 'ENGINE_ERROR', message, { details: { status } });
   }
-}
-
-/**
- * The error of a call whose model the caller has named: an engine that answers that it has no such model refuses the
- * request. A model that this server is registered with is another case: then the server is at fault.
- */
-function asUnknownModel(error: unknown): unknown {
-  if (!isBroomwagonError(error, 'ENGINE_ERROR')) return error;
-  const { status, said } = (error.details ?? {}) as { status?: number; said?: string };
-  if (status !== 404 || !/\bmodel\b/i.test(said ?? '')) return error;
-  return new BroomwagonError('ENGINE_REJECTED', error.message, {
-    cause: error,
-    field: 'model',
-    details: error.details,
-  });
 }
 
 /** Engines keep a text, `default` at first; undefined if it is not a number. */

@@ -1,5 +1,10 @@
+import { NO_POOL, patternOf } from '@broomwagon/contracts';
+
 /** Which pools a service serves: all of them, or those named. */
 export type Pools = '*' | readonly string[];
+
+/** Callers whose pool nobody serves send it for {@link NO_POOL}. */
+const OF_ANY_POOL = patternOf('pool.find');
 
 /** Index of the pool in `rollout.v1.<pool>.…`; -1 for a subject that has no pool. */
 export function poolTokenOf(pattern: string): number {
@@ -20,5 +25,6 @@ export function subjectsOf(pattern: string, pools: Pools, placeholders: Readonly
     return value;
   });
   if (pools === '*' || poolTokenOf(pattern) < 0) return [filled];
-  return pools.map((pool) => filled.replace('*', pool));
+  const served = pattern === OF_ANY_POOL ? [...pools, NO_POOL] : pools;
+  return served.map((pool) => filled.replace('*', pool));
 }

@@ -26,7 +26,11 @@ return function(tx, args)
   if given and given ~= epoch and not is_repeat then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
   end
-  if not number then return Reply.fail('SNAPSHOT_NOT_FOUND', 'The job has no snapshot ' .. args.tag, 'tag') end
+  if not number then
+    local tags = table.concat(redis.call('ZRANGE', tx.key:snapshots(job), 0, -1), ', ')
+    local there = tags == '' and 'there is none' or 'there are ' .. tags .. ' (`keep` of job.snapshot is their number)'
+    return Reply.fail('SNAPSHOT_NOT_FOUND', 'The job has no snapshot ' .. args.tag .. '; ' .. there, 'tag')
+  end
   local touched = 0
 
   local function answer(state, retired)

@@ -1,13 +1,13 @@
 --[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
 reference, which it owns from then on), its counters and counts. It is there when the last page is; then only the last
-two are kept. When something was dropped between two pages, it begins again.
+two are kept, or `keep` of them. When something was dropped between two pages, it begins again.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {job, trainerEpoch, stamp, tag}   stamp of the trainer, or absent
+ARGV[1] JSON: {job, trainerEpoch, stamp, tag, keep}   stamp of the trainer, and number of snapshots; or absent
 Reply: SaveSnapshotPage; a repeat of a complete one gets the same
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
   SNAPSHOT_EXISTS. Events: job.snapshotted. ]]
 return function(tx, args)
-  local PAGE, KEPT = 32, 2
+  local PAGE, KEPT = 32, args.keep or 2
   local job, hash = args.job, tx.key:job(args.job)
   local refused = Trainer.refusal(tx, args) or Trainer.restore_error(tx, job)
   if refused then return refused end

@@ -81,6 +81,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       'payload.get',
       'payload.put',
       'payload.stat',
+      'pool.find',
       'request.claim',
       'request.complete',
       'request.fail',
@@ -135,6 +136,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     calls: [
       ...OF_TRAINERS.filter((name) => TRAINER_OPERATIONS.get(name) === 'trainer'),
       'lb.status',
+      'pool.find',
       'prompt.lengths',
       'prompt.remember',
       'server.list',

@@ -20,6 +20,7 @@ from ._opening import Opening
 from ._requests import HeldRequests
 from ._servers import PoolServers, labels_of, pool_id, verl_id
 from ._settings import Settings, check_bound
+from ._steps import Steps
 
 logger = logging.getLogger("broomwagon")
 
@@ -33,7 +34,7 @@ CHECK_INTERVAL = 5.0
 REMOVAL_PAUSE = 0.05
 
 
-class Balancer:
+class Balancer(Steps):
     """One per set of servers, as a Ray actor. Any number of clients may take leases of its servers beside it: counts
     are those of the pool.
 
@@ -56,6 +57,7 @@ class Balancer:
         max_cache_size: int | None = None,
         full_determinism: bool | None = None,
     ) -> None:
+        super().__init__()
         # verl 0.9.0 may pass the size of the cache by position.
         given = router_kwargs if isinstance(router_kwargs, Mapping) else {}
         self._settings = Settings(given, full_determinism)
@@ -72,10 +74,6 @@ class Balancer:
         self._checking: asyncio.Task[None] | None = None
         #: One change of the servers in the pool at a time: a repeated removal must not meet the next start of a server.
         self._changing = asyncio.Lock()
-        #: Groups of long-tail rounds that wait for a tail step, and how often they have changed.
-        self._held_groups: list[str] = []
-        self._holds = 0
-        self._groups_changed = asyncio.Condition()
         self._name(servers)
 
     async def acquire_server(self, request_id: str, **_: Any) -> tuple[str, Any]:
@@ -188,19 +186,6 @@ class Balancer:
 
     async def get_total_inflight(self) -> int:
         return sum((await self._loads()).values())
-
-    async def hold_groups(self, groups: list[str]) -> None:
-        """Requests of these groups that are cut wait, and those of no others."""
-        async with self._groups_changed:
-            self._held_groups = groups
-            self._holds += 1
-            self._groups_changed.notify_all()
-
-    async def held_groups(self, after: int = -1) -> tuple[int, list[str]]:
-        """The groups that wait, and the number of this answer. Waits until it is another one than `after`."""
-        async with self._groups_changed:
-            await self._groups_changed.wait_for(lambda: self._holds != after)
-            return self._holds, self._held_groups
 
     async def require_acquire_fields(self) -> list[str]:
         return []

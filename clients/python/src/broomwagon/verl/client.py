@@ -9,11 +9,12 @@ from contextlib import suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from ray.exceptions import RayActorError
+from ray.exceptions import RayActorError, RayError
 from verl.workers.rollout.llm_server import FullyAsyncLLMServerClient, LLMServerClient
 
 from .. import errors
 from ..client import Client
+from ._failures import FailedSample
 from ._groups import CutGroups, prompt_group
 from ._opening import Opening
 from ._servers import labels_of, pool_id, verl_id
@@ -174,6 +175,14 @@ class LeasedClient(LLMServerClient):
     def _on_cancel(self, request_id: str) -> None:
         """For subclasses: a call was cancelled that an engine runs. The call is aborted on the engine, and
         `_on_complete` follows when the engine has ended it."""
+
+    async def report_failed(self, sample: FailedSample) -> None:
+        """Reports a sample whose agent loop has failed to the trainer. Never raises: verl reports the failure too."""
+        if hasattr(self._load_balancer, "report_failed"):
+            try:
+                await self._load_balancer.report_failed.remote(sample)
+            except RayError as error:
+                logger.warning("The failure of %s was not reported: %s", sample, error)
 
     @property
     def groups(self) -> CutGroups:

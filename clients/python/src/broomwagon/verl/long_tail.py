@@ -29,8 +29,6 @@ logger = logging.getLogger("broomwagon")
 MANAGER = f"{__name__}.AgentLoopManager"
 OVER_PROVISION = 1.5
 PARTITION = "train"
-#: Seconds for an answer of the balancer.
-HOLD_DEADLINE = 60.0
 #: States of groups in verl's TransferQueue.
 UNFINISHED = ("pending", "running")
 
@@ -149,7 +147,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def _hold(self, groups: set[str]) -> None:
         self._held = groups
-        ray.get(self._balancer.hold_groups.remote(list(groups)), timeout=HOLD_DEADLINE)
+        ray.get(self._balancer.hold_groups.remote(list(groups)), timeout=trainer.BALANCER_DEADLINE)
 
     @property
     def _balancer(self) -> Any:

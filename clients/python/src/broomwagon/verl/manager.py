@@ -7,8 +7,9 @@ from typing import Any
 
 import ray
 
+from ._failures import failed_sample
 from ._groups import prompt_group
-from .client import leased
+from .client import LeasedClient, leased
 
 
 def with_leases(manager_class: type, module: str = __name__) -> type:
@@ -27,12 +28,19 @@ def with_leases(manager_class: type, module: str = __name__) -> type:
 
 
 def with_prompts(worker_class: type) -> type:
-    """The class of verl's processes of agent loops, with the prompt of each sample in the context of its requests."""
+    """The class of verl's processes of agent loops, with the prompt of each sample in the context of its requests. A
+    sample that fails is reported to the trainer."""
 
     async def _run_agent_loop(self: Any, *arguments: Any, **options: Any) -> Any:
         # Each sample has a task of its own, and so a context of its own.
         prompt_group.set(options.get("uid"))
-        return await worker_class._run_agent_loop(self, *arguments, **options)  # type: ignore[attr-defined]
+        try:
+            return await worker_class._run_agent_loop(self, *arguments, **options)  # type: ignore[attr-defined]
+        except Exception as error:
+            if isinstance(self.llm_client, LeasedClient):
+                trajectory = options["trajectory"] if "trajectory" in options else arguments[1]
+                await self.llm_client.report_failed(failed_sample(error, trajectory, options))
+            raise
 
     return type(worker_class.__name__, (worker_class,), {"_run_agent_loop": _run_agent_loop})
 

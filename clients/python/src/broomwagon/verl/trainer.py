@@ -5,11 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import ray
 from omegaconf import open_dict
 from verl.trainer.ppo.v1 import get_trainer_cls, register_trainer
 
+from ._failures import FailedSample, failure_metrics, warn
 from .client import leased
 
+#: Seconds for an answer of the balancer.
+BALANCER_DEADLINE = 60.0
 #: Names the prompts of requests, beside the leases that the trainers have without it.
 MANAGER = "broomwagon.verl.manager.AgentLoopManagerTQ"
 
@@ -34,7 +38,33 @@ def _with_leases(mode: str) -> type:
     def get_llm_client(self: Any) -> Any:
         return leased(base.get_llm_client(self))
 
-    members = {"__init__": __init__, "get_llm_client": get_llm_client, "__module__": __name__}
+    def on_sample_end(self: Any) -> None:
+        base.on_sample_end(self)
+        balancer = self.llm_server_manager.global_load_balancer
+        failed: list[FailedSample] = []
+        if hasattr(balancer, "take_failed"):
+            failed = ray.get(balancer.take_failed.remote(), timeout=BALANCER_DEADLINE)
+        self.failed_samples = failed
+        if failed:
+            self.on_failed_samples(failed)
+
+    def on_failed_samples(self: Any, samples: list[FailedSample]) -> None:
+        """For subclasses: samples that have failed since the last step, each with its group, prompt and reason."""
+        warn(self.global_steps, samples)
+
+    def _consume_sync_metrics(self: Any) -> dict[str, Any]:
+        return {**base._consume_sync_metrics(self), **failure_metrics(self.failed_samples)}
+
+    members = {
+        "__init__": __init__,
+        "__module__": __name__,
+        "get_llm_client": get_llm_client,
+        "on_sample_end": on_sample_end,
+        "on_failed_samples": on_failed_samples,
+        "_consume_sync_metrics": _consume_sync_metrics,
+        # Of the last step.
+        "failed_samples": (),
+    }
     return type(f"Leased{base.__name__}", (base,), members)
 
 

@@ -1,0 +1,68 @@
+"""Samples whose agent loop has failed: verl trains a step without them, or without their groups."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+logger = logging.getLogger("broomwagon")
+
+#: Failed samples that a warning names.
+MAX_NAMED = 3
+
+
+@dataclass(frozen=True)
+class FailedSample:
+    """A sample that ended with an exception."""
+
+    #: verl's `uid` of the prompt; None where the trainer has none.
+    group: str | None
+    #: Index of the sample in its group.
+    sample: int | None
+    #: `raw_prompt` of the row of the data set.
+    prompt: Any
+    #: `index` of the row.
+    index: Any
+    #: Step in which the prompt was taken from the data set.
+    step: int | None
+    #: It was of a validation.
+    validate: bool
+    #: The exception.
+    reason: str
+
+    def __str__(self) -> str:
+        return f"sample {self.sample} of group {self.group} (row {self.index}): {self.reason}"
+
+
+def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[str, Any]) -> FailedSample:
+    """
+    :param trajectory: what verl's agent loops get of each sample
+    :param row: the row of the data set, with verl's fields
+    """
+    return FailedSample(
+        group=row.get("uid"),
+        sample=row.get("session_id"),
+        prompt=row.get("raw_prompt"),
+        index=row.get("index"),
+        step=trajectory.get("step"),
+        validate=bool(trajectory.get("validate")),
+        reason=repr(error),
+    )
+
+
+def warn(step: int, samples: Sequence[FailedSample]) -> None:
+    """Logs one warning for the failed samples of a step, if there are any."""
+    if samples:
+        named = "; ".join(map(str, samples[:MAX_NAMED]))
+        more = f"; and {len(samples) - MAX_NAMED} more" if len(samples) > MAX_NAMED else ""
+        logger.warning("Step %d: %d samples have failed: %s%s", step, len(samples), named, more)
+
+
+def failure_metrics(samples: Sequence[FailedSample]) -> dict[str, float]:
+    """Counts for the metrics of a step."""
+    return {
+        "training/failed_samples": float(len(samples)),
+        "training/failed_groups": float(len({sample.group for sample in samples})),
+    }
