@@ -15,6 +15,7 @@ import verl
 from cluster import HAS_ROUTERS
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from ray import cloudpickle
 from verl.experimental.agent_loop import AgentLoopManager
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer, ReplayBufferAsync
@@ -41,6 +42,14 @@ def test_the_manager_class_replaces_the_client(name: str, base: type) -> None:
         manager = manager_class(CONFIG, llm_client=client(CONFIG, "balancer"))
         assert type(manager.llm_client) is kind
         assert manager.llm_client._load_balancer == "balancer"
+
+
+@pytest.mark.parametrize("name", ["AgentLoopManager", "AgentLoopManagerTQ"])
+def test_ray_can_send_the_class_of_the_agent_loops_to_its_processes(name: str) -> None:
+    manager_class = load_class_from_fqn(f"broomwagon.verl.manager.{name}", "AgentLoopManager")
+    manager = manager_class(CONFIG, llm_client=LLMServerClient(CONFIG, "balancer"))
+    worker_class = manager.agent_loop_workers_class.__ray_metadata__.modified_class
+    assert cloudpickle.loads(cloudpickle.dumps(worker_class)).__name__ == worker_class.__name__
 
 
 @pytest.mark.parametrize("mode", ["sync", "colocate_async", "separate_async"])

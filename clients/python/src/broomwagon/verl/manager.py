@@ -32,17 +32,22 @@ def with_prompts(worker_class: type) -> type:
     sample that fails is reported to the trainer."""
 
     async def _run_agent_loop(self: Any, *arguments: Any, **options: Any) -> Any:
-        # Each sample has a task of its own, and so a context of its own.
-        prompt_group.set(options.get("uid"))
-        try:
-            return await worker_class._run_agent_loop(self, *arguments, **options)  # type: ignore[attr-defined]
-        except Exception as error:
-            if isinstance(self.llm_client, LeasedClient):
-                trajectory = options["trajectory"] if "trajectory" in options else arguments[1]
-                await self.llm_client.report_failed(failed_sample(error, trajectory, options))
-            raise
+        # Ray sends this class by value, with all that its methods name, and a context variable cannot be sent.
+        return await _run_sample(self, worker_class, *arguments, **options)
 
     return type(worker_class.__name__, (worker_class,), {"_run_agent_loop": _run_agent_loop})
+
+
+async def _run_sample(worker: Any, worker_class: Any, *arguments: Any, **options: Any) -> Any:
+    # Each sample has a task of its own, and so a context of its own.
+    prompt_group.set(options.get("uid"))
+    try:
+        return await worker_class._run_agent_loop(worker, *arguments, **options)
+    except Exception as error:
+        if isinstance(worker.llm_client, LeasedClient):
+            trajectory = options["trajectory"] if "trajectory" in options else arguments[1]
+            await worker.llm_client.report_failed(failed_sample(error, trajectory, options))
+        raise
 
 
 def __getattr__(name: str) -> Any:
