@@ -67,11 +67,11 @@ describe.skipIf(python === '')('verl', () => {
       'trains and generates while load-balancers are killed',
       async () => {
         const chosen = 'tail_step or continues_a_few or new_weights_in_the_middle or travels_to';
-        let isOver = false;
-        const run = pytest(python, system, [TESTS, '-k', chosen], environment).finally(() => (isOver = true));
+        const over = new AbortController();
+        const run = pytest(python, system, [TESTS, '-k', chosen], environment).finally(() => over.abort());
         run.catch(() => undefined);
         let kills = 0;
-        while (!isOver) {
+        while (!over.signal.aborted) {
           const replica = system.process(`load-balancer-${1 + (kills % 2)}`);
           replica.kill('SIGKILL');
           await replica.exited;
