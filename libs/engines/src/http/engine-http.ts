@@ -228,8 +228,15 @@ export function refusalOf(url: string, answer: Refusal): BroomwagonError {
 }
 
 /** What vLLM and SGLang answer if the prompt and the budget have more tokens than the context of the model. */
-const CONTEXT_TOO_LONG =
-  /maximum context length|longer than the model's context length|maximum model length|cannot be greater than max_model_len/i;
+const CONTEXT_TOO_LONG = new RegExp(
+  [
+    'maximum context length',
+    "longer than the model's context length",
+    'maximum model length',
+    'cannot be greater than max_model_len',
+  ].join('|'),
+  'i',
+);
 
 export function isContextTooLong(answer: string): boolean {
   return CONTEXT_TOO_LONG.test(answer);
