@@ -167,7 +167,8 @@ export const FAIL_REASONS = [
 ] as const;
 /**
  * Why an attempt ends. `engine-abort`: the engine ended the request without an abort: its trainer
- * aborted all requests, or the stream ended with `[DONE]` and without a reason. `timeout`: the sample has
+ * aborted all requests, or the stream ended with `[DONE]` and without a reason. `engine-rejected`: the engine refused
+ * the request, or, if retryable, answered it by something that is not of its dialect. `timeout`: the sample has
  * generated for its `timeoutMs`. `payload-full`: the payload quota of the job has no room.
  */
 export type FailReason = (typeof FAIL_REASONS)[number];
@@ -183,8 +184,9 @@ export type ReturnReason = FailReason | 'worker-lost' | 'internal';
  * room for the tokens; its requests are not claimed until there is room. `timeout`: the sample ends for good, and its
  * group according to `abortScope` of the round. The reasons `engine-error`, `engine-rejected` and, if not retryable,
  * `payload` count as failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
- * after a further token; all others without a command count as returns (`maxReturns`). `no-server` is also the reason
- * of an engine that could not serve now (429, 503, no connection).
+ * after a further token; all others without a command count as returns (`maxReturns`). A second retryable
+ * `engine-rejected` of one start of a server fails the request too, unless another server of the pool has sent none.
+ * `no-server` is also the reason of an engine that could not serve now (429, 503, no connection).
  */
 export class FailRequest extends AttemptMessage {
   /** Generation time of the attempt, milliseconds; for a sample with `timeoutMs`. */

@@ -1,4 +1,4 @@
-import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import {
   type Acquisition,
   classifyFailure,
@@ -65,9 +65,10 @@ export class FailureLimit {
   pauseAfter(error: Error | undefined, { serverId, epoch }: Pick<Lease, 'serverId' | 'epoch'>): number | undefined {
     this.servers.delete(serverId);
     this.servers.add(serverId);
-    if (error !== undefined && classifyFailure(error) === 'not-served') return this.unservedPause(asOurs(error));
+    const kind = error === undefined ? 'failed' : classifyFailure(error);
+    if (kind === 'not-served') return this.unservedPause(asOurs(error!));
     const start = `${serverId} ${epoch}`;
-    if (isBroomwagonError(error, 'ENGINE_PROTOCOL')) {
+    if (kind === 'wrong') {
       if (this.wrongStarts.has(start)) return undefined;
       this.wrongStarts.add(start);
     }

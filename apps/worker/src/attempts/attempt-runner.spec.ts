@@ -242,6 +242,14 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
   });
 
+  it('reports an answer that is not of the dialect of its engine as evidence about the engine', async () => {
+    const { run, controlPlane, engines } = await startAttempt();
+    engines.generate = () => Promise.reject(errorOf('ENGINE_PROTOCOL'));
+    expect(await run()).toBe('engine-rejected');
+    expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: true });
+    expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
+  });
+
   it('gives up without a server after its deadline and leaves a tombstone for a late grant', async () => {
     const { run, controlPlane, attempt, leases } = await startAttempt(undefined, { noServerDeadlineMs: 30 });
     controlPlane.on('lb.acquire', () => {

@@ -273,6 +273,7 @@ function engineAbort({ serverId }: Lease): Failure {
 const FAILURES: Record<FailureKind, Pick<Failure, 'reason' | 'retryable'>> = {
   refused: { reason: 'engine-rejected', retryable: false },
   'not-served': { reason: 'no-server', retryable: true },
+  wrong: { reason: 'engine-rejected', retryable: true },
   failed: { reason: 'engine-error', retryable: true },
 };
 

@@ -1532,8 +1532,10 @@ class FailRequest(TypedDict):
     there is room. `timeout`: the sample ends for good, and its group according to `abortScope` of the
     round. The reasons `engine-error`, `engine-rejected` and, if not retryable, `payload` count as
     failures (`maxFailures` of the policy), once for each start of a server (`run.serverId`) and anew
-    after a further token; all others without a command count as returns (`maxReturns`). `no-server` is
-    also the reason of an engine that could not serve now (429, 503, no connection).
+    after a further token; all others without a command count as returns (`maxReturns`). A second
+    retryable `engine-rejected` of one start of a server fails the request too, unless another server of
+    the pool has sent none. `no-server` is also the reason of an engine that could not serve now (429,
+    503, no connection).
     """
 
     workerId: str

@@ -2,10 +2,11 @@ import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 
 /**
  * What the error of a call of an engine is evidence about. `refused`: the request, which fails for good. `not-served`:
- * nothing, since the engine could not serve now or has not seen the request. `failed`: the request or the server, which
- * the next calls of either tell apart.
+ * nothing, since the engine could not serve now or has not seen the request. `wrong`: this start of the server, whose
+ * answer is not of its dialect; a second one shows that each call would cost a whole generation for nothing. `failed`:
+ * the request or the server, which the next calls of either tell apart.
  */
-export type FailureKind = 'refused' | 'not-served' | 'failed';
+export type FailureKind = 'refused' | 'not-served' | 'wrong' | 'failed';
 
 /** Every counter of failures decides by this table; a new code of engines does not compile without an entry. */
 const KINDS: Record<Extract<ErrorCode, `ENGINE_${string}`>, FailureKind> = {
@@ -14,7 +15,7 @@ const KINDS: Record<Extract<ErrorCode, `ENGINE_${string}`>, FailureKind> = {
   ENGINE_UNREACHABLE: 'not-served',
   ENGINE_ERROR: 'failed',
   ENGINE_STALLED: 'failed',
-  ENGINE_PROTOCOL: 'failed',
+  ENGINE_PROTOCOL: 'wrong',
 };
 
 /** An error that no engine has caused counts as a failure, so that a defect is not repeated for ever. */
@@ -26,7 +27,12 @@ export function classifyFailure(error: Error): FailureKind {
 /**
  * Longest pause before a call is repeated, milliseconds. Of a busy engine the load-balancer too withholds the server.
  */
-const MAX_PAUSE_MS: Record<FailureKind, number> = { refused: 0, 'not-served': 5_000, failed: 60_000 };
+const MAX_PAUSE_MS: Record<FailureKind, number> = {
+  refused: 0,
+  'not-served': 5_000,
+  wrong: 60_000,
+  failed: 60_000,
+};
 
 /**
  * Pause before the next call of a request: none after its first setback, so that another server gets the request at

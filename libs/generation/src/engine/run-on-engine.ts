@@ -87,7 +87,12 @@ function findFinishReason(tokens: TokenBuffer, result?: GenerationResult): 'stop
   return result === undefined || result.finishReason === 'aborted' ? undefined : result.finishReason;
 }
 
-const OUTCOMES: Record<FailureKind, ReleaseOutcome> = { refused: 'rejected', 'not-served': 'busy', failed: 'failed' };
+const OUTCOMES: Record<FailureKind, ReleaseOutcome> = {
+  refused: 'rejected',
+  'not-served': 'busy',
+  wrong: 'failed',
+  failed: 'failed',
+};
 
 /** Outcome of the release of the lease, with the time for which the engine has asked not to be called. */
 export function toReleaseOutcome(generated: Generated): Pick<ReleaseItem, 'outcome' | 'retryAfterMs'> {

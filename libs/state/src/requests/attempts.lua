@@ -90,7 +90,8 @@ end
 
 -- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
 -- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): the caller
--- bounds it. `why`: {reason, message?, isFailure?, isFinal?, isSetback?, serverId?, deadlineMs?, segment?, tokens?}
+-- bounds it. `why`: {reason, message?, isFailure?, isFinal?, isWrong?, isSetback?, serverId?, deadlineMs?, segment?,
+-- tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then
     Rounds.bump(tx, round, 'returned.' .. why.reason, 1)

@@ -2,9 +2,9 @@
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, isUnserved, deadlineMs, retryable, reason,
   message, segment, tokens, missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for
   `maxFailures` once for each start of a server, and is final when it is not retryable, or `deadlineMs` after the first
-  one (requests/setbacks); any other end counts for `maxReturns`. With the reason `timeout` the request ends, and its
-  group continues or is dropped as by an abort in the scope of its round. A missing segment is forgotten with those
-  after it
+  one, or when the pool has no engine left that answers it in its dialect (requests/setbacks); any other end counts for
+  `maxReturns`. With the reason `timeout` the request ends, and its group continues or is dropped as by an abort in the
+  scope of its round. A missing segment is forgotten with those after it
 Reply: FailAnswer; a repeat of the attempt gets the same state
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
@@ -41,6 +41,7 @@ return function(tx, args)
       Attempts.put_back(tx, round, group, request, aborts, {
         reason = args.reason, message = args.message, segment = args.segment, tokens = args.tokens,
         isFailure = is_failure, isFinal = not args.retryable, serverId = server_id, deadlineMs = args.deadlineMs,
+        isWrong = args.reason == 'engine-rejected',
         isSetback = is_failure or (args.isUnserved and server_id ~= nil),
       })
     end

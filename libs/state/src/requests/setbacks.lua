@@ -1,8 +1,11 @@
 -- The setbacks of a request: attempts in a row that an engine failed or did not serve, without a further token between
 -- them. JSON in the field `setbacks` of its hash: {count, tokens: that it had kept, sinceMs: of the first failure,
--- starts: those of servers that failed it, servers: where its attempts ended so, the last one last}.
+-- starts: those of servers that failed it, servers: where its attempts ended so, the last one last, wrong: starts of
+-- servers that sent an answer that is not of their dialect; optional}.
 -- Evidence against a request are failures on different starts of servers: its maxFailures. The same starts may fail it
--- again until a deadline. An engine that did not serve it is no evidence.
+-- again until a deadline. An engine that did not serve it is no evidence. A second answer of one start that is not of
+-- its dialect ends the request, unless another server of the pool may still answer: each further one would cost a whole
+-- generation and end in the same way.
 local Setbacks = {}
 
 local MOST_SERVERS = 16
@@ -28,8 +31,27 @@ local function start_of(tx, request, server_id)
   return server_id .. '@' .. (server and server.epoch or '')
 end
 
--- Notes that the attempt ended so. `why`: {serverId?, isFailure?, deadlineMs?}; `made`: tokens that it adds. True when
--- the request has failed too often.
+-- Notes the start that sent an answer that is not of its dialect. True when that was its second one, and each server
+-- that is neither pending nor failed has sent one.
+local function note_wrong(tx, run, start)
+  local others = without(run.wrong or {}, start)
+  local is_second = #others < #(run.wrong or {})
+  table.insert(others, start)
+  if #others > MOST_SERVERS then table.remove(others, 1) end
+  run.wrong = others
+  if not is_second then return false end
+  local wrong = 0
+  for _, one in ipairs(others) do
+    local id, epoch = string.match(one, '^(.*)@(.*)$')
+    local server = id and Servers.get(tx, id)
+    local is_watched = server and server.epoch == epoch and redis.call('ZSCORE', tx.key.watchedServers, id)
+    if is_watched then wrong = wrong + 1 end
+  end
+  return wrong >= redis.call('ZCARD', tx.key.watchedServers)
+end
+
+-- Notes that the attempt ended so. `why`: {serverId?, isFailure?, isWrong?, deadlineMs?}; `made`: tokens that it adds.
+-- True when the request has failed too often.
 function Setbacks.note(tx, request, why, made, most_failures)
   local run = read(request, request.tokens + made)
   run.count = run.count + 1
@@ -45,6 +67,7 @@ function Setbacks.note(tx, request, why, made, most_failures)
     table.insert(run.starts, start)
     run.sinceMs = run.sinceMs or tx.now
     is_over = #run.starts > most_failures or (why.deadlineMs ~= nil and tx.now - run.sinceMs >= why.deadlineMs)
+    if why.isWrong then is_over = note_wrong(tx, run, start) or is_over end
   end
   request.setbacks = cjson.encode(run)
   redis.call('HSET', tx.key:request(request.id), 'setbacks', request.setbacks, 'failures', #run.starts)

@@ -1,5 +1,5 @@
-import type { Claim, TailPolicy } from '@broomwagon/contracts';
-import { afterAll, beforeEach, expect, it } from 'vitest';
+import type { Claim, FailReason, TailPolicy } from '@broomwagon/contracts';
+import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { segmentOf, TestPools } from '../rounds/test-pools.fixture';
 
 const test = new TestPools();
@@ -22,16 +22,22 @@ const register = (serverId: string, instanceId: string) =>
     maxInflight: 9,
     weight: 1,
   });
+interface Ending {
+  tokens?: number;
+  deadlineMs?: number;
+  isUnserved?: boolean;
+  reason?: FailReason;
+}
 /** Ends the next attempt of the request on this server, and returns the state of the request. */
 async function endOn(
   serverId: string,
-  { tokens = 0, deadlineMs, isUnserved = false }: { tokens?: number; deadlineMs?: number; isUnserved?: boolean } = {},
+  { tokens = 0, deadlineMs, isUnserved = false, reason = isUnserved ? 'no-server' : 'engine-error' }: Ending = {},
 ) {
   const taken = await claim();
   const { state } = await test.requests.fail(test.pool, {
     ...test.fence(taken),
     ...(tokens > 0 ? segmentOf(taken, tokens) : { tokens }),
-    reason: isUnserved ? 'no-server' : 'engine-error',
+    reason,
     retryable: true,
     countsAsFailure: !isUnserved,
     isUnserved,
@@ -75,4 +81,25 @@ it('fails a request that the same server fails until the deadline', async () => 
   expect(await endOn('a', { deadlineMs: 600_000 })).toBe('pending');
   expect(await endOn('a', { deadlineMs: 600_000 })).toBe('pending');
   expect(await endOn('a', { deadlineMs: 0 })).toBe('failed');
+});
+
+describe('a request that is answered by what is not of the dialect of its engine', () => {
+  const answerWrongly = (serverId: string, tokens = 0) => endOn(serverId, { reason: 'engine-rejected', tokens });
+
+  it('fails when the only server answers so twice, and not when that was another start or before a token', async () => {
+    await register('a', 'first');
+    expect(await answerWrongly('a')).toBe('pending');
+    await register('a', 'second');
+    expect(await answerWrongly('a')).toBe('pending');
+    expect(await answerWrongly('a', 1)).toBe('pending');
+    expect(await answerWrongly('a')).toBe('failed');
+  });
+
+  it('goes on while another server of the pool has not answered so', async () => {
+    await register('a', 'first');
+    await register('b', 'first');
+    for (let calls = 0; calls < 4; calls++) expect(await answerWrongly('a')).toBe('pending');
+    expect(await answerWrongly('b')).toBe('pending');
+    expect(await answerWrongly('a')).toBe('failed');
+  });
 });
