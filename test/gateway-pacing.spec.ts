@@ -1,13 +1,13 @@
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, it } from 'vitest';
-import { inject } from '../lab/engine-simulator/src/test-engine';
+import { afterEach, describe, expect, it } from 'vitest';
+import { inject, selectZoo } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, Gateway, open, type Reply } from './system/gateway';
 import { expectSame, generate, LONG, useGateway } from './system/gateway-bench';
 
 const RESPONSES = 10;
 const LIMIT = 3;
-const system = useGateway(4);
+const system = useGateway(8);
 /** Requests that wait before the second engine. */
 const held: (() => void)[] = [];
 let gate: Server | undefined;
@@ -76,19 +76,27 @@ it('frees a response that waits for its turn when its client disconnects', async
   await other.close();
 });
 
-it('passes on the abort of an engine that aborts again and again, and counts how often the response began', async () => {
-  const other = await Gateway.start(system.bench.prefix, system.bench.pool, {
-    maxEngineFailures: 2,
-    engineFailureDeadlineMs: 0,
-  });
-  await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 3, count: 9 });
-  const sampling_params = { max_new_tokens: 30, regex: 'a*' };
+describe('a response that engines abort, and whose client asks to continue', () => {
   const headers = { 'x-broomwagon-on-engine-abort': 'resume' };
-  const reply = await other.post('/generate', generate(30, { sampling_params }), headers);
-  expect([reply.status, reply.body.meta_info.finish_reason.type, reply.body.output_ids]).toEqual([200, 'abort', []]);
-  expect(reply.headers['x-broomwagon-attempts']).toBe('2');
-  expect(await other.metric('gateway_begun_again_total')).toBe(2);
-  await other.close();
+  const limits = { maxEngineFailures: 2, engineFailureDeadlineMs: 0 };
+
+  it.each([0, 1, 5])('continues after an abort of a waiting request with %d tokens', async (at) => {
+    const { url } = system.bench.engine;
+    await selectZoo(url, { entries: ['sglang-waiting-abort'], at, count: 1 });
+    expectSame(await system.gateway.post('/generate', generate(30), headers), await system.uncut(30));
+  });
+
+  it('ends with an error when no token is kept, and counts how often it began', async () => {
+    const other = await Gateway.start(system.bench.prefix, system.bench.pool, limits);
+    // A constrained response begins again without its tokens.
+    await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 3, count: 9 });
+    const sampling_params = { max_new_tokens: 30, regex: 'a*' };
+    const { status, body, headers: sent } = await other.post('/generate', generate(30, { sampling_params }), headers);
+    expect([status, body.error.type, body.error.retryable]).toEqual([502, 'ENGINE_ERROR', true]);
+    expect(sent['x-broomwagon-attempts']).toBe('2');
+    expect(await other.metric('gateway_begun_again_total')).toBe(2);
+    await other.close();
+  });
 });
 
 it('sends the tokens of a stream together once it is old enough', async () => {
@@ -99,4 +107,19 @@ it('sends the tokens of a stream together once it is old enough', async () => {
   expect(events.length).toBeLessThan(tokens / 2);
   expect(events.at(-1).output_ids).toEqual((await system.uncut(tokens)).body.output_ids);
   await other.close();
+});
+
+it('takes a server out of use after so many answers in a row that are [DONE] alone, however fast they come', async () => {
+  await system.registerSecond();
+  await inject(system.bench.engine.url, { kind: 'done-mid-stream', afterTokens: 0, count: 99 });
+  const stateOfFirst = async () =>
+    (await system.bench.client.call(system.bench.pool, 'server.list', {})).servers.find(
+      ({ serverId }) => serverId === 's1',
+    )?.state;
+  for (let calls = 0; calls < 30 && (await stateOfFirst()) !== 'suspect'; calls++) {
+    expect((await system.gateway.post('/generate', generate(3))).status).toBe(200);
+    await expect.poll(() => system.leases()).toEqual({ leases: 0, waiters: 0 });
+  }
+  expect(await stateOfFirst()).toBe('suspect');
+  expect(await system.gateway.metric('gateway_continued_total')).toBe(5);
 });

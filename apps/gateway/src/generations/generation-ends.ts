@@ -11,6 +11,16 @@ export function abortOf({ result }: Generated): GenerationEnd {
   return { reason: 'abort', message: String(result?.stopReason ?? 'Aborted on the engine') };
 }
 
+/**
+ * The end of a generation whose client asked to continue after aborts of engines, once there were too many. Without a
+ * token the client gets an error and may repeat the request: an empty response would be no sample.
+ */
+export function endOfAborts({ tokens, attempts }: Generation, abort: GenerationEnd): GenerationEnd {
+  if (tokens.count > 0) return abort;
+  const message = `Engines aborted the request in each of ${attempts} calls before a token was kept`;
+  return { reason: 'error', error: new BroomwagonError('ENGINE_ERROR', message) };
+}
+
 /** The end of a generation that was stopped. */
 export function stopped({ stoppedBy, isLost }: Generation): GenerationEnd {
   if (stoppedBy === 'abort') return { reason: 'abort', message: 'Aborted by the client' };

@@ -35,7 +35,7 @@ import {
   requestOf,
 } from './continuation';
 import { FailureLimit } from './failure-limit';
-import { abortOf, endOfRefusal, refusalOf, stopped } from './generation-ends';
+import { abortOf, endOfAborts, endOfRefusal, refusalOf, stopped } from './generation-ends';
 import { GenerationClaims } from './generation-claims';
 import type { Generation, GenerationEnd } from './generation';
 import { ResumePacer } from './resume-pacer';
@@ -138,7 +138,7 @@ export class GenerationRunner {
       }
       if (lease !== undefined && (error !== undefined || abort !== undefined)) {
         const pauseMs = failures.pauseAfter(error, lease);
-        if (pauseMs === undefined) return error === undefined ? abort! : failures.endWith(error);
+        if (pauseMs === undefined) return error ? failures.endWith(error) : endOfAborts(generation, abort!);
         if (pauseMs > 0) await delay(pauseMs, undefined, { signal: generation.signal }).catch(() => undefined);
       }
       const cause = abort === undefined ? call.cause : 'engine-abort';
