@@ -13,7 +13,8 @@ const TOKENS = 24;
 const RUNS = Number(process.env.ZOO_RUNS ?? (inject('runsFactor') === 1 ? 6 : 75));
 /** An engine that hangs is the subject of test/gateway-silence.spec.ts: its deadline would be the time of each run. */
 const ENTRIES = ZOO.filter(
-  ({ server, form, name }) => server?.restart === undefined && form === undefined && name !== 'hung-healthy',
+  ({ server, form, name, isAlone }) =>
+    server?.restart === undefined && form === undefined && name !== 'hung-healthy' && !isAlone,
 );
 /** A server that twice sends what is not of its dialect ends the response. */
 const ONCE = new Set(ZOO.filter(({ failure }) => failure === 'ENGINE_PROTOCOL').map(({ name }) => name));

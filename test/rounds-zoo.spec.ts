@@ -30,7 +30,9 @@ const ENGINES = [
   { dialect: 'sglang', form: ['sglang-new'] },
 ] as const;
 /** Other models, and forms of chunks that an engine has from its start, change nothing while an engine runs. */
-const ENTRIES = ZOO.filter(({ server, form }) => server?.restart === undefined && form === undefined);
+const ENTRIES = ZOO.filter(
+  ({ server, form, isAlone }) => server?.restart === undefined && form === undefined && !isAlone,
+);
 /** Plain engines of the simulator do not obey stop texts. */
 const STOPPING = { vllm: 'vllm-stop-withheld', sglang: 'sglang-stop-trimmed-at-end' };
 const PARAMETERS: Partial<Record<TailPolicyName, Omit<TailPolicy, 'name' | 'overProvision'>>> = {

@@ -137,6 +137,11 @@ export interface GenerateOptions {
    * still be at work. Repeat the stop with {@link EngineAdapter.abort}. Must not throw.
    */
   onUnstopped?: () => void;
+  /**
+   * Called at a cut if the engine has not shown that it sends stop texts, and does not decode its ids: the end of the
+   * text may be missing. Must not throw.
+   */
+  onUncheckedText?: () => void;
 }
 
 /** The load that an engine reports. */

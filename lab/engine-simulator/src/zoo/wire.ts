@@ -66,8 +66,11 @@ export class Wire {
 
 function toLines(frame: Exclude<Frame, { kind: 'end' | 'close' }>): string {
   if (frame.kind === 'done') return 'data: [DONE]';
-  if (frame.kind === 'comment') return `: ${frame.text}`;
-  const value = frame.kind === 'chunk' ? frame.chunk.body : frame.value;
-  const data = `data: ${JSON.stringify(value).replaceAll(MARKED_INFINITY, '-Infinity')}`;
-  return frame.kind === 'value' && frame.event !== undefined ? `event: ${frame.event}\n${data}` : data;
+  const line =
+    frame.kind === 'comment' ? `: ${frame.text}` : toData(frame.kind === 'chunk' ? frame.chunk.body : frame.value);
+  return frame.kind === 'chunk' || frame.event === undefined ? line : `event: ${frame.event}\n${line}`;
+}
+
+function toData(value: unknown): string {
+  return `data: ${JSON.stringify(value).replaceAll(MARKED_INFINITY, '-Infinity')}`;
 }

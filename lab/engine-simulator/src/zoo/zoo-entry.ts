@@ -8,7 +8,8 @@ export type Frame =
   | { kind: 'chunk'; chunk: Chunk }
   /** A JSON value under `data:`, after a line `event:` if it has a name. */
   | { kind: 'value'; value: unknown; event?: string }
-  | { kind: 'comment'; text: string }
+  /** A comment, after a line `event:` if it has a name. */
+  | { kind: 'comment'; text: string; event?: string }
   | { kind: 'done' }
   /** The response ends, or its connection breaks. */
   | { kind: 'end' }
@@ -84,6 +85,8 @@ export interface ZooEntry extends ZooRow {
   server?: ServerForm;
   /** Shows only in responses with tool calls. */
   isAboutTools?: true;
+  /** Loses text together with other behaviours, and Broomwagon reports it: no pair has the entry. */
+  isAlone?: true;
   /** Changes the call before it runs. */
   prepare?: (call: GenerateCall) => void;
   /** Answers a generate call in place of the engine. */

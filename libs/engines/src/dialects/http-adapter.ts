@@ -26,7 +26,8 @@ import type { ChunkReader } from '../stream/chunk-reader';
 import type { IncludedStop } from '../stream/included-stop';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
-import { streamGeneration } from '../stream/stream-generation';
+import { streamGeneration, type StreamCall } from '../stream/stream-generation';
+import { WithheldText } from '../stream/withheld-text';
 import { toDialect, withCallerFields } from './caller-fields';
 import { fitBudget } from './fit-budget';
 import { readModelCards, toModelList, type ModelCard } from './model-list';
@@ -60,6 +61,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   protected readonly http: EngineHttp;
   private modelName?: Promise<string>;
   protected readonly stopTokens: StopTokens;
+  private readonly withheld: WithheldText;
 
   constructor(
     url: string,
@@ -67,6 +69,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   ) {
     this.http = new EngineHttp(url, options);
     this.stopTokens = new StopTokens(this.http, () => this.model());
+    this.withheld = new WithheldText((tokenIds) => this.stopTokens.decode(tokenIds));
   }
 
   get url(): string {
@@ -120,20 +123,17 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const prompt = { ...request.prompt, engineFields };
     const asked = given === undefined ? request : { ...request, prompt };
     const { path, reader, body, stop } = await this.route(asked, plan);
-    return streamGeneration(
-      this.http,
-      {
-        path,
-        reader,
-        stop,
-        body: engineFields === undefined ? body : withCallerFields(body, engineFields),
-        headers: { 'x-request-id': request.engineRequestId },
-        resumedBy: plan.resumedBy,
-        abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
-      },
-      this.options,
-      options,
-    ).catch((error: unknown) => {
+    const call: StreamCall = {
+      path,
+      reader,
+      stop,
+      body: engineFields === undefined ? body : withCallerFields(body, engineFields),
+      headers: { 'x-request-id': request.engineRequestId },
+      resumedBy: plan.resumedBy,
+      abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
+    };
+    const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
+    return this.withheld.complete(stop, options, run).catch((error: unknown) => {
       throw engineFields?.model === undefined ? error : asUnknownModel(error);
     });
   }

@@ -2,6 +2,9 @@ import type { GenerationRequest } from '../engine-adapter';
 import { parseObject, type EngineHttp } from '../http/engine-http';
 import type { IncludedStop } from '../stream/included-stop';
 
+/** How long an engine may take to decode, milliseconds: a call that was cut waits for it. */
+const DECODE_MS = 2_000;
+
 /** Texts of the stop token ids of requests, as the engine decodes them. */
 export class StopTokens {
   private readonly texts = new Map<number, string>();
@@ -21,7 +24,7 @@ export class StopTokens {
     if (stops.length === 0 || tools !== undefined) return undefined;
     const tokenTexts = new Map<number, string>();
     for (const id of sampling?.stopTokenIds ?? []) {
-      const text = this.texts.get(id) ?? (await this.detokenize(id));
+      const text = this.texts.get(id) ?? (await this.decode([id]));
       if (text === undefined) return undefined;
       this.texts.set(id, text);
       tokenTexts.set(id, text);
@@ -30,10 +33,12 @@ export class StopTokens {
     return { stops, tokenTexts, hasSpecialTokens: skipsByParameter === false };
   }
 
-  /** vLLM names the text `prompt`, SGLang `text`. */
-  private async detokenize(id: number): Promise<string | undefined> {
-    const body = { model: await this.model(), tokens: [id] };
-    const answer = await this.http.call('POST', '/detokenize', body).catch(() => undefined);
+  /** The text of ids, which vLLM names `prompt` and SGLang `text`; undefined without an answer. Never throws. */
+  async decode(tokens: number[]): Promise<string | undefined> {
+    const ask = (model: string) => this.http.call('POST', '/detokenize', { model, tokens }, undefined, DECODE_MS);
+    const answer = await this.model()
+      .then(ask)
+      .catch(() => undefined);
     const { prompt, text } = (answer?.status === 200 && parseObject(answer.text)) || {};
     return [prompt, text].find((one): one is string => typeof one === 'string');
   }

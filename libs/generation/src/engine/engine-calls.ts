@@ -5,6 +5,7 @@ import { inSpan } from '@broomwagon/messaging';
 import { takeExperts } from '../experts/call-experts';
 import { EXPERTS_FIELD, type RoutedExperts } from '../experts/routed-experts';
 import { HolderConfig } from '../holder/holder.config';
+import { HolderMetrics } from '../holder/holder-metrics';
 import type { Lease } from '../leases/lease-calls';
 import type { LeasedCall } from '../leases/leased-call';
 import type { TokenBuffer } from '../tokens/token-buffer';
@@ -13,7 +14,7 @@ import { passOnEngine, type Passed } from './pass-on-engine';
 import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-engine';
 import { ServerSigns } from './server-signs';
 
-export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | 'opaqueField'> {
+export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText'> {
   /** Routed experts of the response, if they were asked for: those of the call are added. */
   experts?: RoutedExperts;
 }
@@ -27,6 +28,7 @@ export class EngineCalls {
   constructor(
     private readonly engines: EngineAdapters,
     private readonly signs: ServerSigns,
+    private readonly metrics: HolderMetrics,
     private readonly config: HolderConfig,
   ) {}
 
@@ -53,6 +55,7 @@ export class EngineCalls {
       runOnEngine(engine, call, { ...request, prompt, cacheSalt }, tokens, {
         ...options,
         opaqueField: experts && EXPERTS_FIELD,
+        onUncheckedText: () => this.metrics.uncheckedTexts.inc(),
         onTokens: (increment) => {
           signs.receive(increment.tokenCount);
           options.onTokens?.(increment);

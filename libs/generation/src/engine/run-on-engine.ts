@@ -23,6 +23,7 @@ export interface EngineRunOptions {
   onTokens?: GenerateOptions['onTokens'];
   readsAtOnce?: GenerateOptions['readsAtOnce'];
   opaqueField?: GenerateOptions['opaqueField'];
+  onUncheckedText?: GenerateOptions['onUncheckedText'];
   /** The stream has ended; the engine may still run the request. Must not throw. */
   onStreamEnd?: () => void | Promise<void>;
   /** The response ends with the tokens of a call that the engine ended by itself: it is not continued. */
@@ -40,7 +41,7 @@ export async function runOnEngine(
   call: LeasedCall,
   request: GenerationRequest,
   tokens: TokenBuffer,
-  { onTokens, readsAtOnce, opaqueField, onStreamEnd, endsAborted, stopDeadlineMs }: EngineRunOptions,
+  { onTokens, readsAtOnce, opaqueField, onUncheckedText, onStreamEnd, endsAborted, stopDeadlineMs }: EngineRunOptions,
 ): Promise<Generated> {
   const start = tokens.count;
   let result: GenerationResult | undefined;
@@ -52,6 +53,7 @@ export async function runOnEngine(
       keepsTokens: false,
       readsAtOnce,
       opaqueField,
+      onUncheckedText,
       onTokens: (increment) => {
         if (tokens.take(increment)) call.stop('cut');
         onTokens?.(increment);

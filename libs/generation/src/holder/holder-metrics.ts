@@ -13,6 +13,10 @@ export class HolderMetrics {
     'Leases and attempts of this worker that it did not know, returned by kind',
     ['kind'],
   );
+  readonly uncheckedTexts = this.metrics.counter(
+    'texts_unchecked_total',
+    'Calls with stop texts that were cut on an engine that may withhold the end of the text and does not decode',
+  );
 
   constructor(private readonly metrics: Metrics) {}
 }

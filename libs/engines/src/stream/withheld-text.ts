@@ -1,0 +1,99 @@
+import type { GenerateOptions, GenerationResult, TokenIncrement } from '../engine-adapter';
+import type { IncludedStop } from './included-stop';
+
+/** Engines write it in the place of a character that is not whole. */
+const REPLACEMENT = '\uFFFD';
+
+/** The text of ids as the engine decodes them; undefined if it does not answer. Must not throw. */
+export type Decode = (tokenIds: number[]) => Promise<string | undefined>;
+
+/**
+ * Whether one start of an engine sends the stop texts that it is asked to send. An engine that ignores the request
+ * withholds the end of the text while it streams the ids, so that a call that is cut has ids without text. Until a
+ * response has shown that the engine obeys, the text of each call that is cut is compared with the decoded ids.
+ */
+export class WithheldText {
+  private isObeyed = false;
+
+  constructor(private readonly decode: Decode) {}
+
+  /**
+   * Runs a call, and adds the text that the engine has withheld when it was cut or has failed: as an increment without
+   * tokens, before the end of the call.
+   */
+  async complete(
+    stop: IncludedStop | undefined,
+    options: GenerateOptions,
+    run: (options: GenerateOptions) => Promise<GenerationResult>,
+  ): Promise<GenerationResult> {
+    const watched = this.watch(stop);
+    if (watched === undefined) return run(options);
+    const { onTokens, onUncheckedText } = options;
+    const take = (increment: TokenIncrement): void => {
+      watched.take(increment);
+      onTokens?.(increment);
+    };
+    let result: GenerationResult | undefined;
+    try {
+      result = await run({ ...options, onTokens: take });
+      if (result.finishReason !== 'aborted') watched.finish(result);
+      return result;
+    } finally {
+      const missing = result === undefined || result.finishReason === 'aborted' ? await watched.findMissing() : '';
+      if (missing === undefined) onUncheckedText?.();
+      else if (missing !== '') {
+        onTokens?.({ text: missing, tokenIds: [], tokenCount: 0 });
+        if (result !== undefined) result.text += missing;
+      }
+    }
+  }
+
+  /** @returns undefined if nothing of this call can be withheld */
+  watch(stop: IncludedStop | undefined): WatchedText | undefined {
+    const isWithheld = stop?.stops.some(({ length }) => length > 1);
+    if (this.isObeyed || stop === undefined || !isWithheld) return undefined;
+    return new WatchedText(stop.stops, this.decode, () => (this.isObeyed = true));
+  }
+}
+
+/** Ids and text of one call. */
+export class WatchedText {
+  private readonly tokenIds: number[] = [];
+  private text = '';
+  private hasIds = true;
+
+  constructor(
+    private readonly stops: readonly string[],
+    private readonly decode: Decode,
+    private readonly onObeyed: () => void,
+  ) {}
+
+  take({ tokenIds = [], text, tokenCount }: TokenIncrement): void {
+    this.hasIds &&= tokenIds.length === tokenCount;
+    for (const id of tokenIds) this.tokenIds.push(id);
+    this.text += text;
+  }
+
+  /** The engine has ended the response: a stop text in it shows that the engine obeys. */
+  finish({ stopReason }: Pick<GenerationResult, 'stopReason'>): void {
+    const stop = typeof stopReason === 'string' && this.stops.includes(stopReason) ? stopReason : undefined;
+    if (stop !== undefined && this.text.endsWith(stop)) this.onObeyed();
+  }
+
+  /** The call was cut. @returns the text that is missing at its end; undefined: the engine does not tell */
+  async findMissing(): Promise<string | undefined> {
+    // An engine without ids loses nothing: what follows begins behind the text.
+    if (this.tokenIds.length === 0 || !this.hasIds) return '';
+    const decoded = await this.decode(this.tokenIds);
+    if (decoded === undefined) return undefined;
+    // Decoders of some models drop the space before the first token.
+    const isSame = decoded.startsWith(this.text);
+    const [whole, known] = isSame ? [decoded, this.text] : [decoded.trimStart(), this.text.trimStart()];
+    if (!whole.startsWith(known)) return undefined;
+    if (whole === known) this.onObeyed();
+    const missing = whole.slice(known.length);
+    if (!whole.endsWith(REPLACEMENT)) return missing;
+    // A character that is not whole is generated again, unless withheld text stands before it.
+    return missing.replaceAll(REPLACEMENT, '') === '' ? '' : undefined;
+  }
+}
