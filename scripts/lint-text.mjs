@@ -1,6 +1,6 @@
 // `node scripts/lint-text.mjs`: finds lines of more than 120 characters in product code, pairs that are sorted without a
-// comparator, words that have been replaced in code and documents, and links to files that do not exist. Part of
-// `npm run lint`.
+// comparator, names that are read from plain objects without `Object.hasOwn`, words that have been replaced in code and
+// documents, and links to files that do not exist. Part of `npm run lint`.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -32,6 +32,12 @@ const PRODUCT = /^(apps|libs)\/(?!testing\/)(?!.*\.(spec|fixture)\.ts$)/;
  */
 const PAIRS_AS_TEXTS = /\bentries\([^;]*?\)\]?\s*\.(?:toSorted|sort)\(\)/g;
 
+/**
+ * A default for what a plain object has by a name: the name may be `toString`, which every object has. `in` has the same
+ * fault.
+ */
+const NAME_WITH_DEFAULT = /\w\[(?:name|key)\]!? *(?:\?\?|\|\|)|\b(?:if \(|&& |\|\| |return )!?\(?(?:name|key) in \w/g;
+
 /** Words of a line, those within names included. */
 function wordsOf(path, line) {
   // `void` is also a word of TypeScript.
@@ -46,6 +52,10 @@ function faultsOf(path) {
   for (const { index } of isProduct ? text.matchAll(PAIRS_AS_TEXTS) : []) {
     const number = text.slice(0, index).split('\n').length;
     faults.push(`${path}:${number}: pairs are sorted as texts; write a comparator`);
+  }
+  for (const { index } of isProduct && path.endsWith('.ts') ? text.matchAll(NAME_WITH_DEFAULT) : []) {
+    const number = text.slice(0, index).split('\n').length;
+    faults.push(`${path}:${number}: every object has names such as toString; use Object.hasOwn or a Map`);
   }
   for (const [index, line] of text.split('\n').entries()) {
     const at = `${path}:${index + 1}`;

@@ -50,7 +50,7 @@ export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   const bodies = called.map(({ body }) => body).filter(isObject);
   const merged: Record<string, unknown> = { ...bodies[0] };
   for (const [name, merge] of Object.entries(MERGES)) {
-    if (name in merged) merged[name] = merge(bodies.map((body) => body[name]));
+    if (Object.hasOwn(merged, name)) merged[name] = merge(bodies.map((body) => body[name]));
   }
   return { status: 200, body: { ...merged, engines } };
 }

@@ -90,7 +90,10 @@ export class MessageLog {
     const sentTexts = isSent ? this.texts : {};
     const sentCalls = isSent ? [...this.calls] : [];
     const isKept =
-      Object.entries(sentTexts).every(([name, text]) => String(fields[name] ?? '').startsWith(text)) &&
+      Object.entries(sentTexts).every(([name, text]) => {
+        const whole = Object.hasOwn(fields, name) ? fields[name] : undefined;
+        return String(whole ?? '').startsWith(text);
+      }) &&
       sentCalls.every(({ index, function: { name, arguments: text } }) => {
         const called = calls[index]?.function;
         return called?.name === name && called?.arguments.startsWith(text);

@@ -40,7 +40,7 @@ export class LedgerSum {
 /** A counter that nothing is left of goes: names of deleted jobs do not pile up. */
 function subtract(from: LedgerCounters, part: LedgerCounters): void {
   for (const [name, count] of Object.entries(part)) {
-    const left = (from[name] ?? 0) - count;
+    const left = (Object.hasOwn(from, name) ? from[name]! : 0) - count;
     if (left === 0) delete from[name];
     else from[name] = left;
   }

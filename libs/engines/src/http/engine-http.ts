@@ -119,7 +119,7 @@ export class EngineHttp {
   /** A generation whose answer is passed on: its pieces come without a deadline but the signal. */
   async open(path: string, body: unknown, headers: Record<string, string>, signal: AbortSignal) {
     const answer = await this.send(this.streams(), 'POST', path, body, headers, signal);
-    const header = (name: string): string => String(answer.headers[name] ?? '').toLowerCase();
+    const header = (field: string): string => String(answer.headers[field] ?? '').toLowerCase();
     const [contentType, contentEncoding] = [header('content-type'), header('content-encoding') || 'identity'];
     const retryAfter = header('retry-after') || undefined;
     const pieces = answer.body as AsyncIterable<Buffer>;

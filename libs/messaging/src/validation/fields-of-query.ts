@@ -10,7 +10,7 @@ import { type ContractClass, type Schema, schemaOf } from './json-schema';
 export function fieldsOfQuery(contract: ContractClass, query: URLSearchParams): JsonObject {
   const { properties } = schemaOf(contract);
   const fields = [...new Set(query.keys())].map((name) => {
-    const schema = properties[name] ?? {};
+    const schema = Object.hasOwn(properties, name) ? properties[name]! : {};
     const texts = query.getAll(name);
     if (schema.type === 'array') return [name, texts.map((text) => valueOf(schema.items ?? {}, text))] as const;
     if (texts.length > 1) throw invalidField(name, 'is given twice');

@@ -6,6 +6,10 @@ export type LedgerCounters = Record<string, number>;
 
 /** Adds to `into`, and gives it back. */
 export function addCounters(into: LedgerCounters, ...parts: readonly LedgerCounters[]): LedgerCounters {
-  for (const part of parts) for (const [name, count] of Object.entries(part)) into[name] = (into[name] ?? 0) + count;
+  for (const part of parts) {
+    for (const [name, count] of Object.entries(part)) {
+      into[name] = (Object.hasOwn(into, name) ? into[name]! : 0) + count;
+    }
+  }
   return into;
 }
