@@ -299,6 +299,19 @@ describe('new weights with a version', () => {
     expect([stale.status, stale.body.error.type]).toEqual([409, 'WEIGHT_VERSION_STALE']);
   });
 
+  it('leave the weights unknown of engines that failed in the middle of a load', async () => {
+    await startPool('sglang');
+    const update = (path: string, body: object) => gateway.post(path, body);
+    // The simulator refuses a body without weights.
+    expect((await update('/update_weights_from_tensor', { weight_version: '0' })).status).toBe(400);
+    expect((await weights()).sync).toBeUndefined();
+    await expect.poll(statesOf).toMatchObject({ s1: ['quarantined', 0], s2: ['quarantined', 0] });
+    await update('/update_weights_from_disk', { model_path: '/m', weight_version: '0' });
+    await expect.poll(statesOf).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
+    expect((await update('/update_weights_from_disk', { weight_version: '1' })).status, 'rolled back').toBe(400);
+    await expect.poll(statesOf).toEqual({ s1: ['ready', 0], s2: ['ready', 0] });
+  });
+
   it('by the calls of vLLM: each step is made, and the version is that of the last', async () => {
     await startPool('vllm', 2);
     const { body: size } = await gateway.get('/get_world_size');

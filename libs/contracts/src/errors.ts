@@ -148,8 +148,10 @@ export const UNSERVED_REASONS = [
   'no-servers',
   /** NO_SERVER_AVAILABLE: servers are registered, but none takes leases now. */
   'none-ready',
-  /** NO_SERVER_AVAILABLE: a change of weights ended at its deadline, and no server was reported since: report them. */
+  /** NO_SERVER_AVAILABLE: a change of weights ended at its deadline or a load failed; no server was reported since. */
   'weights-unknown',
+  /** NO_SERVER_AVAILABLE: the servers have weights of other versions than the pool. */
+  'weights-differ',
   /** NO_SERVER_AVAILABLE: no ready server meets the constraints of the acquire. */
   'none-fits',
   /** SERVERS_FULL, WAIT_TIMEOUT: all servers that meet the constraints are full. */

@@ -189,11 +189,12 @@ export interface BlockedReason {
   /**
    * `PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the payload store
    * cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server takes requests, since their
-   * weights are unknown. `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
+   * weights are unknown, or of other versions than the pool. `NO_WORKER_AVAILABLE`: no worker claims requests of the
+   * job.
    */
   code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
   /** Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
-  reason?: 'weights-unknown' | 'no-worker-of-kind';
+  reason?: 'weights-unknown' | 'weights-differ' | 'no-worker-of-kind';
   /** What to do, as text. */
   message: string;
   /** Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */

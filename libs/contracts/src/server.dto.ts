@@ -1,6 +1,6 @@
 import { type PageReply, ScanRequest, ServerRequest } from './common.dto';
 import { Type } from 'class-transformer';
-import { IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
+import { Equals, IsBoolean, IsIn, IsOptional, IsUrl, Matches, MaxLength, ValidateNested } from 'class-validator';
 import { EngineCapabilities } from './capabilities.dto';
 import { LIMITS } from './limits';
 import { IsCorrelationId, IsCounter, IsDecimal, IsEpoch, IsId, IsLabels, IsScanCursor, IsWithin } from './rules';
@@ -103,6 +103,11 @@ export class UpdateServerRequest extends ServerRequest {
   @IsOptional() @IsDecimal(0.001, 1_000) weight?: number;
   /** Present weight version of the engine. */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
+  /**
+   * A load has failed, so the engine may have a part of the new weights: the server takes no leases until its weights
+   * are reported. Not with `weightVersion`.
+   */
+  @IsOptional() @Equals(true) weightsUnknown?: true;
   /** The new labels, which replace all old ones. */
   @IsOptional() @IsLabels() labels?: Labels;
 }

@@ -59,7 +59,9 @@ export class ControlRoutes {
     const update = () => this.fanOut.call(call, sent);
     if (call.pool === 'pause') return send(response, await this.pause(call, update));
     if (call.pool === 'resume') await this.weights.endOpen();
-    const answers = await (version === undefined ? update() : this.weights.during(version, mode, update));
+    const answers = await (version === undefined
+      ? update()
+      : this.weights.during(version, { mode, isAtomic: call.isAtomic }, update));
     // Also if engines failed: the others take requests again.
     if (call.pool === 'resume') await this.setPool('pool.resume', {});
     return send(response, mergedAnswer(answers));

@@ -14,6 +14,8 @@ export interface ControlCall {
   hasNoDeadline?: boolean;
   /** Field of the body that names the version of new weights. */
   version?: 'weight_version' | 'new_version';
+  /** An engine that refuses the new weights keeps those before. Others may have loaded a part of the new ones. */
+  isAtomic?: boolean;
   /** Fields that the body has at engines of a dialect unless the trainer has sent them. */
   defaults?: Partial<Record<EngineDialect, Record<string, unknown>>>;
   /** The engines wait for each other in this call, so that all are called at the same time. */
@@ -58,12 +60,18 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
   ...post(SGLANG, {}, '/flush_cache', '/destroy_weights_update_group', '/post_process_weights', '/weights_checker'),
   ...post(SGLANG, {}, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter_from_tensors'),
   ...post(SGLANG, {}, '/pull_weights', '/begin_weight_update', '/end_weight_update'),
-  ...post(SGLANG, WEIGHTS, '/update_weights_from_disk', '/update_weights_from_tensor'),
+  // SGLang rolls back a load from the disk that fails, and no other load.
+  ...post(SGLANG, { ...WEIGHTS, isAtomic: true }, '/update_weights_from_disk'),
+  ...post(SGLANG, WEIGHTS, '/update_weights_from_tensor'),
   ...post(SGLANG, { ...WEIGHTS, isCollective: true }, '/update_weights_from_distributed'),
   ...post(SGLANG, { isCollective: true, ranks: GROUP }, '/init_weights_update_group'),
   ...post(SGLANG, { isCollective: true }, '/load_lora_adapter_from_distributed'),
   // Both
-  ...post([...SGLANG, ...VLLM], { version: 'new_version', defaults: KEEPS_RUNNING }, '/update_weight_version'),
+  ...post(
+    [...SGLANG, ...VLLM],
+    { version: 'new_version', isAtomic: true, defaults: KEEPS_RUNNING },
+    '/update_weight_version',
+  ),
   ...post([...SGLANG, ...VLLM], {}, '/load_lora_adapter', '/unload_lora_adapter'),
   // vLLM, SkyRL and prime-rl
   ...post(VLLM, { pool: 'pause', undoneBy: '/resume' }, '/pause'),

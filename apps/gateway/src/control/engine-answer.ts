@@ -24,6 +24,11 @@ export function isDone({ status = 0, body }: EngineAnswer): boolean {
   return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
 }
 
+/** Whether an engine has refused what was asked, as a request that it cannot do. */
+export function isRefused({ status = 0 }: EngineAnswer): boolean {
+  return status >= 400 && status < 500;
+}
+
 /** How the values that engines have in one field become one. */
 const MERGES: Record<string, (values: unknown[]) => unknown> = {
   success: (values) => values.every(Boolean),

@@ -12,7 +12,7 @@ import {
 import { ControlPlane } from '@broomwagon/generation';
 import { pagesOf } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
-import { type EngineAnswer, isDone } from './engine-answer';
+import { type EngineAnswer, isDone, isRefused } from './engine-answer';
 
 /** Begins the id of a change that a gateway has begun, and that a gateway commits. */
 const OURS = 'gateway-';
@@ -32,27 +32,33 @@ export class WeightChanges {
   ) {}
 
   /**
-   * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. In
-   * a paused pool the change is kept open for further calls, until {@link endOpen} or an update to another version;
-   * otherwise it begins before the update, when nothing runs, and ends after it. A change to the same version that a
-   * trainer has begun is joined; that of another call of a gateway ends first.
+   * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. An
+   * engine that has failed may have a part of the new weights: its weights are reported as unknown. In a paused pool
+   * the change is kept open for further calls, until {@link endOpen} or an update to another version; otherwise it
+   * begins before the update, when nothing runs, and ends after it. A change to the same version that a trainer has
+   * begun is joined; a change of another call of a gateway ends first.
    * @param mode what happens to requests that run in a pool that is not paused
+   * @param isAtomic engines that refuse the update keep their weights
    * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; what `update` throws
    */
   async during(
     version: number,
-    mode: 'abort' | 'wait',
+    { mode, isAtomic = false }: { mode: 'abort' | 'wait'; isAtomic?: boolean },
     update: () => Promise<EngineAnswer[]>,
   ): Promise<EngineAnswer[]> {
     const syncId = await this.begin(version, mode);
+    let answers: EngineAnswer[];
     try {
-      const answers = await this.reported(version, update);
-      if (syncId !== undefined) await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
-      return answers;
+      answers = await update();
     } catch (error) {
+      // No engine was called.
       if (syncId !== undefined) await this.end('weights.rollback', syncId).catch(() => undefined);
       throw error;
     }
+    // Without these reports the change stays open: weights that nobody reported are unknown at its deadline.
+    await this.report(answers, version, isAtomic);
+    if (syncId !== undefined) await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
+    return answers;
   }
 
   /**
@@ -117,20 +123,35 @@ export class WeightChanges {
     throw new BroomwagonError('WEIGHTS_NOT_QUIESCED', `${sync.running} requests still run`);
   }
 
-  private async reported(version: number, update: () => Promise<EngineAnswer[]>): Promise<EngineAnswer[]> {
-    const answers = await update();
-    for (const page of pagesOf(answers.filter(isDone))) {
-      await Promise.all(page.map(({ server }) => this.report(server.serverId, version)));
+  /** @throws BroomwagonError when weights of an engine that has failed cannot be reported as unknown */
+  private async report(answers: readonly EngineAnswer[], weightVersion: number, isAtomic: boolean): Promise<void> {
+    const called = answers.filter(({ isSkipped }) => !isSkipped);
+    for (const page of pagesOf(called.filter((answer) => isDone(answer) || !(isAtomic && isRefused(answer))))) {
+      await Promise.all(
+        page.map(async (answer) => {
+          const { serverId } = answer.server;
+          if (isDone(answer)) await this.reportVersion(serverId, weightVersion);
+          else await this.reportUnknown(serverId);
+        }),
+      );
     }
-    return answers;
   }
 
-  /** The commit quarantines a server whose version is unknown until its engine reports the version. */
-  private async report(serverId: string, weightVersion: number): Promise<void> {
+  /** The commit quarantines a server whose version is not reported until its engine reports the version. */
+  private async reportVersion(serverId: string, weightVersion: number): Promise<void> {
     try {
       await this.controlPlane.call('server.update', { serverId, weightVersion });
     } catch (error) {
       this.logger.warn({ serverId, weightVersion }, `A version was not reported: ${(error as Error).message}`);
+    }
+  }
+
+  private async reportUnknown(serverId: string): Promise<void> {
+    const body = { serverId, weightsUnknown: true } as const;
+    try {
+      await this.controlPlane.callWithRetry('server.update', body, { deadlineMs: END_DEADLINE_MS });
+    } catch (error) {
+      if (!isBroomwagonError(error, 'SERVER_NOT_FOUND')) throw error;
     }
   }
 

@@ -1,17 +1,18 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type {
-  DrainServerRequest,
-  FenceServerReply,
-  FenceServerRequest,
-  QuarantineServerRequest,
-  ReconcileServerReply,
-  ReconcileServerRequest,
-  RegisterServerReply,
-  RegisterServerRequest,
-  ServerChangeReply,
-  ServerHeartbeatReply,
-  ServerHeartbeatRequest,
-  UpdateServerRequest,
+import {
+  invalidField,
+  type DrainServerRequest,
+  type FenceServerReply,
+  type FenceServerRequest,
+  type QuarantineServerRequest,
+  type ReconcileServerReply,
+  type ReconcileServerRequest,
+  type RegisterServerReply,
+  type RegisterServerRequest,
+  type ServerChangeReply,
+  type ServerHeartbeatReply,
+  type ServerHeartbeatRequest,
+  type UpdateServerRequest,
 } from '@broomwagon/contracts';
 import { EngineAccess, normalizeBaseUrl } from '@broomwagon/engines';
 import { PoolDirectory, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
@@ -94,8 +95,11 @@ export class ServersService {
     return { change: { weightVersion: undefined }, reply: { weightVersionTaken: false } };
   }
 
-  /** @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
+  /** @throws BroomwagonError VALIDATION_FAILED, SERVER_NOT_FOUND, UNAVAILABLE */
   async update(pool: string, request: UpdateServerRequest): Promise<ServerChangeReply> {
+    if (request.weightsUnknown && request.weightVersion !== undefined) {
+      throw invalidField('weightsUnknown', 'must not be sent with weightVersion');
+    }
     const taken = await this.takenVersion(pool, request, { isLoad: true });
     const change = await this.store.update(pool, { ...request, ...taken.change });
     return { ...this.changed(pool, change), ...taken.reply };

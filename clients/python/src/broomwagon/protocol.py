@@ -592,11 +592,11 @@ class BlockedReason(TypedDict):
     code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
     """`PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the
     payload store cannot be written. `STORE_FULL`: the memory of Redis. `NO_SERVER_AVAILABLE`: no server
-    takes requests, since their weights are unknown. `NO_WORKER_AVAILABLE`: no worker claims requests of
-    the job.
+    takes requests, since their weights are unknown, or of other versions than the pool.
+    `NO_WORKER_AVAILABLE`: no worker claims requests of the job.
     """
 
-    reason: NotRequired[Literal["weights-unknown", "no-worker-of-kind"]]
+    reason: NotRequired[Literal["weights-unknown", "weights-differ", "no-worker-of-kind"]]
     """Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
 
     message: str
@@ -5750,6 +5750,11 @@ class UpdateServerRequest(TypedDict):
 
     weightVersion: NotRequired[int]
     """Present weight version of the engine."""
+
+    weightsUnknown: NotRequired[Literal[True]]
+    """A load has failed, so the engine may have a part of the new weights: the server takes no leases
+    until its weights are reported. Not with `weightVersion`.
+    """
 
     labels: NotRequired[dict[str, str]]
     """The new labels, which replace all old ones."""

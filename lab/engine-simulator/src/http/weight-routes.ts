@@ -40,6 +40,11 @@ export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
     if (typeof body.model_path !== 'string') throw new RefusedError(400, 'model_path must be a string');
     done(body, response);
   };
+  const received: Handler = (body, response) => {
+    const { serialized_named_tensors: tensors } = body;
+    if (!Array.isArray(tensors)) throw new RefusedError(400, 'serialized_named_tensors must be a list');
+    done(body, response);
+  };
   // SGLang ends all requests unless the body names `abort_all_requests: false` (http_server.py, io_struct.py).
   const renamed: Handler = (body, response) => {
     if (body.abort_all_requests !== false) engine.abort(() => true);
@@ -50,7 +55,8 @@ export function sglangWeights(engine: SimulatedEngine): Record<string, Route> {
     ...recorded(engine, loaded, '/update_weights_from_disk'),
     ...recorded(engine, done, '/update_weights_from_distributed', '/pull_weights'),
     ...recorded(engine, renamed, '/update_weight_version'),
-    ...recorded(engine, done, '/update_weights_from_tensor', '/post_process_weights'),
+    ...recorded(engine, received, '/update_weights_from_tensor'),
+    ...recorded(engine, done, '/post_process_weights'),
     ...recorded(engine, done, '/init_weights_update_group', '/destroy_weights_update_group'),
     ...recorded(engine, done, '/release_memory_occupation', '/resume_memory_occupation', '/load_lora_adapter'),
     'GET /get_weight_version': version,

@@ -48,9 +48,12 @@ export class RoutingCounts {
     return true;
   }
 
+  protected isClosed(serverId: string): boolean {
+    return [this.cordoned, this.fenced, this.draining].some((servers) => servers.has(serverId));
+  }
+
   protected isUsable(serverId: string): boolean {
-    const kept = [this.cordoned, this.fenced, this.draining].some((servers) => servers.has(serverId));
-    return this.servers.has(serverId) && !kept;
+    return this.servers.has(serverId) && !this.isClosed(serverId);
   }
 
   protected newestWeightVersion(): number {

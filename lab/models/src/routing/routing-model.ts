@@ -190,7 +190,9 @@ export class RoutingModel extends RoutingGrants {
     if (usable.some((server) => fits(server, acquire, newest))) {
       return { error: 'SERVERS_FULL', reason: this.takesLeases() ? 'servers-full' : 'pool-full' };
     }
-    const reason = this.servers.size === 0 ? 'no-servers' : usable.length === 0 ? 'none-ready' : 'none-fits';
+    if (usable.length > 0) return { error: 'NO_SERVER_AVAILABLE', reason: 'none-fits' };
+    const isQuarantined = [...this.servers.keys()].some((serverId) => !this.isClosed(serverId));
+    const reason = this.servers.size === 0 ? 'no-servers' : isQuarantined ? 'weights-differ' : 'none-ready';
     return { error: 'NO_SERVER_AVAILABLE', reason };
   }
 

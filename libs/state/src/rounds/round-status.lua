@@ -22,13 +22,23 @@ end
 
 local GRACE_MS = 3000 -- in which workers begin to claim requests of a new round
 
+local WEIGHTS_UNKNOWN = 'A change of weights ended at its deadline, or a load failed, so the weights of the servers '
+  .. 'are unknown: load them again, or report the version of each server (server.update)'
+
+local function describe_other_weights(tx, server)
+  return string.format('The pool has weights of version %s, and its servers have others, for example %s version %s: '
+    .. 'load version %s and report it (server.update), or make the version of the servers the version of the pool '
+    .. '(weights.begin, server.update, weights.commit)', tx.settings.requiredWeightVersion, server.id,
+    Format.integer(server.weightVersion), tx.settings.requiredWeightVersion)
+end
+
 -- BlockedReason of the protocol as JSON, for a round that no server or no worker serves; or nil.
 local function find_unserved(tx, job, opened_at)
   if Settings.pause_reason(tx) then return nil end
-  if Servers.none_is_known(tx) then
-    return Reply.object({ code = 'NO_SERVER_AVAILABLE', reason = 'weights-unknown',
-      message = 'A change of weights ended at its deadline, so the weights of the servers are unknown: load them '
-        .. 'again, or report the version of each server (server.update)' })
+  local obstacle, server = Servers.find_weight_obstacle(tx)
+  if obstacle then
+    return Reply.object({ code = 'NO_SERVER_AVAILABLE', reason = obstacle,
+      message = obstacle == 'weights-unknown' and WEIGHTS_UNKNOWN or describe_other_weights(tx, server) })
   end
   if tx.now < opened_at + GRACE_MS or redis.call('EXISTS', tx.key:pending(job)) == 0 then return nil end
   local kind = Jobs.read(tx, job).workerKind

@@ -2,10 +2,10 @@
 -- is kept free of entries of other weights.
 local ServerWeights = {}
 
--- Two booleans. Unknown: a change of weights ended at its deadline, so the engine may hold a part of the new ones, and
--- nobody has reported the server since the change began. Stale: the weights are known, but the engine must empty its
--- prefix cache first: it has refused to, or it has no salts and a change has begun since the last report. Nothing is
--- granted while a change is under way, so the cache is emptied after its end.
+-- Two booleans. Unknown: the engine may hold a part of new weights, since a change of weights ended at its deadline or
+-- a load failed, and nobody has reported the server since the change began or the load failed. Stale: the weights are
+-- known, but the engine must empty its prefix cache first: it has refused to, or it has no salts and a change has begun
+-- since the last report. Nothing is granted while a change is under way, so the cache is emptied after its end.
 function ServerWeights.state(tx, server)
   local is_awaited = server.awaitsReset or false
   local unknown_before, began = Settings.number(tx, 'weightsUnknownBeforeMs'), Settings.number(tx, 'weightsBeganMs')
@@ -22,6 +22,18 @@ function ServerWeights.set_version(tx, server, version)
   ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = false })
   ServerHash.unset(tx, server.id, 'pendingVersion')
   ServerWeights.restore_version(tx, server, version)
+end
+
+-- A load has failed part-way, so the engine may have a part of the new weights: nobody knows them until they are
+-- reported.
+function ServerWeights.set_unknown(tx, server)
+  local BEFORE_ALL_MS = -1
+  server.awaitsReset = nil
+  ServerHash.change(tx, server.id, { weightsAtMs = BEFORE_ALL_MS, awaitsReset = false })
+  ServerHash.unset(tx, server.id, 'pendingVersion')
+  if tx.settings.weightsUnknownBeforeMs then return end
+  redis.call('HSET', tx.key.settings, 'weightsUnknownBeforeMs', 0)
+  tx.settings.weightsUnknownBeforeMs = '0'
 end
 
 -- The version that a server had before it failed: no report, so weights that were unknown stay unknown.

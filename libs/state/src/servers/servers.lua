@@ -89,16 +89,24 @@ function Servers.set_lacks(tx, id, lacks)
   ServerHash.set(tx, id, 'lacks', lacks)
 end
 
--- Whether no server takes leases and the weights of one of the first servers are unknown: all servers of a pool had the
--- same change of weights.
-function Servers.none_is_known(tx)
+-- Why the weights of servers keep every server from leases: reason (UNSERVED_REASONS of libs/contracts), and the first
+-- such server; or nil. Only the first servers are read: all servers of a pool had the same change of weights.
+function Servers.find_weight_obstacle(tx)
   local SERVERS_READ = 16
-  if not tx.settings.weightsUnknownBeforeMs or redis.call('SCARD', tx.key.usableServers) > 0 then return false end
+  local unknown_before, wanted = tx.settings.weightsUnknownBeforeMs, Settings.number(tx, 'requiredWeightVersion')
+  if not unknown_before and not wanted or redis.call('SCARD', tx.key.usableServers) > 0 then return nil end
+  local other
   for _, id in ipairs(redis.call('ZRANGE', tx.key.servers, 0, SERVERS_READ - 1)) do
     local server = Servers.get(tx, id)
-    if server and ServerWeights.state(tx, server) then return true end
+    if server then
+      local is_unknown, is_stale = ServerWeights.state(tx, server)
+      if is_unknown then return 'weights-unknown', server end
+      if wanted and server.weightVersion ~= wanted and not is_stale and ServerHash.takes_leases(server) then
+        other = other or server
+      end
+    end
   end
-  return false
+  if other then return 'weights-differ', other end
 end
 
 -- The weight-version gate: a server takes no leases while its weights are unknown, its prefix cache is to be emptied,

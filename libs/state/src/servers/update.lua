@@ -1,8 +1,9 @@
 --[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
-  epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld, pendingVersion, emptiedSinceMs}: ServerUpdate,
-  labels and capabilities as JSON texts, models one a line. With pendingVersion, a weight version whose engine has not
+  weightsUnknown, epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld, pendingVersion, emptiedSinceMs}:
+  ServerUpdate, labels and capabilities as JSON texts, models one a line. With weightsUnknown the server gets no leases
+  until its weights are reported. With pendingVersion, a weight version whose engine has not
   emptied its prefix cache, the server gets no leases until a weightVersion, or emptiedSinceMs: the engine has emptied
   it, and the last change of weights had begun then (0: there was none). A restart by `report` begins the epoch
   newEpoch. With isDescribed the engine has just described itself in its dialect, which makes a pending or failed
@@ -21,6 +22,7 @@ return function(tx, args)
   end
   local now = tx.now
   if args.report then EngineReport.apply(tx, server, args.report, args.newEpoch) end
+  if args.weightsUnknown then ServerWeights.set_unknown(tx, server) end
   if args.weightVersion then ServerWeights.set_version(tx, server, args.weightVersion) end
   if args.pendingVersion then ServerWeights.await_reset(tx, server, args.pendingVersion) end
   if args.emptiedSinceMs then ServerWeights.confirm_reset(tx, server, args.emptiedSinceMs) end

@@ -25,7 +25,7 @@ function Waiters.obstacle_of(tx, item)
   if paused then return 'POOL_PAUSED', paused end
   if redis.call('SCARD', tx.key.usableServers) == 0 then
     if redis.call('EXISTS', tx.key.servers) == 0 then return 'NO_SERVER_AVAILABLE', 'no-servers' end
-    return 'NO_SERVER_AVAILABLE', Servers.none_is_known(tx) and 'weights-unknown' or 'none-ready'
+    return 'NO_SERVER_AVAILABLE', (Servers.find_weight_obstacle(tx)) or 'none-ready'
   end
   if Narrow.none_fits(tx, item) then return 'NO_SERVER_AVAILABLE', 'none-fits' end
   return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
