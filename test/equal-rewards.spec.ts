@@ -61,7 +61,8 @@ class RewardingTrainer {
   }
 
   private async drive(round: { job: string; roundId: string; trainerEpoch: string }): Promise<number> {
-    const results = new ResultsReader(this.operations, this.job, round.roundId);
+    const { weightVersion } = await this.operations.call('round.status', round);
+    const results = new ResultsReader(this.operations, this.job, { ...round, weightVersion });
     while (!results.complete) {
       const status = await this.operations.call('round.status', round);
       const missing = status.newGroups - (status.roundGroups - status.takenGroups);

@@ -23,6 +23,7 @@ const { values: options } = parseArgs({
     'over-provision': { type: 'string', default: '1.5' },
     'tail-policy': { type: 'string', default: 'resume' },
     'max-version-span': { type: 'string' },
+    concurrency: { type: 'string' },
     'max-tokens': { type: 'string', default: '16384' },
     seed: { type: 'string' },
     out: { type: 'string', default: 'results' },
@@ -36,6 +37,7 @@ const policy = {
   // `auto` chooses the over-provision itself.
   overProvision: options['tail-policy'] === 'auto' ? undefined : Number(options['over-provision']),
   maxVersionSpan: options['max-version-span'] && Number(options['max-version-span']),
+  concurrency: options.concurrency && Number(options.concurrency),
   shortfall: 'accept-fewer',
 };
 const data = Array.from({ length: Number(options.prompts) }, (_, index) => ({
@@ -236,17 +238,31 @@ async function segmentsOf({ segments, segmentsFollow, requestId }) {
   return all;
 }
 
+/** Adds ids and text of a sample, and the oldest and newest weight version of its tokens; without tokens: of the round. */
+async function readSample(sample, roundWeightVersion) {
+  const segments = await segmentsOf(sample);
+  sample.tokens = [];
+  sample.text = '';
+  for (const { ref } of segments) {
+    const { tokenIds = [], text = '' } = await fetchPayload(ref);
+    sample.tokens.push(...tokenIds);
+    sample.text += text;
+  }
+  const versions = segments.flatMap(({ weightVersion, toWeightVersion = weightVersion }) => [
+    weightVersion,
+    toWeightVersion,
+  ]);
+  if (versions.length === 0) versions.push(roundWeightVersion);
+  sample.weightVersions = [Math.min(...versions), Math.max(...versions)];
+}
+
 /** Reads groups as they are accepted, until the round is complete. The cursor of the last page proves which ones. */
-async function readResults(roundId) {
+async function readResults({ roundId, weightVersion }) {
   const groups = [];
   for (let cursor; ;) {
     const page = await call('round.results', { job, roundId, cursor, trainerEpoch, waitMs: 4_000 });
     for (const group of page.groups) {
-      for (const sample of group.samples) {
-        sample.tokens = [];
-        for (const segment of await segmentsOf(sample))
-          sample.tokens.push(...((await fetchPayload(segment.ref)).tokenIds ?? []));
-      }
+      for (const sample of group.samples) await readSample(sample, weightVersion);
       groups.push(group);
     }
     cursor = page.cursor;
@@ -274,7 +290,7 @@ async function trainStep() {
   if (!round) return false;
   const { roundId, step, kind } = round;
   await submitRest(round);
-  const { groups, cursor } = await readResults(roundId);
+  const { groups, cursor } = await readResults(round);
   const lost = await readLost(roundId);
   // "Training" writes the batch of the step to a file, atomically. After a crash it writes the same file again.
   // The temporary name contains the epoch, because a fenced trainer may continue here.

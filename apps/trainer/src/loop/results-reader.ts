@@ -47,7 +47,7 @@ export class ResultsReader {
   constructor(
     private readonly operations: Operations,
     private readonly job: JobId,
-    private readonly roundId: RoundId,
+    private readonly round: { roundId: RoundId; weightVersion: number },
   ) {
     this.payloads = new PayloadTransfer(operations, job);
   }
@@ -87,7 +87,7 @@ export class ResultsReader {
     for (let wait = waitMs; !this.complete; wait = 0) {
       const { groups, cursor, complete } = await this.operations.call('round.results', {
         job: this.job,
-        roundId: this.roundId,
+        roundId: this.round.roundId,
         cursor: this.page.cursor,
         limit: LIMITS.groupsPerResultsPage,
         waitMs: wait,
@@ -138,9 +138,10 @@ export class ResultsReader {
     const all = sample.segmentsFollow ? await this.readSegments(sample.requestId) : sample.segments;
     const payloads = await Promise.all(all.map(({ ref }) => this.payloads.getSegment(ref)));
     return resultLineOf(
-      { promptId, sampleIndex, roundId: this.roundId, finishReason: sample.finishReason },
+      { promptId, sampleIndex, roundId: this.round.roundId, finishReason: sample.finishReason },
       all,
       payloads,
+      this.round.weightVersion,
     );
   }
 

@@ -178,14 +178,12 @@ export class TrainerLoop {
     const { job, lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     const { roundId } = round;
     const trainerEpoch = this.trainerEpoch!;
-    if (this.reading?.roundId !== roundId) {
-      this.reading = { roundId, results: new ResultsReader(this.operations, job, roundId) };
-    }
-    const { results } = this.reading;
     const doneSamples: DoneSample[] = [];
     let status: RoundStatus;
+    let results: ResultsReader;
     for (;;) {
       status = await this.operations.call('round.status', { job, roundId, trainerEpoch });
+      results = this.findResults(status);
       doneSamples.push({ atMs: performance.now(), done: status.requestsDone });
       this.hooks.onStatus?.(status);
       if (status.state === 'completed') break;
@@ -231,6 +229,16 @@ export class TrainerLoop {
       slowestGenerationSeconds: slowest,
       ...engines,
     };
+  }
+
+  private findResults({ roundId, weightVersion }: RoundStatus): ResultsReader {
+    if (this.reading?.roundId !== roundId) {
+      this.reading = {
+        roundId,
+        results: new ResultsReader(this.operations, this.settings.job, { roundId, weightVersion }),
+      };
+    }
+    return this.reading.results;
   }
 
   private async readToEnd(roundId: string, results: ResultsReader): Promise<void> {

@@ -30,17 +30,23 @@ export interface ResultLine {
   /** 0 for each token that the model has read and not generated; absent when it has generated all of them. */
   lossMask?: (0 | 1)[];
   finishReason: 'stop' | 'length';
+  /** The oldest and the newest weight version of its tokens; without tokens, the version of the round twice. */
+  weightVersions: [oldest: number, newest: number];
   /** The stop text or the id of the stop token that ended the sample, if the engine reports it. */
   stopReason?: string | number;
   /** What each attempt made, in order. */
   segments: ResultSegment[];
 }
 
-/** The line of a sample from its segments and their payloads, in the same order. */
+/**
+ * The line of a sample from its segments and their payloads, in the same order.
+ * @param roundWeightVersion weight version of the pool when its round was opened
+ */
 export function resultLineOf(
   sample: Pick<ResultLine, 'promptId' | 'sampleIndex' | 'roundId' | 'finishReason'>,
   segments: readonly Segment[],
   payloads: readonly SegmentPayload[],
+  roundWeightVersion: number,
 ): ResultLine {
   const { promptId, sampleIndex, roundId, finishReason } = sample;
   /** Of a part of the sample nothing could be trained. */
@@ -57,6 +63,7 @@ export function resultLineOf(
       ? ofAll(payloads.map(({ tokenIds, lossMask }) => lossMask ?? tokenIds?.map(() => 1 as const)))?.flat()
       : undefined,
     finishReason,
+    weightVersions: findVersionSpan(segments) ?? [roundWeightVersion, roundWeightVersion],
     stopReason: payloads.at(-1)?.stopReason,
     segments: segments.map(({ weightVersion, toWeightVersion, serverId, attempt, tokenCount, resumedBy }, index) => ({
       weightVersion,
@@ -69,6 +76,14 @@ export function resultLineOf(
       engineFields: payloads[index]!.engineFields,
     })),
   };
+}
+
+/** Undefined without segments. */
+function findVersionSpan(segments: readonly Segment[]): ResultLine['weightVersions'] | undefined {
+  if (segments.length === 0) return undefined;
+  const oldest = segments.map(({ weightVersion }) => weightVersion);
+  const newest = segments.map(({ weightVersion, toWeightVersion = weightVersion }) => toWeightVersion);
+  return [Math.min(...oldest), Math.max(...newest)];
 }
 
 /** The tokens of a segment without log probabilities have null; `[]` without tokens. */

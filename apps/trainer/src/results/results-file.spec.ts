@@ -26,6 +26,7 @@ const line = (promptId: string, sampleIndex: number): ResultLine => ({
   sampleIndex,
   roundId: 'r',
   finishReason: 'stop',
+  weightVersions: [0, 0],
   segments: [],
 });
 const first = [line('p0', 0), line('p0', 1), line('p1', 0)];
