@@ -37,8 +37,11 @@ export class ProtocolWatch {
 
   private receiveReply(message: Msg): void {
     const request = this.open.get(message.subject);
+    // Also replies to other programs, whatever they are: NATS itself answers a request that nobody takes without a body,
+    // and an error in this callback would end the connection.
+    if (request === undefined || message.data.length === 0) return;
     const reply = message.json<{ stream?: unknown }>();
-    if (request === undefined || reply.stream === FOREIGN_STREAM) return;
+    if (reply.stream === FOREIGN_STREAM) return;
     this.check.replied(request, reply);
     this.open.delete(message.subject);
   }

@@ -1,0 +1,15 @@
+import { connect } from 'nats';
+import { expect, it } from 'vitest';
+import { testNatsUrl, testPool } from '../test-pool';
+import { ProtocolWatch } from './protocol-watch';
+
+it('compares on after NATS has answered a request of another program that nobody takes', async () => {
+  const { pool } = testPool();
+  const watch = await ProtocolWatch.start(testNatsUrl(), pool);
+  const nats = await connect({ servers: testNatsUrl() });
+  await expect(nats.request(`nobody.${pool}`, undefined, { timeout: 20_000 })).rejects.toMatchObject({ code: '503' });
+  nats.publish(`rollout.v1.${pool}.lb.status`, '{}');
+  await nats.flush();
+  expect(await watch.stop()).toMatchObject({ mismatches: [], compared: 1 });
+  await nats.close();
+});
