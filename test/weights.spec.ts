@@ -51,10 +51,10 @@ describe('a change of weights with a real worker and engine', () => {
     await expect.poll(async () => (await states()).pending).toBe(4);
     const { claims } = await bench.client.call(bench.pool, 'request.claim', claim);
     for (const { segments } of claims) {
-      expect(segments.map(({ attempt, weightVersion }) => [attemptNumber(attempt), weightVersion])).toEqual([
-        [1, 0],
-        [2, 1],
-      ]);
+      expect(segments.map(({ weightVersion }) => weightVersion)).toEqual([0, 1]);
+      // A slow machine returns an attempt that has no tokens yet, so that its number has no segment.
+      const [first, second] = segments.map(({ attempt }) => attemptNumber(attempt));
+      expect(second).toBeGreaterThan(first!);
     }
     await bench.client.call(bench.pool, 'worker.deregister', { workerId: 'x', workerEpoch });
   });
