@@ -51,6 +51,13 @@ export function pythonWith(name, python, requirements, alone) {
   return executable;
 }
 
+/** The interpreter of the short tests of the client. Undefined, with a printed reason, if it cannot be had. */
+export function pythonOfShortTests() {
+  const [python] = Object.values(findPythons(10));
+  if (python === undefined) return skip('there is no Python 3.10');
+  return pythonWith('python', python, join(root, 'test', 'python', 'requirements-short.txt'));
+}
+
 /**
  * The interpreter of `examples/tiny-grpo`, the newest one. Undefined, with a printed reason, if it cannot be had.
  * @param hasCupy with the arrays of a GPU, which needs CUDA 12

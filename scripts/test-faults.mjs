@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { oldBuild } from './old-build.mjs';
 import { build, install, requireNode, root } from './prepare.mjs';
+import { pythonOfShortTests } from './python.mjs';
 import { runTests } from './vitest.mjs';
 
 const FILES = [
@@ -26,6 +27,7 @@ const FILES = [
   'test/rounds-zoo',
   'test/servers-that-restart',
   'test/stops-in-any-order',
+  'test/trainers-under-faults',
   'test/workers-that-vanish',
 ];
 
@@ -57,7 +59,14 @@ const seed = process.env.TEST_SEED ?? String(Math.floor(Math.random() * 2 ** 31)
 console.log(`TEST_SEED=${seed}`);
 const wanted = files.length > 0 ? files : [...FILES, ...propertySpecs()];
 const old = wanted.some((file) => file.includes('rolling-update')) ? oldBuild() : undefined;
-const environment = { SET_BACK: 'all', TEST_SEED: seed, TEST_RUNS_FACTOR: '4', ...(old && { OLD_BUILD: old }) };
+const python = wanted.some((file) => file.includes('trainers-under-faults')) ? pythonOfShortTests() : undefined;
+const environment = {
+  SET_BACK: 'all',
+  TEST_SEED: seed,
+  TEST_RUNS_FACTOR: '4',
+  ...(old && { OLD_BUILD: old }),
+  ...(python && { CLIENT_PYTHON: python }),
+};
 const status = runTests(wanted, { environment, describe: printTable });
 console.log(`The seed of this run: TEST_SEED=${seed}`);
 process.exit(status);

@@ -76,8 +76,8 @@ export class ServiceBench {
     return bench;
   }
 
-  /** Ends the periodic work in all other pools: dozens of empty ones would keep a core busy. */
-  private lookAfter(pools: string[]): void {
+  /** Ends the periodic work in all other pools: dozens of empty ones would keep a core busy. `begin` names its pool. */
+  lookAfter(pools: string[]): void {
     for (const { config } of this.services) config.pools = pools;
   }
 

@@ -20,6 +20,8 @@ interface Live extends EngineRequest {
   target: number;
   sentTokens: number;
   sentAtMs: number;
+  /** Name of the weights when it came. */
+  cameWith: string | null;
 }
 
 export type EngineLoad = SimulatedEngine['load'];
@@ -80,6 +82,7 @@ export class SimulatedEngine implements LockstepMember {
       target: Math.min(left, request.budget),
       sentTokens: 0,
       sentAtMs: this.options.now(),
+      cameWith: this.weightVersion ?? null,
     };
     this.live.set(key, live);
     if (live.target < 1) {
@@ -288,6 +291,7 @@ export class SimulatedEngine implements LockstepMember {
       promptKey,
       made: madeTokens + (this.model.made(live.key) ?? 0),
       total: madeTokens + live.target,
+      weightVersions: [live.cameWith, this.weightVersion ?? null],
     };
   }
 }

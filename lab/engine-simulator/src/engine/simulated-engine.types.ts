@@ -50,4 +50,6 @@ export interface RequestRow {
   /** Tokens of the whole response so far, and those it will have if nothing cuts it. */
   made: number;
   total: number;
+  /** Names of the weights when the request came, and now or when it left; null: not named. */
+  weightVersions: [string | null, string | null];
 }
