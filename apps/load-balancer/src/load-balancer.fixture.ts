@@ -21,7 +21,9 @@ export type LoadBalancers = Awaited<ReturnType<typeof openLoadBalancers>>;
 /** Some replicas of the load-balancer, an engine that is well, a client, and pools of their own. */
 export async function openLoadBalancers(count: number, env: Record<string, string> = {}) {
   const { pool: keyPrefix } = testPool();
-  const start = (): Promise<RunningService<LoadBalancerConfig>> => {
+  /** The pools with periodic work: in the other ones it would keep a core busy with nothing. */
+  const used = [`${keyPrefix}-0`];
+  const start = async (): Promise<RunningService<LoadBalancerConfig>> => {
     const config = loadConfig(LoadBalancerConfig, {
       env: {
         NATS_URL: testNatsUrl(),
@@ -36,26 +38,29 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
     });
     // No other test's load-balancer may answer for ours: a queue group of its own pools.
     config.pools = Array.from({ length: 20 }, (_, n) => `${keyPrefix}-${n}`);
-    return bootstrapService(LoadBalancerModule, { app: 'load-balancer', config });
+    const service = await bootstrapService(LoadBalancerModule, { app: 'load-balancer', config });
+    config.pools = used;
+    return service;
   };
   const engine = await TestEngine.start();
   const replicas = await Promise.all(Array.from({ length: count }, start));
   const client = new TypedClient(new MessagingClient(await connectNats({ url: testNatsUrl() })));
   const redis = connectRedis({ url: testRedisUrl() });
   let sequence = 0;
-  let pools = 0;
   const opened = {
-    pool: `${keyPrefix}-0`,
+    pool: used[0]!,
     client,
     engine,
     replicas,
     start,
     /** Another pool from here on. */
     nextPool() {
-      opened.pool = `${keyPrefix}-${++pools}`;
+      opened.pool = `${keyPrefix}-${used.length}`;
+      used.push(opened.pool);
     },
     call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
-      return client.call(opened.pool, operation, body);
+      // Beyond what a busy machine stands still.
+      return client.call(opened.pool, operation, body, { timeoutMs: 60_000 });
     },
     /** Any body, also one that is refused. */
     request(operation: OperationName, body: object) {

@@ -41,7 +41,9 @@ export class CoordinatorFixture {
     readonly workers: WorkerStore,
     readonly rounds: RoundStore,
     private readonly services: RunningService[],
-  ) {}
+  ) {
+    this.lookAfterPool();
+  }
 
   static async start(replicas = 2, settings: Partial<CoordinatorConfig> = {}): Promise<CoordinatorFixture> {
     const { pool: prefix } = testPool();
@@ -110,6 +112,12 @@ export class CoordinatorFixture {
   freshPool(): void {
     this.used += 1;
     if (this.used >= POOLS) throw new Error('Give the fixture more pools');
+    this.lookAfterPool();
+  }
+
+  /** Ends the periodic work in the other pools, which would keep a core busy with nothing. */
+  private lookAfterPool(): void {
+    for (const { config } of this.services) config.pools = [this.pool];
   }
 
   /** Claims that are parked. */

@@ -99,13 +99,13 @@ describe('admission by two replicas', () => {
 
   it('shows the load that engines report, and adapts to it only where that is on', async () => {
     lb.engine.metrics = { running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 };
-    await lb.server('a', 100);
+    await lb.server('a', 12);
     const w = await lb.worker();
     for (let n = 0; n < 8; n++) await lb.acquire(w);
     await expect
       .poll(async () => (await lb.list()).get('a')?.load)
       .toMatchObject({ running: 3, waiting: 4, kvUse: 0.97, kvTokens: 16_000, preemptions: 5 });
-    expect((await lb.list()).get('a')).toMatchObject({ capacity: 100, inflight: 8 });
+    expect((await lb.list()).get('a')).toMatchObject({ capacity: 12, inflight: 8 });
     await lb.call('pool.configure', { adaptiveConcurrency: 1, adaptIntervalMs: 100 });
     await expect.poll(async () => (await lb.list()).get('a')?.capacity).toBe(1);
     lb.engine.metrics = { running: 0, waiting: 0, kvUse: 0.1, preemptions: 5 };
