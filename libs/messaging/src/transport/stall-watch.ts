@@ -21,7 +21,7 @@ export class StallWatch {
     if (now - this.aliveAtMs > STALL_MS) {
       this.staleSinceMs ??= this.aliveAtMs;
       this.stalls += 1;
-      void this.catchUp(this.stalls);
+      void this.catchUp(this.stalls, now);
     }
     this.aliveAtMs = now;
     return this.staleSinceMs === undefined ? 0 : now - this.staleSinceMs;
@@ -31,9 +31,12 @@ export class StallWatch {
     clearInterval(this.timer);
   }
 
-  private async catchUp(stall: number): Promise<void> {
+  private async catchUp(stall: number, pingedAtMs: number): Promise<void> {
     // A connection that broke brings nothing old any more.
     await this.roundTrip().catch(() => undefined);
     if (stall === this.stalls) this.staleSinceMs = undefined;
+    // Messages behind the answer were sent after the ping. Without this, a process that stalls again and again would
+    // count the whole time since its first stall, and refuse every request.
+    else if (this.staleSinceMs !== undefined) this.staleSinceMs = Math.max(this.staleSinceMs, pingedAtMs);
   }
 }
