@@ -21,7 +21,8 @@ describe('MessagingClient', () => {
     server.subscribe(subject('echo'), (body, context) => server.reply(context.replyTo as string, body));
     await server.flush();
     const numbers = Array.from({ length: 1_000 }, (_, index) => index);
-    const replies = await Promise.all(numbers.map((number) => client.request(subject('echo'), { number })));
+    const send = (number: number) => client.request(subject('echo'), { number }, { timeoutMs: 60_000 });
+    const replies = await Promise.all(numbers.map(send));
     expect(replies).toEqual(numbers.map((number) => ({ number })));
     expect(client.inFlight()).toBe(0);
   });

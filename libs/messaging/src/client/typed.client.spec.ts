@@ -24,9 +24,12 @@ it.each([
 ] as const)('sends repeats of a call with the same %s, and other calls with others', async (...row) => {
   const [field, operation, body, reply] = row;
   const received: JsonObject[] = [];
+  const idsOf = (messages: JsonObject[]) => [...new Set(messages.map((message) => message[field]))];
   const subscription = client.subscribe(`rollout.v1.${pool}.${operation}`, (message, { replyTo }) => {
-    // The first message of each call gets no reply.
-    if (received.push(message) % 2 === 0) client.reply(replyTo!, reply);
+    // The first message of each call gets no reply. A busy machine sends more than one repeat.
+    const isFirst = !idsOf(received).includes(message[field]);
+    received.push(message);
+    if (!isFirst) client.reply(replyTo!, reply);
   });
   await client.flush();
   const calls = [
@@ -35,17 +38,16 @@ it.each([
     () => typed.call(pool, operation, { ...body, [field]: 'own' } as never, { timeoutMs: 30_000 }),
   ];
   for (const call of calls) await call();
-  const ids = received.map((message) => message[field]);
-  expect(ids).toEqual([ids[0], ids[0], ids[2], ids[2], 'own', 'own']);
-  expect(new Set(ids).size).toBe(3);
+  const ids = idsOf(received);
+  expect(ids).toEqual([expect.any(String), expect.any(String), 'own']);
   expect(received[0]).toMatchObject(body);
   subscription.unsubscribe();
 });
 
 it('sends a call without an id to a service of a release that does not know the field', async () => {
-  const received: JsonObject[] = [];
+  const received: boolean[] = [];
   const subscription = client.subscribe(`rollout.v1.${pool}.prompt.remember`, (message, { replyTo }) => {
-    received.push(message);
+    received.push('rememberId' in message);
     const error = new BroomwagonError('VALIDATION_FAILED', 'no such field', { field: 'rememberId' });
     client.reply(replyTo!, 'rememberId' in message ? error : { remembered: 1 });
   });
@@ -53,6 +55,7 @@ it('sends a call without an id to a service of a release that does not know the 
   const prompts = [{ promptId: 'p', lengths: [1] }];
   expect(await typed.call(pool, 'prompt.remember', { prompts })).toEqual({ remembered: 1 });
   await expect(typed.call(pool, 'prompt.remember', { prompts, rememberId: 'own' })).rejects.toThrow('no such field');
-  expect(received).toHaveLength(3);
+  // A busy machine repeats a message; the call that named an id itself is not sent without the id.
+  expect(received.filter((hasId, index) => hasId !== received[index - 1])).toEqual([true, false, true]);
   subscription.unsubscribe();
 });

@@ -8,6 +8,7 @@ import { connectNats, type MessagingConnection } from '../connection';
 import { ContractPipe } from '../validation/contract.pipe';
 import { MessageContext, PARKED } from './message-context';
 import { NatsTransport, type NatsTransportOptions } from './nats.transport';
+import { ReplySubjects } from './reply-subjects';
 import { attachTransport } from './rethrow.filter';
 
 /** The body of the echo. */
@@ -128,7 +129,8 @@ export async function startEchoApp(
   attachTransport(app, transport);
   await app.init();
   await app.startAllMicroservices();
-  const client = new MessagingClient(await connectNats({ url, reconnectWaitMs: 50 }));
+  // Tests count messages: a busy machine must not add repeats.
+  const client = new MessagingClient(await connectNats({ url, reconnectWaitMs: 50 }), new ReplySubjects(), 60_000);
   return {
     transport,
     connection,
