@@ -29,6 +29,7 @@ const RESUME: TestedPolicy['tail'] = {
 const LONG_FORM: TestedPolicy[] = [
   { name: 'wait', tail: { name: 'wait' } },
   { name: 'resume', tail: RESUME },
+  { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
   { name: 'drip-adaptive', tail: { name: 'drip', dripMode: 'adaptive', overProvisionMode: 'adaptive' } },
   { name: 'drip-fixed', tail: { name: 'drip', domainQuotas: QUOTAS } },
   { name: 'drip-competing', tail: { name: 'drip', dripReserved: false, domainQuotas: QUOTAS } },
@@ -44,7 +45,6 @@ const POLICIES: TestedPolicy[] = [
   { name: 'regenerate', tail: { name: 'regenerate', dispatchOrder: 'longest-first' } },
   { name: 'single', tail: RESUME, prompts: SINGLES },
   { name: 'drip', tail: { name: 'drip', dripMode: 'adaptive', domainQuotas: QUOTAS } },
-  { name: 'fixed-concurrency', tail: { name: 'fixed-concurrency', concurrency: 24, domainQuotas: QUOTAS } },
   { name: 'auto', tail: { name: 'auto', maxOffPolicyShare: 0.9 } },
   ...(inject('runsFactor') === 1 ? [] : LONG_FORM),
 ];

@@ -22,7 +22,9 @@ const [rounds, requests, workers, snapshots] = [
   new WorkerStore(runner),
   new SnapshotStore(runner),
 ];
-const audit = new PoolAudit(redis, runner, payloads);
+/** Nothing is on its way: a test itself does all that changes the pool. */
+const PAUSE_MS = 10;
+const audit = new PoolAudit(redis, runner, payloads, PAUSE_MS);
 let pool: string;
 let job: string;
 let pools = 0;

@@ -16,7 +16,6 @@ import { auditRouting, type RoutingCounts } from './routing-audit';
 
 /** Looks at most: a finding needs two that agree, and busy jobs need one in which nothing moved. */
 const MOST_LOOKS = 5;
-/** Between two looks, so that what is on its way arrives. */
 const PAUSE_MS = 300;
 /** Jobs whose requests are counted again at once. */
 const MARKED_JOBS = 64;
@@ -49,11 +48,15 @@ type Proof = Pick<AuditReport, 'findings' | 'unproven' | 'counts'> & { isCut?: t
 export class PoolAudit {
   private readonly recounts: JobRecounts;
 
-  /** @param payloads without it, references are not checked */
+  /**
+   * @param payloads without it, references are not checked
+   * @param pauseMs between two looks, so that what is on its way arrives
+   */
   constructor(
     private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     private readonly payloads?: PayloadStore,
+    private readonly pauseMs = PAUSE_MS,
   ) {
     this.recounts = new JobRecounts(redis, runner);
   }
@@ -103,7 +106,7 @@ export class PoolAudit {
     let last = await this.look(pool, false, deadlineMs);
     for (let looks = 1; looks < MOST_LOOKS; looks++) {
       if (last.isCut || (last.findings.length === 0 && last.unproven.length === 0)) break;
-      await sleep(PAUSE_MS);
+      await sleep(this.pauseMs);
       const next = await this.look(pool, false, deadlineMs);
       const findings = confirmed(last.findings, next.findings);
       const isWrong = findings.length > 0 && (next.isCut === true || next.unproven.length === 0);
