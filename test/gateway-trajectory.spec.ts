@@ -26,8 +26,8 @@ const zeros = (count: number) => Array.from({ length: count }, () => 0);
 
 it('has the turns of a session one after the other, from any replica', async () => {
   const opened = await gateway.post('/sessions', { job: 'j/1' });
-  const { session_id: id, path } = opened.body;
-  expect([opened.status, path]).toEqual([201, `/sessions/${id}/v1`]);
+  const { session_id: id, path, created } = opened.body;
+  expect([opened.status, path, created]).toEqual([200, `/sessions/${id}/v1`, true]);
   const turns: { ids: number[]; logprobs: number[] }[] = [];
   const prompt = [...PROMPT];
   for (let turn = 1; turn <= 3; turn++) {
@@ -165,13 +165,15 @@ it('belongs to the key that has begun it', async () => {
   );
   const [mine, theirs, operator] = keys.map(({ token }) => ({ authorization: `Bearer ${token}` }));
   const keyed = await Gateway.start(bench.prefix, bench.pool, { apiKeys: 'on' });
-  expect((await keyed.post('/sessions', { session_id: 's' }, mine)).status).toBe(201);
-  expect((await keyed.post('/sessions', { session_id: 's' }, mine)).status).toBe(200);
+  expect((await keyed.post('/sessions', { session_id: 's' }, mine)).body.created).toBe(true);
+  expect((await keyed.post('/sessions', { session_id: 's' }, mine)).body.created).toBe(false);
   expect((await keyed.post('/sessions', { session_id: 's' }, theirs)).status).toBe(403);
   expect(stateIn(await keyed.post('/sessions/s/generate', body(PROMPT), theirs))).toBe('missing::FORBIDDEN');
   expect(stateIn(await keyed.post('/sessions/s/generate', body(PROMPT), mine))).toBe('recorded:1');
   const statusFor = async (key: typeof mine) => (await keyed.get('/sessions/s/trajectory', key)).status;
   expect([await statusFor(mine), await statusFor(theirs), await statusFor(operator)]).toEqual([200, 404, 200]);
+  const listedFor = async (key: typeof mine) => (await keyed.get('/sessions', key)).body.length;
+  expect([await listedFor(mine), await listedFor(theirs), await listedFor(operator)]).toEqual([1, 0, 1]);
   const sessions = async () => (await bench.client.call(bench.pool, 'lb.status', {})).sessions;
   expect(await sessions()).toBe(2);
   expect((await fetch(`${keyed.url}/sessions/s`, { method: 'DELETE', headers: operator })).status).toBe(200);

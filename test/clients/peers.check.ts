@@ -1,28 +1,42 @@
 import { spawn } from 'node:child_process';
 import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { json } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { GatewayConfig } from '../../apps/gateway/src/gateway.config';
 import { Gateway } from '../system/gateway';
 import { ServiceBench } from '../system/service-bench';
+import { RLLM_IMPOSSIBLE } from './peers/rllm-impossible';
 
 // Runs tests of trainers as they are in a checkout, with a gateway in front of the mock engine that each test starts.
-// SKYRL_CHECKOUT, SLIME_CHECKOUT: folders of checkouts. PEERS_PYTHON: a Python with pytest, pytest-asyncio and what
+// SKYRL_CHECKOUT, SLIME_CHECKOUT, RLLM_CHECKOUT: folders of checkouts. PEERS_PYTHON: a Python with pytest, pytest-asyncio and what
 // their clients import; packages of ABSENT are replaced by empty modules.
 
 const MINUTES_MS = 60_000;
 /** Modules that tests import and do not use. */
 const ABSENT = ['ray', 'torch', 'transformers', 'vllm', 'vllm_router', 'peft', 'datasets', 'skyrl_gym', 'cloudpathlib'];
 
+/** A mock engine, and the name that its test gives to the server. */
+interface Mock {
+  endpoint: string;
+  serverId: string | null;
+}
+
 interface Peer {
   name: string;
   /** Environment variable with the path of a checkout. */
   variable: string;
+  /** Of the checkout, with tests; default: the whole. */
+  folder?: string;
+  /** Of that folder, with packages; default: the whole. */
+  sources?: string;
   files: string[];
   /** Of its mock engine; default vLLM. */
   dialect?: 'sglang';
+  /** Of the gateway. `passRequests: 'all'` if the mock engine does not stream, or not as the engine does. */
+  settings: Partial<GatewayConfig>;
   /** Tests that cannot pass, with the reason. */
   impossible: Record<string, string>;
 }
@@ -32,6 +46,7 @@ const PEERS: Peer[] = [
     name: 'SkyRL',
     variable: 'SKYRL_CHECKOUT',
     files: ['tests/backends/skyrl_train/inference_servers/test_remote_inference_client.py'],
+    settings: { passRequests: 'all' },
     impossible: {
       'TestFinishSession::test_posts_session_id': 'reads in an engine that the router was called',
     },
@@ -41,18 +56,40 @@ const PEERS: Peer[] = [
     variable: 'SLIME_CHECKOUT',
     files: ['tests/test_agent/test_adapters.py'],
     dialect: 'sglang',
+    settings: { passRequests: 'all' },
     impossible: {},
+  },
+  {
+    name: 'rllm',
+    variable: 'RLLM_CHECKOUT',
+    folder: 'rllm-model-gateway',
+    sources: 'src',
+    files: [
+      'tests/unit/test_server.py',
+      'tests/unit/test_gateway_client.py',
+      'tests/unit/test_error_resilience.py',
+      'tests/unit/test_concurrent_sessions.py',
+      'tests/unit/test_training_workflow.py',
+      'tests/integration/test_sampling_enforcement_e2e.py',
+    ],
+    // Its gateway records each session, and fails at the first error of an engine.
+    settings: { recordSessions: 'path', recordMessages: true, maxEngineFailures: 1, noServerDeadlineMs: 1_000 },
+    impossible: RLLM_IMPOSSIBLE,
   },
 ];
 
-/** Runs pytest in a checkout with the plugin of this folder. */
-function pytest(checkout: string, args: string[], environment: Record<string, string>): Promise<string> {
+/** Runs the tests of a peer with the plugin of this folder. @returns the output of pytest */
+function pytest({ folder = '.', sources = '.', files }: Peer, checkout: string, gatewayUrl: string): Promise<string> {
   const python = process.env.PEERS_PYTHON ?? 'python3';
-  const plugins = resolve('test/clients/peers');
-  const env = { ...process.env, PYTHONPATH: `${plugins}:${checkout}`, ABSENT_PACKAGES: ABSENT.join(), ...environment };
+  const cwd = join(checkout, folder);
+  const PYTHONPATH = [resolve('test/clients/peers'), join(cwd, sources), cwd].join(':');
+  // LiteLLM fetches its prices otherwise.
+  const offline = { LITELLM_LOCAL_MODEL_COST_MAP: 'True' };
+  const packages = { PYTHONPATH, ABSENT_PACKAGES: ABSENT.join() };
+  const env = { ...process.env, ...offline, ...packages, GATEWAY_URL: gatewayUrl };
   const options = ['-p', 'behind_gateway', '-p', 'no:cacheprovider', '-q', '-rA', '--no-header', '--tb=short'];
   return new Promise((done, failed) => {
-    const running = spawn(python, ['-m', 'pytest', ...options, ...args], { cwd: checkout, env });
+    const running = spawn(python, ['-m', 'pytest', ...options, ...files], { cwd, env });
     let output = '';
     running.stdout.on('data', (piece: Buffer) => (output += piece.toString()));
     running.stderr.on('data', (piece: Buffer) => (output += piece.toString()));
@@ -70,6 +107,13 @@ beforeAll(async () => {
 });
 afterAll(() => bench?.close());
 
+/** Ends all sessions that are recorded: tests use their ids again. */
+async function deleteSessions(gateway: Gateway): Promise<void> {
+  const { body } = await gateway.get('/sessions');
+  const sessions = (body as { session_id: string }[]).map(({ session_id: id }) => id);
+  await gateway.post('/sessions/batch_delete', { session_ids: sessions });
+}
+
 /**
  * The address in the place of a mock engine. Calls of `/test/` are those by which tests read what their mock engine was
  * sent; all others go to the gateway. `POST /register` makes a mock engine the only server of the pool.
@@ -77,11 +121,12 @@ afterAll(() => bench?.close());
 async function startFront(dialect: 'vllm' | 'sglang', gateway: Gateway) {
   let engine = '';
   let count = 0;
-  const register = async (endpoint: string) => {
+  const register = async ({ endpoint, serverId }: Mock) => {
     engine = endpoint;
     const { servers } = await bench.client.call(bench.pool, 'server.list', {});
-    for (const { serverId } of servers) await bench.client.call(bench.pool, 'server.remove', { serverId });
-    const server = { serverId: `mock-${(count += 1)}`, instanceId: endpoint, endpoint };
+    for (const { serverId: old } of servers) await bench.client.call(bench.pool, 'server.remove', { serverId: old });
+    await deleteSessions(gateway);
+    const server = { serverId: serverId ?? `mock-${(count += 1)}`, instanceId: endpoint, endpoint };
     // Mock engines do not describe themselves as engines do.
     await bench.register({ ...server, dialect, probe: false });
   };
@@ -89,7 +134,7 @@ async function startFront(dialect: 'vllm' | 'sglang', gateway: Gateway) {
     const { url = '', method, headers } = request;
     if (url === '/register') {
       void json(request)
-        .then((endpoint) => register(endpoint as string))
+        .then((mock) => register(mock as Mock))
         .then(() => response.end())
         .catch((error: Error) => response.writeHead(500).end(error.message));
       return;
@@ -105,20 +150,18 @@ async function startFront(dialect: 'vllm' | 'sglang', gateway: Gateway) {
   return { url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`, front };
 }
 
-for (const { name, variable, files, dialect = 'vllm', impossible } of PEERS) {
+for (const peer of PEERS) {
+  const { name, variable, dialect = 'vllm', impossible } = peer;
   const checkout = process.env[variable];
   const reason = checkout === undefined ? ` (skipped: ${variable} names no checkout)` : '';
   it.skipIf(checkout === undefined)(
     `the own tests of ${name} pass through the gateway, unmodified${reason}`,
     async () => {
       await bench.begin(() => 1, 1, dialect);
-      // Mock engines answer nothing as a stream, or not as the engine does.
-      const gateway = await Gateway.start(bench.prefix, bench.pool, {
-        passRequests: 'all',
-        noServerDeadlineMs: 10_000,
-      });
+      const settings = { noServerDeadlineMs: 10_000, ...peer.settings };
+      const gateway = await Gateway.start(bench.prefix, bench.pool, settings);
       const { url, front } = await startFront(dialect, gateway);
-      const output = await pytest(checkout!, files, { GATEWAY_URL: url });
+      const output = await pytest(peer, checkout!, url);
       front.close();
       front.closeAllConnections();
       await gateway.close();

@@ -100,6 +100,16 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   @IsIn(['unread', 'all'])
   passRequests: 'unread' | 'all' = 'unread';
 
+  @Env(
+    'RECORD_SESSIONS',
+    'sessions that are recorded: opened, those that a client has begun; path, also those that a path names',
+  )
+  @IsIn(['opened', 'path'])
+  recordSessions: 'opened' | 'path' = 'opened';
+
+  @Env('RECORD_MESSAGES', 'turns of chats are recorded with their messages, which count to the quota of the job')
+  recordMessages: boolean = false;
+
   @Env('CORS_ORIGINS', 'origins whose web pages may read answers, as https://app.example; *: all, with API_KEYS=on')
   @IsOrigins()
   corsOrigins: string[] = [];

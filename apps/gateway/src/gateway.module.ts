@@ -8,6 +8,8 @@ import { ControlRoutes } from './control/control-routes';
 import { EngineFanOut } from './control/engine-fan-out';
 import { WeightChanges } from './control/weight-changes';
 import { FleetRoutes } from './fleet/fleet-routes';
+import { RllmWorkers } from './fleet/rllm-workers';
+import { WorkerRegistry } from './fleet/worker-registry';
 import { GatewayConfig } from './gateway.config';
 import { GatewayLifecycle } from './gateway-lifecycle';
 import { GatewayMetrics } from './gateway-metrics';
@@ -28,6 +30,8 @@ import { ResponsesRoutes } from './responses/responses-routes';
 import { RoundsRoutes } from './rounds/rounds-routes';
 import { SglangControl } from './sglang/sglang-control';
 import { SglangGenerate } from './sglang/sglang-generate';
+import { RllmRoutes } from './trajectories/rllm-routes';
+import { TrajectoryReader } from './trajectories/trajectory-reader';
 import { TrajectoryRecorder } from './trajectories/trajectory-recorder';
 import { TrajectoryRoutes } from './trajectories/trajectory-routes';
 import { TokenizerRoutes } from './tokenizer/tokenizer-routes';
@@ -74,15 +78,19 @@ import { VllmRoutes } from './vllm/vllm-routes';
     ResultsStream,
     MessagesRoutes,
     ResponsesRoutes,
+    RllmRoutes,
+    RllmWorkers,
     RoundsRoutes,
     SglangControl,
     SglangGenerate,
+    TrajectoryReader,
     TrajectoryRecorder,
     TrajectoryRoutes,
     TokenizerRoutes,
     SkyRlRoutes,
     VllmRoutes,
     WeightChanges,
+    WorkerRegistry,
   ],
 })
 export class GatewayModule {}

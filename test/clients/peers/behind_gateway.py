@@ -13,14 +13,31 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "trainers"))
 import absent_packages  # noqa: E402
+import forwarding_app  # noqa: E402
 
 GATEWAY = os.environ["GATEWAY_URL"]
 absent_packages.install(*os.environ["ABSENT_PACKAGES"].split(","))
 
 
-def register(url):
-    request = urllib.request.Request(f"{GATEWAY}/register", json.dumps(url).encode(), method="POST")
-    urllib.request.urlopen(request).read()
+def register(endpoint, server_id=None):
+    """Makes a mock engine the only server of the pool, which then has no session."""
+    body = json.dumps({"endpoint": endpoint, "serverId": server_id}).encode()
+    urllib.request.urlopen(urllib.request.Request(f"{GATEWAY}/register", body, method="POST")).read()
+
+
+def replace_rllm_gateway():
+    """The tests of rllm make their gateway with `create_app`: the app forwards each request instead."""
+    try:
+        import rllm_model_gateway
+    except ImportError:
+        return
+
+    def create_app(config):
+        [worker] = config.workers
+        register(worker.url, worker.worker_id or "0")
+        return forwarding_app.ForwardingApp(GATEWAY)
+
+    rllm_model_gateway.create_app = create_app
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -47,3 +64,6 @@ def pytest_collection_finish(session):
         return self
 
     server.__aenter__ = start_behind_gateway
+
+
+replace_rllm_gateway()

@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, invalidField, isBroomwagonError, type Labels, type ServerState } from '@broomwagon/contracts';
-import { EngineAccess, normalizeBaseUrl, registrationOf } from '@broomwagon/engines';
+import { invalidField, type Labels, type ServerState } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import { poolServers } from './pool-servers';
+import { toBaseUrl, WorkerRegistry } from './worker-registry';
 
 /** Statuses of the router of SGLang; of all other states `not_ready`. */
 const STATUSES: Partial<Record<ServerState, string>> = {
@@ -35,23 +35,20 @@ interface Worker {
  */
 @Injectable()
 export class FleetRoutes {
-  readonly routes: Routes;
-  private readonly access: EngineAccess;
+  readonly routes: Routes = {
+    'GET /workers': { answer: (exchange) => this.list(exchange) },
+    'POST /workers': { role: 'trainer', answer: (exchange) => this.create(exchange) },
+    'DELETE /workers/{id}': { role: 'trainer', answer: (exchange) => this.delete(exchange) },
+    'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
+    'POST /add_worker': { role: 'trainer', answer: (exchange) => this.add(exchange) },
+    'POST /remove_worker': { role: 'trainer', answer: (exchange) => this.removeByUrl(exchange) },
+  };
 
   constructor(
+    private readonly registry: WorkerRegistry,
     private readonly controlPlane: ControlPlane,
     private readonly config: GatewayConfig,
-  ) {
-    this.access = new EngineAccess(config.engineAllowList);
-    this.routes = {
-      'GET /workers': { answer: (exchange) => this.list(exchange) },
-      'POST /workers': { role: 'trainer', answer: (exchange) => this.create(exchange) },
-      'DELETE /workers/{id}': { role: 'trainer', answer: (exchange) => this.delete(exchange) },
-      'GET /list_workers': { answer: (exchange) => this.listUrls(exchange) },
-      'POST /add_worker': { role: 'trainer', answer: (exchange) => this.add(exchange) },
-      'POST /remove_worker': { role: 'trainer', answer: (exchange) => this.removeByUrl(exchange) },
-    };
-  }
+  ) {}
 
   private async list(exchange: Exchange): Promise<void> {
     const workers = await this.workers(exchange);
@@ -86,12 +83,12 @@ export class FleetRoutes {
 
   /** @param exchange the id in its path is that of a worker, or its URL */
   private async delete(exchange: Exchange): Promise<void> {
-    const id = await this.remove(exchange.pathId ?? '');
+    const id = await this.registry.remove(exchange.pathId ?? '');
     sendJson(exchange.response, 202, { status: 'accepted', worker_id: id });
   }
 
   private async removeByUrl(exchange: Exchange): Promise<void> {
-    await this.remove(urlOf(exchange));
+    await this.registry.remove(urlOf(exchange));
     sendJson(exchange.response, 200, { status: 'success' });
   }
 
@@ -100,22 +97,8 @@ export class FleetRoutes {
     const url = urlOf(exchange);
     const { worker_type: type } = exchange.body;
     if (type !== undefined && type !== null && type !== 'regular') throw invalidField('worker_type', 'must be regular');
-    const apiKey = this.config.engineKeyOf(this.config.pool);
-    const registration = await registrationOf(url, { apiKey, access: this.access });
-    const maxInflight = this.config.engineMaxInflight;
-    await this.controlPlane.call('server.register', { ...registration, maxInflight });
-    return { serverId: registration.serverId, url: registration.endpoint };
-  }
-
-  /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
-  private async remove(idOrUrl: string): Promise<string> {
-    const url = /^https?:\/\//i.test(idOrUrl) ? normalizeBaseUrl(idOrUrl) : undefined;
-    const server = (await poolServers(this.controlPlane)).find(
-      ({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url,
-    );
-    if (server === undefined) throw new BroomwagonError('SERVER_NOT_FOUND', 'The pool has no such worker');
-    await this.controlPlane.call('server.remove', { serverId: server.serverId });
-    return server.serverId;
+    const { serverId, endpoint } = await this.registry.register(url);
+    return { serverId, url: endpoint };
   }
 
   private async workers(exchange: Exchange): Promise<Worker[]> {
@@ -150,11 +133,5 @@ export class FleetRoutes {
 /** `url` of the query or the body, in its one spelling. @throws BroomwagonError VALIDATION_FAILED */
 function urlOf({ request, body }: Exchange): string {
   const [, query = ''] = (request.url ?? '').split('?', 2);
-  const url = new URLSearchParams(query).get('url') ?? body.url;
-  if (typeof url !== 'string' || !URL.canParse(url)) throw invalidField('url', 'must be a URL with http or https');
-  try {
-    return normalizeBaseUrl(url);
-  } catch (error) {
-    throw isBroomwagonError(error) ? invalidField('url', error.message.replace(/^endpoint: /, '')) : error;
-  }
+  return toBaseUrl(new URLSearchParams(query).get('url') ?? body.url);
 }

@@ -177,7 +177,7 @@ export class MessageLog {
   }
 
   /** The whole message. */
-  whole(): object {
+  whole(): Record<string, unknown> {
     const { tool_calls: calls, content, ...others } = this.after();
     return {
       role: 'assistant',

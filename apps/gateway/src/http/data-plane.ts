@@ -6,6 +6,7 @@ import { AboutRoutes } from '../about/about-routes';
 import { ChatRoutes } from '../chat/chat-routes';
 import { ControlRoutes } from '../control/control-routes';
 import { FleetRoutes } from '../fleet/fleet-routes';
+import { RllmWorkers } from '../fleet/rllm-workers';
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import { ApiKeys, type Caller } from '../keys/api-keys';
@@ -16,6 +17,7 @@ import { ResponsesRoutes } from '../responses/responses-routes';
 import { ROUNDS_ERRORS, RoundsRoutes } from '../rounds/rounds-routes';
 import { SglangControl } from '../sglang/sglang-control';
 import { SglangGenerate } from '../sglang/sglang-generate';
+import { RllmRoutes } from '../trajectories/rllm-routes';
 import { TrajectoryRoutes } from '../trajectories/trajectory-routes';
 import { TokenizerRoutes } from '../tokenizer/tokenizer-routes';
 import { VllmRoutes } from '../vllm/vllm-routes';
@@ -29,13 +31,17 @@ import { isBegun } from './silence-keeper';
 
 /** `/sessions/{id}` before any path names the session. */
 const SESSION_PREFIX = '/sessions/';
+/** The path of a session itself. */
+const SESSION_PATH = '/sessions/{id}';
 /** More characters than the longest id of a session has in a URL. */
 const MAX_SESSION_CHARACTERS = 1_536;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/workers\/(.+)$/, '/workers/{id}'],
+  [/^\/admin\/workers\/(.+)$/, '/admin/workers/{id}'],
   [/^\/v1\/models\/(.+)$/, '/v1/models/{id}'],
-  [/^\/sessions\/([^/]+)$/, '/sessions/{id}'],
+  [/^\/traces\/([^/]+)$/, '/traces/{id}'],
+  [/^\/sessions\/([^/]+)$/, SESSION_PATH],
   [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
 ];
 /** The routes of Nest, as in every service. */
@@ -71,6 +77,8 @@ export class DataPlane {
     steering: ControlRoutes,
     rounds: RoundsRoutes,
     trajectories: TrajectoryRoutes,
+    rllm: RllmRoutes,
+    rllmWorkers: RllmWorkers,
     skyrl: SkyRlRoutes,
     about: AboutRoutes,
     private readonly keys: ApiKeys,
@@ -89,6 +97,8 @@ export class DataPlane {
       steering,
       rounds,
       trajectories,
+      rllm,
+      rllmWorkers,
       skyrl,
       about,
     ];
@@ -99,7 +109,7 @@ export class DataPlane {
 
   /** False for a path of Nest. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
-    const { path, rest, session, pathId } = this.pathOf(request.url ?? '');
+    const { path, rest, session, pathId } = this.pathOf(request);
     const ofPath = this.paths.get(path);
     if (ofPath === undefined && NEST_PATHS.has(path)) return this.refusesMetrics(path, request, response);
     if (allowOrigins(request, response, this.config.corsOrigins)) return true;
@@ -134,12 +144,21 @@ export class DataPlane {
   }
 
   /** The name of the path in the tables of routes, and its parameters. `rest`: without `/sessions/{id}`. */
-  private pathOf(url: string): { path: string; rest: string; session?: string; pathId?: string } {
+  private pathOf({ url = '', method }: IncomingMessage): {
+    path: string;
+    rest: string;
+    session?: string;
+    pathId?: string;
+  } {
     if (this.paths.has(url)) return { path: url, rest: url };
     const [pathname = ''] = url.split('?', 1);
     const { session, rest } = this.sessionOf(pathname);
     const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
     const [, pathId] = pattern?.exec(rest) ?? [];
+    if (session !== undefined && name === undefined && !this.paths.has(rest) && isOfSession(method)) {
+      // No route follows: the whole is the id.
+      return { path: SESSION_PATH, rest: pathname, pathId: pathname.slice(SESSION_PREFIX.length) };
+    }
     return { path: pattern === undefined ? rest : rest.replace(pattern, name!), rest, session, pathId };
   }
 
@@ -177,6 +196,7 @@ export class DataPlane {
       const id = decodeURIComponent(session);
       if ((caller.sessionId ?? id) !== id) throw invalidField('session', 'of the path is not that of the key');
       caller.sessionId = id;
+      caller.isPathSession = true;
     }
     // Node discards a body that is not read: one without a key costs neither memory nor a parse.
     const isRead = maxBodyBytes > 0 && !isPublic && request.method !== 'GET';
@@ -215,6 +235,11 @@ export class DataPlane {
     const body = route.errorBody?.(error) ?? errorBody(error);
     sendJson(response, status, { ...(route.hasErrorType && { type: 'error' }), error: body });
   }
+}
+
+/** Whether a session itself has the method, so that its id in the path may have slashes. */
+function isOfSession(method: string | undefined): boolean {
+  return method === 'GET' || method === 'DELETE';
 }
 
 function typed(cause: unknown): BroomwagonError {

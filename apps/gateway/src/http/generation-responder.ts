@@ -44,7 +44,8 @@ export class GenerationResponder {
     if (response.destroyed) return;
     const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
-    const recordFor = recordedJobOf(headers, sessionId);
+    const isRecorded = caller.isPathSession === true && this.config.recordSessions === 'path';
+    const recordFor = recordedJobOf(headers, sessionId, isRecorded);
     const hasDetails = isSent(headers, 'x-broomwagon-details', 'body');
     const repeat = repeatIdentityOf({ id, isOwnId, sessionId, headers, digest });
     const generations = this.generations.open({ id, choiceIds, inputs, tokenId, maxGenerations, recordFor, repeat });
@@ -71,9 +72,17 @@ export class GenerationResponder {
   }
 }
 
-/** The job for which a client requests that its session is recorded. @throws BroomwagonError VALIDATION_FAILED */
-function recordedJobOf(headers: IncomingHttpHeaders, sessionId: string | undefined): string | undefined {
-  if (!isSent(headers, 'x-broomwagon-trajectory', 'record')) return undefined;
+/**
+ * The job for which a session is recorded that nobody may have opened.
+ * @param isRecorded also if its client does not request it
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
+function recordedJobOf(
+  headers: IncomingHttpHeaders,
+  sessionId: string | undefined,
+  isRecorded: boolean,
+): string | undefined {
+  if (!isSent(headers, 'x-broomwagon-trajectory', 'record') && !isRecorded) return undefined;
   if (sessionId === undefined) throw invalidField('x-broomwagon-trajectory', 'needs a session');
   return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
 }

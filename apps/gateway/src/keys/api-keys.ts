@@ -18,8 +18,10 @@ export interface Caller {
   role: Role;
   /** Generations of the key at the same time. */
   maxGenerations?: Integer;
-  /** Session named in the place of the key. */
+  /** Session that the path names, or the key. */
   sessionId?: string;
+  /** The path names the session. */
+  isPathSession?: boolean;
 }
 
 /** Checks the keys of clients: tokens of the credential store with any role except `viewer`. */

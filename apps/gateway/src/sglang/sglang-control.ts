@@ -49,7 +49,8 @@ export class SglangControl {
   /** Whether this replica takes requests. */
   private health({ response }: Exchange): void {
     if (this.session.current() === undefined) throw new BroomwagonError('UNAVAILABLE', 'The gateway is not registered');
-    response.writeHead(200).end();
+    // The client of rllm reads the status.
+    sendJson(response, 200, { status: 'ok' });
   }
 
   /** Whether a server of the pool takes requests. */

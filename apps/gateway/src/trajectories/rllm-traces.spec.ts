@@ -16,17 +16,18 @@ async function tracesOf(read: TrajectoryRead, lost: string[] = [], limit = 100) 
     return Promise.resolve(Buffer.from(JSON.stringify({ promptTokenIds: [], tokenIds: [Number(ref)] })));
   };
   const traces: Record<string, unknown>[] = [];
-  for await (const trace of readTraces({ about, ...read }, get, limit)) traces.push(trace as Record<string, unknown>);
+  for await (const trace of readTraces({ about, ...read }, get, { limit }))
+    traces.push(trace as Record<string, unknown>);
   return { reads, traces, places: traces.map(({ metadata }) => metadata) };
 }
 
 it('has traces in the order of the turns, each with its whole prompt, and reads each payload once', async () => {
   const { traces, reads } = await tracesOf({ turns: [turnOf(1), turnOf(2), turnOf(3, 1), turnOf(4, 3)] });
-  expect(traces.map((one) => [one.trace_id, one.prompt_token_ids, one.completion_token_ids])).toEqual([
-    ['r1', [], [1]],
-    ['r2', [], [2]],
-    ['r3', [1], [3]],
-    ['r4', [1, 3], [4]],
+  expect(traces.map((one) => [one.metadata, one.prompt_token_ids, one.completion_token_ids])).toEqual([
+    [{ turn: 1, response_id: 'r1' }, [], [1]],
+    [{ turn: 2, response_id: 'r2' }, [], [2]],
+    [{ turn: 3, response_id: 'r3' }, [1], [3]],
+    [{ turn: 4, response_id: 'r4' }, [1, 3], [4]],
   ]);
   expect(reads).toEqual(['1', '2', '3', '4']);
 });
@@ -44,10 +45,10 @@ it('has a trace with the reason in place of each turn that is missing, under the
     { turn: 1, missing: 'PAYLOAD_NOT_FOUND' },
     { turn: 2, missing: 'ENGINE_ERROR' },
     { turn: 3, missing: 'PARENT_MISSING' },
-    { turn: 4 },
+    { turn: 4, response_id: 'r4' },
     { turn: 6_001, missing: 'SET_BACK' },
     { turn: 6_003, missing: 'UNFINISHED' },
-    { turn: 6_006 },
+    { turn: 6_006, response_id: 'r6' },
   ]);
   for (let limit = 0; limit < 8; limit += 1) {
     expect((await tracesOf(read, ['1'], limit)).places).toEqual(places.slice(0, limit));

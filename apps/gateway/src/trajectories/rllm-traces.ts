@@ -2,38 +2,57 @@ import { invalidField } from '@broomwagon/contracts';
 import { turnNumber, type TrajectoryRead, type TurnRecord } from '@broomwagon/state';
 import { BranchReader, branchesTo } from './trajectory-branches';
 
-/** Most traces of an answer, if its request names no limit. */
-const MAX_TRACES = 10_000;
+/** Most traces or sessions of an answer, if its request names no limit. */
+const MAX_ITEMS = 10_000;
 
-/** `limit` of a query. @throws BroomwagonError VALIDATION_FAILED also for `since`: turns have no time of their own */
-export function readLimit(query: URLSearchParams): number {
-  if (query.has('since')) throw invalidField('since', 'is not supported');
-  const limit = query.get('limit');
-  if (limit === null) return MAX_TRACES;
-  if (!/^\d{1,6}$/.test(limit)) throw invalidField('limit', 'must be a whole number');
-  return Number(limit);
+/**
+ * `limit` and `since` (seconds) of a query.
+ * @param hasTimes what is listed has a time of its own
+ * @throws BroomwagonError VALIDATION_FAILED also for `since` of items without a time
+ */
+export function readList(query: URLSearchParams, hasTimes: boolean): { limit: number; sinceMs?: number } {
+  const [limit, since] = [query.get('limit'), query.get('since')];
+  if (since !== null && !hasTimes) throw invalidField('since', 'is not supported');
+  if (limit !== null && !/^\d{1,6}$/.test(limit)) throw invalidField('limit', 'must be a whole number');
+  const sinceMs = since === null ? undefined : Number(since) * 1_000;
+  if (Number.isNaN(sinceMs)) throw invalidField('since', 'must be a number of seconds');
+  return { limit: limit === null ? MAX_ITEMS : Number(limit), sinceMs };
+}
+
+/** The id of a trace, which contains its session and the number of its turn. */
+function toTraceId(sessionId: string, number: number): string {
+  return `${Buffer.from(sessionId).toString('base64url')}.${number}`;
+}
+
+/** Undefined: no trace has such an id. */
+export function parseTraceId(id: string): { sessionId: string; number: number } | undefined {
+  const [, session, number] = /^([\w-]+)\.(\d{1,15})$/.exec(id) ?? [];
+  if (session === undefined) return undefined;
+  return { sessionId: Buffer.from(session, 'base64url').toString('utf8'), number: Number(number) };
 }
 
 /**
  * The turns of a session as traces of rllm, in the order of their numbers: its trainer matches traces and steps of an
  * agent by their places. A turn that is missing is a trace without tokens that gives the reason in its `metadata`.
  * @param read bytes of a payload; only payloads that a later turn extends stay in memory
+ * @param wanted `number`: only the turn that its client knows by this number
  */
 export async function* readTraces(
   { about, turns = [], missing = [], setBacks }: TrajectoryRead,
   read: (ref: string) => Promise<Buffer>,
-  limit: number,
+  { limit, number: only }: { limit: number; number?: number },
 ): AsyncGenerator<object> {
-  const branches = branchesTo(turns);
+  const isWanted = (number: number): boolean => only === undefined || number === only;
+  const branches = branchesTo(turns).filter((branch) => isWanted(turnNumber(branch.at(-1)!.turn, setBacks)));
   const reader = new BranchReader(readWhileNeeded(branches, read), setBacks);
   const shared = { session_id: about!.sessionId, timestamp: about!.createdAtMs / 1_000 };
   const toMissing = (turn: number, reason: string) => ({
-    trace_id: `missing-${turn}`,
+    trace_id: toTraceId(about!.sessionId, turn),
     ...shared,
     finish_reason: null,
     metadata: { turn, missing: reason },
   });
-  const notRecorded = missing.toSorted((a, b) => a.turn - b.turn);
+  const notRecorded = missing.filter(({ turn }) => isWanted(turn)).toSorted((a, b) => a.turn - b.turn);
   let count = 0;
   for (const branch of branches) {
     const turn = branch.at(-1)!;
@@ -49,10 +68,10 @@ export async function* readTraces(
       yield toMissing(number, reader.gaps.get(turn.turn)!.reason);
       continue;
     }
-    const { token_ids: ids, logprobs } = contents!;
+    const { token_ids: ids, logprobs, messages } = contents!;
     const [prompt, completion] = [ids.slice(0, place.response_start), ids.slice(place.response_start)];
     yield {
-      trace_id: place.id,
+      trace_id: toTraceId(about!.sessionId, number),
       ...shared,
       prompt_token_ids: prompt,
       completion_token_ids: completion,
@@ -60,7 +79,8 @@ export async function* readTraces(
       finish_reason: place.finish_reason,
       weight_version: toVersion(turn),
       token_counts: { prompt: prompt.length, completion: completion.length },
-      metadata: { turn: number },
+      metadata: { turn: number, response_id: place.id },
+      ...(messages && { messages: messages.slice(0, -1), response_message: messages.at(-1) }),
     };
   }
   for (const { turn, reason } of notRecorded) if (count++ < limit) yield toMissing(turn, reason);

@@ -1,5 +1,6 @@
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@broomwagon/state';
+import { readTurnChat } from './turn-messages';
 
 /** The turns from a first one to one that no other extends; turns that extend the same turn are in several branches. */
 export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
@@ -45,6 +46,8 @@ export interface BranchContents {
   weight_versions: { version: string; start: number; end: number }[];
   finish_reason?: string;
   shared_tokens: number;
+  /** Of the last turn, its response last; absent if its messages are not recorded. */
+  messages?: unknown[];
 }
 
 /** Reads branches one after the other, so that only one is in memory. */
@@ -68,6 +71,7 @@ export class BranchReader {
     let sharedTokens = 0;
     let finishReason: string | undefined;
     let isNew = false;
+    let messages: unknown[] | undefined;
     for (const turn of turns) {
       const tokens = await this.tokensOf(turn);
       // Each later turn extends this one, and is a gap too.
@@ -90,6 +94,7 @@ export class BranchReader {
         weight_source: turn.isVersionReported ? 'engine' : 'lease',
       });
       finishReason = turn.finishReason;
+      messages = tokens.chat && readTurnChat(tokens.chat, messages);
       if (!isNew && this.written.has(turn.turn)) sharedTokens = tokenIds.length;
       else isNew = true;
       this.written.add(turn.turn);
@@ -103,6 +108,7 @@ export class BranchReader {
       weight_versions: versions,
       finish_reason: finishReason,
       shared_tokens: sharedTokens,
+      messages,
     };
 
     function append(id: number, mask: 0 | 1, logprob: number | null): void {

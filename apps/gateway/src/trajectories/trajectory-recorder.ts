@@ -6,7 +6,8 @@ import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TurnRecord, type Tu
 import { GatewayConfig } from '../gateway.config';
 import { GatewayMetrics } from '../gateway-metrics';
 import type { Generation, GenerationEnd } from '../generations/generation';
-import { findParent, sequenceOf } from './turn-sequence';
+import { describeMessages, toTurnChat } from './turn-messages';
+import { findParent, getMessages, sequenceOf } from './turn-sequence';
 
 /** How often a turn is recorded again because its parent has got another record meanwhile. */
 const MAX_TRIES = 3;
@@ -27,17 +28,17 @@ export class TrajectoryRecorder {
 
   /**
    * Begins the trajectory of a session, unless there is one.
-   * @param isDrawn the id was drawn for this call: no session had it before
+   * @param about `isDrawn`: the id was drawn for this call, so that no session had it before
    * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
    */
   async open(
     sessionId: string,
     tokenId: string,
     job: string,
-    isDrawn = false,
+    { isDrawn = false, metadata }: { isDrawn?: boolean; metadata?: object } = {},
   ): Promise<{ made: boolean; stamp: string }> {
     const { pool } = this.config;
-    const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now() });
+    const about = JSON.stringify({ sessionId, tokenId, job, createdAtMs: Date.now(), metadata });
     const stamp = this.trajectories.seenStamp(pool);
     const opened = await this.trajectories.open(pool, { id: trajectoryIdOf(sessionId), about, isDrawn, stamp });
     if (opened.about.tokenId === tokenId) return opened;
@@ -98,12 +99,16 @@ export class TrajectoryRecorder {
     if (tokenIds === undefined) return 'NO_TOKEN_IDS';
     const id = trajectoryOf(generation);
     const { pool } = this.config;
-    const sequence = sequenceOf([...promptTokenIds, ...tokenIds], generation.uid);
+    const messages = this.config.recordMessages ? generation.input.prompt.messages : undefined;
+    const described = messages && describeMessages(messages);
+    const sequence = sequenceOf([...promptTokenIds, ...tokenIds], generation.uid, described);
     for (let tries = 0; tries < MAX_TRIES; tries++) {
       const { sequences } = await this.trajectories.sequences(pool, { id });
       const parent = findParent(promptTokenIds, sequences);
       const added = promptTokenIds.slice(parent?.tokens ?? 0);
-      const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs };
+      const response = generation.tokens.message?.whole();
+      const chat = messages && response && toTurnChat(messages, response, parent && getMessages(parent.sequence));
+      const payload: TurnTokens = { promptTokenIds: added, tokenIds, logprobs, chat };
       const name = { pool, job: encodeId(generation.recording!.job), owner: `trajectory/${id}` };
       const named = { ...name, name: `${turn}.${randomBytes(8).toString('hex')}` };
       const bytes = Buffer.from(JSON.stringify(payload));

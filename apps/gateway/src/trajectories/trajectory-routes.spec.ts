@@ -6,6 +6,7 @@ import { expect, it } from 'vitest';
 import { GatewayConfig } from '../gateway.config';
 import type { Exchange } from '../http/route';
 import type { TrajectoryRecorder } from './trajectory-recorder';
+import { TrajectoryReader } from './trajectory-reader';
 import { TrajectoryRoutes } from './trajectory-routes';
 
 it('throws an error of a payload that is no JSON, and ends the answer in the middle', async () => {
@@ -17,7 +18,9 @@ it('throws an error of a payload that is no JSON, and ends the answer in the mid
   } as unknown as TrajectoryStore;
   const payloads = { get: () => Promise.resolve(Buffer.from('{"tokenIds"')) } as unknown as PayloadStore;
   const [recorder, controlPlane] = [{} as TrajectoryRecorder, {} as ControlPlane];
-  const { routes } = new TrajectoryRoutes(recorder, trajectories, payloads, controlPlane, new GatewayConfig());
+  const config = new GatewayConfig();
+  const reader = new TrajectoryReader(trajectories, payloads, config);
+  const { routes } = new TrajectoryRoutes(recorder, reader, trajectories, controlPlane, config);
   let thrown: unknown;
   const server = createServer((request: IncomingMessage, response) => {
     const caller = { tokenId: '', role: 'client', sessionId: 's' };

@@ -1,23 +1,20 @@
 import { randomUUID } from 'node:crypto';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import { Injectable } from '@nestjs/common';
-import { BroomwagonError, includesRole, invalidField, type JobId } from '@broomwagon/contracts';
+import { includesRole, invalidField, type JobId } from '@broomwagon/contracts';
 import { ControlPlane } from '@broomwagon/generation';
-import { withRetry } from '@broomwagon/messaging';
-import { PayloadStore, trajectoryIdOf, TrajectoryStore, type TrajectoryRead } from '@broomwagon/state';
+import { trajectoryIdOf, TrajectoryStore } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { boundSession, checkedSession } from '../http/placement';
-import { isSet } from '../http/read-fields';
+import { isSet, jsonText, requiredObject } from '../http/read-fields';
 import type { Exchange, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 import type { Caller } from '../keys/api-keys';
-import { readLimit, readTraces } from './rllm-traces';
 import { BranchReader, branchesOf } from './trajectory-branches';
+import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
 import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
 
-/** How long the answer waits for tokens of a payload store that fails. */
-const READ_DEADLINE_MS = 10_000;
+/** Of `metadata` of a session as JSON: lists of sessions contain it. */
+const MAX_METADATA_BYTES = 4_096;
 /** Sessions of one call of `/sessions/batch_delete`. */
 const MAX_DELETED = 1_024;
 
@@ -28,21 +25,14 @@ export class TrajectoryRoutes {
     'POST /sessions': { answer: (exchange) => this.open(exchange) },
     'DELETE /sessions/{id}': { answer: (exchange) => this.delete(exchange) },
     // `/sessions/{id}` before it names the session.
-    'GET /trajectory': { answer: (exchange) => this.send(exchange, (read) => this.piecesOf(read)) },
-    // Of the client of rllm.
-    'GET /traces': { answer: (exchange) => this.traces(exchange) },
+    'GET /trajectory': { answer: (exchange) => this.trajectory(exchange) },
     'POST /sessions/batch_delete': { answer: (exchange) => this.deleteAll(exchange) },
-    // Its client calls this before it reads traces: here a turn is recorded before its response ends.
-    'POST /admin/flush': { answer: ({ response }) => sendJson(response, 200, { status: 'flushed' }) },
   };
-
-  private readonly get = (ref: string): Promise<Buffer> =>
-    withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
 
   constructor(
     private readonly recorder: TrajectoryRecorder,
+    private readonly reader: TrajectoryReader,
     private readonly trajectories: TrajectoryStore,
-    private readonly payloads: PayloadStore,
     private readonly controlPlane: ControlPlane,
     private readonly config: GatewayConfig,
   ) {}
@@ -55,9 +45,11 @@ export class TrajectoryRoutes {
     if (isSet(body.sampling_params)) {
       throw invalidField('sampling_params', 'of a session are not supported: send them with each request');
     }
-    const { made, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, given === undefined);
+    const about = { isDrawn: given === undefined, metadata: checkMetadata(body.metadata ?? {}) };
+    const { made, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, about);
     const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
-    sendJson(response, made ? 201 : 200, { session_id: sessionId, path, stamp });
+    // The clients of miles and rllm read the status 200; that of rllm also the `url`.
+    sendJson(response, 200, { session_id: sessionId, path, url: path, created: made, stamp });
   }
 
   /** Also without such a session, since a client may repeat the call. An operator ends the session of its owner. */
@@ -88,39 +80,9 @@ export class TrajectoryRoutes {
     return (await this.trajectories.delete(this.config.pool, { id, tokenId })).deleted;
   }
 
-  private traces(exchange: Exchange): Promise<void> {
-    const limit = readLimit(new URL(exchange.request.url!, 'http://gateway').searchParams);
-    return this.send(exchange, (read) => this.listOf(readTraces(read, this.get, limit)));
-  }
-
-  private async *listOf(items: AsyncIterable<object>): AsyncGenerator<string> {
-    let separator = '[';
-    for await (const item of items) {
-      yield separator + JSON.stringify(item);
-      separator = ',';
-    }
-    yield separator === '[' ? '[]' : ']';
-  }
-
-  /** Answers with the JSON that is made of the trajectory of the caller's session. */
-  private async send(
-    { caller, response }: Pick<Exchange, 'caller' | 'response'>,
-    write: (read: TrajectoryRead) => AsyncIterable<string>,
-  ): Promise<void> {
-    const id = trajectoryIdOf(checkedSession(caller.sessionId, 'session'));
-    const { pool } = this.config;
-    const read = await this.trajectories.read(pool, { id, stamp: this.trajectories.seenStamp(pool) });
-    const mayRead = read.about?.tokenId === caller.tokenId || includesRole(caller.role, 'operator');
-    if (read.about === undefined || !mayRead) {
-      throw new BroomwagonError('SESSION_NOT_FOUND', 'No session of this key is recorded under this id');
-    }
-    response.writeHead(200, { 'content-type': 'application/json' });
-    try {
-      await pipeline(Readable.from(write(read)), response);
-    } catch (error) {
-      // A JSON without its end tells the client of an error; a client that has gone is none.
-      if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
-    }
+  private async trajectory({ response, caller }: Pick<Exchange, 'response' | 'caller'>): Promise<void> {
+    const read = await this.reader.read(caller.sessionId, caller);
+    await this.reader.send(response, this.piecesOf(read));
   }
 
   private async *piecesOf({
@@ -129,10 +91,10 @@ export class TrajectoryRoutes {
     missing = [],
     setBacks,
     stamp,
-  }: TrajectoryRead): AsyncGenerator<string> {
-    const head = { session_id: about!.sessionId, job: about!.job, created_at_ms: about!.createdAtMs, stamp };
+  }: FoundTrajectory): AsyncGenerator<string> {
+    const head = { session_id: about.sessionId, job: about.job, created_at_ms: about.createdAtMs, stamp };
     yield `${JSON.stringify(head).slice(0, -1)},"branches":[`;
-    const reader = new BranchReader(this.get, setBacks);
+    const reader = new BranchReader(this.reader.get, setBacks);
     let separator = '';
     for (const branch of branchesOf(turns)) {
       const contents = await reader.next(branch);
@@ -143,4 +105,11 @@ export class TrajectoryRoutes {
     const notBegun = missing.map(({ turn, startedAtMs, reason }) => ({ turn, reason, started_at_ms: startedAtMs }));
     yield `],"missing":${JSON.stringify([...notBegun, ...reader.gaps.values()])}}`;
   }
+}
+
+/** @throws BroomwagonError VALIDATION_FAILED */
+function checkMetadata(value: unknown): object {
+  const metadata = requiredObject(value, 'metadata');
+  if (Buffer.byteLength(jsonText(metadata, 'metadata')) <= MAX_METADATA_BYTES) return metadata;
+  throw invalidField('metadata', `must have at most ${MAX_METADATA_BYTES} bytes as JSON`);
 }

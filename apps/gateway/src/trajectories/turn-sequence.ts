@@ -1,8 +1,18 @@
 import { createHash } from 'node:crypto';
 
-/** Identifies prompt and response of a turn: `tokens|digest|generation`. */
-export function sequenceOf(tokenIds: readonly number[], generation: string): string {
-  return `${tokenIds.length}|${createHash('sha256').update(bytesOf(tokenIds)).digest('hex')}|${generation}`;
+/**
+ * Identifies prompt and response of a turn: `tokens|digest|generation`, and `|` with the description of its messages if
+ * messages are recorded.
+ */
+export function sequenceOf(tokenIds: readonly number[], generation: string, messages?: string): string {
+  const tokens = `${tokenIds.length}|${createHash('sha256').update(bytesOf(tokenIds)).digest('hex')}|${generation}`;
+  return messages === undefined ? tokens : `${tokens}|${messages}`;
+}
+
+/** The description of the messages of a turn. */
+export function getMessages(sequence: string): string | undefined {
+  const messages = sequence.split('|').slice(3);
+  return messages.length === 0 ? undefined : messages.join('|');
 }
 
 /**

@@ -1,7 +1,7 @@
 -- The recorded turns of sessions. One hash for each session: `about` (JSON), `turns` (how many have begun), and for
 -- each turn n `begun:n` (ms), `holder:n` (the generation that may record it), `error:n` (why it has no record), and of
--- its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation) and `extended:n` (a later
--- turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the pool, see
+-- its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and `extended:n`
+-- (a later turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the pool, see
 -- rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the
 -- generation. Turns behind the turn `after` may be lost then; the number of a later turn is above by `offset`, which is
 -- the age of the session in milliseconds, so that no number is given twice. A session that is opened soon after a

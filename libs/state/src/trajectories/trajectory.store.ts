@@ -11,6 +11,14 @@ export interface TrajectorySession {
   /** Job whose payload quota its tokens count to. */
   job: string;
   createdAtMs: number;
+  /** Of its client; not read here. */
+  metadata?: object;
+}
+/** A session in the list of them. */
+export interface ListedTrajectory {
+  about: TrajectorySession;
+  /** How many have begun. */
+  turns: number;
 }
 /** Tokens [start, end) of a response, and the weights that generated them. */
 interface WeightSpan {
@@ -41,6 +49,16 @@ export interface TurnTokens {
   tokenIds: number[];
   /** Absent if the engine did not send all of them. */
   logprobs?: (number | null)[];
+  /** Of a chat, if messages are recorded. */
+  chat?: TurnChat;
+}
+/** Messages of a turn. */
+export interface TurnChat {
+  /** Messages of the parent's request with which the request begins. */
+  shared: number;
+  /** Further messages of the request. */
+  messages: unknown[];
+  response: Record<string, unknown>;
 }
 /** Redis was set back: turns after this one have numbers that are higher by `offset`. */
 export interface SetBack {
@@ -93,6 +111,9 @@ export class TrajectoryStore extends storeOf({
   record: transition<RecordArgs, { outcome: RecordOutcome; stamp: string }>('trajectories/record'),
   miss: transition<Turn & { error: string }, object>('trajectories/miss'),
   read: transition<Id & { stamp?: string }, TrajectoryRead>('trajectories/read'),
+  list: transition<{ tokenId?: string; cursor?: string }, { sessions: ListedTrajectory[]; cursor?: string }>(
+    'trajectories/list',
+  ),
   delete: transition<Id & { tokenId?: string }, { deleted: boolean }>('trajectories/delete'),
   /** One that was not used for `idleMs`. */
   expire: transition<{ idleMs: number }, { more: boolean }>('trajectories/expire'),

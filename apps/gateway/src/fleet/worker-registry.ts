@@ -1,0 +1,52 @@
+import { Injectable } from '@nestjs/common';
+import { BroomwagonError, invalidField, isBroomwagonError } from '@broomwagon/contracts';
+import { EngineAccess, normalizeBaseUrl, registrationOf } from '@broomwagon/engines';
+import { ControlPlane } from '@broomwagon/generation';
+import { GatewayConfig } from '../gateway.config';
+import { poolServers } from './pool-servers';
+
+/** Adds engines to the pool, and removes them. Requests are sent to any address that is added. */
+@Injectable()
+export class WorkerRegistry {
+  private readonly access: EngineAccess;
+
+  constructor(
+    private readonly controlPlane: ControlPlane,
+    private readonly config: GatewayConfig,
+  ) {
+    this.access = new EngineAccess(config.engineAllowList);
+  }
+
+  /**
+   * Registers the engine that answers at `url`.
+   * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNAVAILABLE, ENGINE_PROTOCOL, those of `server.register`
+   */
+  async register(url: unknown): Promise<{ serverId: string; endpoint: string }> {
+    const apiKey = this.config.engineKeyOf(this.config.pool);
+    const registration = await registrationOf(toBaseUrl(url), { apiKey, access: this.access });
+    const maxInflight = this.config.engineMaxInflight;
+    await this.controlPlane.call('server.register', { ...registration, maxInflight });
+    return registration;
+  }
+
+  /** @returns the id @throws BroomwagonError SERVER_NOT_FOUND */
+  async remove(idOrUrl: string): Promise<string> {
+    const url = /^https?:\/\//i.test(idOrUrl) ? normalizeBaseUrl(idOrUrl) : undefined;
+    const server = (await poolServers(this.controlPlane)).find(
+      ({ serverId, endpoint }) => serverId === idOrUrl || endpoint === url,
+    );
+    if (server === undefined) throw new BroomwagonError('SERVER_NOT_FOUND', 'The pool has no such worker');
+    await this.controlPlane.call('server.remove', { serverId: server.serverId });
+    return server.serverId;
+  }
+}
+
+/** A URL in its one spelling. @throws BroomwagonError VALIDATION_FAILED */
+export function toBaseUrl(url: unknown): string {
+  if (typeof url !== 'string' || !URL.canParse(url)) throw invalidField('url', 'must be a URL with http or https');
+  try {
+    return normalizeBaseUrl(url);
+  } catch (error) {
+    throw isBroomwagonError(error) ? invalidField('url', error.message.replace(/^endpoint: /, '')) : error;
+  }
+}

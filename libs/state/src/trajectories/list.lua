@@ -1,0 +1,19 @@
+--[[ One page of the sessions that are recorded; a scan (Pages.scan). Writes nothing.
+ARGV[1] JSON: {tokenId?, cursor?}   strings; tokenId: only sessions of this token; absent: of any
+Reply: sessions   list of {about, turns}; about: the session; turns: how many have begun
+       cursor     of the next page; absent: this is the last one
+Flags: no-writes ]]
+return function(tx, args)
+  local PAGE = 128
+  local page, cursor = Pages.scan('ZSCAN', tx.key.trajectories, args.cursor, PAGE)
+  local sessions = {}
+  -- Each second entry is a score.
+  for position = 1, #page, 2 do
+    local id = page[position]
+    local about = redis.call('HGET', tx.key:trajectory(id), 'about')
+    if about and (not args.tokenId or cjson.decode(about).tokenId == args.tokenId) then
+      table.insert(sessions, Reply.object({ turns = Trajectories.count(tx, id) }, { about = about }))
+    end
+  end
+  return Reply.object({ cursor = cursor }, { sessions = Reply.joined(sessions) })
+end
