@@ -23,7 +23,7 @@ from broomwagon._arguments import encoded
 
 async def test_an_operation_without_services_is_an_error_at_the_deadline(client: Client) -> None:
     with pytest.raises(errors.Unavailable, match="No service handles"):
-        await client.call("lb.nothing", {}, deadline=0.3)
+        await client._connected.call("lb.nothing", {}, deadline=0.3)
 
 
 async def test_no_nats_is_an_error_at_the_timeout() -> None:
