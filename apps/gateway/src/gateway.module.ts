@@ -50,8 +50,12 @@ import { VllmRoutes } from './vllm/vllm-routes';
       }),
     }),
     PayloadModule.forRootAsync({
-      inject: [GatewayConfig],
-      useFactory: (config: GatewayConfig) => config.payloadStoreOptions(),
+      inject: [GatewayConfig, HealthRegistry],
+      useFactory: (config: GatewayConfig, readiness: HealthRegistry) => ({
+        ...config.payloadStoreOptions(),
+        readiness,
+        isNeeded: false,
+      }),
     }),
   ],
   controllers: [WorkerCommandsController],

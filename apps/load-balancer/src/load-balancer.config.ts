@@ -24,9 +24,6 @@ export class LoadBalancerConfig extends withEngines(ServiceConfig) {
   )
   prefillTokensPerSecond: number = 1_000;
 
-  @Env('WORKER_TTL_MS', 'default time to live of a worker', { min: 500, max: 3_600_000 })
-  workerTtlMs: number = 15_000;
-
   @Env('UPKEEP_INTERVAL_MS', 'pause between two checks for expired workers and leases', { min: 10, max: 60_000 })
   upkeepIntervalMs: number = 250;
 

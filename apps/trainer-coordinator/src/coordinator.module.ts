@@ -57,8 +57,11 @@ import { WeightsController } from './weights/weights.controller';
       }),
     }),
     PayloadModule.forRootAsync({
-      inject: [CoordinatorConfig],
-      useFactory: (config: CoordinatorConfig) => config.payloadStoreOptions(),
+      inject: [CoordinatorConfig, HealthRegistry],
+      useFactory: (config: CoordinatorConfig, readiness: HealthRegistry) => ({
+        ...config.payloadStoreOptions(),
+        readiness,
+      }),
     }),
     SchedulerModule.forRootAsync({
       inject: [PoolDirectory, ServiceConfig],

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { holderProviders } from '@broomwagon/generation';
+import { HealthRegistry } from '@broomwagon/platform';
 import { PayloadModule } from '@broomwagon/state';
 import { AttemptAbortController } from './attempts/attempt-abort.controller';
 import { AttemptLoader } from './attempts/attempt-loader';
@@ -18,8 +19,11 @@ import { WorkerConfig } from './worker.config';
 @Module({
   imports: [
     PayloadModule.forRootAsync({
-      inject: [WorkerConfig],
-      useFactory: (config: WorkerConfig) => config.payloadStoreOptions(),
+      inject: [WorkerConfig, HealthRegistry],
+      useFactory: (config: WorkerConfig, readiness: HealthRegistry) => ({
+        ...config.payloadStoreOptions(),
+        readiness,
+      }),
     }),
   ],
   controllers: [AttemptAbortController],

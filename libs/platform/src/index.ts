@@ -3,6 +3,7 @@ export { ConnectionsConfig, IsReadableFile } from './configuration/connections.c
 export { withoutCredentials } from './configuration/describe-config';
 export { withEngines } from './configuration/engines.config';
 export { Env, MAX_AGE_MS } from './configuration/env.decorator';
+export { linkSilenceMs, outlivesSilentLink } from './configuration/link-silence';
 export { loadConfig } from './configuration/load-config';
 export * from './configuration/payload.config';
 export * from './configuration/service.config';

@@ -34,7 +34,7 @@ describe('the link to Redis', () => {
     await admin.acl('SETUSER', 'service', 'on', '>before', '~*', '&*', '+@all');
     const redis = connectRedis({ url: server.url.replace('redis://', 'redis://service:before@') });
     const restarts: Error[] = [];
-    const link = new RedisLink(redis, (error) => void restarts.push(error), {
+    const link = new RedisLink(redis, (error) => void restarts.push(error), 'state', {
       logAgainMs: 60_000,
       refusedForGoodMs: 1,
     });

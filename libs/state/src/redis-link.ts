@@ -25,13 +25,17 @@ export class RedisLink {
   private loggedAtMs = -Infinity;
   private cause: string | undefined;
 
-  /** @param onRefusedForGood called once: a restart of the process may bring other credentials */
+  /**
+   * @param onRefusedForGood called once: a restart of the process may bring other credentials
+   * @param contents what this Redis holds, if a process has links to several
+   */
   constructor(
     redis: RedisClient,
     private readonly onRefusedForGood: (error: BroomwagonError) => void,
+    contents?: string,
     private readonly times: RedisLinkTimes = { logAgainMs: LOG_AGAIN_MS, refusedForGoodMs: REFUSED_FOR_GOOD_MS },
   ) {
-    this.name = nameServer(redis);
+    this.name = nameServer(redis) + (contents === undefined ? '' : ` (${contents})`);
     redis.on('ready', () => this.end());
     redis.on('error', (error: Error) => this.note(error));
     redis.on('reconnecting', () => this.begin());

@@ -40,7 +40,7 @@ async function openLink() {
 
 it('leaves a connection that answers nothing any more, though it was not closed', async () => {
   const link = await openLink();
-  const redis = connectRedis({ url: link.url, commandTimeoutMs: 100 });
+  const redis = connectRedis({ url: link.url, commandTimeoutMs: 100, silenceMs: 300 });
   ends.push(() => redis.disconnect());
   await expect.poll(() => redis.ping().catch(() => 'unavailable'), { timeout: 5_000 }).toBe('PONG');
   link.lose();

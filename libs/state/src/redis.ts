@@ -19,12 +19,16 @@ export interface RedisConnectionOptions {
   sentinelPassword?: string;
   /** By `host:port` as the nodes of a Cluster, or Sentinels, announce it: where we reach it. */
   natMap?: Record<string, HostAndPort>;
-  /** A command without an answer for this long fails, milliseconds. */
+  /** A command without an answer for this long fails, milliseconds. Default 2,000. */
   commandTimeoutMs?: number;
+  /**
+   * Silence after which a connection is cut and dialed again while commands wait for answers, milliseconds. Default
+   * 5,000; never shorter than `commandTimeoutMs`.
+   */
+  silenceMs?: number;
 }
 
-/** So many commands' time without a byte, while commands wait for answers, and the link counts as dead. */
-const SILENT_COMMANDS = 3;
+const DEFAULT_SILENCE_MS = 5_000;
 /** How often a Cluster is asked for changes that no redirection has told of, milliseconds. */
 const SLOTS_REFRESH_MS = 5_000;
 
@@ -47,13 +51,14 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
 }
 
 /** Of a connection to one server. */
-function settingsOf({ tls, commandTimeoutMs = 2_000 }: RedisConnectionOptions, usesTls: boolean) {
+function settingsOf(options: RedisConnectionOptions, usesTls: boolean) {
+  const { tls, commandTimeoutMs = 2_000, silenceMs = DEFAULT_SILENCE_MS } = options;
   return {
     // No copy: its properties are read from their files for each connection.
     ...(usesTls ? { tls: tls ?? {} } : {}),
     commandTimeout: commandTimeoutMs,
     // An unreachable host sends no RST, and TCP would try it for a quarter of an hour.
-    socketTimeout: SILENT_COMMANDS * commandTimeoutMs,
+    socketTimeout: Math.max(silenceMs, commandTimeoutMs),
     // After a failover the old primary may keep the connection, as a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
     connectTimeout: 5_000,

@@ -1,4 +1,4 @@
-import { Controller } from '@nestjs/common';
+import { Controller, Logger } from '@nestjs/common';
 import {
   DeregisterWorkerRequest,
   ListWorkersRequest,
@@ -7,6 +7,7 @@ import {
   WorkerHeartbeatRequest,
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
+import { linkSilenceMs, outlivesSilentLink } from '@broomwagon/platform';
 import { InspectionStore, PoolDirectory, WorkerStore } from '@broomwagon/state';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { SweepService } from '../upkeep/sweep.service';
@@ -14,6 +15,9 @@ import { SweepService } from '../upkeep/sweep.service';
 /** The operations `worker.*`. */
 @Controller()
 export class WorkerController {
+  private readonly logger = new Logger(WorkerController.name);
+  private shortestTtlMs = Infinity;
+
   constructor(
     private readonly workers: WorkerStore,
     private readonly inspections: InspectionStore,
@@ -25,6 +29,7 @@ export class WorkerController {
   /** A new epoch, which ends the one before; a repeat gets the same. */
   @Operation('worker.register')
   async register({ ttlMs = this.config.workerTtlMs, ...body }: RegisterWorkerRequest, { pool }: MessageContext) {
+    this.checkTtl(body.workerId, ttlMs);
     await this.pools.add(pool);
     const reply = await this.workers.register(pool, { ...body, ttlMs });
     this.sweeper.soon(pool);
@@ -54,5 +59,16 @@ export class WorkerController {
   @Operation('worker.list')
   list(body: ListWorkersRequest, { pool }: MessageContext) {
     return this.inspections.workers(pool, body);
+  }
+
+  /** Warns of each new minimum of the times to live: the links of this service are cut too late for such a worker. */
+  private checkTtl(workerId: string, ttlMs: number): void {
+    const silenceMs = linkSilenceMs(this.config.workerTtlMs);
+    if (ttlMs >= this.shortestTtlMs || outlivesSilentLink(ttlMs, silenceMs)) return;
+    this.shortestTtlMs = ttlMs;
+    this.logger.warn(
+      `The worker ${workerId} lives for ${ttlMs} ms without a heartbeat, and this service notices a dead link after ` +
+        `${silenceMs} ms: set WORKER_TTL_MS of all services to the shortest time to live`,
+    );
   }
 }

@@ -16,7 +16,12 @@ describe('payload operations', () => {
   beforeAll(async () => {
     const store = { driver: 'redis' as const, url: testRedisUrl(), dir: '', keyPrefix: pool, quotaBytes: 1_000_000 };
     const testing = await Test.createTestingModule({
-      imports: [PayloadModule.forRoot(store)],
+      imports: [
+        PayloadModule.forRoot({
+          ...store,
+          readiness: { addReadiness: () => undefined, requestRestart: () => undefined },
+        }),
+      ],
       controllers: [PayloadController],
     }).compile();
     app = testing.createNestApplication({ logger: false });

@@ -19,9 +19,6 @@ export function withLeases<Base extends ConfigClass>(base: Base, app: string) {
     @IsWorkerId()
     workerId: WorkerId = defaultWorkerId(app);
 
-    @Env('WORKER_TTL_MS', 'silence after which the epoch of this process expires', { min: 500, max: 3_600_000 })
-    workerTtlMs: number = 15_000;
-
     @Env('ACQUIRE_WAIT_MS', 'how long one acquire waits for a server', { min: 0, max: 30_000 })
     acquireWaitMs: number = 20_000;
 

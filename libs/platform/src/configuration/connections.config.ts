@@ -46,6 +46,12 @@ export class ConnectionsConfig {
   @Matches(/^[\w-]+(\.[\w-]+)*$/, { message: 'must be a subject prefix, as _INBOX' })
   natsInboxPrefix: string = '_INBOX';
 
+  @Env(
+    'NATS_IGNORE_CLUSTER_UPDATES',
+    'dial only the addresses of NATS_URL, not those that a NATS cluster announces: for a cluster behind NAT or a proxy',
+  )
+  natsIgnoreClusterUpdates: boolean = false;
+
   @Env('NATS_STREAM_REPLICAS', 'copies of each stream in a NATS cluster: 1, 3 or 5')
   @IsIn([1, 3, 5])
   natsStreamReplicas: number = 1;
@@ -98,6 +104,7 @@ export class ConnectionsConfig {
       nkeySeed: this.natsNkeySeed,
       credsFile: this.natsCredsFile,
       inboxPrefix: this.natsInboxPrefix,
+      ignoreClusterUpdates: this.natsIgnoreClusterUpdates,
       tls: tlsOf(this.natsTlsCa, this.natsTlsCert, this.natsTlsKey, this.natsTlsServerName),
     };
   }

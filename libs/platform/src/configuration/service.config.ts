@@ -1,6 +1,7 @@
 import { IsIn, IsUrl, Matches } from 'class-validator';
 import { LOG_LEVELS } from '@broomwagon/contracts';
 import { ConnectionsConfig } from './connections.config';
+import { linkSilenceMs } from './link-silence';
 import { LOG_FORMATS, type LogFormat } from '../service/logging';
 import { Env } from './env.decorator';
 
@@ -35,6 +36,14 @@ export class ServiceConfig extends ConnectionsConfig {
   @Env('MAX_IN_FLIGHT', 'requests handled at the same time; more are answered OVERLOADED', { min: 1 })
   maxInFlight: number = 1_024;
 
+  @Env(
+    'WORKER_TTL_MS',
+    'time to live of workers and gateways: a silent one loses its leases after it; a third of it, 2 to 5 s, is the ' +
+      'silence after which a link to NATS or Redis is cut; set it alike in all services',
+    { min: 500, max: 3_600_000 },
+  )
+  workerTtlMs: number = 15_000;
+
   @Env('START_DEADLINE_MS', 'how long NATS may be unavailable at start', { min: 0 })
   startDeadlineMs: number = 15_000;
 
@@ -46,6 +55,14 @@ export class ServiceConfig extends ConnectionsConfig {
 
   @Env('READY_FILE', 'file to which {port, pid} is written when the service listens')
   readyFile?: string;
+
+  override natsConfig() {
+    return { ...super.natsConfig(), silenceMs: linkSilenceMs(this.workerTtlMs) };
+  }
+
+  override redisConfig() {
+    return { ...super.redisConfig(), silenceMs: linkSilenceMs(this.workerTtlMs) };
+  }
 
   /** The pools in the form the transport takes. */
   servedPools(): '*' | string[] {

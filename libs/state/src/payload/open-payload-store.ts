@@ -1,6 +1,7 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { connectRedis, type RedisConnectionOptions } from '../redis';
 import { checkRedisAccess } from '../redis-access';
+import { RedisLink } from '../redis-link';
 import { RedisMemory } from '../redis-memory';
 import { FilePayloadStore } from './file-payload-store';
 import type { PayloadDriver } from './payload-ref';
@@ -24,6 +25,8 @@ export interface PayloadStoreOptions extends RedisConnectionOptions {
   quotaBytes?: number;
   /** Of the driver `redis`: no payload is stored while that Redis uses more of its `maxmemory`. Default 75. */
   memoryPercent?: number;
+  /** Called when that Redis has refused credentials of the environment for long. */
+  requestRestart?: (reason: Error) => void;
 }
 
 /**
@@ -43,20 +46,16 @@ export async function openPayloadStore(options: PayloadStoreOptions): Promise<Pa
 }
 
 async function openInRedis(options: PayloadStoreOptions, quotaBytes: number): Promise<PayloadStore> {
-  const redis = await openRedis(options);
-  const share = (options.memoryPercent ?? DEFAULT_PAYLOAD_MEMORY_PERCENT) / 100;
-  const memory = new RedisMemory(redis, 'Redis of the payloads', undefined, share);
-  memory.start();
-  return new RedisPayloadStore(redis, options.keyPrefix, quotaBytes, memory);
-}
-
-async function openRedis({ keyPrefix, ...connection }: PayloadStoreOptions) {
-  const redis = connectRedis(connection);
+  const redis = connectRedis(options);
+  const link = new RedisLink(redis, (reason) => options.requestRestart?.(reason), 'payloads');
   try {
-    await checkRedisAccess(redis, `${keyPrefix}:payload`);
-    return redis;
+    await checkRedisAccess(redis, `${options.keyPrefix}:payload`);
   } catch (error) {
     redis.disconnect();
     throw error;
   }
+  const share = (options.memoryPercent ?? DEFAULT_PAYLOAD_MEMORY_PERCENT) / 100;
+  const memory = new RedisMemory(redis, 'Redis of the payloads', undefined, share);
+  memory.start();
+  return new RedisPayloadStore(redis, options.keyPrefix, quotaBytes, memory, link);
 }

@@ -1,5 +1,6 @@
 import { BroomwagonError, isBroomwagonError, LIMITS } from '@broomwagon/contracts';
 import type { RedisClient } from '../redis-cluster';
+import type { RedisLink } from '../redis-link';
 import type { RedisMemory } from '../redis-memory';
 import { answerOf, timeOf } from '../redis';
 import { FunctionRunner, transition } from '../library/function-runner';
@@ -35,12 +36,14 @@ export class RedisPayloadStore extends PayloadStore {
    * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<pool>/<job>}:...`
    * @param quotaBytes of each job
    * @param memory of that Redis, stopped with the store: what bounds the payloads of all jobs together; absent: nothing
+   * @param link reports why the connection is down
    */
   constructor(
     private readonly redis: RedisClient,
     keyPrefix: string,
     private readonly quotaBytes: number,
     private readonly memory?: RedisMemory,
+    private readonly link?: RedisLink,
   ) {
     super();
     this.scripts = new FunctionRunner(redis, `${keyPrefix}:payload`, memory);
@@ -94,7 +97,10 @@ export class RedisPayloadStore extends PayloadStore {
   }
 
   async checkWritable(): Promise<void> {
-    await this.nowMs();
+    const problem = this.link?.problem();
+    if (problem !== undefined) throw new BroomwagonError('UNAVAILABLE', problem);
+    // Writes nothing, but a replica refuses the transition.
+    await this.scripts.run(FORGET_JOB, REGISTRY, { job: '', cutoffMs: 0 });
   }
 
   nowMs(): Promise<number> {
