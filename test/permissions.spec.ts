@@ -17,6 +17,7 @@ import { connectNats, MessagingClient, type MessagingConnection } from '@broomwa
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { logLevelSubject } from '../libs/contracts/src/log-level.dto';
+import { readinessSubject } from '../libs/contracts/src/readiness.dto';
 import { NATS_ROLES } from '../libs/testing/src/schema/nats-permissions';
 import { RestrictedServers } from './system/restricted-servers';
 
@@ -40,6 +41,7 @@ const OTHER_PUBLISHERS: Record<string, string[]> = {
   [workerCommandSubject(POOL, 'w', 'move')]: ['trainer-coordinator'],
   [gatewaySubject(POOL, 'abort')]: ['gateway'],
   [logLevelSubject(POOL)]: ['admin-api'],
+  [readinessSubject(POOL)]: ['admin-api'],
   [auditSubject(POOL, 'pool.configure')]: ['admin-api'],
   '$JS.API.INFO': ['trainer-coordinator', 'admin-api'],
   [`$JS.API.STREAM.CREATE.${EVENTS_STREAM}`]: ['trainer-coordinator'],
@@ -58,6 +60,7 @@ const OTHER_PUBLISHERS: Record<string, string[]> = {
   'rollout.v2.p.lb.acquire': NO_ROLE,
 };
 
+const SERVICES = ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api'];
 /** Who may subscribe to what, with its queue group; beside operations and inboxes. */
 const SUBSCRIBERS: [subject: string, queue: string | undefined, roles: string[]][] = [
   ['>', undefined, NO_ROLE],
@@ -74,7 +77,8 @@ const SUBSCRIBERS: [subject: string, queue: string | undefined, roles: string[]]
   [workerCommandSubject(POOL, 'w', 'move'), 'gateway', ['gateway']],
   [workerCommandSubject(POOL, 'w', 'move'), 'worker', ['worker']],
   [workerCommandSubject(POOL, 'w', 'move'), undefined, ['worker']],
-  [logLevelSubject(POOL), undefined, ['load-balancer', 'trainer-coordinator', 'worker', 'gateway', 'admin-api']],
+  [logLevelSubject(POOL), undefined, SERVICES],
+  [readinessSubject(POOL), undefined, SERVICES],
 ];
 
 describe.each(ROLES)('NATS refuses to the user %s', (role) => {

@@ -17,6 +17,7 @@ import { RateLimits } from './http/rate-limits';
 import { RoutesController } from './http/routes.controller';
 import { AdminHandlers } from './operations/admin-handlers';
 import { LogLevels } from './operations/log-levels';
+import { Readiness } from './operations/readiness';
 import { OperationCaller } from './operations/operation-caller';
 import { JobFrontier } from './reports/job-frontier';
 import { RoundTimeline } from './reports/round-timeline';
@@ -46,6 +47,7 @@ import { RoundTimeline } from './reports/round-timeline';
     EventFeed,
     JobFrontier,
     LogLevels,
+    Readiness,
     LostChanges,
     OidcIssuer,
     OperationCaller,

@@ -7,6 +7,7 @@ import {
   type RoundTimelineReply,
 } from './timeline.dto';
 import { SetLogLevelRequest, type ReplicasLogLevelReply } from './log-level.dto';
+import { GetReadinessRequest, type ReplicasReadinessReply } from './readiness.dto';
 import { operation, type Operation, OPERATIONS } from './operations';
 
 const api = 'admin-api';
@@ -25,6 +26,7 @@ export const ADMIN_OPERATIONS = {
   'event.stream': operation<PoolEvent>()(api, admin.StreamEventsRequest),
   'round.timeline': operation<RoundTimelineReply>()(api, RoundTimelineRequest),
   'job.frontier': operation<JobFrontierReply>()(api, JobFrontierRequest),
+  'service.readiness': operation<ReplicasReadinessReply>()(api, GetReadinessRequest),
   'service.log-level': operation<ReplicasLogLevelReply>()(api, SetLogLevelRequest),
   'audit-log.list': operation<admin.ListAuditLogReply>()(api, admin.ListAuditLogRequest),
 } as const;

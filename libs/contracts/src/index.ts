@@ -25,6 +25,7 @@ export * from './operations';
 export * from './payload.dto';
 export * from './pool.dto';
 export * from './prompt.dto';
+export * from './readiness.dto';
 export * from './rebalance.dto';
 export * from './redis-address';
 export * from './request.dto';

@@ -84,6 +84,7 @@ export const ROUTES: readonly Route[] = [
     versionField: 'ifVersion',
     shows: 'pool.settings',
   }),
+  reads('/pools/{pool}/readiness', 'service.readiness'),
   changes('admin', 'PUT', '/pools/{pool}/log-level', 'service.log-level', {
     about:
       'Sets the level of the logs of the replicas that serve the pool, or of those that are named, until they restart.',

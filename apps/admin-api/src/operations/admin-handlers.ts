@@ -7,6 +7,7 @@ import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
 import { RoundTimeline } from '../reports/round-timeline';
 import { LogLevels } from './log-levels';
+import { Readiness } from './readiness';
 
 /** All but the stream, which is no reply. */
 export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
@@ -27,6 +28,7 @@ export class AdminHandlers {
     frontier: JobFrontier,
     logLevels: LogLevels,
     lostChanges: LostChanges,
+    readiness: Readiness,
   ) {
     this.handlers = {
       'pool.list': async (_, { pools: allowed }) => {
@@ -41,6 +43,7 @@ export class AdminHandlers {
       'token.revoke': async ({ tokenId }) => ({ revoked: await credentials.revoke(tokenId) }),
       'round.timeline': (request, _, pool) => timeline.read(pool, request),
       'service.log-level': (request, _, pool) => logLevels.set(pool, request),
+      'service.readiness': (_, __, pool) => readiness.read(pool),
       'job.frontier': ({ job }, _, pool) => frontier.read(pool, job),
     };
   }

@@ -1686,6 +1686,12 @@ class GetPayloadRequest(TypedDict):
     """Index of the chunk, from 0."""
 
 
+class GetReadinessRequest(TypedDict):
+    """`service.readiness`: reads whether each replica that serves the pool can work, and why not. Each
+    replica replies.
+    """
+
+
 class GetRequestRequest(TypedDict):
     """`request.get`: one request in any state, with its segments. REQUEST_NOT_FOUND, also after its round
     was folded.
@@ -3404,6 +3410,35 @@ class ReadGroup(TypedDict):
 
     digest: str
     """As in the results."""
+
+
+class ReadinessCheck(TypedDict):
+    """One check of `/readyz`."""
+
+    check: str
+    """Name of the check, for example `redis`."""
+
+    passes: bool
+    """Whether the check passes."""
+
+    reason: NotRequired[str]
+    """Why the check fails; of a check that passes: a warning."""
+
+
+class ReadinessReply(TypedDict):
+    """Reply of one replica."""
+
+    app: str
+    """Name of its service."""
+
+    replicaId: str
+    """Id of the replica."""
+
+    ready: bool
+    """Whether all checks pass: requests may be sent to the replica."""
+
+    checks: list[ReadinessCheck]
+    """The checks of its `/readyz`."""
 
 
 class RebalanceSettings(TypedDict):
@@ -6587,3 +6622,8 @@ class Call(Protocol):
     async def __call__(
         self, operation: Literal["service.log-level"], body: SetLogLevelRequest, *, deadline: float = ...
     ) -> LogLevelReply: ...
+
+    @overload
+    async def __call__(
+        self, operation: Literal["service.readiness"], body: GetReadinessRequest, *, deadline: float = ...
+    ) -> ReadinessReply: ...

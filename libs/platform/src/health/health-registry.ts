@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { OnModuleDestroy } from '@nestjs/common';
+import type { ReadinessCheck } from '@broomwagon/contracts';
 import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 
 /** Something the service cannot work without. Rejects when it fails; a text is a warning beside success. */
@@ -76,6 +77,19 @@ export class HealthRegistry implements OnModuleDestroy {
     ]);
   }
 
+  /** Runs the checks of readiness once. */
+  runReadyChecks(): Promise<ReadinessCheck[]> {
+    const running = [...this.readyChecks()].map(async ([check, run]): Promise<ReadinessCheck> => {
+      try {
+        const warning = await run();
+        return { check, passes: true, reason: typeof warning === 'string' ? warning : undefined };
+      } catch (error) {
+        return { check, passes: false, reason: (error as Error).message };
+      }
+    });
+    return Promise.all(running);
+  }
+
   startChecks(): Map<string, HealthCheck> {
     return new Map<string, HealthCheck>([['started', async () => !this.started && fail('starting')]]);
   }
@@ -85,7 +99,7 @@ export class HealthRegistry implements OnModuleDestroy {
     const problem = this.connection.problem();
     if (problem !== undefined) fail(problem);
     await withTimeout(this.connection.nats.flush(), CHECK_TIMEOUT_MS);
-    return this.connection.foreignReplies.warning();
+    return this.connection.warning();
   }
 
   onModuleDestroy(): void {

@@ -1,12 +1,17 @@
 import { Controller, Get, Header } from '@nestjs/common';
+import { cutText } from '@broomwagon/contracts';
 import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } from '@nestjs/terminus';
 import { Metrics } from '../metrics';
 import { HealthRegistry, type HealthCheck } from './health-registry';
+
+/** Characters of a reason in a label. */
+const MAX_REASON_LENGTH = 160;
 
 /** `/livez`, `/readyz`, `/startupz` for probes (200 or 503, with reasons), `/metrics` for Prometheus. */
 @Controller()
 export class HealthController {
   private readonly passing;
+  private readonly problem;
 
   constructor(
     private readonly health: HealthCheckService,
@@ -15,6 +20,10 @@ export class HealthController {
     private readonly metrics: Metrics,
   ) {
     this.passing = metrics.gauge('ready', 'Checks of /readyz: 1 when one passes, 0 when it fails', ['check']);
+    this.problem = metrics.gauge('readiness_problem', 'Always 1: a check of /readyz that fails now, and why', [
+      'check',
+      'reason',
+    ]);
   }
 
   @Get('livez')
@@ -35,14 +44,13 @@ export class HealthController {
   @Get('metrics')
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')
   async prometheus(): Promise<string> {
-    const measured = [...this.registry.readyChecks()].map(async ([check, run]) => {
-      const isPassing = await run().then(
-        () => true,
-        () => false,
-      );
-      this.passing.set({ check }, Number(isPassing));
-    });
-    await Promise.all(measured);
+    const checks = await this.registry.runReadyChecks();
+    // Only present reasons are labels, so few series exist at any time.
+    this.problem.reset();
+    for (const { check, passes, reason = '' } of checks) {
+      this.passing.set({ check }, Number(passes));
+      if (!passes) this.problem.set({ check, reason: cutText(reason, MAX_REASON_LENGTH) }, 1);
+    }
     return this.metrics.text();
   }
 

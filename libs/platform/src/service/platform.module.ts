@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
 import { HealthController } from '../health/health.controller';
+import { ReadinessController } from '../health/readiness.controller';
 import { Metrics } from '../metrics';
 import { LogLevelController, LogSource } from './log-level.controller';
 import { loggerParams } from './logging';
@@ -45,7 +46,7 @@ export class PlatformModule {
       module: PlatformModule,
       global: true,
       imports: [LoggerModule.forRoot(loggerParams(parts.logger)), TerminusModule.forRoot({ logger: false })],
-      controllers: [HealthController, LogLevelController],
+      controllers: [HealthController, LogLevelController, ReadinessController],
       providers,
       exports: providers.map((provider) => provider.provide),
     };

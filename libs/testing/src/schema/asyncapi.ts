@@ -22,9 +22,11 @@ const POOL = { $ref: '#/components/parameters/pool' };
  */
 export function asyncApiDocument(root: string): Json {
   const replyOf = readReplyTypes(root);
-  const requests = [...Object.values(OPERATIONS).map(({ request }) => request.name), 'SetLogLevelRequest'];
+  const broadcasts = ['SetLogLevelRequest', 'GetReadinessRequest'];
+  const requests = [...Object.values(OPERATIONS).map(({ request }) => request.name), ...broadcasts];
   const commands = WORKER_COMMANDS.map(([, type]) => type);
-  const sent = [...Object.values(replyOf), 'LogLevelReply', ...commands, 'PoolEvent', 'ErrorReply', 'SegmentPayload'];
+  const replies = [...Object.values(replyOf), 'LogLevelReply', 'ReadinessReply'];
+  const sent = [...replies, ...commands, 'PoolEvent', 'ErrorReply', 'SegmentPayload'];
   const schemas = componentSchemas(root, [...requests, 'Prompt'], sent);
   schemas.ErrorCode!.description = Object.entries(ERROR_CODES)
     .map(([code, { about, retryable }]) => `${code}${retryable ? ' (retryable)' : ''}: ${about}`)
@@ -50,6 +52,7 @@ export function asyncApiDocument(root: string): Json {
     addOperation(name, request.name, replyOf[name]!, owner);
   }
   addOperation('service.log-level', 'SetLogLevelRequest', 'LogLevelReply', 'every replica that it names');
+  addOperation('service.readiness', 'GetReadinessRequest', 'ReadinessReply', 'every replica that serves the pool');
   for (const [command, type, summary] of WORKER_COMMANDS) {
     const name = `worker.${command}`;
     const parameters = { workerId: { description: 'The worker that holds them.' } };

@@ -13,6 +13,7 @@ import {
   workerCommandSubject,
 } from '@broomwagon/contracts';
 import { LOG_LEVEL_PATTERN } from '../../../contracts/src/log-level.dto';
+import { READINESS_PATTERN } from '../../../contracts/src/readiness.dto';
 
 /** What one user of NATS may do. Its inboxes are below `_INBOX.<name>`. */
 interface Role {
@@ -24,6 +25,8 @@ interface Role {
 }
 
 const EVERYTHING = '>';
+/** Subjects that every replica of every service takes. */
+const SERVICE_PATTERNS = [LOG_LEVEL_PATTERN, READINESS_PATTERN];
 const ALL = Object.keys(OPERATIONS) as OperationName[];
 /** Calls of all programs that hold leases. */
 const OF_HOLDERS: readonly OperationName[] = [
@@ -49,7 +52,7 @@ function owner(app: 'load-balancer' | 'trainer-coordinator', publish: readonly s
     publish,
     subscribe: [
       ...operations.flatMap((name) => [`${patternOf(name)} ${app}`, replicaSubject('*', '*', name)]),
-      LOG_LEVEL_PATTERN,
+      ...SERVICE_PATTERNS,
     ],
   };
 }
@@ -93,7 +96,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       workerCommandSubject('*', '*', 'move'),
       `${workerCommandSubject('*', '*', 'abort')} worker`,
       `${workerCommandSubject('*', '*', 'move')} worker`,
-      LOG_LEVEL_PATTERN,
+      ...SERVICE_PATTERNS,
     ],
   },
   gateway: {
@@ -116,20 +119,20 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
       gatewaySubject('*', 'abort'),
       `${workerCommandSubject('*', '*', 'abort')} gateway`,
       `${workerCommandSubject('*', '*', 'move')} gateway`,
-      LOG_LEVEL_PATTERN,
+      ...SERVICE_PATTERNS,
     ],
   },
   'admin-api': {
     calls: OF_ADMIN,
     publish: [
-      LOG_LEVEL_PATTERN,
+      ...SERVICE_PATTERNS,
       auditSubject('*', '>'),
       '$JS.API.INFO',
       ...streamCalls(AUDIT_STREAM),
       `$JS.API.STREAM.INFO.${EVENTS_STREAM}`,
       ...[AUDIT_STREAM, EVENTS_STREAM].flatMap(readCalls),
     ],
-    subscribe: [LOG_LEVEL_PATTERN],
+    subscribe: SERVICE_PATTERNS,
   },
   /** A trainer also reads the load of the pool, registers its engines with their weights, and uses the prompt memory. */
   trainer: {
@@ -168,14 +171,14 @@ export function permissionsOf(name: string): { publish: string[]; subscribe: str
   };
 }
 
-/** Where a role sends replies: the inboxes of those who call its operations, or the levels of its logs. */
+/** Where a role sends replies: the inboxes of callers of its operations, and of callers of every service. */
 function inboxesOfCallers(name: string): string[] {
   const callers = Object.keys(NATS_ROLES).filter((caller) => {
     const { calls, publish = [] } = NATS_ROLES[caller]!;
-    const setsLogLevel =
-      [LOG_LEVEL_PATTERN, EVERYTHING].some((subject) => publish.includes(subject)) &&
-      NATS_ROLES[name]!.subscribe?.includes(LOG_LEVEL_PATTERN);
-    return setsLogLevel || calls.some((call) => OPERATIONS[call].owner === name);
+    const callsServices =
+      [...SERVICE_PATTERNS, EVERYTHING].some((subject) => publish.includes(subject)) &&
+      SERVICE_PATTERNS.some((subject) => NATS_ROLES[name]!.subscribe?.includes(subject));
+    return callsServices || calls.some((call) => OPERATIONS[call].owner === name);
   });
   return callers.map((caller) => `_INBOX.${caller}.>`);
 }

@@ -10,6 +10,7 @@ import { FleetStats } from './fleet-stats';
 import { LoadMap } from './load-map';
 import { PauseAction } from './pause-action';
 import { ServerTable } from './server-table';
+import { ServiceReadiness } from './service-readiness';
 
 export default function FleetPage() {
   const { client } = useSession();
@@ -32,6 +33,7 @@ export default function FleetPage() {
   return (
     <Stack gap="md">
       <Problem error={servers.error ?? status.error} />
+      <ServiceReadiness />
       <Group justify="space-between" align="flex-end">
         <FleetStats servers={all} status={status.value} />
         <PauseAction />
