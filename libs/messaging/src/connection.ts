@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { BroomwagonError } from '@broomwagon/contracts';
+import { Logger } from '@nestjs/common';
+import { BroomwagonError, LIMITS } from '@broomwagon/contracts';
 import {
   connect,
   createInbox,
@@ -14,6 +15,7 @@ import {
 import { ForeignReplies } from './client/foreign-replies';
 import { LinkLog } from './link-log';
 import { connectionOptions, refusalAdvice, withoutCredentials, type NatsConfig } from './nats-options';
+import { countAddresses, getLastError, isAnnounced, setDialTimeout } from './nats-internals';
 import { ReconnectPace } from './reconnect-pace';
 import { Refusals } from './refusals';
 import { REPLICA_HEADER } from './wire';
@@ -37,6 +39,8 @@ export class MessagingConnection {
   /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
   private readonly log: LinkLog;
+  private readonly logger = new Logger('Nats');
+  private payloadWarning: string | undefined;
 
   constructor(
     readonly nats: NatsConnection,
@@ -52,6 +56,7 @@ export class MessagingConnection {
       this.reason = error ?? undefined;
       return this.reason;
     });
+    this.checkMaxPayload();
     void this.watchStatus();
   }
 
@@ -77,6 +82,11 @@ export class MessagingConnection {
   problem(): string | undefined {
     if (this.isConnected()) return undefined;
     return this.log.refusal ?? 'not connected';
+  }
+
+  /** What works now, but not for every call, for readiness; undefined if nothing is known. */
+  warning(): string | undefined {
+    return this.payloadWarning ?? this.foreignReplies.warning();
   }
 
   /** True when nothing will ever reconnect. */
@@ -110,8 +120,13 @@ export class MessagingConnection {
           break;
         case DebugEvents.Reconnecting:
           this.pace.countDial();
+          this.log.noteDial(String(data), isAnnounced(this.nats, String(data)));
+          break;
+        case Events.Update:
+          this.checkMaxPayload();
           break;
         case Events.Reconnect:
+          this.checkMaxPayload();
           this.connected = true;
           this.pace.reset();
           this.log.end(String(data));
@@ -119,11 +134,23 @@ export class MessagingConnection {
           break;
         case Events.Error:
           if (permissionContext !== undefined) this.refusals.note(permissionContext);
-          else this.log.noteError(lastError(this.nats) ?? new Error(String(data)));
+          else this.log.noteError(getLastError(this.nats) ?? new Error(String(data)));
           break;
         default:
       }
     }
+  }
+
+  /** Logs once that NATS refuses bodies that the protocol allows. */
+  private checkMaxPayload(): void {
+    const maxBytes = this.nats.info?.max_payload ?? Infinity;
+    const warning =
+      maxBytes < LIMITS.bodyBytes
+        ? `NATS at ${withoutCredentials(this.config.url)} takes messages of up to ${maxBytes} bytes: larger calls fail ` +
+          'with PAYLOAD_TOO_LARGE; set its max_payload to 1MB or more'
+        : undefined;
+    if (warning !== undefined && warning !== this.payloadWarning) this.logger.warn(warning);
+    this.payloadWarning = warning;
   }
 }
 
@@ -147,7 +174,10 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
       let nats: NatsConnection | undefined;
       paced.reconnectDelayHandler = () => {
         // nats.js calls this before each dial, and reads `timeout` of its own copy of the options at each dial.
-        if (nats !== undefined) optionsInUse(nats).timeout = pace.dialTimeoutMs();
+        if (nats !== undefined) {
+          pace.setServers(countAddresses(nats));
+          setDialTimeout(nats, pace.dialTimeoutMs());
+        }
         return pace.pauseMs();
       };
       nats = await connect(paced);
@@ -169,14 +199,6 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
       await delay(200);
     }
   }
-}
-
-function optionsInUse(nats: NatsConnection): ConnectionOptions {
-  return (nats as unknown as { options: ConnectionOptions }).options;
-}
-
-function lastError(nats: NatsConnection): Error | undefined {
-  return (nats as unknown as { protocol: { lastError?: Error } }).protocol.lastError;
 }
 
 /** Why the user may not read replies, or why that is not known in time; undefined if it may. */

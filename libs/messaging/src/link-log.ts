@@ -28,6 +28,8 @@ export class LinkLog {
   private lostAtMs: number | undefined;
   private cause: string | undefined;
   private answer: Error | undefined;
+  private dialed: { address: string; isAnnounced: boolean } | undefined;
+  private readonly unreachable = new Set<string>();
   private timer: NodeJS.Timeout | undefined;
   private refused = 0;
   private resolveNeedsRestart!: (error: BroomwagonError) => void;
@@ -52,11 +54,23 @@ export class LinkLog {
     this.cause ??= 'it did not answer pings';
   }
 
+  /**
+   * Notes that an address is dialed now, so a dial before this one has failed.
+   * @param isAnnounced servers of the cluster have announced the address, and NATS_URL does not name it
+   */
+  noteDial(address: string, isAnnounced: boolean): void {
+    if (this.dialed?.isAnnounced) this.unreachable.add(this.dialed.address);
+    this.dialed = { address, isAnnounced };
+  }
+
   /** Logs that the link is lost, once for each loss. */
   begin(server: string): void {
     if (this.lostAtMs !== undefined) return;
     this.lostAtMs = performance.now();
-    this.logger.warn({ server, cause: this.cause }, `The connection to NATS at ${this.address} is lost`);
+    this.logger.warn(
+      { server, cause: this.cause ?? 'the server or the network closed it' },
+      `The connection to NATS at ${this.address} is lost`,
+    );
     this.explainLater(Math.min(FIRST_EXPLANATION_MS, this.everyMs));
   }
 
@@ -65,6 +79,12 @@ export class LinkLog {
     if (this.lostAtMs === undefined) return;
     const lostMs = Math.round(performance.now() - this.lostAtMs);
     this.logger.log({ server, lostMs }, `The connection to NATS at ${this.address} is restored`);
+    if (this.unreachable.size > 0) {
+      this.logger.warn(
+        `NATS at ${this.address} announces addresses that did not answer: ${[...this.unreachable].join(', ')}; if this ` +
+          'process can never reach them, set NATS_IGNORE_CLUSTER_UPDATES to true, so that no dial waits for them',
+      );
+    }
     this.stop();
   }
 
@@ -75,6 +95,8 @@ export class LinkLog {
     this.lostAtMs = undefined;
     this.cause = undefined;
     this.answer = undefined;
+    this.dialed = undefined;
+    this.unreachable.clear();
     this.refusal = undefined;
     this.refused = 0;
   }

@@ -28,6 +28,8 @@ export interface NatsConfig {
   reconnectWaitMs?: number;
   /** Silence after which a link is cut and dialed again, although pings were sent, milliseconds. Default 5,000. */
   silenceMs?: number;
+  /** Dials only the addresses of `url`, and not those that a cluster announces. */
+  ignoreClusterUpdates?: boolean;
   /** How often a refused connection is explained in the log, milliseconds. Default 60,000. */
   explainEveryMs?: number;
 }
@@ -57,6 +59,7 @@ export function connectionOptions(config: NatsConfig): ConnectionOptions {
     ignoreAuthErrorAbort: true,
     pingInterval: Math.ceil((config.silenceMs ?? DEFAULT_SILENCE_MS) / (MAX_UNANSWERED_PINGS + 1)),
     maxPingOut: MAX_UNANSWERED_PINGS,
+    ignoreClusterUpdates: config.ignoreClusterUpdates,
     // An Error object per request is made only for nicer stacks and doubles the cost of a request.
     noAsyncTraces: true,
   };

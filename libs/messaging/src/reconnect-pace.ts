@@ -15,10 +15,15 @@ export class ReconnectPace {
    * @param random number in [0, 1)
    */
   constructor(
-    private readonly servers: number,
+    private servers: number,
     private readonly firstPauseMs: number,
     private readonly random: () => number = Math.random,
   ) {}
+
+  /** Sets the number of addresses: a cluster announces others. */
+  setServers(servers: number): void {
+    this.servers = Math.max(1, servers);
+  }
 
   /** Counts a dial. */
   countDial(): void {

@@ -94,7 +94,7 @@ export class EventRelayService {
       // It may be gone: it is looked for, and made, before the next try.
       this.hasStream = false;
       this.askedAtMs = -Infinity;
-      throw unconfirmed((failed.reason as Error).message, failed.reason);
+      throw unconfirmed(`the stream ${EVENTS_STREAM}: ${(failed.reason as Error).message}`, failed.reason);
     }
   }
 

@@ -1,4 +1,4 @@
-import { eventSubject } from '@broomwagon/contracts';
+import { EVENTS_STREAM, eventSubject } from '@broomwagon/contracts';
 import { connectNats, MessagingClient } from '@broomwagon/messaging';
 import { connectRedis, EventOutbox } from '@broomwagon/state';
 import { Metrics } from '@broomwagon/platform';
@@ -113,4 +113,22 @@ it('has every event in the stream once, in order, when NATS dies while they are 
     if (found.length === 3_000) break;
   }
   expect(found).toEqual(numbers(3_000));
+});
+
+it('keeps events that the stream refuses, names the stream, and relays them when the stream takes them', async () => {
+  const pool = 'refused';
+  const { heard, run, runWell, left, listener } = await open('streams', pool);
+  await happen(pool, 1, 1);
+  await expect.poll(async () => run().then(left)).toBe(0);
+  const { streams } = await listener.nats.jetstreamManager();
+  await streams.update(EVENTS_STREAM, { max_msg_size: 1 });
+  await happen(pool, 2, 3);
+  await expect(runWell()).rejects.toMatchObject({
+    code: 'UNAVAILABLE',
+    message: expect.stringMatching(`${EVENTS_STREAM}: .*size`) as string,
+  });
+  expect(await left()).toBe(2);
+  await streams.update(EVENTS_STREAM, { max_msg_size: -1 });
+  await expect.poll(async () => run().then(left)).toBe(0);
+  await expect.poll(() => [...new Set(heard)]).toEqual([1, 2, 3]);
 });

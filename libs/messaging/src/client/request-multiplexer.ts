@@ -197,10 +197,18 @@ export class RequestMultiplexer {
     headers.set(SENT_AT_HEADER, String(this.clock.toServiceTime(sentAtMs)));
     pending.isCorrected = true;
     const own = group === undefined ? undefined : this.live.ownSubject(subject, group, sentAtMs);
+    this.sendAgain(own ?? subject, pending, token, token);
+  }
+
+  /** Rejects the request if it cannot be sent any more: a server with a smaller limit may have replaced the first. */
+  private sendAgain(subject: string, pending: Pending, token: string, sentToken: string): void {
     try {
-      this.send(own ?? subject, pending, token);
-    } catch {
-      // The connection closes: all that waits is rejected.
+      this.send(subject, pending, sentToken);
+    } catch (error) {
+      this.forget(token, pending);
+      const { code, message } = sendFailure(pending.subject, error);
+      // Not undelivered: the first sending may have arrived.
+      pending.reject(new BroomwagonError(code, message, { cause: error }));
     }
   }
 
@@ -230,11 +238,7 @@ export class RequestMultiplexer {
     const subject = this.live.ownSubject(pending.subject, group, pending.sentAtMs) ?? pending.subject;
     pending.repeats += 1;
     pending.repeatAtMs += this.repeatAfterMs * 2 ** pending.repeats;
-    try {
-      this.send(subject, pending, token + REPEAT);
-    } catch {
-      // The connection closes: all that waits is rejected.
-    }
+    this.sendAgain(subject, pending, token, token + REPEAT);
   }
 
   private forget(token: string, pending: Pending): void {
