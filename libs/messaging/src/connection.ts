@@ -146,8 +146,8 @@ export class MessagingConnection {
     const maxBytes = this.nats.info?.max_payload ?? Infinity;
     const warning =
       maxBytes < LIMITS.bodyBytes
-        ? `NATS at ${withoutCredentials(this.config.url)} takes messages of up to ${maxBytes} bytes: larger calls fail ` +
-          'with PAYLOAD_TOO_LARGE; set its max_payload to 1MB or more'
+        ? `NATS at ${withoutCredentials(this.config.url)} takes messages of up to ${maxBytes} bytes: larger calls ` +
+          'fail with PAYLOAD_TOO_LARGE; set its max_payload to 1MB or more'
         : undefined;
     if (warning !== undefined && warning !== this.payloadWarning) this.logger.warn(warning);
     this.payloadWarning = warning;

@@ -81,8 +81,8 @@ export class LinkLog {
     this.logger.log({ server, lostMs }, `The connection to NATS at ${this.address} is restored`);
     if (this.unreachable.size > 0) {
       this.logger.warn(
-        `NATS at ${this.address} announces addresses that did not answer: ${[...this.unreachable].join(', ')}; if this ` +
-          'process can never reach them, set NATS_IGNORE_CLUSTER_UPDATES to true, so that no dial waits for them',
+        `NATS at ${this.address} announces addresses that did not answer: ${[...this.unreachable].join(', ')}; if ` +
+          'this process can never reach them, set NATS_IGNORE_CLUSTER_UPDATES to true, so that no dial waits for them',
       );
     }
     this.stop();

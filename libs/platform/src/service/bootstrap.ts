@@ -202,8 +202,8 @@ async function start<Config extends ServiceConfig>(
   if (!outlivesSilentLink(config.workerTtlMs)) {
     const silenceMs = linkSilenceMs(config.workerTtlMs);
     logger.warn(
-      `WORKER_TTL_MS is ${config.workerTtlMs}: leases may expire before a dead link is noticed, after ${silenceMs} ms, ` +
-        `and dialed again; set it to ${3 * silenceMs} or more`,
+      `WORKER_TTL_MS is ${config.workerTtlMs}: leases may expire before a dead link is noticed, after ${silenceMs} ` +
+        `ms, and dialed again; set it to ${3 * silenceMs} or more`,
     );
   }
   logger.log({ httpHost: config.httpHost, httpPort, pid: process.pid, pools: config.pools }, 'listening');

@@ -109,8 +109,11 @@ export class EndpointSliceSource implements EngineSource {
 
   private async follow(events: AsyncIterable<WatchEvent>, signal: AbortSignal): Promise<void> {
     try {
-      for await (const event of events) this.apply(event);
-      this.failure = undefined;
+      for await (const event of events) {
+        this.apply(event);
+        this.noteSuccess();
+      }
+      this.noteSuccess();
     } catch (error) {
       this.noteFailure(error, signal);
     } finally {
@@ -126,6 +129,12 @@ export class EndpointSliceSource implements EngineSource {
     if (event.type === 'DELETED') this.slices.delete(name);
     else this.slices.set(name, event.object);
     this.reportChange();
+  }
+
+  /** A watch that opens may fail at its first event, so only an event, or a regular end, counts. */
+  private noteSuccess(): void {
+    if (this.failure !== undefined) this.logger.log('EndpointSlices are watched again');
+    this.failure = undefined;
   }
 
   private noteFailure(error: unknown, signal: AbortSignal): void {
