@@ -43,32 +43,46 @@ async function startService(url: string): Promise<EchoApp> {
 }
 
 describe('addresses that a NATS cluster announces', () => {
+  /** Two servers, which announce an address where nothing listens. */
   const startAnnouncing = async () => {
-    const [announced, routes] = [await freePort(), await freePort()];
-    // JetStream asks for a route; a single server without the other one does all that this test needs.
-    const cluster = `cluster { name: c, listen: "127.0.0.1:${routes}", routes: ["nats://127.0.0.1:${routes + 1}"] }`;
-    await start({ configuration: `client_advertise: "127.0.0.1:${announced}"\n${cluster}` });
-    return { address: `127.0.0.1:${announced}`, link: await startLink() };
+    const [unused, one, other] = [await freePort(), await freePort(), await freePort()];
+    const cluster = (own: number, peer: number) =>
+      `cluster { name: c, listen: "127.0.0.1:${own}", routes: ["nats://127.0.0.1:${peer}"] }`;
+    const address = `127.0.0.1:${unused}`;
+    const second = startNats({ configuration: `client_advertise: "${address}"\n${cluster(other, one)}` });
+    await start({ configuration: `client_advertise: "${address}"\n${cluster(one, other)}` });
+    const { stop } = await second;
+    ends.push(stop);
+    const link = await startLink();
+    const connect = async (ignoreClusterUpdates?: boolean) => {
+      const url = `nats://127.0.0.1:${link.port}`;
+      const connection = await connectNats({ url, reconnectWaitMs: 20, ignoreClusterUpdates });
+      ends.push(() => connection.close());
+      await expect.poll(() => connection.nats.info?.connect_urls).toContain(address);
+      return connection;
+    };
+    return { address, link, connect };
   };
 
   it('are named when none answers, and the link is restored by the address of NATS_URL', async () => {
-    const { address, link } = await startAnnouncing();
-    const connection = await connectNats({ url: `nats://127.0.0.1:${link.port}`, reconnectWaitMs: 20 });
-    ends.push(() => connection.close());
+    const { address, link, connect } = await startAnnouncing();
+    await connect();
+    const { accepted } = link;
     link.begin({ kind: 'refuse' });
     // Between two dials of the address of NATS_URL, the announced one is dialed.
-    await expect.poll(() => link.accepted).toBeGreaterThan(3);
+    await expect.poll(() => link.accepted).toBeGreaterThan(accepted + 3);
     link.end();
     await expect.poll(() => countLines(/is restored/)).toBe(1);
-    expect(countLines(new RegExp(`announces addresses that did not answer: ${address};`))).toBe(1);
+    expect(countLines(new RegExp(`announces addresses that did not answer: .*${address}`))).toBe(1);
   });
 
   it('are not dialed with ignoreClusterUpdates', async () => {
-    const { link } = await startAnnouncing();
-    const url = `nats://127.0.0.1:${link.port}`;
-    const connection = await connectNats({ url, reconnectWaitMs: 20, ignoreClusterUpdates: true });
-    ends.push(() => connection.close());
-    link.cut();
+    const { link, connect } = await startAnnouncing();
+    await connect(true);
+    const { accepted } = link;
+    link.begin({ kind: 'refuse' });
+    await expect.poll(() => link.accepted).toBeGreaterThan(accepted + 3);
+    link.end();
     await expect.poll(() => countLines(/is restored/)).toBe(1);
     expect(countLines(/announces addresses/)).toBe(0);
   });
