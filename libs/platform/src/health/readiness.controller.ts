@@ -1,7 +1,7 @@
 import { Controller } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { GetReadinessRequest, READINESS_PATTERN, type ReadinessReply } from '@broomwagon/contracts';
-import { ContractPipe } from '@broomwagon/messaging';
+import { validate } from '@broomwagon/messaging';
 import { LogSource } from '../service/log-level.controller';
 import { HealthRegistry } from './health-registry';
 
@@ -14,7 +14,8 @@ export class ReadinessController {
   ) {}
 
   @MessagePattern(READINESS_PATTERN, { broadcast: true })
-  async get(@Payload(new ContractPipe(GetReadinessRequest)) _: GetReadinessRequest): Promise<ReadinessReply> {
+  async get(@Payload() request: object): Promise<ReadinessReply> {
+    validate(GetReadinessRequest, request);
     const { app, replicaId } = this.source;
     const checks = await this.health.runReadyChecks();
     return { app, replicaId, ready: checks.every(({ passes }) => passes), checks };
