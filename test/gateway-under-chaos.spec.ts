@@ -1,9 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PAUSE_MODES, type PauseMode } from '@broomwagon/contracts';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, inject, it, onTestFinished } from 'vitest';
 import { startEngine, stateOf } from '../lab/engine-simulator/src/test-engine';
 import { eventsOf, post, type Reply } from './system/gateway';
 import { TestSystem } from './system/test-system';
+import { changeBehaviours } from './system/zoo-chaos';
 
 /** `npm run test:faults` sets it. */
 const FACTOR = Number(process.env.TEST_RUNS_FACTOR ?? 1);
@@ -142,7 +143,12 @@ async function areRunning(): Promise<void> {
 const savedPartials = () => system.redis.savedPartials();
 
 describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
-  it('get the tokens of an uncut response, whatever is killed, drained or changed meanwhile', async () => {
+  it('get the tokens of an uncut response, whatever is killed, drained or changed, and however engines behave', async () => {
+    // An abort by an engine ends a response.
+    const leftOut = ['sglang-waiting-abort'];
+    const urls = engines.map(({ url }) => url);
+    const behaviours = changeBehaviours(urls, 'sglang', { seed: inject('seed'), leftOut });
+    onTestFinished(async () => void (await behaviours.stop()));
     const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => answerOf(index)));
     clients.catch(() => undefined);
     await areRunning();
@@ -170,6 +176,7 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     await changeWeights('wait');
     await changeWeights('wait');
     const answers = await clients;
+    expect(await behaviours.stop()).toBeGreaterThan(10);
 
     const reference = await startEngine('sglang', { speed: 1_000, lengths: { name: 'test', lengthOf: () => 8_000 } });
     try {

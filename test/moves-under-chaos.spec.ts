@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, requestIdOf, type MoveState } from '@broomwagon/contracts';
 import { afterAll, afterEach, beforeAll, describe, expect, inject, it } from 'vitest';
+import { decode } from '../lab/engine-simulator/src/zoo/zoo-run';
 import { killAtRandom, randomOf } from './system/chaos';
 import { dataSet, faultsOf } from './system/data-set';
 import { TestSystem } from './system/test-system';
+import { changeBehaviours } from './system/zoo-chaos';
 
 const PROMPTS = dataSet(16, 4);
 const ENGINES = 3;
 
-describe('requests moved at random while rounds are cut and processes killed', () => {
+describe('requests moved at random while rounds are cut, processes killed and engines behave as in the wild', () => {
   let system: TestSystem;
   beforeAll(async () => {
     system = await TestSystem.start({ coordinators: 2, engines: ENGINES, prompts: PROMPTS, speed: 80 });
@@ -21,14 +23,19 @@ describe('requests moved at random while rounds are cut and processes killed', (
   it('makes the tokens of an undisturbed run, each sample once', async () => {
     const mover = moveAtRandom(system, 'job');
     const chaos = killAtRandom(system, ['worker-1', 'worker-2', 'trainer-coordinator-1'], 7);
+    const behaviours = changeBehaviours(system.engineUrls, 'vllm', { seed: inject('seed') });
     let trained;
+    let pairs = 0;
     try {
       trained = await system.train('job', PROMPTS, { groupsPerStep: 4, policy: 'resume' });
     } finally {
       await chaos.stop();
       await mover.stop();
+      pairs = await behaviours.stop();
     }
     expect(faultsOf('job', PROMPTS, trained.lines)).toEqual([]);
+    for (const { text, tokenIds } of trained.lines) expect(text).toBe(decode(tokenIds!));
+    expect(pairs).toBeGreaterThan(2);
     const segments = trained.lines.map((line) => new Set(line.segments.map(({ serverId }) => serverId)).size);
     expect(Math.max(...segments), 'servers of one sample').toBeGreaterThan(1);
     expect(mover.states.get('moved')).toBeGreaterThan(10);

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TestSystem } from './test-system';
 
-/** Kills that go on until they are stopped. */
+/** Faults that go on until they are stopped. */
 export interface Chaos {
-  /** Ends the killing when the process that is down is up again; how many were killed. */
+  /** Ends them when the process that is down is up again. @returns number of kills or changes */
   stop(): Promise<number>;
 }
 

@@ -93,7 +93,7 @@ export class TestSystem {
   readonly pool: string;
   readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-test-'));
   private readonly group: ProcessGroup;
-  private engineUrls: string[] = [];
+  engineUrls: readonly string[] = [];
   readonly redis: RedisView;
   client!: TypedClient;
 

@@ -1,0 +1,67 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { EngineDialect } from '@broomwagon/contracts';
+import { selectZoo } from '../../lab/engine-simulator/src/test-engine';
+import { ZOO } from '../../lab/engine-simulator/src/zoo/zoo';
+import { FAILING } from '../../lab/engine-simulator/src/zoo/zoo-run';
+import { randomOf, type Chaos } from './chaos';
+
+/**
+ * Too slow for thousands of tokens, or the end of a request: an answer of no dialect, and silence until the deadline of
+ * a stream, have tests of their own.
+ */
+const LEFT_OUT = new Set(['every-byte', 'hung-healthy', 'whole-answer', 'gzip-always']);
+const MAX_HITS = 4;
+const MAX_AT = 60;
+
+/**
+ * Gives one engine after another a pair of behaviours, at random times. Behaviours by which calls fail hit the next few
+ * calls of one engine at a time, so that no request meets several of them without a token between.
+ * @param leftOut names of behaviours that the callers of the test cannot bear
+ * @param seed the same seed gives the same pairs and pauses
+ */
+export function changeBehaviours(
+  urls: readonly string[],
+  dialect: EngineDialect,
+  { seed, leftOut = [] }: { seed: number; leftOut?: readonly string[] },
+): Chaos {
+  const stopping = new AbortController();
+  const random = randomOf(seed);
+  const pick = (count: number): number => Math.floor(random() * count);
+  const names = ZOO.filter(
+    ({ dialects, server, form, isAboutTools, isAlone }) =>
+      dialects.includes(dialect) && !server && !form && !isAboutTools && !isAlone,
+  )
+    .map(({ name }) => name)
+    .filter((name) => !LEFT_OUT.has(name) && !leftOut.includes(name));
+  // An engine that is down takes no behaviours.
+  const select = (url: string, selection: Parameters<typeof selectZoo>[1]): Promise<boolean> =>
+    selectZoo(url, selection).then(
+      () => true,
+      (error: unknown) => {
+        if (error instanceof RangeError) throw error;
+        return false;
+      },
+    );
+  let failingUrl: string | undefined;
+  let pairs = 0;
+  const work = (async () => {
+    while (!stopping.signal.aborted) {
+      const url = urls[pick(urls.length)]!;
+      const entries = [...new Set([names[pick(names.length)]!, names[pick(names.length)]!])];
+      const isFailing = entries.some((name) => FAILING.has(name));
+      if (isFailing && failingUrl !== undefined) await select(failingUrl, { entries: [] });
+      if (isFailing) failingUrl = url;
+      const later = entries.filter((name) => !FAILING.has(name));
+      if (await select(url, { entries, at: pick(MAX_AT), count: 1 + pick(MAX_HITS), later })) pairs += 1;
+      await delay(200 + random() * 500, undefined, { signal: stopping.signal }).catch(() => undefined);
+    }
+    for (const url of urls) await select(url, { entries: [] });
+  })();
+  return {
+    async stop() {
+      stopping.abort();
+      await work;
+      return pairs;
+    },
+  };
+}
