@@ -1,6 +1,14 @@
 import { connectRedis, FunctionRunner, PoolAudit, type RedisClient } from '@broomwagon/state';
 import { keysBelow } from '../../libs/state/src/audit/key-scan';
 
+/** Fields that services write by themselves: clocks, load reports, the wait of expiries after a machine stood still. */
+const UPKEEP_FIELDS = new Set(
+  (
+    'clockMs reaperTickMs arrivalSequence holdUntilMs holdReason ' +
+    'loadAtMs loadPreemptions loadRunning loadTokens loadWaiting kvUse'
+  ).split(' '),
+);
+
 /** Lists of the latest decisions: bounded by themselves, and filled only after some hundred of them. */
 const BOUNDED_RING = /:decisions(:full)?$/;
 
@@ -62,7 +70,7 @@ export class RedisView {
       default: {
         const fields = Object.entries(await this.redis.hgetall(key));
         return fields
-          .filter(([field]) => !['clockMs', 'reaperTickMs', 'arrivalSequence'].includes(field))
+          .filter(([field]) => !UPKEEP_FIELDS.has(field))
           .map(([field, value]) => `${field}=${value}`)
           .sort()
           .join();

@@ -20,7 +20,7 @@ async def test_a_budget_is_clipped_to_the_context_or_refused(client: Client, ser
     options: Any = {"groups": 1, "samples": 1}
     with pytest.raises(errors.ContextTooLong, match="never fit") as refused:
         await anext(client.rollout(served, max_tokens=context, **options).round(["text"], "wait"))
-    assert refused.value.field == "groups.0.maxTokens"
+    assert refused.value.field == "max_tokens"
     [group] = [
         group async for group in client.rollout(served, max_tokens=context, **options).round([[1, 2, 3]], "wait")
     ]

@@ -85,7 +85,7 @@ async def test_each_field_of_a_trainer_is_reached(client: Client, served: str, m
     }
     async for group in rollout.round(prompts, policy):
         await rollout.reward(group, [0, 1])
-    await rollout.save("one")
+    await rollout.save("one", keep=2)
     async for _ in rollout.round(prompts, policy):
         break
     rollout = client.rollout(served, groups=2, samples=2, max_tokens=16)

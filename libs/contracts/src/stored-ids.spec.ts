@@ -106,7 +106,7 @@ it('refuses what is too long in bytes, empty, or holds control characters or hal
 /** Fields of replies that are texts and no ids. */
 const OTHER_TEXTS =
   'attempt bound boundServerEpoch branch cacheSalt check code cursor data dialect digest domain endpoint engineFinishReason epoch field fromEpoch generation ' +
-  'kind lacks listedAs means message mode model models needs nextPolicy pauseModes policy pool promptRef reason ref refusal resumedBy ' +
+  'kind lacks listedAs means message mode model models needs nextPolicy pauseModes policy pool pools promptRef reason ref refusal resumedBy ' +
   'serverEpoch stamp state stop targetEpoch toEpoch trainerEpoch version via workerEpoch workerKind workerKinds traceparent app replicaId level';
 
 it('lists every text field of every reply and every command as an id or as none', () => {

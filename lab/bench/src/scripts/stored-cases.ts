@@ -112,6 +112,7 @@ export class StoredCases {
       await store.sequences(this.pool, { id });
       await store.read(this.pool, { id });
     }
+    await store.list(this.pool, { tokenId: 't' });
     await store.delete(this.pool, { id: ids[0]! });
     await store.expire(this.pool, { idleMs: 0 });
   }
