@@ -21,6 +21,7 @@ const FILES = [
   'test/gateway-repeats',
   'test/gateway-under-chaos',
   'test/gateway-zoo',
+  'test/link-faults',
   'test/moves-under-chaos',
   'test/replicas-that-vanish',
   'test/rolling-update',

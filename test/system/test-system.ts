@@ -43,6 +43,8 @@ export interface SystemOptions {
   coordinators?: number;
   workers?: number;
   engines?: number;
+  /** Port of the first engine; default: a free one. */
+  enginePort?: number;
   /** Default: the engines are registered in the pool. */
   registersEngines?: boolean;
   /** Decides the lengths of the simulated responses. */
@@ -110,6 +112,7 @@ export class TestSystem {
         REDIS_KEY_PREFIX: this.keyPrefix,
         POOLS: this.pool,
         POOL: this.pool,
+        ENGINE_POOL: this.pool,
         ...options.environment,
       },
     });
@@ -336,7 +339,13 @@ export class TestSystem {
       command: [
         process.execPath,
         program,
-        ...optionsOf({ engines: count, port: 0, speed: this.options.speed ?? 100, lengths, seed: 1 }),
+        ...optionsOf({
+          engines: count,
+          port: this.options.enginePort ?? 0,
+          speed: this.options.speed ?? 100,
+          lengths,
+          seed: 1,
+        }),
       ],
       environment: { READY_FILE: readyFile },
       ready: async () => readFileSync(readyFile, 'utf8') !== '',

@@ -5,10 +5,16 @@ type Direction = 'out' | 'back';
 
 /** A fault of a link. `direction`: default both. */
 export interface LinkFault {
-  /** Bytes of existing connections are dropped; new connections are affected only if `hitsNew`. */
-  kind: 'black-hole' | 'refuse';
+  /**
+   * `black-hole`: bytes of existing connections are dropped; new connections are affected only if `hitsNew`.
+   * `refuse`: connections are closed, and new ones are refused. `delay`: bytes arrive `delayMs` later. `cut`: the
+   * existing connections are closed once.
+   */
+  kind: 'black-hole' | 'refuse' | 'delay' | 'cut';
   direction?: Direction;
   hitsNew?: boolean;
+  /** Of `delay`, milliseconds. */
+  delayMs?: number;
 }
 
 /** A TCP relay to a server on 127.0.0.1, whose connections can be dropped, refused, delayed and cut. */
@@ -46,13 +52,14 @@ export class FaultyLink {
   begin(fault: LinkFault): void {
     this.fault = fault;
     this.faultBeganAt = this.connections;
-    if (fault.kind === 'refuse') this.cut();
+    if (fault.kind === 'refuse' || fault.kind === 'cut') this.cut();
   }
 
   /** Ends the fault: connections whose bytes were dropped lack them, so they are closed. */
   end(): void {
+    const kind = this.fault?.kind;
     this.fault = undefined;
-    this.cut();
+    if (kind === 'black-hole' || kind === 'refuse') this.cut();
   }
 
   /** Keeps the bytes of both directions on all existing connections until `release`, as a silent network does. */
@@ -83,17 +90,8 @@ export class FaultyLink {
     }
     const upstream = connect(this.targetPort, '127.0.0.1');
     const greetsAtMs = performance.now() + this.greetingDelayMs;
-    const passes = (direction: Direction) =>
-      this.fault === undefined ||
-      (this.fault.direction ?? direction) !== direction ||
-      (place > this.faultBeganAt && this.fault.hitsNew !== true);
-    client.on('data', (bytes) => passes('out') && upstream.write(bytes));
-    upstream.on('data', (bytes) => {
-      if (!passes('back')) return;
-      const leftMs = greetsAtMs - performance.now();
-      if (leftMs <= 0) client.write(bytes);
-      else setTimeout(() => client.write(bytes), leftMs);
-    });
+    this.relay(client, upstream, 'out', place, 0);
+    this.relay(upstream, client, 'back', place, greetsAtMs);
     for (const [one, other] of [
       [client, upstream],
       [upstream, client],
@@ -105,5 +103,26 @@ export class FaultyLink {
         other.destroy();
       });
     }
+  }
+
+  /** Passes bytes on in their order, each at its time. */
+  private relay(from: Socket, to: Socket, direction: Direction, place: number, notBeforeMs: number): void {
+    let lastAtMs = notBeforeMs;
+    from.on('data', (bytes) => {
+      const { kind, delayMs = 0 } = this.faultOf(direction, place) ?? {};
+      if (kind === 'black-hole') return;
+      const now = performance.now();
+      lastAtMs = Math.max(lastAtMs, now + (kind === 'delay' ? delayMs : 0));
+      if (lastAtMs <= now) to.write(bytes);
+      else setTimeout(() => to.write(bytes), lastAtMs - now);
+    });
+  }
+
+  /** The fault that hits these bytes now. @param place number of the connection, from 1 */
+  private faultOf(direction: Direction, place: number): LinkFault | undefined {
+    const { fault } = this;
+    if (fault === undefined || (fault.direction ?? direction) !== direction) return undefined;
+    const isExempt = fault.kind === 'black-hole' && place > this.faultBeganAt && fault.hitsNew !== true;
+    return isExempt ? undefined : fault;
   }
 }
