@@ -62,6 +62,16 @@ describe('the Helm chart', () => {
     expect(global?.description).toContain('not used');
   });
 
+  it('makes no service process 1, which loses a SIGTERM that comes before its handler', () => {
+    expect(read(CHART, 'templates', 'deployments.yaml')).toMatch(/^      shareProcessNamespace: true$/m);
+    const { services } = parse(read('docker-compose.yml'), { merge: true }) as {
+      services: Record<string, { image?: string; init?: boolean }>;
+    };
+    const own = Object.values(services).filter(({ image }) => image === 'broomwagon');
+    expect(own.length).toBeGreaterThan(4);
+    expect(own.map(({ init }) => init)).toEqual(own.map(() => true));
+  });
+
   it('sets only environment variables that the services have', () => {
     const settings = read('docs/settings.md');
     const text = readdirSync(join(CHART, 'templates'))
