@@ -89,7 +89,8 @@ export class CoordinatorFixture {
     body: RequestOf<Name>,
     options?: RequestOptions,
   ): Promise<ReplyOf<Name>> {
-    return this.client.call(this.pool, operation, body, options);
+    // Beyond what a busy machine stands still.
+    return this.client.call(this.pool, operation, body, { timeoutMs: 60_000, ...options });
   }
 
   get rootKey(): string {

@@ -28,13 +28,13 @@ export interface ProcessDescription {
   echo?: (line: string) => void;
   /** True when the process can do its work. An HTTP address stands for "answers 200". Default: ready at once. */
   ready?: string | ((process: ManagedProcess) => Promise<boolean>);
-  /** Default 30,000 ms. */
+  /** Default 90,000 ms: a busy machine starts processes slowly. */
   readyTimeoutMs?: number;
   /** Removed by the watchdog if this Node process dies first. */
   folderToRemove?: string;
 }
 
-const DEFAULT_READY_TIMEOUT_MS = 30_000;
+const DEFAULT_READY_TIMEOUT_MS = 90_000;
 const DEFAULT_GRACE_MS = 10_000;
 
 /**
