@@ -17,6 +17,8 @@ import { ServiceBench } from './system/service-bench';
 
 /** `SCHEDULES=2000 TEST_SEED=7 npm run test:one -- test/trainers-under-faults.spec.ts` runs so many schedules. */
 const RUNS = Number(process.env.SCHEDULES ?? (inject('runsFactor') === 1 ? 6 : 200));
+/** `SCHEDULE=79,169` runs these schedules of the seed alone. */
+const ONLY = (process.env.SCHEDULE ?? '').split(',').filter(Boolean).map(Number);
 /** Side by side; a schedule mostly waits. */
 const POOLS = Number(process.env.SCHEDULE_POOLS ?? Math.min(6, Math.ceil(RUNS / 3)));
 const SAMPLES = 2;
@@ -121,7 +123,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
       })
       .toEqual({ submitted: PROMPTS.length * SAMPLES, trained: PROMPTS.length * SAMPLES - lost, lost });
     await pool.expectAtRest();
-    expect(faults).toEqual([]);
+    if (faults.length > 0) throw new Error(faults.join('\n'));
     return end;
   }
 
@@ -131,7 +133,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
     async () => {
       const seed = inject('seed');
       const drawn = fc.sample(schedules(trainers), { seed, numRuns: RUNS });
-      const queue = [...drawn.entries()];
+      const queue = [...drawn.entries()].filter(([index]) => ONLY.length === 0 || ONLY.includes(index));
       const counts = { trained: 0, reported: 0 };
       const failures: string[] = [];
       await Promise.all(
@@ -152,7 +154,7 @@ describe('trainers on engines that are busy, sick, hung, dying, slow or of other
       );
       expect(failures).toEqual([]);
       // A refused request fails for good, and little else does.
-      expect(counts.trained).toBeGreaterThan(counts.reported);
+      if (ONLY.length === 0) expect(counts.trained).toBeGreaterThan(counts.reported);
       console.log(`${RUNS} schedules of seed ${seed}: ${counts.trained} groups trained, ${counts.reported} reported`);
     },
   );
@@ -177,6 +179,7 @@ async function findVersionFaults(pool: FaultyPool, requestId: string, sample: Tr
   const span = versions.length === 0 ? weightVersions : [Math.min(...versions), Math.max(...versions)];
   if (span.join() !== weightVersions.join())
     faults.push(`versions ${weightVersions.join()}, and parts of ${span.join()}`);
-  if (Math.max(...weightVersions) > pool.version) faults.push(`version ${weightVersions.join()} of ${pool.version}`);
+  if (Math.max(...weightVersions) > pool.highestVersion)
+    faults.push(`version ${weightVersions.join()} of ${pool.highestVersion}`);
   return faults;
 }

@@ -33,6 +33,8 @@ export class FaultyPool {
   private starts = 0;
   /** Version of the pool. */
   version = 0;
+  /** Highest version that an engine was given, also if the change was rolled back: `keep` makes tokens with it. */
+  highestVersion = 0;
   /** A change in mode `keep` ran under requests of the present job. */
   private hasKept = false;
   /** An engine has ended during the present job, and perhaps forgotten its last requests. */
@@ -152,6 +154,7 @@ export class FaultyPool {
 
   private async changeWeights({ mode, end, late }: Extract<Disturbance, { kind: 'weights' }>): Promise<void> {
     const version = this.version + 1;
+    this.highestVersion = Math.max(this.highestVersion, version);
     if (mode === 'keep') this.hasKept = true;
     const all = this.engines.map((_, index) => index);
     const loaded = all.filter((index) => !late.includes(index));
