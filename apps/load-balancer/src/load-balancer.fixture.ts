@@ -59,7 +59,7 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
       used.push(opened.pool);
     },
     call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
-      // Beyond what a busy machine stands still.
+      // Longer than a busy machine stands still.
       return client.call(opened.pool, operation, body, { timeoutMs: 60_000 });
     },
     /** Any body, also one that is refused. */

@@ -89,7 +89,7 @@ export class CoordinatorFixture {
     body: RequestOf<Name>,
     options?: RequestOptions,
   ): Promise<ReplyOf<Name>> {
-    // Beyond what a busy machine stands still.
+    // Longer than a busy machine stands still.
     return this.client.call(this.pool, operation, body, { timeoutMs: 60_000, ...options });
   }
 

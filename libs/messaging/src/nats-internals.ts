@@ -10,26 +10,26 @@ interface Internals {
   };
 }
 
-const internalsOf = (nats: NatsConnection) => nats as unknown as Internals;
+const toInternals = (nats: NatsConnection) => nats as unknown as Internals;
 
 /** Sets how long each further dial may take, milliseconds: nats.js reads the option at each dial. */
 export function setDialTimeout(nats: NatsConnection, timeoutMs: number): void {
-  internalsOf(nats).options.timeout = timeoutMs;
+  toInternals(nats).options.timeout = timeoutMs;
 }
 
 /** The last error that NATS sent, if there is one. */
 export function getLastError(nats: NatsConnection): Error | undefined {
-  return internalsOf(nats).protocol.lastError;
+  return toInternals(nats).protocol.lastError;
 }
 
 /** Number of addresses that a lost connection dials in turn. */
 export function countAddresses(nats: NatsConnection): number {
-  return internalsOf(nats).protocol.servers.getServers().length;
+  return toInternals(nats).protocol.servers.getServers().length;
 }
 
 /** True for an address that only servers of the cluster have announced. */
 export function isAnnounced(nats: NatsConnection, address: string): boolean {
-  return internalsOf(nats)
+  return toInternals(nats)
     .protocol.servers.getServers()
     .some(({ listen, gossiped }) => gossiped && listen === address);
 }

@@ -14,7 +14,7 @@ export interface ControlCall {
   hasNoDeadline?: boolean;
   /** Field of the body that names the version of new weights. */
   version?: 'weight_version' | 'new_version';
-  /** An engine that refuses the new weights keeps those before. Others may have loaded a part of the new ones. */
+  /** An engine that refuses the new weights keeps its old weights, and has no part of the new ones. */
   isAtomic?: boolean;
   /** Fields that the body has at engines of a dialect unless the trainer has sent them. */
   defaults?: Partial<Record<EngineDialect, Record<string, unknown>>>;

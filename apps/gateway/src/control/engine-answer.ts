@@ -24,7 +24,7 @@ export function isDone({ status = 0, body }: EngineAnswer): boolean {
   return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
 }
 
-/** Whether an engine has refused what was asked, as a request that it cannot do. */
+/** Whether an engine has refused the request (4xx), and not failed at it. */
 export function isRefused({ status = 0 }: EngineAnswer): boolean {
   return status >= 400 && status < 500;
 }

@@ -19,7 +19,7 @@ export class WorkerRegistry {
 
   /**
    * Registers the engine that answers at `url`.
-   * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNAVAILABLE, ENGINE_PROTOCOL, those of `server.register`
+   * @throws BroomwagonError VALIDATION_FAILED, ENGINE_UNAVAILABLE, ENGINE_PROTOCOL, and the errors of `server.register`
    */
   async register(url: unknown): Promise<{ serverId: string; endpoint: string }> {
     const apiKey = this.config.engineKeyOf(this.config.pool);

@@ -26,7 +26,7 @@ export class RllmRoutes {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** Sessions of the caller's key, of an operator those of all keys, the newest first. */
+  /** Lists the sessions of the caller's key, and for an operator the sessions of all keys; the newest first. */
   private async list({ request, response, caller }: Exchange): Promise<void> {
     const { limit, sinceMs = 0 } = readList(toQuery(request.url!), true);
     const tokenId = includesRole(caller.role, 'operator') ? undefined : caller.tokenId;
@@ -53,14 +53,14 @@ export class RllmRoutes {
   }
 
   private async trace({ response, caller, pathId }: Exchange): Promise<void> {
-    const notFound = new BroomwagonError('SESSION_NOT_FOUND', 'No trace of a session of this key has this id');
-    const { sessionId, number } = parseTraceId(pathId!) ?? {};
-    if (sessionId === undefined) throw notFound;
-    const read = await this.reader.read(sessionId, caller);
-    for await (const trace of readTraces(read, this.reader.get, { limit: 1, number })) {
-      return sendJson(response, 200, trace);
+    const wanted = parseTraceId(pathId!);
+    if (wanted !== undefined) {
+      const read = await this.reader.read(wanted.sessionId, caller);
+      for await (const trace of readTraces(read, this.reader.get, { limit: 1, number: wanted.number })) {
+        return sendJson(response, 200, trace);
+      }
     }
-    throw notFound;
+    throw new BroomwagonError('SESSION_NOT_FOUND', 'No trace of a session of this key has this id');
   }
 }
 

@@ -7,7 +7,7 @@ const MAX_ITEMS = 10_000;
 
 /**
  * `limit` and `since` (seconds) of a query.
- * @param hasTimes what is listed has a time of its own
+ * @param hasTimes the listed items have times of their own
  * @throws BroomwagonError VALIDATION_FAILED also for `since` of items without a time
  */
 export function readList(query: URLSearchParams, hasTimes: boolean): { limit: number; sinceMs?: number } {

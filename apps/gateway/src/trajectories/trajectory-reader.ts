@@ -12,13 +12,13 @@ import type { Caller } from '../keys/api-keys';
 /** How long the answer waits for tokens of a payload store that fails. */
 const READ_DEADLINE_MS = 10_000;
 
-/** What is recorded of a session, without its tokens. */
+/** The record of a session, without its tokens. */
 export type FoundTrajectory = TrajectoryRead & Required<Pick<TrajectoryRead, 'about'>>;
 
 /** Reads trajectories for the callers that may read them. */
 @Injectable()
 export class TrajectoryReader {
-  /** Bytes of a payload. @throws BroomwagonError those of the payload store */
+  /** Bytes of a payload. @throws BroomwagonError errors of the payload store */
   readonly get = (ref: string): Promise<Buffer> =>
     withRetry(() => this.payloads.get(ref), { deadlineMs: READ_DEADLINE_MS });
 

@@ -48,7 +48,7 @@ export class TrajectoryRoutes {
     const about = { isDrawn: given === undefined, metadata: checkMetadata(body.metadata ?? {}) };
     const { made, stamp } = await this.recorder.open(sessionId, caller.tokenId, job, about);
     const path = `/sessions/${encodeURIComponent(sessionId)}/v1`;
-    // The clients of miles and rllm read the status 200; that of rllm also the `url`.
+    // The clients of miles and rllm read the status 200; the client of rllm also reads `url`.
     sendJson(response, 200, { session_id: sessionId, path, url: path, created: made, stamp });
   }
 

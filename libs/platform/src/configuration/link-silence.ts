@@ -12,7 +12,12 @@ export function linkSilenceMs(ttlMs: number): number {
   return Math.min(MAX_SILENCE_MS, Math.max(MIN_SILENCE_MS, Math.floor(ttlMs / SILENCES_PER_TTL)));
 }
 
+/** Shortest time to live of leases that outlive a silent link, milliseconds. */
+export function minTtlMs(silenceMs: number): number {
+  return SILENCES_PER_TTL * silenceMs;
+}
+
 /** True if leases outlive a link that drops bytes: the link is cut and dialed again before they expire. */
 export function outlivesSilentLink(ttlMs: number, silenceMs = linkSilenceMs(ttlMs)): boolean {
-  return ttlMs >= SILENCES_PER_TTL * silenceMs;
+  return ttlMs >= minTtlMs(silenceMs);
 }

@@ -7,6 +7,16 @@ import type { MessagingConnection, NatsTransport } from '@broomwagon/messaging';
 /** Something the service cannot work without. Rejects when it fails; a text is a warning beside success. */
 export type HealthCheck = () => Promise<unknown>;
 
+/** Runs a check, and resolves with its outcome in any case. */
+export async function runCheck(check: string, run: HealthCheck): Promise<ReadinessCheck> {
+  try {
+    const warning = await run();
+    return { check, passes: true, reason: typeof warning === 'string' ? warning : undefined };
+  } catch (error) {
+    return { check, passes: false, reason: (error as Error).message };
+  }
+}
+
 /** Maximum time of a readiness check without a time of its own, milliseconds. */
 const CHECK_TIMEOUT_MS = 500;
 
@@ -79,15 +89,7 @@ export class HealthRegistry implements OnModuleDestroy {
 
   /** Runs the checks of readiness once. */
   runReadyChecks(): Promise<ReadinessCheck[]> {
-    const running = [...this.readyChecks()].map(async ([check, run]): Promise<ReadinessCheck> => {
-      try {
-        const warning = await run();
-        return { check, passes: true, reason: typeof warning === 'string' ? warning : undefined };
-      } catch (error) {
-        return { check, passes: false, reason: (error as Error).message };
-      }
-    });
-    return Promise.all(running);
+    return Promise.all([...this.readyChecks()].map(([check, run]) => runCheck(check, run)));
   }
 
   startChecks(): Map<string, HealthCheck> {

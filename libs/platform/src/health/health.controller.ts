@@ -2,7 +2,7 @@ import { Controller, Get, Header } from '@nestjs/common';
 import { cutText } from '@broomwagon/contracts';
 import { HealthCheckService, HealthIndicatorService, type HealthCheckResult } from '@nestjs/terminus';
 import { Metrics } from '../metrics';
-import { HealthRegistry, type HealthCheck } from './health-registry';
+import { HealthRegistry, runCheck, type HealthCheck } from './health-registry';
 
 /** Characters of a reason in a label. */
 const MAX_REASON_LENGTH = 160;
@@ -58,12 +58,9 @@ export class HealthController {
     return this.health.check(
       [...checks].map(([name, check]) => async () => {
         const indicator = this.indicators.check(name);
-        try {
-          const warning = await check();
-          return typeof warning === 'string' ? indicator.up({ warning }) : indicator.up();
-        } catch (error) {
-          return indicator.down({ reason: (error as Error).message });
-        }
+        const { passes, reason } = await runCheck(name, check);
+        if (!passes) return indicator.down({ reason });
+        return reason === undefined ? indicator.up() : indicator.up({ warning: reason });
       }),
     );
   }

@@ -16,7 +16,7 @@ import {
 import { Logger as PinoLogger } from 'nestjs-pino';
 import type { DestinationStream } from 'pino';
 import { describeConfig, printedConfig } from '../configuration/describe-config';
-import { linkSilenceMs, outlivesSilentLink } from '../configuration/link-silence';
+import { linkSilenceMs, minTtlMs, outlivesSilentLink } from '../configuration/link-silence';
 import { loadConfig } from '../configuration/load-config';
 import { ServiceConfig } from '../configuration/service.config';
 import { HealthRegistry } from '../health/health-registry';
@@ -203,7 +203,7 @@ async function start<Config extends ServiceConfig>(
     const silenceMs = linkSilenceMs(config.workerTtlMs);
     logger.warn(
       `WORKER_TTL_MS is ${config.workerTtlMs}: leases may expire before a dead link is noticed, after ${silenceMs} ` +
-        `ms, and dialed again; set it to ${3 * silenceMs} or more`,
+        `ms, and dialed again; set it to ${minTtlMs(silenceMs)} or more`,
     );
   }
   logger.log({ httpHost: config.httpHost, httpPort, pid: process.pid, pools: config.pools }, 'listening');
