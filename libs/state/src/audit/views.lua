@@ -58,7 +58,7 @@ end
 -- What transitions take a server for; `hasRoom` is unknown in slow start, when it grows by itself and the index
 -- follows.
 function VIEWS.server(tx, id)
-  tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- reading the time would note it
+  tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- indexes follow transitions, not time
   local server = Servers.get(tx, id)
   if not server then return false end
   local index_entries, is_indexed = ServerHash.index_entries_of(tx, id), true

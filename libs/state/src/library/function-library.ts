@@ -114,7 +114,7 @@ const REGISTER = `local function transition(name, flags, body)
     if not string then
       ${GLOBALS} = globals()
     end
-    local tx = Tx.open(keys[1] .. ':')
+    local tx = Tx.open(keys[1] .. ':', flags[1] == 'no-writes')
     local refusal = name ~= 'pools_raise_schema' and Tx.refusal(tx)
     return refusal or body(tx, cjson.decode(argv[1]), argv)
   end })

@@ -11,14 +11,14 @@ local lazy = { __index = function(tx, name)
   return value
 end }
 
--- `root`: what every key of the pool begins with. The fields that are nil reserve the memory which most transitions
--- need, so that the table need not grow.
-function Tx.open(root)
+-- `root`: what every key of the pool begins with. `is_read_only`: Redis refuses each write of the transition. The
+-- fields that are nil reserve the memory which most transitions need, so that the table need not grow.
+function Tx.open(root, is_read_only)
   local nothing = nil
-  return setmetatable({ root = root, key = Keys.of(root), meta = nothing, now = nothing, settings = nothing,
-    policy = nothing, policy_name = nothing, next_policy = nothing, holders = nothing, known_leases = nothing,
-    known_servers = nothing, moved_servers = nothing, order = nothing, new_leases = nothing, gone_leases = nothing,
-    joining = nothing, leaving = nothing }, lazy)
+  return setmetatable({ root = root, is_read_only = is_read_only, key = Keys.of(root), meta = nothing, now = nothing,
+    settings = nothing, policy = nothing, policy_name = nothing, next_policy = nothing, holders = nothing,
+    known_leases = nothing, known_servers = nothing, moved_servers = nothing, order = nothing, new_leases = nothing,
+    gone_leases = nothing, joining = nothing, leaving = nothing }, lazy)
 end
 
 -- What every transition needs of its pool, read with one call.
@@ -41,12 +41,14 @@ end
 
 -- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
 -- younger. One that was set back by more than SET_BACK_MS continues from where it was, ahead of TIME from then on;
--- standing still until TIME has caught up, no deadline would come for as long as that takes.
+-- standing still until TIME has caught up, no deadline would come for as long as that takes. A transition that
+-- only reads notes nothing.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
   local time, field = redis.call('TIME'), tx.meta
   local last, ahead = tonumber(field[1] or nil) or 0, tonumber(field[2] or nil) or 0
   local now = time[1] * 1000 + math.floor(time[2] / 1000) + ahead
+  if tx.is_read_only then return math.max(now, last) end
   if now < last - SET_BACK_MS then
     redis.call('HSET', tx.key.meta, 'clockAheadMs', Format.integer(ahead + last - now))
   elseif now > last then

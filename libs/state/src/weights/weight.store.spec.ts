@@ -266,6 +266,15 @@ describe('a change of weights', () => {
     expect(times).toEqual(times.toSorted().toReversed());
   });
 
+  it('is in the history when a roll-back is the first change of the settings, which have no time yet', async () => {
+    await server('s2', 2);
+    await begin({ version: 3 });
+    await end('rolled-back');
+    expect((await new PoolStore(runner).history(pool)).versions).toEqual([
+      { version: 1, sinceMs: expect.any(Number), settings: {} },
+    ]);
+  });
+
   it('is rolled back at its deadline, and then cannot be committed', async () => {
     await begin({ deadlineMs: 60_000 });
     expect(await weights.rollbackOverdue(pool, 'sync')).toMatchObject({ state: 'begun' });
