@@ -14,8 +14,9 @@ import {
 } from 'nats';
 import { ForeignReplies } from './client/foreign-replies';
 import { LinkLog } from './link-log';
+import { LinkScout } from './link-scout';
 import { connectionOptions, refusalAdvice, withoutCredentials, type NatsConfig } from './nats-options';
-import { countAddresses, getLastError, isAnnounced, setDialTimeout } from './nats-internals';
+import { allowDial, getLastError, isAnnounced, listAddresses, setDialTimeout } from './nats-internals';
 import { ReconnectPace } from './reconnect-pace';
 import { Refusals } from './refusals';
 import { REPLICA_HEADER } from './wire';
@@ -39,6 +40,7 @@ export class MessagingConnection {
   /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
   private readonly log: LinkLog;
+  private readonly scout: LinkScout;
   private readonly logger = new Logger('Nats');
   private payloadWarning: string | undefined;
 
@@ -49,9 +51,14 @@ export class MessagingConnection {
   ) {
     this.refusals = new Refusals(connectionOptions(config).user);
     this.log = new LinkLog(config);
+    this.scout = new LinkScout(
+      () => listAddresses(nats),
+      () => this.pace.endPause(),
+    );
     this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
     this.closedForGood = nats.closed().then((error) => {
       this.connected = false;
+      this.scout.stop();
       this.log.stop();
       this.reason = error ?? undefined;
       return this.reason;
@@ -116,10 +123,11 @@ export class MessagingConnection {
           break;
         case Events.Disconnect:
           this.connected = false;
-          if (!this.nats.isClosed()) this.log.begin(String(data));
+          if (this.nats.isClosed()) break;
+          this.log.begin(String(data));
+          this.scout.begin();
           break;
         case DebugEvents.Reconnecting:
-          this.pace.countDial();
           this.log.noteDial(String(data), isAnnounced(this.nats, String(data)));
           break;
         case Events.Update:
@@ -129,6 +137,7 @@ export class MessagingConnection {
           this.checkMaxPayload();
           this.connected = true;
           this.pace.reset();
+          this.scout.stop();
           this.log.end(String(data));
           this.onReconnect();
           break;
@@ -168,17 +177,18 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   for (;;) {
     try {
       const attemptMs = Math.max(100, Math.min(first.dialTimeoutMs(), deadline - Date.now()));
-      first.countDial();
+      first.nextWaitMs(0);
       const pace = new ReconnectPace(servers, config.reconnectWaitMs ?? 500);
       const paced: ConnectionOptions = { ...options, timeout: attemptMs };
       let nats: NatsConnection | undefined;
       paced.reconnectDelayHandler = () => {
-        // nats.js calls this before each dial, and reads `timeout` of its own copy of the options at each dial.
-        if (nats !== undefined) {
-          pace.setServers(countAddresses(nats));
-          setDialTimeout(nats, pace.dialTimeoutMs());
-        }
-        return pace.pauseMs();
+        // nats.js calls this before each dial, and again after the wait; during the first connection it has no pauses.
+        if (nats === undefined) return 0;
+        pace.setServers(listAddresses(nats).length);
+        setDialTimeout(nats, pace.dialTimeoutMs());
+        const waitMs = pace.nextWaitMs(performance.now());
+        allowDial(nats, waitMs === 0);
+        return waitMs;
       };
       nats = await connect(paced);
       const refusal = await inboxRefusal(nats, config.inboxPrefix, attemptMs);

@@ -120,8 +120,9 @@ describe('a limit of NATS for messages that becomes smaller', () => {
     writeFileSync(file, readFileSync(file, 'utf8').replace('max_payload: 1MB', 'max_payload: 4KB'));
     process.kill(server.pid!, 'SIGHUP');
     const large = { value: 1, padding: 'x'.repeat(8_000) };
+    // NATS ends the connection at the first call above its new limit, and that call gets no answer.
     const call = () =>
-      client.request(SUBJECT, large, { timeoutMs: 30_000 }).catch((error: { code: string }) => error.code);
+      client.request(SUBJECT, large, { timeoutMs: 2_000 }).catch((error: { code: string }) => error.code);
     await expect.poll(call).toBe('PAYLOAD_TOO_LARGE');
     await expect(client.request(SUBJECT, { value: 2 }, { timeoutMs: 30_000 })).resolves.toMatchObject({ value: 2 });
     expect(countLines(/takes messages of up to 4096 bytes/)).toBeGreaterThan(0);

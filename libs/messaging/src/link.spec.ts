@@ -62,6 +62,19 @@ describe('a link to NATS', () => {
     await connection.close();
   });
 
+  it('is restored as soon as a server answers again, although the next dial is an hour away', async () => {
+    server = await startNats();
+    const connection = await connectByLink({ reconnectWaitMs: 3_600_000, explainEveryMs: 3_600_000 });
+    const { accepted } = link!;
+    link!.begin({ kind: 'refuse' });
+    // A dial, the explanation of the loss, and a scout.
+    await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 2);
+    expect(connection.isConnected()).toBe(false);
+    link!.end();
+    await expect.poll(() => countLines(/is restored/)).toBe(1);
+    await connection.close();
+  });
+
   it('logs once in each interval that the server has no room for another connection', async () => {
     server = await startNats({ configuration: 'max_connections: 2' });
     const connection = await connectByLink();

@@ -6,8 +6,15 @@ interface Internals {
   protocol: {
     lastError?: Error;
     info?: ServerInfo;
-    servers: { getServers(): readonly { listen: string; gossiped: boolean }[] };
+    servers: { getServers(): readonly Address[] };
   };
+}
+interface Address {
+  listen: string;
+  hostname: string;
+  port: number;
+  gossiped: boolean;
+  lastConnect: number;
 }
 
 const toInternals = (nats: NatsConnection) => nats as unknown as Internals;
@@ -22,9 +29,17 @@ export function getLastError(nats: NatsConnection): Error | undefined {
   return toInternals(nats).protocol.lastError;
 }
 
-/** Number of addresses that a lost connection dials in turn. */
-export function countAddresses(nats: NatsConnection): number {
-  return toInternals(nats).protocol.servers.getServers().length;
+/** The addresses that a lost connection dials in turn. */
+export function listAddresses(nats: NatsConnection): readonly { hostname: string; port: number }[] {
+  return toInternals(nats).protocol.servers.getServers();
+}
+
+/**
+ * Makes nats.js dial the next address at once, or not before the wait of its handler is over: nats.js adds the wait to
+ * the time at which it has dialed the address last.
+ */
+export function allowDial(nats: NatsConnection, isAllowed: boolean): void {
+  for (const server of toInternals(nats).protocol.servers.getServers()) server.lastConnect = isAllowed ? 0 : Date.now();
 }
 
 /** True for an address that only servers of the cluster have announced. */

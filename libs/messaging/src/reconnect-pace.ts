@@ -1,6 +1,8 @@
 const MAX_PAUSE_MS = 10_000;
 const FIRST_DIAL_TIMEOUT_MS = 2_000;
 const MAX_DIAL_TIMEOUT_MS = 20_000;
+/** Time after which a pause is checked again: a server that answers ends it, milliseconds. */
+const CHECK_MS = 100;
 
 /**
  * Pauses between dials of one lost connection, and how long each dial may take. Both grow: many clients that dial a
@@ -8,6 +10,9 @@ const MAX_DIAL_TIMEOUT_MS = 20_000;
  */
 export class ReconnectPace {
   private dials = 0;
+  private roundBeganAtMs = -Infinity;
+  /** Minimum time between the beginnings of this round and the next; undefined until it is drawn. */
+  private pauseMs: number | undefined;
 
   /**
    * @param servers number of addresses: each round dials all of them
@@ -25,19 +30,32 @@ export class ReconnectPace {
     this.servers = Math.max(1, servers);
   }
 
-  /** Counts a dial. */
-  countDial(): void {
+  /**
+   * Returns 0 if the next address is to be dialed now, which counts as a dial, else the time after which to ask again,
+   * milliseconds. Rounds begin at most 10,000 ms apart, with jitter.
+   */
+  nextWaitMs(nowMs: number): number {
+    if (this.dials % this.servers === 0) {
+      const maxMs = Math.max(MAX_PAUSE_MS, this.firstPauseMs);
+      this.pauseMs ??= Math.min(maxMs, this.firstPauseMs * 2 ** this.round()) * (0.5 + this.random() / 2);
+      const leftMs = this.roundBeganAtMs + this.pauseMs - nowMs;
+      if (leftMs > 0) return Math.min(CHECK_MS, leftMs);
+      this.roundBeganAtMs = nowMs;
+      this.pauseMs = undefined;
+    }
     this.dials += 1;
+    return 0;
+  }
+
+  /** Ends the pause: a server has begun to answer. */
+  endPause(): void {
+    this.pauseMs = 0;
   }
 
   /** Begins again, after a connection. */
   reset(): void {
     this.dials = 0;
-  }
-
-  /** Minimum time between two dials of one address, milliseconds: with jitter, at most 10,000. */
-  pauseMs(): number {
-    return Math.min(MAX_PAUSE_MS, this.firstPauseMs * 2 ** this.round()) * (0.5 + this.random() / 2);
+    this.pauseMs = undefined;
   }
 
   /** How long the next dial may take until NATS has answered its first ping, milliseconds: 2,000 to 20,000. */
