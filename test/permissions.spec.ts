@@ -44,6 +44,7 @@ const OTHER_PUBLISHERS: Record<string, string[]> = {
   [readinessSubject(POOL)]: ['admin-api'],
   [auditSubject(POOL, 'pool.configure')]: ['admin-api'],
   '$JS.API.INFO': ['trainer-coordinator', 'admin-api'],
+  '$JS.API.STREAM.NAMES': ['trainer-coordinator'],
   [`$JS.API.STREAM.CREATE.${EVENTS_STREAM}`]: ['trainer-coordinator'],
   [`$JS.API.STREAM.UPDATE.${EVENTS_STREAM}`]: ['trainer-coordinator'],
   [`$JS.API.STREAM.CREATE.${AUDIT_STREAM}`]: ['admin-api'],

@@ -6,6 +6,7 @@ import { SnapshotService } from './snapshots/snapshot.service';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorMetrics } from './coordinator.metrics';
 import { EventRelayService } from './events/event-relay.service';
+import { ForeignStreamsService } from './events/foreign-streams.service';
 import { DeletionService } from './jobs/deletion.service';
 import { JobController } from './jobs/job.controller';
 import { PoolController } from './jobs/pool.controller';
@@ -94,6 +95,7 @@ import { WeightsController } from './weights/weights.controller';
     PayloadRemovalService,
     JobTotals,
     EventRelayService,
+    ForeignStreamsService,
     GrantService,
     LedgerMetrics,
     LedgerService,

@@ -182,6 +182,22 @@ async def test_a_body_is_compared_with_the_limit_of_nats_with_its_headers(client
         await client._connected.request("lb.status", {"x": "x" * fits}, 1.0)
 
 
+async def test_the_acknowledgement_of_a_stream_is_no_reply_and_names_the_stream_once(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    connection = client._connected
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b'{"stream":"RECORDING","seq":7}')
+        await message.respond(b'{"remembered":1}')
+
+    connection.pool = f"pool-{uuid4().hex}"
+    await connection._nats.subscribe(f"rollout.v1.{connection.pool}.prompt.remember", cb=answer)
+    for _ in range(2):
+        assert await connection.call("prompt.remember", {"prompts": []}) == {"remembered": 1}
+    assert sum("The JetStream stream RECORDING" in record.getMessage() for record in caplog.records) == 1
+
+
 async def test_repeats_of_a_call_have_its_id_and_a_service_that_does_not_know_the_id_gets_none(client: Client) -> None:
     connection = client._connected
     received: list[dict[str, Any]] = []

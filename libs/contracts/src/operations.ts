@@ -149,6 +149,10 @@ export function subjectOf(pool: string, name: OperationName): string {
 export function patternOf<Name extends OperationName>(name: Name): `rollout.v1.*.${Name}` {
   return `${SUBJECT_ROOT}.*.${name}`;
 }
+/** Patterns that cover the subjects of all operations, one for each first part of their names. */
+export const OPERATION_PATTERNS: readonly string[] = [
+  ...new Set(Object.keys(OPERATIONS).map((name) => `${SUBJECT_ROOT}.*.${name.slice(0, name.indexOf('.'))}.*`)),
+];
 /** Subject of an operation that one replica of its service takes. */
 export function replicaSubject(replicaId: string, pool: string, operation: string): string {
   return `${SUBJECT_ROOT}.${pool}.replica.${replicaId}.${operation}`;

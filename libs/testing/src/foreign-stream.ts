@@ -1,4 +1,4 @@
-import { OPERATIONS, patternOf } from '@broomwagon/contracts';
+import { OPERATION_PATTERNS } from '@broomwagon/contracts';
 import { connect } from 'nats';
 
 /** Name of the stream of {@link makeForeignStream}. */
@@ -9,12 +9,10 @@ export const FOREIGN_STREAM = 'FOREIGN';
  * request then gets an acknowledgement of JetStream before the reply of the service.
  */
 export async function makeForeignStream(natsUrl: string): Promise<void> {
-  const services = new Set(Object.keys(OPERATIONS).map((name) => name.slice(0, name.indexOf('.'))));
-  const subjects = [...services].map((service) => patternOf(`${service}.*` as keyof typeof OPERATIONS));
   const nats = await connect({ servers: natsUrl });
   try {
     const manager = await nats.jetstreamManager();
-    await manager.streams.add({ name: FOREIGN_STREAM, subjects, max_bytes: 64 * 1_048_576 });
+    await manager.streams.add({ name: FOREIGN_STREAM, subjects: [...OPERATION_PATTERNS], max_bytes: 64 * 1_048_576 });
   } finally {
     await nats.close();
   }

@@ -36,7 +36,11 @@ export class ForeignReplies {
     return true;
   }
 
-  private report(subject: string, stream: string | undefined): void {
+  /**
+   * Notes, for log and readiness, who replies to a request in place of a service.
+   * @param stream name of the JetStream stream; undefined for any other program
+   */
+  report(subject: string, stream: string | undefined): void {
     const cause =
       stream === undefined
         ? 'a program that is no service of Broomwagon replies to it'

@@ -59,6 +59,19 @@ export async function ensureStream({ nats }: MessagingConnection, description: S
   }
 }
 
+/** Streams that store messages of these subjects, with one subject each. @throws Error without JetStream */
+export async function findStreamsOver(
+  { nats }: MessagingConnection,
+  subjects: readonly string[],
+): Promise<{ stream: string; subject: string }[]> {
+  const manager = await nats.jetstreamManager();
+  const found = new Map<string, string>();
+  for (const subject of subjects) {
+    for await (const name of manager.streams.names(subject)) found.set(name, subject);
+  }
+  return [...found].map(([stream, subject]) => ({ stream, subject }));
+}
+
 /** Where to read a stream. */
 export interface StreamPosition {
   stream: string;

@@ -71,6 +71,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     workerCommandSubject('*', '*', 'abort'),
     workerCommandSubject('*', '*', 'move'),
     '$JS.API.INFO',
+    '$JS.API.STREAM.NAMES',
     ...streamCalls(EVENTS_STREAM),
   ]),
   /** Also programs that use the Python client: they write payloads over NATS, and subscribe without a queue group. */

@@ -1,0 +1,33 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { OPERATION_PATTERNS } from '@broomwagon/contracts';
+import { findStreamsOver, MessagingConnection } from '@broomwagon/messaging';
+import { Periodically } from '@broomwagon/platform';
+
+const INTERVAL_MS = 60_000;
+
+/**
+ * Names JetStream streams that store requests, before a caller gets their acknowledgements: at the start and each
+ * minute, in log and readiness. Callers also recognize each such acknowledgement by themselves.
+ */
+@Injectable()
+export class ForeignStreamsService {
+  private readonly logger = new Logger(ForeignStreamsService.name);
+  /** Why streams could not be listed the last time; it is logged when it changes. */
+  private obstacle: string | undefined;
+
+  constructor(private readonly connection: MessagingConnection) {}
+
+  @Periodically('foreign-streams', () => INTERVAL_MS, { isImmediate: true })
+  async check(): Promise<void> {
+    if (!this.connection.isConnected()) return;
+    try {
+      const found = await findStreamsOver(this.connection, OPERATION_PATTERNS);
+      for (const { stream, subject } of found) this.connection.foreignReplies.report(subject, stream);
+      this.obstacle = undefined;
+    } catch (error) {
+      const { message } = error as Error;
+      if (message !== this.obstacle) this.logger.log(`JetStream does not list streams over requests: ${message}`);
+      this.obstacle = message;
+    }
+  }
+}
