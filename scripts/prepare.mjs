@@ -3,11 +3,14 @@ import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, lstatSync, mkdirSync, readdirSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { withFileLock } from './file-lock.mjs';
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
 const installedMark = join(root, 'node_modules', '.package-lock.json');
 const builtMark = join(root, 'dist', '.built');
+/** Two runs in one checkout would remove packages and dist/ under each other. */
+const buildLock = join(root, '.build.lock');
 const buildInputs = ['apps', 'libs', 'lab', 'docs/protocol/openapi.json', '.swcrc', 'package-lock.json'];
 
 /** Runs a command in the project's root; ends this process with its status when it fails. */
@@ -78,19 +81,23 @@ export function requireNode() {
  */
 export function install() {
   if (lstatSync(join(root, 'node_modules'), { throwIfNoEntry: false })?.isSymbolicLink()) return;
-  if (!olderThan(installedMark, join(root, 'package-lock.json'))) return;
-  console.log('Installing packages (once, about a minute) ...');
-  run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
-  const now = new Date();
-  utimesSync(installedMark, now, now);
+  withFileLock(buildLock, () => {
+    if (!olderThan(installedMark, join(root, 'package-lock.json'))) return;
+    console.log('Installing packages (once, about a minute) ...');
+    run('npm', ['ci', '--no-audit', '--no-fund', '--loglevel=error']);
+    const now = new Date();
+    utimesSync(installedMark, now, now);
+  });
 }
 
 /** Builds when a source is newer than the last build. A commit without a change of sources only gets its name. */
 export function build() {
-  const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
-  if (!inputs.some((path) => olderThan(builtMark, path))) return writeCommit();
-  console.log('Building ...');
-  compile();
+  withFileLock(buildLock, () => {
+    const inputs = buildInputs.map((input) => join(root, input)).filter((path) => existsSync(path));
+    if (!inputs.some((path) => olderThan(builtMark, path))) return writeCommit();
+    console.log('Building ...');
+    compileAll();
+  });
 }
 
 /**
@@ -98,6 +105,10 @@ export function build() {
  * REST API.
  */
 export function compile() {
+  withFileLock(buildLock, compileAll);
+}
+
+function compileAll() {
   rmSync(join(root, 'dist'), { recursive: true, force: true });
   writeClientTypes();
   const swc = join(root, 'node_modules', '@swc', 'cli', 'bin', 'swc.js');
