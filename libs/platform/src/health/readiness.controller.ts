@@ -5,17 +5,30 @@ import { validate } from '@broomwagon/messaging';
 import { LogSource } from '../service/log-level.controller';
 import { HealthRegistry } from './health-registry';
 
+/** Requests within this time get one reply, milliseconds: checks write to stores, and every open console asks. */
+const SHARED_MS = 1_000;
+
 /** Reports the checks of `/readyz` over NATS, for the console: operators need no address of a replica. */
 @Controller()
 export class ReadinessController {
+  private shared: { reply: Promise<ReadinessReply>; sinceMs: number } | undefined;
+
   constructor(
     private readonly source: LogSource,
     private readonly health: HealthRegistry,
   ) {}
 
   @MessagePattern(READINESS_PATTERN, { broadcast: true })
-  async get(@Payload() request: object): Promise<ReadinessReply> {
+  get(@Payload() request: object): Promise<ReadinessReply> {
     validate(GetReadinessRequest, request);
+    const now = performance.now();
+    if (this.shared === undefined || now - this.shared.sinceMs >= SHARED_MS) {
+      this.shared = { reply: this.read(), sinceMs: now };
+    }
+    return this.shared.reply;
+  }
+
+  private async read(): Promise<ReadinessReply> {
     const { app, replicaId } = this.source;
     const checks = await this.health.runReadyChecks();
     return { app, replicaId, ready: checks.every(({ passes }) => passes), checks };
