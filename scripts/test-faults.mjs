@@ -13,6 +13,7 @@ const FILES = [
   'libs/state/src/audit/miscounts',
   'test/set-back',
   'test/admin-api-killed',
+  'test/ends-during-start',
   'test/equal-rewards',
   'test/exactly-once',
   'test/failpoints',
