@@ -21,10 +21,8 @@ export type LinkName = (typeof LINKS)[App][number];
 
 const APPS = Object.keys(LINKS) as App[];
 const PROMPTS = dataSet(8, 2, 5);
-/** Simulated seconds in a second: a job of the load then takes some seconds. */
-const SPEED = 20;
 /** Beyond the longest fault. */
-const ANSWER_DEADLINE_MS = 900_000;
+const DEADLINE_MS = 900_000;
 /** Setting with the address of each server, and the scheme of the address. */
 const SETTINGS = {
   nats: ['NATS_URL', 'nats'],
@@ -45,11 +43,13 @@ export class FaultySystem {
   private constructor(
     private readonly nats: ServerHandle,
     private readonly redis: ServerHandle,
+    private readonly speed: number,
   ) {}
 
-  static async start(): Promise<FaultySystem> {
+  /** @param speed simulated seconds in a second: with 20, a job of the load takes some seconds */
+  static async start(speed: number): Promise<FaultySystem> {
     const [nats, redis] = await Promise.all([startNats(), startRedis()]);
-    const faulty = new FaultySystem(nats, redis);
+    const faulty = new FaultySystem(nats, redis, speed);
     try {
       await faulty.open();
       return faulty;
@@ -96,7 +96,11 @@ export class FaultySystem {
     const train = async () => {
       do {
         const job = `job-${(this.jobs += 1)}`;
-        const { lines } = await this.system.train(job, PROMPTS, { groupsPerStep: 4, policy: 'wait' });
+        const { lines } = await this.system.train(job, PROMPTS, {
+          groupsPerStep: 4,
+          policy: 'wait',
+          callDeadlineMs: DEADLINE_MS,
+        });
         expect(faultsOf(job, PROMPTS, lines)).toEqual([]);
       } while (!isOver());
     };
@@ -130,7 +134,7 @@ export class FaultySystem {
       enginePort: engine,
       registersEngines: false,
       prompts: PROMPTS,
-      speed: SPEED,
+      speed: this.speed,
       environment: { LOG_LEVEL: 'info', WORKER_TTL_MS: '15000' },
       environmentOf: (app) => this.settingsFor(app as App),
     });
@@ -156,7 +160,7 @@ export class FaultySystem {
   private async answer(index: number): Promise<string> {
     let text: string | undefined;
     const isAnswered = async () => (text = await this.complete(index, 1_500)) !== undefined;
-    await waitUntil(isAnswered, { what: `the answer to client ${index}`, timeoutMs: ANSWER_DEADLINE_MS });
+    await waitUntil(isAnswered, { what: `the answer to client ${index}`, timeoutMs: DEADLINE_MS });
     return text!;
   }
 

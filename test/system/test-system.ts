@@ -195,15 +195,25 @@ export class TestSystem {
       tail?: Omit<TailPolicy, 'name' | 'overProvision'>;
       /** Beside the seed of all tests. */
       sampling?: { logprobs?: boolean; stop?: string[] };
+      /** Time until a call fails, milliseconds. Default 30,000. */
+      callDeadlineMs?: number;
       /** Default: over NATS. */
       client?: ConstructorParameters<typeof Operations>[0];
     } & Pick<TrainerLoopHooks, 'onStatus' | 'setWeightVersion'>,
   ): Promise<TrainedJob> {
     const rounds = new Map<string, readonly ResultLine[]>();
-    const { groupsPerStep, policy, tail, sampling, client = this.client, ...hooks } = settings;
+    const {
+      groupsPerStep,
+      policy,
+      tail,
+      sampling,
+      client = this.client,
+      callDeadlineMs = CALL_DEADLINE_MS,
+      ...hooks
+    } = settings;
     const { overProvision = policy === 'auto' ? undefined : policy === 'wait' ? 1 : 1.5 } = settings;
     const loop = new TrainerLoop(
-      new Operations(client, this.pool, { deadlineMs: CALL_DEADLINE_MS }),
+      new Operations(client, this.pool, { deadlineMs: callDeadlineMs }),
       {
         job,
         prompts,
