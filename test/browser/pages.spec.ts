@@ -1,3 +1,4 @@
+import type { ReplicasReadinessReply } from '@broomwagon/contracts';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { AdminApi } from '../system/admin-api';
@@ -39,6 +40,29 @@ describe('each page shows what the API returns:', () => {
     await page.getByRole('button', { name: 'Server' }).click();
     await expect.poll(() => page.getByRole('row').nth(1).textContent()).toContain('engine-3');
     expect(await page.getByRole('columnheader', { name: 'Server' }).getAttribute('aria-sort')).toBe('descending');
+  });
+
+  it('reasons why replicas of services are not ready in the fleet', async () => {
+    const reason = 'Redis at 10.0.0.1:6379: READONLY';
+    const ofPool = /\/readiness$/;
+    await page.route(ofPool, async (route) => {
+      const response = await route.fetch();
+      const { replicas } = (await response.json()) as ReplicasReadinessReply;
+      // All replicas of the running system are ready.
+      const broken = replicas.map((replica) =>
+        replica.app === 'load-balancer'
+          ? { ...replica, ready: false, checks: [{ check: 'redis', passes: false, reason }] }
+          : replica,
+      );
+      await route.fulfill({ response, json: { replicas: broken } });
+    });
+    await page.reload();
+    await show('fleet', 'Fleet');
+    const problems = page.getByRole('status', { name: 'Services with problems' });
+    await problems.getByText(/^load-balancer \w+ is not ready: redis: Redis at 10\.0\.0\.1:6379: READONLY$/).waitFor();
+    expect(await problems.getByRole('listitem').count()).toBe(1);
+    await page.unroute(ofPool);
+    await problems.waitFor({ state: 'detached' });
   });
 
   it('round', async () => {

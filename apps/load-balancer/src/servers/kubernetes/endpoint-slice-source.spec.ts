@@ -232,6 +232,28 @@ it('lists each time while it may not watch, and warns once', async () => {
   warn.mockRestore();
 });
 
+it('logs once that the watch has failed, and once that slices are watched again', async () => {
+  const lines: unknown[] = [];
+  const spies = (['warn', 'log'] as const).map((level) =>
+    vi.spyOn(Logger.prototype, level).mockImplementation((line: unknown) => void lines.push(line)),
+  );
+  answer = () => list([slice([['10.0.0.1']], undefined, 'a')]);
+  const one = source();
+  await engines(one);
+  // Two watches in a row fail for one reason.
+  for (const count of [2, 3]) {
+    send(EXPIRED);
+    await expect.poll(() => engines(one).then(() => watches.length)).toBe(count);
+  }
+  const bookmark = { type: 'BOOKMARK', object: { metadata: {} } };
+  send(bookmark, bookmark);
+  await expect.poll(() => lines).toContain('EndpointSlices are watched again');
+  send({ type: 'ADDED', object: slice([['10.0.0.3']], undefined, 'c') });
+  await expect.poll(() => urls(one)).toContain('http://10.0.0.3:8000');
+  expect(lines).toEqual([expect.stringContaining('too old resource version'), 'EndpointSlices are watched again']);
+  for (const spy of spies) spy.mockRestore();
+});
+
 it('ends its watch when it is stopped', async () => {
   answer = () => list([]);
   await engines(source());
