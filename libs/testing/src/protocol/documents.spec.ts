@@ -62,6 +62,15 @@ it('names only files that exist', () => {
   expect(missing((text) => namesIn(text).filter((name) => FILE_NAME.test(name)), isFile)).toEqual([]);
 });
 
+it('names a test for each row of the table of failures', () => {
+  const rows = readFileSync('docs/operations/failures.md', 'utf8')
+    .match(/^\| .*(?=\|$)/gm)!
+    .slice(2);
+  const untested = rows.filter((row) => !/`[^`]*(\.(spec|check)\.ts|set-back)`/.test(row.split('|').at(-1)!));
+  expect(untested).toEqual([]);
+  expect(rows.length).toBeGreaterThan(20);
+});
+
 it('names only scripts that package.json has', () => {
   const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: object };
   const namesIn = (text: string) => [...text.matchAll(/npm run (?:--\w+ )*(\w[\w:-]*)/g)].map(([, name]) => name!);
