@@ -1,7 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), 'broomwagon-lock-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 const lock = join(folder, 'lock');
 const counter = join(folder, 'counter');
-const module = pathToFileURL(join(import.meta.dirname, '..', 'scripts', 'file-lock.mjs')).href;
+const module = pathToFileURL(resolve('scripts/file-lock.mjs')).href;
 
 /** Adds 1 to the counter ten times, reading and writing it in two steps. */
 const PROGRAM = `
