@@ -78,6 +78,7 @@ it('has the status and the words of an engine that refuses the request', async (
 it.each<['vllm' | 'sglang', string, object]>([
   ['vllm', TOKENS, { token_ids: [1], sampling_params: { max_tokens: 1, logprobs: 5 } }],
   ['vllm', TOKENS, { token_ids: [1], features: { image: 1 } }],
+  ['vllm', TOKENS, { token_ids: [1], sampling_params: { max_tokens: 1, output_kind: 0 } }],
   ['sglang', '/generate', { input_ids: [1], sampling_params: { max_new_tokens: 0 } }],
   ['sglang', '/generate', { input_ids: [[1], [2]], sampling_params: [{}, { max_new_tokens: 0 }] }],
 ])('on %s has the answer of the engine, whatever it says: %s %j', async (dialect, path, body) => {

@@ -54,7 +54,7 @@ describe.skipIf(python === undefined)('the client for Python', () => {
     expect(refused).toEqual([
       ['BadRequestError', 400, 'n'],
       ['BadRequestError', 400, null],
-      ['BadRequestError', 400, 'logprobs'],
+      ['BadRequestError', 400, 'temperature'],
     ]);
   });
 

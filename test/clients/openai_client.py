@@ -73,7 +73,7 @@ def tools():
 def errors():
     one = client(max_retries=0)
     refused = []
-    for options in ({"n": 10_000}, {"max_tokens": 200_000}, {"logprobs": 21}):
+    for options in ({"n": 10_000}, {"max_tokens": 200_000}, {"temperature": -1}):
         try:
             one.completions.create(**{**COMPLETION, **options})
         except openai.APIStatusError as error:

@@ -21,16 +21,21 @@ const READ_SAMPLING = knownFields([
   'logit_bias', 'allowed_token_ids', 'detokenize',
 ]);
 
+/** `RequestOutputKind` of vLLM, as a request sends it: the kinds that whole and streamed answers have anyway. */
+const DELTA = 1;
+const FINAL_ONLY = 2;
+
 /** The field because of which a request of `/inference/v1/generate` is passed on; undefined: it is read here. */
 function findPassedToken(body: Record<string, unknown>): string | undefined {
   const { output_mode: mode, sampling_params: sampling, ...fields } = body;
-  if (mode !== undefined && mode !== null && mode !== 'tokens') return 'output_mode';
+  if ((mode ?? 'tokens') !== 'tokens') return 'output_mode';
   const found = findPassed(fields, READ);
   if (found !== undefined || !isObject(sampling)) return found;
-  const { n, logprobs, ...parameters } = sampling;
-  if (n !== undefined && n !== null && n !== 1) return 'sampling_params.n';
-  if (logprobs !== undefined && logprobs !== null && logprobs !== 0 && logprobs !== 1)
-    return 'sampling_params.logprobs';
+  const { n, logprobs, output_kind: kind, ...parameters } = sampling;
+  const ourKind = body.stream === true ? DELTA : FINAL_ONLY;
+  if ((kind ?? ourKind) !== ourKind) return 'sampling_params.output_kind';
+  if ((n ?? 1) !== 1) return 'sampling_params.n';
+  if (![0, 1].includes((logprobs ?? 0) as number)) return 'sampling_params.logprobs';
   const parameter = findPassed(parameters, READ_SAMPLING);
   return parameter && `sampling_params.${parameter}`;
 }

@@ -28,7 +28,14 @@ export function readTokenRequest(
     ...others
   } = withoutNulls(body);
   const sampling = objectOf(samplingParams, 'sampling_params');
-  const { max_tokens: maxTokens, logprobs, n: _one, detokenize: _text, ...samplingFields } = sampling;
+  const {
+    max_tokens: maxTokens,
+    logprobs,
+    n: _one,
+    detokenize: _text,
+    output_kind: _kind,
+    ...samplingFields
+  } = sampling;
   if (maxTokens !== undefined && !isCount(maxTokens, 1, LIMITS.maxTokens)) {
     throw invalidField('sampling_params.max_tokens', `must be a whole number from 1 to ${LIMITS.maxTokens}`);
   }
