@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.utils.tensordict_utils import assign_non_tensor_data
 
 from broomwagon.verl import long_tail
+from broomwagon.verl._submitted import list_groups
 
 pytest_plugins = ["cluster", "long_tail_trainer"]
 
@@ -34,7 +36,7 @@ def step(trainer: Any, cut: int) -> list[tuple[int, list[int]]]:
     batch, _ = trainer.replay_buffer.sample(global_steps=trainer.global_steps, partition_id="train", batch_size=BATCH)
     # Groups that are not limited end before the cut.
     ends_at = time.monotonic() + 60
-    while sum(tag["status"] in long_tail.UNFINISHED for tag in long_tail._groups().values()) > cut:
+    while sum(tag["status"] in long_tail.UNFINISHED for tag in list_groups().values()) > cut:
         assert time.monotonic() < ends_at, "the groups did not end"
         time.sleep(0.05)
     trainer.on_sample_end()
@@ -68,6 +70,7 @@ async def test_cut_groups_wait_for_a_tail_step(trainer: Any, servers: dict[str, 
         "training/long_tail/cut_groups": 0,
         "training/failed_samples": 0.0,
         "training/failed_groups": 0.0,
+        "training/dropped_groups": 0.0,
     }
     assert await run(step, trainer, 0) == [(SHORT, [2, 2])] * (BATCH * SAMPLES)
 
@@ -108,8 +111,65 @@ async def test_failed_samples_are_reported_with_prompt_and_reason(
     assert "1 samples have failed: sample 1 of group" in caplog.text
     metrics = trainer._consume_sync_metrics()
     assert (metrics["training/failed_samples"], metrics["training/failed_groups"]) == (1, 1)
+    # The step of `separate_async` has several batches.
+    trainer.global_steps -= 1
+    await run(trainer.on_sample_end)
+    assert list(trainer.failed_samples) == [failed]
+    await run(trainer.on_step_end)
+    trainer.global_steps += 1
     await run(step, trainer, 0)
     assert list(trainer.failed_samples) == []
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+async def test_groups_that_are_too_old_for_the_sampler_are_reported(
+    make: Callable[[], Awaitable[Any]], caplog: pytest.LogCaptureFixture, restarts: bool
+) -> None:
+    run = asyncio.to_thread
+    trainer = await make()
+    trainer.train_dataloader = given = prompts(*range(4, 40))
+    trained = await run(step, trainer, 0)
+    last = trainer.global_steps
+    if restarts:
+        end(trainer)
+        trainer = await make()
+        trainer.train_dataloader = given[4:]
+        trainer.global_steps = last
+        await run(trainer._reissue_inflight_prompts)
+    # The two groups that have ended and were not trained become older than verl's sampler allows.
+    trainer.global_steps += 4
+    trained += await run(step, trainer, 0)
+    dropped = list(trainer.failed_samples)
+    assert [(each.outcome, each.sample, each.step, list(each.prompt)) for each in dropped] == [
+        ("dropped", None, 1, ["p"])
+    ] * 2
+    assert {each.reason for each in dropped} == {"too old: 6 steps, and max_off_policy_threshold is 4"}
+    assert "2 groups were dropped: group" in caplog.text
+    assert trainer._consume_sync_metrics()["training/dropped_groups"] == 2
+    # 4 groups, 2 more, and 2 in the place of the dropped ones: each is trained, reported, or waits.
+    named = {length for length, _ in trained} | {int(each.index) for each in dropped}
+    assert named < {*range(4, 12)}
+    assert len(named) + len(list_groups()) == 8
+
+
+async def test_a_group_with_equal_rewards_that_the_sampler_drops_is_reported(
+    trainer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer.train_dataloader = prompts(*[SHORT] * 20)
+    filtered: set[str] = set()
+
+    def find_equal(partition: str) -> tuple[set[str], Counter[float]]:
+        finished = trainer.replay_buffer.finished_keys[partition]
+        if not filtered:
+            filtered.update(sorted(finished)[:1])
+        return filtered & finished, Counter()
+
+    monkeypatch.setattr(trainer.replay_buffer, "_dapo_filtered_keys", find_equal)
+    trainer.replay_buffer.filter_groups_metric = "score"
+    await asyncio.to_thread(step, trainer, 0)
+    [dropped] = trainer.failed_samples
+    assert {dropped.group} == filtered
+    assert "equal values of score" in dropped.reason
 
 
 def validate(trainer: Any) -> list[int]:
@@ -142,7 +202,7 @@ async def test_a_validation_does_not_wait_for_held_groups_and_leaves_them(
     assert await asyncio.wait_for(run(validate, trainer), 60) == [SHORT]
     assert asked(servers) == before + 1
     assert len(held) == 2
-    assert long_tail._unfinished(long_tail._groups()) == held
+    assert long_tail._unfinished(list_groups()) == held
     assert await run(step, trainer, 0) == [(LONG, [0, 1])] * (BATCH * SAMPLES)
 
 

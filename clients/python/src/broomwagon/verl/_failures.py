@@ -1,11 +1,11 @@
-"""Samples whose agent loop has failed: verl trains a step without them, or without their groups."""
+"""Samples whose agent loop has failed, and groups that were dropped: verl trains a step without them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 logger = logging.getLogger("broomwagon")
 
@@ -15,11 +15,11 @@ MAX_NAMED = 3
 
 @dataclass(frozen=True)
 class FailedSample:
-    """A sample that ended with an exception."""
+    """A sample that ended with an exception, or a group that verl's sampler has dropped."""
 
     #: verl's `uid` of the prompt; None where the trainer has none.
     group: str | None
-    #: Index of the sample in its group.
+    #: Index of the sample in its group; None for a group that was dropped.
     sample: int | None
     #: `raw_prompt` of the row of the data set.
     prompt: Any
@@ -29,11 +29,13 @@ class FailedSample:
     step: int | None
     #: It was of a validation.
     validate: bool
-    #: The exception.
+    #: The exception, or why the group was dropped.
     reason: str
+    outcome: Literal["failed", "dropped"] = "failed"
 
     def __str__(self) -> str:
-        return f"sample {self.sample} of group {self.group} (row {self.index}): {self.reason}"
+        sample = f"sample {self.sample} of " if self.outcome == "failed" else ""
+        return f"{sample}group {self.group} (row {self.index}): {self.reason}"
 
 
 def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[str, Any]) -> FailedSample:
@@ -53,16 +55,20 @@ def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[
 
 
 def warn(step: int, samples: Sequence[FailedSample]) -> None:
-    """Logs one warning for the failed samples of a step, if there are any."""
+    """Logs one warning for the failed samples and the dropped groups of a step, if there are any."""
     if samples:
         named = "; ".join(map(str, samples[:MAX_NAMED]))
         more = f"; and {len(samples) - MAX_NAMED} more" if len(samples) > MAX_NAMED else ""
-        logger.warning("Step %d: %d samples have failed: %s%s", step, len(samples), named, more)
+        dropped = sum(sample.outcome == "dropped" for sample in samples)
+        message = "Step %d: %d samples have failed, and %d groups were dropped: %s%s"
+        logger.warning(message, step, len(samples) - dropped, dropped, named, more)
 
 
 def failure_metrics(samples: Sequence[FailedSample]) -> dict[str, float]:
     """Counts for the metrics of a step."""
+    failed = [sample.group for sample in samples if sample.outcome == "failed"]
     return {
-        "training/failed_samples": float(len(samples)),
-        "training/failed_groups": float(len({sample.group for sample in samples})),
+        "training/failed_samples": float(len(failed)),
+        "training/failed_groups": float(len({*failed})),
+        "training/dropped_groups": float(len(samples) - len(failed)),
     }

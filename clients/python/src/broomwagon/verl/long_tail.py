@@ -16,19 +16,18 @@ import time
 from typing import Any
 
 import ray
-import transfer_queue as tq
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls, register_trainer
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from . import trainer
 from ._groups import current_group
+from ._submitted import list_groups
 from .manager import with_prompts
 
 logger = logging.getLogger("broomwagon")
 
 MANAGER = f"{__name__}.AgentLoopManager"
 OVER_PROVISION = 1.5
-PARTITION = "train"
 #: States of groups in verl's TransferQueue.
 UNFINISHED = ("pending", "running")
 
@@ -95,7 +94,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         """Each short step has its own surplus, so there are no warm-up batches."""
 
     def _add_batch_to_generate(self) -> None:
-        groups = _groups()
+        groups = list_groups()
         # Without those that have ended between the end of the sampling and the abort.
         self._held &= _unfinished(groups)
         batch: int = self.config.data.train_batch_size
@@ -125,14 +124,14 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
     def on_sample_begin(self) -> None:
         super().on_sample_begin()
         # verl's sampler takes a batch as soon as enough groups have ended, and then the oldest of them.
-        while _unfinished(_groups()) & set(self._continued):
+        while _unfinished(list_groups()) & set(self._continued):
             # One that has died would never end its groups.
             ray.get([worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers])
             time.sleep(self.replay_buffer.poll_interval)
 
     def on_sample_end(self) -> None:
         # The requests of these groups end with the abort of all, and then ask whether they may continue.
-        self._hold(_unfinished(_groups()))
+        self._hold(_unfinished(list_groups()))
         self._step_metrics["cut_groups"] = len(self._held)
         super().on_sample_end()
 
@@ -152,12 +151,6 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
     @property
     def _balancer(self) -> Any:
         return self.llm_server_manager.global_load_balancer
-
-
-def _groups() -> dict[str, dict[str, Any]]:
-    """The prompts that are generated, or wait for their training, with what verl's sampler knows of them."""
-    partition = (tq.kv_list(PARTITION) or {}).get(PARTITION, {})
-    return {key: tag for key, tag in partition.items() if tag.get("is_prompt")}
 
 
 def _unfinished(groups: dict[str, dict[str, Any]]) -> set[str]:

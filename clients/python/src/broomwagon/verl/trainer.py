@@ -10,6 +10,7 @@ from omegaconf import open_dict
 from verl.trainer.ppo.v1 import get_trainer_cls, register_trainer
 
 from ._failures import FailedSample, failure_metrics, warn
+from ._submitted import SubmittedGroups
 from .client import leased
 
 #: Seconds for an answer of the balancer.
@@ -34,6 +35,19 @@ def _with_leases(mode: str) -> type:
         config.trainer.v1.trainer_mode = mode
         set_manager(config, MANAGER)
         base.__init__(self, config, *arguments, **options)
+        sampler = config.trainer.v1.sampler
+        drops_old = mode != "sync" and sampler.get("max_off_policy_strategy", "drop") == "drop"
+        max_age = sampler.max_off_policy_threshold if drops_old else None
+        self._submitted = SubmittedGroups(self.replay_buffer, max_age)
+
+    def _submit_batch_to_rollout(self: Any, batch: Any) -> int:
+        self._submitted.add(batch, self.global_steps)
+        return int(base._submit_batch_to_rollout(self, batch))
+
+    def _reissue_inflight_prompts(self: Any, *arguments: Any, **options: Any) -> int:
+        count = int(base._reissue_inflight_prompts(self, *arguments, **options))
+        self._submitted.add_restored()
+        return count
 
     def get_llm_client(self: Any) -> Any:
         return leased(base.get_llm_client(self))
@@ -44,12 +58,16 @@ def _with_leases(mode: str) -> type:
         failed: list[FailedSample] = []
         if hasattr(balancer, "take_failed"):
             failed = ray.get(balancer.take_failed.remote(), timeout=BALANCER_DEADLINE)
-        self.failed_samples = failed
+        failed += self._submitted.take_dropped({sample.group for sample in failed})
+        # A step of several batches samples several times.
+        earlier = self.failed_samples if self._failed_step == self.global_steps else []
+        self._failed_step, self.failed_samples = self.global_steps, [*earlier, *failed]
         if failed:
             self.on_failed_samples(failed)
 
     def on_failed_samples(self: Any, samples: list[FailedSample]) -> None:
-        """For subclasses: samples that have failed since the last step, each with its group, prompt and reason."""
+        """For subclasses: samples that have failed, and groups that were dropped, since the last call, each with its
+        group, prompt and reason."""
         warn(self.global_steps, samples)
 
     def _consume_sync_metrics(self: Any) -> dict[str, Any]:
@@ -58,12 +76,15 @@ def _with_leases(mode: str) -> type:
     members = {
         "__init__": __init__,
         "__module__": __name__,
+        "_submit_batch_to_rollout": _submit_batch_to_rollout,
+        "_reissue_inflight_prompts": _reissue_inflight_prompts,
         "get_llm_client": get_llm_client,
         "on_sample_end": on_sample_end,
         "on_failed_samples": on_failed_samples,
         "_consume_sync_metrics": _consume_sync_metrics,
         # Of the last step.
         "failed_samples": (),
+        "_failed_step": None,
     }
     return type(f"Leased{base.__name__}", (base,), members)
 
