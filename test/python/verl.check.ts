@@ -1,5 +1,8 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -24,17 +27,35 @@ function pip(...args: string[]): void {
   execFileSync(python, ['-m', 'pip', ...args, ...options], { timeout: DOWNLOAD_TIMEOUT_MS });
 }
 
+/** `POST /<process>/kill` kills a process of the system with SIGKILL, `POST /<process>/start` starts it if it is ended. */
+async function serveProcesses(system: TestSystem): Promise<Server> {
+  const server = createServer((request, response) => {
+    const [, name, order] = request.url!.split('/');
+    const process = system.process(name!);
+    const obeyed = order === 'kill' ? (process.kill(), process.exited) : process.running || process.start();
+    Promise.resolve(obeyed).then(
+      () => response.end(),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
 describe.skipIf(python === '')('verl', () => {
   let system: TestSystem;
+  let processes: Server;
   const folder = mkdtempSync(join(tmpdir(), 'broomwagon-verl-'));
 
   const wheel = join(folder, 'wheel');
 
   beforeAll(async () => {
     pip('install', '--target', wheel, PACKAGE);
-    system = await TestSystem.start({ workers: 0, engines: 0, coordinators: 0 });
+    system = await TestSystem.start({ balancers: 2, workers: 0, engines: 0, coordinators: 0 });
+    processes = await serveProcesses(system);
   }, DOWNLOAD_TIMEOUT_MS);
   afterAll(async () => {
+    processes?.close();
     await system?.stop();
     rmSync(folder, { recursive: true });
   });
@@ -58,7 +79,8 @@ describe.skipIf(python === '')('verl', () => {
     it(
       'has a balancer, a router and clients with leases',
       async () => {
-        expect(await pytest(python, system, [TESTS], environment)).toMatch(/\d+ passed/);
+        const PROCESSES_URL = `http://127.0.0.1:${(processes.address() as AddressInfo).port}`;
+        expect(await pytest(python, system, [TESTS], { ...environment, PROCESSES_URL })).toMatch(/\d+ passed/);
       },
       TESTS_TIMEOUT_MS,
     );
