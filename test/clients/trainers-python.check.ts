@@ -96,13 +96,20 @@ describe.skipIf(python === undefined)('the own HTTP client', () => {
 });
 
 describe.skipIf(python === undefined)('the own configuration code', () => {
-  const accepted = async (lines: string[]) => printedBy(await startScript('trainers/skyrl_config.py', lines));
+  const read = async (script: string, lines: string[]) => printedBy(await startScript(`trainers/${script}`, lines));
 
   it('of SkyRL takes the lines of README.md', async () => {
     const lines = readmeLines('SkyRL');
-    expect(await accepted(lines)).toEqual({ url: 'http://127.0.0.1:30000', model: 'my-model' });
+    expect(await read('skyrl_config.py', lines)).toEqual({ url: 'http://127.0.0.1:30000', model: 'my-model' });
     const [colocation, ...others] = lines;
     expect(colocation).toBe('trainer.placement.colocate_all=false');
-    expect((await accepted(others)).error).toContain('colocate_all=true');
+    expect((await read('skyrl_config.py', others)).error).toContain('colocate_all=true');
+  });
+
+  it('of AReaL takes the lines of README.md', async () => {
+    const lines = readmeLines('AReaL').filter((line) => !line.startsWith('export '));
+    expect(await read('areal_config.py', lines)).toEqual({ backend: 'sglang:d1', requestTimeout: 14_400 });
+    const { error } = await read('areal_config.py', ['rollout.request_time=1']);
+    expect(error).toContain('request_time');
   });
 });

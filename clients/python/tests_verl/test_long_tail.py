@@ -18,6 +18,7 @@ from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.utils.tensordict_utils import assign_non_tensor_data
 
 from broomwagon.verl import long_tail
+from broomwagon.verl._failures import SamplesFailed
 from broomwagon.verl._submitted import list_groups
 
 pytest_plugins = ["cluster", "long_tail_trainer"]
@@ -108,7 +109,7 @@ async def test_failed_samples_are_reported_with_prompt_and_reason(
     assert (failed.sample, int(failed.index), failed.step, failed.validate) == (1, FAILS, 1, False)
     assert list(failed.prompt) == ["p"]
     assert failed.reason == "ValueError('no answer for this prompt')"
-    assert "1 samples have failed: sample 1 of group" in caplog.text
+    assert "1 samples have failed, and 0 groups were dropped: sample 1 of group" in caplog.text
     metrics = trainer._consume_sync_metrics()
     assert (metrics["training/failed_samples"], metrics["training/failed_groups"]) == (1, 1)
     # The step of `separate_async` has several batches.
@@ -170,6 +171,13 @@ async def test_a_group_with_equal_rewards_that_the_sampler_drops_is_reported(
     [dropped] = trainer.failed_samples
     assert {dropped.group} == filtered
     assert "equal values of score" in dropped.reason
+
+
+async def test_a_failed_sample_ends_the_training_by_setting(trainer: Any) -> None:
+    trainer._on_failed = "raise"
+    trainer.train_dataloader = prompts(FAILS, *[SHORT] * 20)
+    with pytest.raises(SamplesFailed, match="1 samples have failed, and 0 groups were dropped: sample 1 of group"):
+        await asyncio.to_thread(step, trainer, 0)
 
 
 def validate(trainer: Any) -> list[int]:
@@ -289,3 +297,9 @@ def test_a_wrong_setting_is_refused(setting: str, value: float, threshold: int, 
     settings = {"broomwagon": {setting: value}, "sampler": {"max_off_policy_threshold": threshold}}
     with pytest.raises(ValueError, match=named):
         kind(OmegaConf.create({"trainer": {"v1": settings}}))
+
+
+def test_a_wrong_way_to_report_failed_samples_is_refused() -> None:
+    settings = OmegaConf.create({"trainer": {"v1": {"broomwagon": {"on_failed": "yield"}}}})
+    with pytest.raises(ValueError, match="on_failed is one of"):
+        get_trainer_cls("broomwagon_sync")(settings)

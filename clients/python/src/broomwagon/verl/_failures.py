@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-logger = logging.getLogger("broomwagon")
-
-#: Failed samples that a warning names.
+#: Failed samples that a message names.
 MAX_NAMED = 3
 
 
@@ -38,6 +35,17 @@ class FailedSample:
         return f"{sample}group {self.group} (row {self.index}): {self.reason}"
 
 
+class SamplesFailed(Exception):
+    """Samples have failed, or groups were dropped, and `trainer.v1.broomwagon.on_failed` is `raise`."""
+
+    def __init__(self, samples: Sequence[FailedSample]) -> None:
+        super().__init__(samples)
+        self.samples = samples
+
+    def __str__(self) -> str:
+        return describe(self.samples)
+
+
 def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[str, Any]) -> FailedSample:
     """
     :param trajectory: what verl's agent loops get of each sample
@@ -54,14 +62,12 @@ def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[
     )
 
 
-def warn(step: int, samples: Sequence[FailedSample]) -> None:
-    """Logs one warning for the failed samples and the dropped groups of a step, if there are any."""
-    if samples:
-        named = "; ".join(map(str, samples[:MAX_NAMED]))
-        more = f"; and {len(samples) - MAX_NAMED} more" if len(samples) > MAX_NAMED else ""
-        dropped = sum(sample.outcome == "dropped" for sample in samples)
-        message = "Step %d: %d samples have failed, and %d groups were dropped: %s%s"
-        logger.warning(message, step, len(samples) - dropped, dropped, named, more)
+def describe(samples: Sequence[FailedSample]) -> str:
+    """One sentence, with the first of the samples and groups."""
+    named = "; ".join(map(str, samples[:MAX_NAMED]))
+    more = f"; and {len(samples) - MAX_NAMED} more" if len(samples) > MAX_NAMED else ""
+    dropped = sum(sample.outcome == "dropped" for sample in samples)
+    return f"{len(samples) - dropped} samples have failed, and {dropped} groups were dropped: {named}{more}"
 
 
 def failure_metrics(samples: Sequence[FailedSample]) -> dict[str, float]:

@@ -3,16 +3,22 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import ray
 from omegaconf import open_dict
 from verl.trainer.ppo.v1 import get_trainer_cls, register_trainer
 
-from ._failures import FailedSample, failure_metrics, warn
+from ._failures import FailedSample, SamplesFailed, describe, failure_metrics
 from ._submitted import SubmittedGroups
 from .client import leased
 
+logger = logging.getLogger("broomwagon")
+
+#: Values of `+trainer.v1.broomwagon.on_failed`: what a trainer does with samples that have failed and groups that were
+#: dropped.
+ON_FAILED = ("warn", "raise")
 #: Seconds for an answer of the balancer.
 BALANCER_DEADLINE = 60.0
 #: Names the prompts of requests, beside the leases that the trainers have without it.
@@ -33,6 +39,9 @@ def _with_leases(mode: str) -> type:
     def __init__(self: Any, config: Any, *arguments: Any, **options: Any) -> None:
         # verl finds the settings and the sampler of a trainer by its mode.
         config.trainer.v1.trainer_mode = mode
+        self._on_failed = (config.trainer.v1.get("broomwagon") or {}).get("on_failed", ON_FAILED[0])
+        if self._on_failed not in ON_FAILED:
+            raise ValueError(f"trainer.v1.broomwagon.on_failed is one of {ON_FAILED}, not {self._on_failed!r}")
         set_manager(config, MANAGER)
         base.__init__(self, config, *arguments, **options)
         sampler = config.trainer.v1.sampler
@@ -67,8 +76,13 @@ def _with_leases(mode: str) -> type:
 
     def on_failed_samples(self: Any, samples: list[FailedSample]) -> None:
         """For subclasses: samples that have failed, and groups that were dropped, since the last call, each with its
-        group, prompt and reason."""
-        warn(self.global_steps, samples)
+        group, prompt and reason. Logs a warning.
+
+        :raises SamplesFailed: `on_failed` is `raise`
+        """
+        if self._on_failed == "raise":
+            raise SamplesFailed(samples)
+        logger.warning("Step %d: %s", self.global_steps, describe(samples))
 
     def _consume_sync_metrics(self: Any) -> dict[str, Any]:
         return {**base._consume_sync_metrics(self), **failure_metrics(self.failed_samples)}
