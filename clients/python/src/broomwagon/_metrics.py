@@ -9,12 +9,17 @@ from typing import Any
 from ._step import YieldedGroup
 
 #: Names of metrics, and where a `LedgerSummary` has them.
-_LEDGER = {
+_LEDGER: dict[str, tuple[str, ...]] = {
     "response_length/mean": ("trained", "meanTokens"),
     "response_length/p50": ("trained", "p50Tokens"),
     "response_length/p99": ("trained", "p99Tokens"),
     "response_length/clip_ratio": ("trained", "capShare"),
     "rollout/samples": ("trained", "samples"),
+    **{
+        f"rollout/{kind}_rounds/{name}": ("trainedByKind", kind, field)
+        for kind in ("short", "long")
+        for name, field in (("response_length", "meanTokens"), ("clip_ratio", "capShare"))
+    },
     "rollout/length_bias": ("lengthBias",),
     "rollout/off_policy_share": ("offPolicyShare",),
     "rollout/version_span/mean": ("versionSpan", "mean"),
