@@ -56,8 +56,9 @@ async def test_fields_that_an_earlier_service_does_not_send_are_not_needed(
 def test_a_ledger_may_lack_any_field() -> None:
     assert ledger_metrics({}) == {}
     assert ledger_metrics({"waste": {"tokens": 3}, "trained": {}}) == {"rollout/wasted_tokens": 3.0}
-    lengths = {"short": {"samples": 2, "meanTokens": 150, "capShare": 0.5}, "long": {"samples": 1, "meanTokens": 300}}
+    lengths = {"short": {"samples": 2, "meanTokens": 150, "capShare": 0.5}, "long": {"meanTokens": 300}}
     assert ledger_metrics({"trainedByKind": lengths}) == {
+        "rollout/short_rounds/samples": 2.0,
         "rollout/short_rounds/response_length": 150.0,
         "rollout/short_rounds/clip_ratio": 0.5,
         "rollout/long_rounds/response_length": 300.0,

@@ -24,6 +24,21 @@ async def test_samples_of_a_job_that_names_a_kind_run_only_with_the_agent_loop(c
     assert {sample.text for group in groups for sample in group.samples} == {"agent"}
 
 
+@pytest.mark.parametrize("kind", [None, "agent"])
+async def test_a_worker_is_warned_that_names_no_kind(
+    client: Client, caplog: pytest.LogCaptureFixture, kind: str | None
+) -> None:
+    worker = client.worker(job="nobody-opens-it", kind=kind)
+
+    @worker.run
+    async def loop(_: Attempt) -> None:
+        raise AssertionError("there are no samples")
+
+    async with serving(worker):
+        pass
+    assert ('client.worker(kind="agent")' in caplog.text) == (kind is None)
+
+
 async def test_a_trainer_is_warned_that_no_worker_of_the_kind_claims(
     client: Client, served: str, caplog: pytest.LogCaptureFixture
 ) -> None:

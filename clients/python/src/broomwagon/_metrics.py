@@ -18,7 +18,7 @@ _LEDGER: dict[str, tuple[str, ...]] = {
     **{
         f"rollout/{kind}_rounds/{name}": ("trainedByKind", kind, field)
         for kind in ("short", "long")
-        for name, field in (("response_length", "meanTokens"), ("clip_ratio", "capShare"))
+        for name, field in (("samples", "samples"), ("response_length", "meanTokens"), ("clip_ratio", "capShare"))
     },
     "rollout/length_bias": ("lengthBias",),
     "rollout/off_policy_share": ("offPolicyShare",),

@@ -31,6 +31,11 @@ REPLY_MARGIN = 2.0
 #: The coordinator keeps the answer of a claim for this time, seconds; a later repeat could lose its requests.
 CLAIM_DEADLINE = 55.0
 ERROR_PAUSE = 0.5
+#: Half of the samples of a job without the loop is worse than one line too many in a pool without built-in workers.
+NO_KIND = (
+    "This worker names no kind: built-in workers of the pool claim samples of the same jobs and run them without its "
+    'loop. client.worker(kind="agent") and client.rollout(..., worker_kind="agent") keep them apart'
+)
 #: Most requests of one claim: those that are running get their turn before a large claim is loaded.
 CLAIMS_PER_CALL = 32
 
@@ -80,6 +85,8 @@ class Worker:
         """
         if self._loop is None:
             raise RuntimeError("Decorate the function of the agent loop with @worker.run first")
+        if self._kind is None:
+            logger.warning(NO_KIND)
         loop = asyncio.get_running_loop()
         handled = [one for one in (signal.SIGTERM, signal.SIGINT) if _handles(loop, one, self.stop)]
         claiming = asyncio.create_task(self._claim_always())
