@@ -5,6 +5,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
+import type { ManagedProcess } from '@broomwagon/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestSystem } from '../system/test-system';
 import { pytest } from './pytest';
@@ -29,11 +30,15 @@ function pip(...args: string[]): void {
 
 /** `POST /<process>/kill` kills a process of the system with SIGKILL, `POST /<process>/start` starts it if it is ended. */
 async function serveProcesses(system: TestSystem): Promise<Server> {
+  const obey = async (replica: ManagedProcess, order: string) => {
+    if (order === 'kill') {
+      replica.kill();
+      await replica.exited;
+    } else if (!replica.running) await replica.start();
+  };
   const server = createServer((request, response) => {
     const [, name, order] = request.url!.split('/');
-    const process = system.process(name!);
-    const obeyed = order === 'kill' ? (process.kill(), process.exited) : process.running || process.start();
-    Promise.resolve(obeyed).then(
+    obey(system.process(name!), order!).then(
       () => response.end(),
       (error: unknown) => response.writeHead(500).end(String(error)),
     );

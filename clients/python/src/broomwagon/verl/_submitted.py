@@ -58,7 +58,7 @@ class SubmittedGroups:
             self._add(groups, batch, [tag["global_steps"] for tag in groups.values()])
 
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> Any:
-        """As that of verl's sampler, whose place it takes."""
+        """Replaces `sample` of verl's sampler, with its arguments and result."""
         chosen = self._choose(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         if partition_id == PARTITION:
             self._compare(global_steps, {key.split("_")[0] for key in chosen[0].keys})
