@@ -95,9 +95,9 @@ async def roll_out(client: Client, job: str, groups: int, samples: int = 1, **op
     return [group async for group in rollout.round(prompts, "wait")]
 
 
-async def step_of(rollout: Rollout, prompts: Iterable[str]) -> list[str]:
+async def step_of(rollout: Rollout, prompts: Iterable[Any], policy: Any = "wait") -> list[str]:
     """One step; returns its prompts."""
-    return [str(group.prompt) async for group in rollout.round(prompts, "wait")]
+    return [str(group.prompt) async for group in rollout.round(prompts, policy)]
 
 
 def lose_changes(rollout: Rollout) -> None:

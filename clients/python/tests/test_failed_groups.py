@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from conftest import serving, until
+from conftest import serving, step_of, until, until_set
 
-from broomwagon import Attempt, Client, Failure, Group, GroupFailed, Rollout, StepFailed, errors
+from broomwagon import (
+    Attempt,
+    Client,
+    Failure,
+    Group,
+    GroupFailed,
+    InvalidArgument,
+    Rollout,
+    StepFailed,
+    _round,
+    errors,
+)
 
 COUNT = 9
 #: Every third one fails.
@@ -177,6 +189,44 @@ async def test_a_step_whose_groups_have_all_failed_names_them(client: Client, wo
         await anext(rollout.round(only, POLICY))
     assert sorted(each.group_id for each in rollout.failed) == FAILED
     assert rollout.metrics["rollout/failed_groups"] == 3
+
+
+@pytest.mark.parametrize("count", [2, 4])
+async def test_a_round_that_accepts_fewer_groups_waits_for_no_other(
+    client: Client, job: str, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    monkeypatch.setattr(_round, "RESULTS_WAIT_MS", 100)
+    worker = client.worker(job=job)
+    may_end = asyncio.Event()
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        if attempt.group_id == "row-1":
+            raise InvalidArgument("no answer for this prompt")
+        async with attempt.server():
+            await until_set(may_end)
+            attempt.add([1], "a")
+        return "stop"
+
+    rollout = client.rollout(job, groups=2, samples=1, max_tokens=8)
+    submitted: list[int] = []
+    submit = _round.Round._submit
+
+    async def count_submits(self: _round.Round) -> None:
+        await submit(self)
+        submitted.append(len(rollout.failed))
+
+    async def has_failed() -> bool:
+        # The round is asked what it lacks after its group has failed.
+        return sum(submitted) >= 2 or stepping.done()
+
+    monkeypatch.setattr(_round.Round, "_submit", count_submits)
+    async with serving(worker):
+        stepping = asyncio.create_task(step_of(rollout, PROMPTS[:count], POLICY))
+        await until(has_failed)
+        may_end.set()
+        assert await stepping == [str(PROMPTS[0])]
+        assert [each.group_id for each in rollout.failed] == ["row-1"]
 
 
 async def test_services_of_an_earlier_version_do_not_list_failed_groups(

@@ -10,6 +10,7 @@ import pytest
 from conftest import lose_changes, roll_out, serving, step_of, until_stopped
 
 from broomwagon import Attempt, Client, InvalidArgument, StepFailed, errors
+from broomwagon._attempt_times import pause_after
 
 
 async def test_a_sample_over_its_time_ends_with_its_tokens(client: Client, job: str) -> None:
@@ -47,6 +48,65 @@ async def test_a_loop_that_raises_fails_the_sample_at_the_limit(client: Client, 
         groups = await roll_out(client, job, groups=2)
     assert [group.id for group in groups] == ["1"]
     assert len(tries) > 1
+
+
+async def test_a_loop_that_raises_on_a_server_runs_on_another_one_and_then_later(
+    client: Client, job: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = client.worker(job=job)
+    servers: list[str] = []
+    avoided: list[Any] = []
+    setbacks: list[int] = []
+    lease = client.lease
+
+    def lease_recorded(*arguments: Any, **options: Any) -> Any:
+        avoided.append(options["avoid_servers"])
+        return lease(*arguments, **options)
+
+    def count_pause(count: int) -> float:
+        setbacks.append(count)
+        return 0.0
+
+    monkeypatch.setattr(client, "lease", lease_recorded)
+    monkeypatch.setattr("broomwagon.attempt.pause_after", count_pause)
+
+    @worker.run
+    async def loop(attempt: Attempt) -> str:
+        async with attempt.server() as server:
+            servers.append(server.server_id)
+            if len(servers) < 4:
+                raise ValueError("perhaps of the engine")
+            attempt.add([1], "x")
+        return "stop"
+
+    async with serving(worker):
+        assert len(await roll_out(client, job, groups=1)) == 1
+    # The last server that has failed it is the last one.
+    assert [each[-1] if each else None for each in avoided] == [None, *servers[:3]]
+    assert setbacks == [0, 1, 2, 3]
+
+
+def test_a_sample_pauses_longer_the_more_attempts_have_failed_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.random", lambda: 0.0)
+    assert [pause_after(count) for count in (0, 1, 2, 3, 4, 9, 10_000)] == [0, 0, 2, 4, 8, 60, 60]
+
+
+async def test_a_load_balancer_of_an_earlier_release_gets_no_servers_to_avoid(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = client._connected.request
+    refused: list[str] = []
+
+    async def request_earlier(operation: str, body: dict[str, Any], *arguments: Any) -> Any:
+        if "avoidServers" in body:
+            refused.append(operation)
+            raise errors.ValidationFailed("property avoidServers should not exist")
+        return await request(operation, body, *arguments)
+
+    monkeypatch.setattr(client._connected, "request", request_earlier)
+    async with client.lease("request", avoid_servers=["engine-0"]) as server:
+        assert server.server_id
+    assert refused == ["lb.acquire"]
 
 
 async def test_the_end_of_an_acquire_without_a_server_has_its_reason(client: Client, job: str) -> None:

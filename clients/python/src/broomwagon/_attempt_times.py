@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import time
 from typing import Any
+
+#: Pause of a sample after its second setback, seconds; doubled with each further one.
+FIRST_PAUSE = 2.0
+MAX_PAUSE = 60.0
+
+
+def pause_after(setbacks: int) -> float:
+    """Seconds before the loop runs, as built-in workers pause: none after the first setback, since another server gets
+    the sample, then twice as long each time, less up to a half by chance.
+
+    :param setbacks: attempts in a row that ended badly, without a further token
+    """
+    if setbacks <= 1:
+        return 0.0
+    return float(min(FIRST_PAUSE * 2.0 ** min(setbacks - 2, 30), MAX_PAUSE) * (1 - random.random() / 2))
 
 
 class AttemptTimes:

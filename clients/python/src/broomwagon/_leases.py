@@ -129,8 +129,8 @@ class Leases:
     async def _ask(self, ask: Ask) -> dict[str, Any]:
         """Every call has the same acquireId, so a lost reply never costs a second lease."""
         loop = asyncio.get_running_loop()
-        # A call for many explains few of its acquires.
-        may_batch = not ask.item.get("explain")
+        # A call for many explains few of its acquires, and is refused for a field of one of them.
+        may_batch = not (ask.item.get("explain") or "avoidServers" in ask.item)
         unanswered_since: float | None = None
         for tries in count():
             try:
@@ -138,6 +138,9 @@ class Leases:
                     return await self._acquires.add(ask)
                 return await self._ask_alone(ask, tries, unanswered_since)
             except BroomwagonError as error:
+                if isinstance(error, errors.ValidationFailed) and ask.item.pop("avoidServers", None):
+                    # Load-balancers of the release before do not know the field.
+                    continue
                 unanswered_since = ask.sent_at if isinstance(error, errors.Timeout) else None
                 # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (

@@ -165,11 +165,14 @@ class Round:
         if status["state"] not in ("opening", "open"):
             return
         missing = status["newGroups"] - (status["roundGroups"] - status["takenGroups"])
-        missing = max(missing, status["shortfallGroups"])
+        # Services count groups that have failed in both ways of `shortfall`.
+        accepts_fewer = status["policy"].get("shortfall") == "accept-fewer"
+        replacements = 0 if accepts_fewer else status["shortfallGroups"]
+        missing = max(missing, replacements)
         while missing > 0:
             taken = self._prompts.take(min(missing, GROUPS_PER_SUBMIT), self._new_by_domain)
             if not taken:
-                if status["shortfallGroups"] > 0:
+                if replacements > 0:
                     advice = "give the next round() more of them, or set shortfall to accept-fewer"
                     raise InvalidArgument(
                         f"The round waits for groups, but prompts have ended: {advice}", field="prompts"

@@ -12,7 +12,7 @@ from . import errors
 from ._arguments import InvalidArgument
 from ._attempt_calls import GONE, SAVE_DEADLINE, AttemptCalls, MissingSegment
 from ._attempt_end import AttemptEnd
-from ._attempt_times import AttemptTimes
+from ._attempt_times import AttemptTimes, pause_after
 from ._attempt_tokens import AttemptTokens
 from ._error import BroomwagonError
 from ._held import StopCause, WorkerEpoch
@@ -110,6 +110,8 @@ class Attempt:
             min_weight_version=self._claim["weightVersion"] or None,
             bound_server_id=self._claim.get("boundServerId"),
             bound_server_epoch=self._claim.get("boundServerEpoch"),
+            # They have just failed the sample.
+            avoid_servers=self._claim.get("avoidServers"),
             context_tokens=context_tokens,
             timeout=timeout,
         )
@@ -279,6 +281,8 @@ class Attempt:
 
 
 async def _run(loop: Callable[[Attempt], Awaitable[str | None]], attempt: Attempt) -> str | None:
+    # What stops the loop ends the pause too.
+    await asyncio.sleep(pause_after(attempt._claim.get("setbacks", 0)))
     return await loop(attempt)
 
 

@@ -171,6 +171,7 @@ class Client:
         min_weight_version: int | None = None,
         max_weight_lag: int | None = None,
         exclude_servers: Sequence[str] | None = None,
+        avoid_servers: Sequence[str] | None = None,
         labels: Mapping[str, str] | None = None,
         needs: Sequence[EngineFeature] | None = None,
         dp_rank: int | None = None,
@@ -190,6 +191,7 @@ class Client:
         """
         timeout = check_number("timeout", timeout, may_be_infinite=True)
         check_texts("exclude_servers", exclude_servers)
+        check_texts("avoid_servers", avoid_servers)
         check_texts("needs", needs)
         request = given_fields(
             requestId=request_id,
@@ -201,6 +203,7 @@ class Client:
             minWeightVersion=min_weight_version,
             maxWeightLag=max_weight_lag,
             excludeServers=None if exclude_servers is None else list(exclude_servers),
+            avoidServers=list(avoid_servers) if avoid_servers else None,
             labels=None if labels is None else dict(labels),
             needs=None if needs is None else list(needs),
             dpRank=dp_rank,
