@@ -241,7 +241,7 @@ export interface RoundStatus {
   failedGroups: Integer;
   /** Groups that lost a sample to an abort or a timeout and could not continue; never trained. */
   droppedGroups: Integer;
-  /** Replacements that the round asks for: max(0, needed - accepted - live). */
+  /** Groups that may replace lost ones: max(0, needed - accepted - live). With `accept-fewer` none is needed. */
   shortfallGroups: Integer;
   /** Samples finished in this round. */
   requestsDone: Integer;

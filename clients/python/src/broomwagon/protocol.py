@@ -4639,7 +4639,9 @@ class RoundStatus(TypedDict):
     """Groups that lost a sample to an abort or a timeout and could not continue; never trained."""
 
     shortfallGroups: int
-    """Replacements that the round asks for: max(0, needed - accepted - live)."""
+    """Groups that may replace lost ones: max(0, needed - accepted - live). With `accept-fewer` none is
+    needed.
+    """
 
     requestsDone: int
     """Samples finished in this round."""
