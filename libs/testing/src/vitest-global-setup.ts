@@ -1,7 +1,8 @@
 import 'reflect-metadata';
+import { resolve } from 'node:path';
 import type { TestProject } from 'vitest/node';
-import { makeForeignStream } from './foreign-stream';
-import { provideServices } from './services';
+
+const START_CACHE = resolve('dist/libs/testing/src/processes/start-cache.js');
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -13,18 +14,26 @@ declare module 'vitest' {
 }
 
 /**
- * One NATS and one Redis for all test files of a run: those that TEST_NATS_URL / TEST_REDIS_URL (or NATS_URL /
+ * One NATS and one Redis for all test files of a run, except for the tier `unit`: those that TEST_NATS_URL / TEST_REDIS_URL (or NATS_URL /
  * REDIS_URL) name, else servers of our own. The forks inherit the two TEST_ variables. With TEST_FOREIGN_STREAM a JetStream
- * stream acknowledges all requests, which must change nothing.
+ * stream acknowledges all requests, which must change nothing. The programs that tests start load their modules through
+ * `processes/start-cache.ts`.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   project.provide('seed', Number(process.env['TEST_SEED'] ?? 0));
   project.provide('runsFactor', Number(process.env['TEST_RUNS_FACTOR'] ?? 1));
+  if (process.env['TEST_TIER'] === 'unit') return () => Promise.resolve();
+  const [{ provideServices }, { makeForeignStream }] = await Promise.all([
+    import('./services'),
+    import('./foreign-stream'),
+  ]);
   const say = (line: string) => process.stderr.write(`${line}\n`);
   const services = await provideServices({ forTests: true, say });
   say(`${services.nats.description}\n${services.redis.description}`);
   if (process.env['TEST_FOREIGN_STREAM'] !== undefined) await makeForeignStream(services.nats.url);
   process.env['TEST_NATS_URL'] = services.nats.url;
   process.env['TEST_REDIS_URL'] = services.redis.url;
+  const options = process.env['NODE_OPTIONS'] ?? '';
+  if (!options.includes(START_CACHE)) process.env['NODE_OPTIONS'] = `${options} --require="${START_CACHE}"`;
   return () => services.stop();
 }
