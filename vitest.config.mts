@@ -1,9 +1,13 @@
+import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import swc from 'unplugin-swc';
+import type { Plugin } from 'vite';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+// @ts-expect-error: a script without types
+import { specTiers } from './scripts/tiers.mjs';
 
 const barrel = (folder: string) => fileURLToPath(new URL(`./${folder}/src/index.ts`, import.meta.url));
 const libraries = [
@@ -60,10 +64,28 @@ const BROWSER = 'test/browser/**';
 /** Tests start the programs of dist/: no test run uses an older build than its sources. */
 export const BUILD = './scripts/vitest-build.mjs';
 
+const SETUP = './libs/testing/src/vitest-global-setup.ts';
+
+/** `npm run test:unit`, `test:services` and `test:system` run one tier (scripts/tiers.mjs); `npm test` runs all. */
+const tier = process.env['TEST_TIER'];
+const otherTiers =
+  tier === undefined
+    ? []
+    : [...(specTiers() as Map<string, string>)].filter(([, specTier]) => specTier !== tier).map(([spec]) => spec);
+
+/** Kept transforms are for one tsconfig.json, which swc reads too. */
+const transformsOfTsconfig: Plugin = {
+  name: 'transforms-of-tsconfig',
+  configureVitest({ experimental_defineCacheKeyGenerator: addToKey }) {
+    const text = readFileSync(fileURLToPath(new URL('./tsconfig.json', import.meta.url)), 'utf8');
+    addToKey(() => text);
+  },
+};
+
 /** What the suites with a command of their own share with `npm test`. */
 export const base = {
   // Without .swcrc, whose paths would go before the aliases below.
-  plugins: [swc.vite({ swcrc: false, module: { type: 'es6' } })],
+  plugins: [swc.vite({ swcrc: false, module: { type: 'es6' } }), transformsOfTsconfig],
   oxc: false,
   resolve: {
     alias: {
@@ -84,7 +106,9 @@ export const base = {
     maxWorkers: Math.max(4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
-    globalSetup: [BUILD, './libs/testing/src/vitest-global-setup.ts'],
+    globalSetup: tier === 'unit' ? [SETUP] : [BUILD, SETUP],
+    // A run transforms only files that have changed since the run before.
+    experimental: { fsModuleCache: true },
   },
 };
 
@@ -93,8 +117,11 @@ export default defineConfig({
   test: {
     ...base.test,
     projects: [
-      { extends: true, test: { name: 'shared', include: SHARED, exclude: [...OWN_MODULES, BROWSER], isolate: false } },
-      { extends: true, test: { name: 'own', include: OWN_MODULES } },
+      {
+        extends: true,
+        test: { name: 'shared', include: SHARED, exclude: [...OWN_MODULES, BROWSER, ...otherTiers], isolate: false },
+      },
+      { extends: true, test: { name: 'own', include: OWN_MODULES, exclude: otherTiers } },
     ],
   },
 });
