@@ -19,12 +19,13 @@ function codeOf(text: string): string {
     .replaceAll(/--.*$/gm, '');
 }
 
+const toModule = (file: string): string => moduleName(file.slice(0, -'.lua'.length));
+
 it('names in every module only what other modules have', () => {
   const known = new Set<string>();
-  const nameOf = (file: string) => moduleName(file.slice(0, -'.lua'.length));
-  const names = new Set(modules.map(({ file }) => nameOf(file)));
+  const names = new Set(modules.map(({ file }) => toModule(file)));
   for (const { file, text } of modules) {
-    const name = nameOf(file);
+    const name = toModule(file);
     for (const [, field] of codeOf(text).matchAll(
       new RegExp(`(?:function )?\\b${name}[.:](\\w+)(?=\\(| =[^=])`, 'g'),
     )) {
@@ -39,6 +40,58 @@ it('names in every module only what other modules have', () => {
       .map(([used]) => `${file}: ${used}`),
   );
   expect(missing).toEqual([]);
+});
+
+/** Modules that require one another in a circle, to be taken apart: no module may be added. */
+const CIRCULAR = [
+  'Aborts',
+  'Breaker',
+  'Cancellation',
+  'ConsistentHash',
+  'Dispatch',
+  'GroupDeletion',
+  'KeptTokens',
+  'Ledger',
+  'Lengths',
+  'Longtail',
+  'Models',
+  'Narrow',
+  'Order',
+  'Places',
+  'PowerOfTwo',
+  'Random',
+  'Recovery',
+  'Requests',
+  'Restrictions',
+  'Rewards',
+  'Rounds',
+  'Scores',
+  'ServerHash',
+  'ServerWeights',
+  'Servers',
+  'Signs',
+  'Trainer',
+  'Visit',
+];
+
+it('has no circle of modules', () => {
+  const required = new Map<string, Set<string>>(modules.map(({ file }) => [toModule(file), new Set()]));
+  for (const { file, text } of modules) {
+    const name = toModule(file);
+    for (const [other] of codeOf(text).matchAll(/\b[A-Z]\w*/g)) {
+      if (other !== name && required.has(other)) required.get(name)!.add(other);
+    }
+  }
+  // A module that requires no other, or that no other requires, is in no circle.
+  const left = new Set(required.keys());
+  const isOutside = (name: string): boolean =>
+    ![...left].some((other) => required.get(name)!.has(other)) ||
+    ![...left].some((other) => required.get(other)!.has(name));
+  for (let before = 0; before !== left.size;) {
+    before = left.size;
+    for (const name of left) if (isOutside(name)) left.delete(name);
+  }
+  expect([...left].sort()).toEqual(CIRCULAR);
 });
 
 /** Names of the arguments that the header lists, without those of nested objects. */
