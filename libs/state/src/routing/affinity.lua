@@ -36,7 +36,7 @@ function Affinity.choose(tx, item, held)
       local id, epoch = string.match(name, '^(.*):(%w+)$')
       local server = Servers.get(tx, id)
       if server and server.epoch == epoch and Servers.has_room(tx, server) and Restrictions.fits(tx, server, item)
-        and (not most or count > most or Servers.chosen(tx, server) < Servers.chosen(tx, chosen)) then
+        and (not most or count > most or Scores.chosen(tx, server) < Scores.chosen(tx, chosen)) then
         chosen, most = server, count
       end
     end

@@ -13,7 +13,7 @@ local function snapshot_server(tx, server, item, held)
     hasRoom = Servers.has_room(tx, server),
     weight = server.weight,
     weightVersion = server.weightVersion,
-    chosen = Servers.chosen(tx, server),
+    chosen = Scores.chosen(tx, server),
     labels = next(labels) and labels or nil,
     lacks = lacks[1] and lacks or nil,
     lacksModel = item.model and not Models.are_listed(tx, server, item.model) or nil,

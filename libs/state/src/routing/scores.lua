@@ -1,40 +1,43 @@
--- Where servers stand in the order of the pool's policy. A policy is a table in routing/policies:
+-- Where servers stand in the order of the pool's policy, `tx.policy`. A policy is a table in routing/policies:
 --   score(tx, server)            its load, a whole number of at most 2^21: the least is chosen
 --   unit?                        room beside the load for the sequence of the last choice, LOAD_UNIT by default
 --   candidates?(tx, item)        where an acquire goes instead of to the first of the order: a server or nil
 --   branch?                      branch in the receipt of a free choice, instead of whether there was a tie
 --   on_grant?(tx, server, reached), on_move?(tx, server)   a lease came to it; it is placed in the order
+--   on_forget?(tx, server)       it is removed from the pool, whatever the policy in force
 --   goes_by?                     'sessions' or 'tokens': what else moves servers than leases
 --   explain?(tx, server)         name and value of what the score is made of, for full receipts
 -- Each place is an exact integer below 2^53: load * unit + sequence of the last choice. The same in TypeScript:
 -- libs/policies/src/routing.
 local Scores = {}
 
--- Files are joined in the order of their paths, so the policies are there before this one.
-local POLICIES = {
-  ['least-inflight'] = LeastInflight,
-  ['least-tokens'] = LeastTokens,
-  ['least-sessions'] = LeastSessions,
-  ['round-robin'] = RoundRobin,
-  ['consistent-hash'] = ConsistentHash,
-  random = Random,
-  ['power-of-two'] = PowerOfTwo,
-}
-
-function Tx.fields.policy_name(tx) return Settings.get(tx, 'policy') or 'least-inflight' end
-function Tx.fields.policy(tx) return POLICIES[tx.policy_name] end
--- The one that takes over when all servers are scored by it; false when none does.
-function Tx.fields.next_policy(tx) return POLICIES[Settings.get(tx, 'nextPolicy')] or false end
-
 -- True when the policy in force, or the one that takes over, goes by `sessions` or `tokens`.
 function Scores.go_by(tx, what)
   return tx.policy.goes_by == what or (tx.next_policy and tx.next_policy.goes_by == what)
 end
 
+-- The sequence of the choice by which a server was chosen last.
+function Scores.chosen(tx, server)
+  if not server.chosen then server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, server.id) or nil) or 0 end
+  return server.chosen
+end
+
+-- Reads the sequences of many servers with one call.
+function Scores.read_chosen(tx, servers)
+  local unknown, ids = {}, {}
+  for _, server in ipairs(servers) do
+    if not server.chosen then unknown[#unknown + 1], ids[#ids + 1] = server, server.id end
+  end
+  if not unknown[2] then return end
+  for position, chosen in ipairs(redis.call('HMGET', tx.key.serverChosen, unpack(ids))) do
+    unknown[position].chosen = tonumber(chosen or nil) or 0
+  end
+end
+
 -- By load, among equals the one chosen longest ago.
 function Scores.place_of(tx, server, policy)
   local unit = policy.unit or Loads.LOAD_UNIT
-  return policy.score(tx, server) * unit + (server.chosen or Servers.chosen(tx, server)) % unit
+  return policy.score(tx, server) * unit + (server.chosen or Scores.chosen(tx, server)) % unit
 end
 
 -- Of those that fit a restriction, see narrow.lua: restriction -> zset.
@@ -52,7 +55,7 @@ end
 -- server: where it stands, while that is known.
 function Scores.place(tx, servers)
   if not servers[1] then return end
-  if servers[2] then Servers.read_chosen(tx, servers) end
+  if servers[2] then Scores.read_chosen(tx, servers) end
   local policy, coming = tx.policy, tx.next_policy
   local scores, coming_scores = {}, coming and {}
   for index, server in ipairs(servers) do
@@ -88,7 +91,9 @@ end
 function Scores.forget(tx, server)
   Scores.withdraw(tx, server.id)
   Scores.place_version(tx, server, false)
-  ConsistentHash.leave_ring(tx, server)
+  for _, policy in pairs(tx.policies) do
+    if policy.on_forget then policy.on_forget(tx, server) end
+  end
   if redis.call('ZCARD', tx.key.servers) == 0 then
     redis.call('UNLINK', tx.key.decisions, tx.key.fullDecisions, tx.key.serverChosen)
   end

@@ -95,6 +95,27 @@ function Breaker.note_token(tx, server)
   redis.call('ZADD', tx.key.warmingServers, Format.integer(tx.now), server.id)
 end
 
+-- What one caller has seen of its servers. `limits`: {silentAfterMs: 0 for never, prefillTokensPerSecond}
+function Breaker.note_reports(tx, reports, limits, valid_ms)
+  local is_paused = Settings.pause_reason(tx) ~= nil
+  for _, report in ipairs(reports) do
+    local id = report.serverId
+    local server = ServerHash.read(tx, id)
+    if server and server.epoch == report.epoch then
+      local allowed_ms = 1000 * (report.contextTokens or 0) / limits.prefillTokensPerSecond
+      Signs.note(tx, id, is_paused and tx.now or tx.now - report.silentMs + allowed_ms)
+      if report.tokens > 0 and server.trouble and server.trouble.isSilent then
+        Breaker.note_token(tx, Servers.get(tx, id))
+      end
+      local after_ms = limits.silentAfterMs
+      if after_ms > 0 and report.silentMs >= after_ms and not Signs.is_alive(tx, id, after_ms) then
+        redis.call('ZADD', tx.key.silentServers, Format.integer(tx.now + valid_ms), id)
+      end
+    end
+  end
+  Servers.write_scores(tx)
+end
+
 -- What a call on this server came to; `retry_after_ms` is that of a busy one, or nil. True when that broke it.
 function Breaker.note_outcome(tx, server, outcome, retry_after_ms)
   local trouble = server.trouble

@@ -10,16 +10,13 @@ local function parse(text)
   return is_listed
 end
 
--- Short name of a list in an index entry (servers/server-hash.lua).
-function Models.digest(text) return string.sub(redis.sha1hex(text), 1, 8) end
-
 -- tx.model_lists -- {by_text: list -> names, by_digest, count: different lists, is_partial: some server has no list}
 function Tx.fields.model_lists(tx)
   local lists, listing = { by_text = {}, by_digest = {}, count = 0 }, 0
   local flat = redis.call('HGETALL', tx.key.modelLists)
   for index = 1, #flat, 2 do
     local names = parse(flat[index])
-    lists.by_text[flat[index]], lists.by_digest[Models.digest(flat[index])] = names, names
+    lists.by_text[flat[index]], lists.by_digest[ServerHash.digest_models(flat[index])] = names, names
     lists.count, listing = lists.count + 1, listing + tonumber(flat[index + 1])
   end
   lists.is_partial = listing < redis.call('ZCARD', tx.key.servers)

@@ -2,6 +2,9 @@
 -- its index entries. Whatever changes a server goes through `change`, `set`, `unset` and `delete`.
 local ServerHash = {}
 
+-- Short name of a list of models in an index entry.
+function ServerHash.digest_models(text) return string.sub(redis.sha1hex(text), 1, 8) end
+
 -- What restrictions go by: `@<weight version>|<what its engine lacks>`, and `|<digest>` if its models are known, of
 -- which there are few in a pool; and `<name>=<value>` of each label. For each index entry there is a set of the servers
 -- that have it.
@@ -13,7 +16,7 @@ function ServerHash.index_entries_of(tx, id)
     table.insert(index_entries, name .. '=' .. value)
   end
   table.sort(index_entries)
-  local models = field[3] and '|' .. Models.digest(field[3]) or ''
+  local models = field[3] and '|' .. ServerHash.digest_models(field[3]) or ''
   table.insert(index_entries, 1, string.format('@%.0f|%s%s', server.weightVersion, field[1] or '', models))
   return index_entries
 end

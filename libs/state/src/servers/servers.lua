@@ -42,24 +42,6 @@ function Servers.read(tx, ids, count)
   end
 end
 
--- The sequence of the choice it was last chosen by.
-function Servers.chosen(tx, server)
-  if not server.chosen then server.chosen = tonumber(redis.call('HGET', tx.key.serverChosen, server.id) or nil) or 0 end
-  return server.chosen
-end
-
--- Reads it for many with one call.
-function Servers.read_chosen(tx, servers)
-  local unknown, ids = {}, {}
-  for _, server in ipairs(servers) do
-    if not server.chosen then unknown[#unknown + 1], ids[#ids + 1] = server, server.id end
-  end
-  if not unknown[2] then return end
-  for position, chosen in ipairs(redis.call('HMGET', tx.key.serverChosen, unpack(ids))) do
-    unknown[position].chosen = tonumber(chosen or nil) or 0
-  end
-end
-
 function Servers.labels_of(tx, server)
   if not server.labels then
     local packed = redis.call('HGET', tx.key:server(server.id), 'labels')

@@ -23,27 +23,6 @@ end
 -- Whether there was a sign in the last `for_ms`.
 function Signs.is_alive(tx, id, for_ms) return (Signs.silence_ms(tx, id) or math.huge) < for_ms end
 
--- What one caller has seen of its servers. `limits`: {silentAfterMs: 0 for never, prefillTokensPerSecond}
-function Signs.record(tx, reports, limits, valid_ms)
-  local is_paused = Settings.pause_reason(tx) ~= nil
-  for _, report in ipairs(reports) do
-    local id = report.serverId
-    local server = ServerHash.read(tx, id)
-    if server and server.epoch == report.epoch then
-      local allowed_ms = 1000 * (report.contextTokens or 0) / limits.prefillTokensPerSecond
-      Signs.note(tx, id, is_paused and tx.now or tx.now - report.silentMs + allowed_ms)
-      if report.tokens > 0 and server.trouble and server.trouble.isSilent then
-        Breaker.note_token(tx, Servers.get(tx, id))
-      end
-      local after_ms = limits.silentAfterMs
-      if after_ms > 0 and report.silentMs >= after_ms and not Signs.is_alive(tx, id, after_ms) then
-        redis.call('ZADD', tx.key.silentServers, Format.integer(tx.now + valid_ms), id)
-      end
-    end
-  end
-  Servers.write_scores(tx)
-end
-
 -- At most 128 servers ({id, silentMs}) without a sign for `after_ms` to all their callers, and to one of them just now.
 function Signs.silent(tx, after_ms)
   local found = {}

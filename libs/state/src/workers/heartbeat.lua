@@ -12,7 +12,7 @@ return function(tx, args)
   local now = tx.now
   local known = redis.call('HMGET', tx.key:worker(args.workerId), 'ttlMs', 'leaseDigest', 'syncAsked')
   Workers.keep(tx, args.workerId, tonumber(known[1]), now)
-  Signs.record(tx, args.servers, args, tonumber(known[1]))
+  Breaker.note_reports(tx, args.servers, args, tonumber(known[1]))
   return cjson.encode({
     serverTimeMs = now,
     generation = (Generation.current(tx)),

@@ -33,7 +33,7 @@ function ConsistentHash.on_move(tx, server)
   redis.call('HSET', tx.key:server(server.id), 'ring', wanted)
 end
 
-function ConsistentHash.leave_ring(tx, server)
+function ConsistentHash.on_forget(tx, server)
   if redis.call('EXISTS', tx.key.ring) == 0 then return end
   for index = 0, points_of(server.weight) - 1 do redis.call('ZREM', tx.key.ring, point_name(server.id, index)) end
 end

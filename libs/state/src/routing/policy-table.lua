@@ -1,0 +1,21 @@
+-- All routing policies by name, and which of them a pool has.
+local PolicyTable = {}
+
+-- Files are joined in the order of their paths, so the policies are there before this one.
+PolicyTable.BY_NAME = {
+  ['least-inflight'] = LeastInflight,
+  ['least-tokens'] = LeastTokens,
+  ['least-sessions'] = LeastSessions,
+  ['round-robin'] = RoundRobin,
+  ['consistent-hash'] = ConsistentHash,
+  random = Random,
+  ['power-of-two'] = PowerOfTwo,
+}
+
+function Tx.fields.policies() return PolicyTable.BY_NAME end
+function Tx.fields.policy_name(tx) return Settings.get(tx, 'policy') or 'least-inflight' end
+function Tx.fields.policy(tx) return PolicyTable.BY_NAME[tx.policy_name] end
+-- The one that takes over when all servers are scored by it; false when none does.
+function Tx.fields.next_policy(tx) return PolicyTable.BY_NAME[Settings.get(tx, 'nextPolicy')] or false end
+
+return PolicyTable
