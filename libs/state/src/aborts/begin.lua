@@ -21,14 +21,18 @@ return function(tx, args)
   for _, tombstones in ipairs({ tx.key.abortTombstones, tx.key.abortedAcquires }) do
     redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', now)
   end
-  local flag = args.flag
-  local owner = flag == 'round' and tx.key:round(args.job, args.roundId) or flag == 'job' and tx.key:job(args.job)
-    or tx.key.meta
+  local flag = { abortedUpTo = tonumber(up_to), abortedBy = args.abortId }
   -- What is not there gets no flag: a hash made of nothing but a flag would look like a round. A flag is never lowered:
   -- a round that was cancelled has one for groups that are still to be submitted.
-  local flagged = flag and tonumber(redis.call('HGET', owner, 'abortedUpTo') or -1)
-  if flag and redis.call('EXISTS', owner) == 1 and flagged <= tonumber(up_to) then
-    redis.call('HSET', owner, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
+  if args.flag == 'round' then
+    local round = Round.load(tx, args.job, args.roundId)
+    if round and Round.read_abort_flag(tx, round) <= flag.abortedUpTo then Round.set(tx, round, flag) end
+  elseif args.flag == 'job' then
+    if Job.exists(tx, args.job) and Job.get(tx, args.job).abortedUpTo <= flag.abortedUpTo then
+      Job.set(tx, args.job, flag)
+    end
+  elseif args.flag and tx.abort_of_pool.abortedUpTo <= flag.abortedUpTo then
+    redis.call('HSET', tx.key.meta, 'abortedUpTo', up_to, 'abortedBy', args.abortId)
   end
   return Reply.object({ selecting = true })
 end

@@ -8,12 +8,12 @@ return function(tx)
   local due = redis.call('ZRANGEBYSCORE', tx.key.droppedGroups, '-inf', Format.integer(tx.now), 'LIMIT', 0, PAGE)
   for _, name in ipairs(due) do
     if touched >= PAGE then break end
-    local job, group_id = Rounds.of_name(name)
-    local field = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
+    local job, group_id = Job.parse_name(name)
+    local group = Group.load(tx, job, group_id)
     -- Of a job that was deleted only the name is left.
-    local is_lost = not field[1] and redis.call('SISMEMBER', tx.key.jobs, job) == 1
-    local launched = tonumber(field[1] or (is_lost and GroupDeletion.MOST_SAMPLES or 0))
-    GroupDeletion.delete(tx, job, group_id, launched, field[2])
+    local is_lost = not group and redis.call('SISMEMBER', tx.key.jobs, job) == 1
+    local launched = group and group.launched or (is_lost and GroupDeletion.MOST_SAMPLES or 0)
+    GroupDeletion.delete(tx, job, group_id, launched, group and group.promptRef)
     redis.call('ZREM', tx.key.droppedGroups, name)
     forgotten, touched = forgotten + 1, touched + math.max(1, launched)
   end

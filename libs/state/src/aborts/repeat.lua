@@ -23,20 +23,20 @@ return function(tx, args)
   end
 
   local function repeat_group(name, started_at)
-    local job, group_id = Rounds.of_name(name)
-    local group = Rounds.load_group(tx, job, group_id)
+    local job, group_id = Job.parse_name(name)
+    local group = Group.load(tx, job, group_id)
     local first, stopped = #aborts + 1, {}
     if group then
-      local round, can_continue = Recovery.round_of(tx, group)
+      local round, can_continue = Recovery.load_round(tx, group)
       -- Only samples that were stopped alone, while the others of the group are wanted.
       local function is_unwanted(request)
         stopped[request.id] = request.stopped
-        return request.stopped or Rounds.is_whole(group)
+        return request.stopped or Group.is_whole(group)
       end
       if group.state == 'aborting' then
         Aborts.end_aborting(tx, round, group, aborts)
       elseif can_continue and not Aborts.apply(tx, round, group, aborts) then
-        Cancellation.stop_live(tx, round, group, aborts, function(request)
+        GroupEnds.stop_live(tx, round, group, aborts, function(request)
           Longtail.end_surplus(tx, round, group, request, nil, 0)
         end, is_unwanted)
       end

@@ -7,15 +7,15 @@ return function(tx, args)
   local results, bytes, aborting = {}, 0, 0
 
   local function request_result(id)
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     -- Forgotten or trained since.
     if not request then return { requestId = id, outcome = 'already-finished' } end
-    local group_state = redis.call('HGET', tx.key:group(request.job, request.groupId), 'state')
+    local group_state = Group.read_state(tx, request.job, request.groupId)
     local of_abort = request.stopped or group_state == 'aborting' or group_state == 'dropped'
     if of_abort and request.state == 'cutting' then return { requestId = id, outcome = 'aborting' } end
-    local unconfirmed, fenced = unpack(redis.call('HMGET', tx.key:request(id), 'unconfirmed', 'fenced'))
+    Request.read_end(tx, request)
     return { requestId = id, outcome = of_abort and 'aborted' or 'already-finished', tokenCount = request.tokens,
-      unconfirmed = unconfirmed and true or nil, fenced = fenced and true or nil }, request.segments
+      unconfirmed = request.unconfirmed or nil, fenced = request.fenced or nil }, request.segments
   end
 
   local kinds = {

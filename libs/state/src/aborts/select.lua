@@ -21,8 +21,8 @@ local WAITERS_READ = 128
 local LEASES_READ, LEASES_PASSED_OVER = 512, 2048 -- read one by one; most passed over by a plain search
 
 local function is_of_aborted_group(tx, _, waiter)
-  local request = Requests.load(tx, waiter.requestId)
-  local state = request and redis.call('HGET', tx.key:group(request.job, request.groupId), 'state')
+  local request = Request.load(tx, waiter.requestId)
+  local state = request and Group.read_state(tx, request.job, request.groupId)
   return state == 'aborting' or state == 'dropped'
 end
 
@@ -72,15 +72,15 @@ function steps.requests(tx, page, step, work)
 end
 
 function steps.group(tx, page, step)
-  local group = Rounds.load_group(tx, step.job, step.groupId)
+  local group = Group.load(tx, step.job, step.groupId)
   if not group then Selection.bury(tx, 'G|' .. step.job .. '/' .. step.groupId)
-  elseif Aborts.may_be_aborted(group) then Selection.group(tx, page, group)
+  elseif Group.may_be_aborted(group) then Selection.group(tx, page, group)
   else Aborts.record_group(tx, page.abortId, group) end
   return true
 end
 
 function steps.round(tx, page, step)
-  local round = Rounds.load(tx, step.job, step.roundId)
+  local round = Round.load(tx, step.job, step.roundId)
   return not round or Selection.groups(tx, page, step, tx.key:roundGroups(step.job, step.roundId), round)
 end
 
@@ -190,8 +190,8 @@ return function(tx, args)
   else
     redis.call('HDEL', hash, 'work')
     redis.call('ZREM', tx.key.aborts, args.abortId)
-    redis.call('PEXPIRE', hash, Format.integer(Aborts.kept_ms(tx)))
-    redis.call('PEXPIRE', tx.key:abortRows(args.abortId), Format.integer(Aborts.kept_ms(tx)))
+    redis.call('PEXPIRE', hash, Format.integer(GroupEnds.kept_ms(tx)))
+    redis.call('PEXPIRE', tx.key:abortRows(args.abortId), Format.integer(GroupEnds.kept_ms(tx)))
   end
   return Reply.object({ more = work[1] ~= nil, aborts = page.aborts, leases = page.leases, answers = page.answers })
 end

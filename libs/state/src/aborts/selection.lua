@@ -6,7 +6,7 @@ Selection.PAGE = 64 -- dropping a group is some 25 commands
 
 -- Requests or groups that are submitted later under this name are aborted.
 function Selection.bury(tx, name)
-  redis.call('ZADD', tx.key.abortTombstones, Format.integer(tx.now + Aborts.kept_ms(tx)), name)
+  redis.call('ZADD', tx.key.abortTombstones, Format.integer(tx.now + GroupEnds.kept_ms(tx)), name)
 end
 
 -- Acquires of this request that arrive within this time are refused, unless it is found to be known after all.
@@ -17,7 +17,7 @@ function Selection.bury_acquires(tx, id, for_ms)
 end
 
 function Selection.group(tx, page, group)
-  local round, can_continue = Recovery.round_of(tx, group)
+  local round, can_continue = Recovery.load_round(tx, group)
   if not can_continue then return end
   page.touched = page.touched + group.launched
   Aborts.abort_group(tx, round, group, page.abortId, page.aborts)
@@ -27,8 +27,8 @@ end
 local function select_request(tx, page, request, scope)
   page.touched = page.touched + 1
   Aborts.record(tx, page.abortId, 'R', request.id)
-  local group, round = Recovery.owners_of(tx, request)
-  if not group or not Aborts.may_be_aborted(group) then return end
+  local group, round = Recovery.load_owners(tx, request)
+  if not group or not Group.may_be_aborted(group) then return end
   if request.state == 'finished' or request.state == 'failed' or request.state == 'dropped' then return end
   page.touched = page.touched + group.launched
   Aborts.abort_request(tx, round, group, request, page.abortId, scope, page.aborts)
@@ -39,7 +39,7 @@ function Selection.ids(tx, page, step)
   local unknown = {}
   while #step.ids > 0 and page.touched < Selection.PAGE do
     local id = table.remove(step.ids, 1)
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     if request then select_request(tx, page, request, step.scope) else table.insert(unknown, id) end
   end
   return unknown
@@ -53,11 +53,11 @@ function Selection.groups(tx, page, step, zset, round)
   for position = 1, #found, 2 do
     if page.touched >= Selection.PAGE then return false end
     step.cursor = tonumber(found[position + 1])
-    local group = Rounds.load_group(tx, step.job, found[position])
+    local group = Group.load(tx, step.job, found[position])
     page.touched = page.touched + (group and 1 or GroupDeletion.MOST_SAMPLES)
     if not group and round then Recovery.lose_live_group(tx, round, found[position])
     elseif not group then Recovery.lose_queued(tx, step.job, found[position])
-    elseif group.arrival <= page.upTo and Aborts.may_be_aborted(group) then Selection.group(tx, page, group) end
+    elseif group.arrival <= page.upTo and Group.may_be_aborted(group) then Selection.group(tx, page, group) end
   end
   return #found < 2 * Selection.PAGE
 end
@@ -77,8 +77,7 @@ end
 
 -- True when its worker has claimed the request, so that the counts know it.
 local function is_claimed(tx, lease)
-  local holder = redis.call('HMGET', tx.key:request(lease.requestId), 'workerId', 'workerEpoch')
-  return holder[1] == lease.workerId and holder[2] == lease.workerEpoch
+  return Request.is_claimed_by(tx, lease.requestId, lease.workerId, lease.workerEpoch)
 end
 
 function Selection.lease(tx, page, step, acquire_id, lease)

@@ -71,8 +71,8 @@ function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepanc
   const finished = there.filter((request) => request.state === 'finished').length;
   if (group.live !== live || group.finished !== finished) {
     const detail = `live ${group.live}, counted ${live}; finished ${group.finished}, counted ${finished}`;
-    const set = ['HSET', ['group', job, groupId], 'live', String(live), 'finished', String(finished)];
-    found.push({ check: 'group-counters', where, detail, steps: [['call', ...set]] });
+    const steps: Step[] = [['set_group', job, groupId, { live, finished }]];
+    found.push({ check: 'group-counters', where, detail, steps });
   }
   if (isQueued !== (state === 'unfinished')) {
     const change = isQueued ? ['ZREM'] : ['ZADD', place];

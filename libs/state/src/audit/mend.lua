@@ -10,6 +10,10 @@ return function(tx, args)
 
   function STEPS.call(one, command, key, ...) redis.call(command, Views.key_of(one, key), ...) end
 
+  function STEPS.set_job(one, job, fields) Job.set(one, job, fields) end
+  function STEPS.set_round(one, job, round_id, fields) Round.set(one, { job = job, roundId = round_id }, fields) end
+  function STEPS.set_group(one, job, group_id, fields) Group.set(one, { job = job, groupId = group_id }, fields) end
+
   -- Indexes that follow from the hash of the server.
   function STEPS.publish(one, id) Servers.publish(one, Servers.get(one, id)) end
   function STEPS.index(one, id)
@@ -44,9 +48,9 @@ return function(tx, args)
   end
   -- As every transition does that comes across a group that lacks a sample, or that is gone.
   function STEPS.lose_group(one, job, group_id)
-    local group = Rounds.load_group(one, job, group_id)
-    Recovery.requests_of(one, group)
-    Recovery.lose_group(one, Rounds.load(one, job, group.roundId), group)
+    local group = Group.load(one, job, group_id)
+    LostRecords.load_requests(one, group)
+    GroupEnds.lose_group(one, Round.load(one, job, group.roundId), group)
   end
   function STEPS.lose_queued(one, job, group_id) Recovery.lose_queued(one, job, group_id) end
 

@@ -17,10 +17,10 @@ return function(tx, args)
   end
   redis.call('EXPIRE', hash, LIFE_S)
   for _, id in ipairs(args.requestIds) do
-    local known = redis.call('HMGET', tx.key:request(id), 'state', 'recount')
-    if known[1] and known[2] ~= args.id then
-      redis.call('HSET', tx.key:request(id), 'recount', args.id)
-      redis.call('HINCRBY', hash, known[1], 1)
+    local request = Request.load(tx, id)
+    if request and request.recount ~= args.id then
+      Request.set(tx, request, { recount = args.id })
+      redis.call('HINCRBY', hash, request.state, 1)
     end
   end
   return '{"goesOn":true}'

@@ -72,7 +72,7 @@ function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsVie
   const expected = all.reduce((sum, round) => sum + settlingOf(round), 0);
   if (settling !== expected) {
     const detail = `settling ${settling}, in the rounds ${expected}`;
-    const steps: Step[] = [['call', 'HSET', ['job', job], 'settlingGroups', String(expected)]];
+    const steps: Step[] = [['set_job', job, { settlingGroups: expected }]];
     found.push({ check: 'job-settling', where: job, detail, steps });
   }
   const open = all.find(({ roundId }) => roundId === openRoundId)?.state ?? 'gone';
@@ -104,7 +104,7 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
   const sweep: Step = ['call', 'SADD', 'sweeps', where];
   const expect = (check: string, field: string, stored: number, right: number, ...more: Step[]) => {
     if (stored === right) return;
-    const steps: Step[] = [['call', 'HSET', ['round', job, roundId], field, String(right)], ...more];
+    const steps: Step[] = [['set_round', job, roundId, { [field]: right }], ...more];
     found.push({ check, where, detail: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
   };
   // Then it had been waiting for groups that are not there, or has gone on without some that are.

@@ -174,46 +174,45 @@ end
 -- A group with its requests, in their order, and its place in the long-tail queue.
 function VIEWS.group(tx, job, group_id)
   local place = redis.call('ZSCORE', tx.key:longtail(job), group_id)
-  local group, requests = Rounds.load_group(tx, job, group_id), {}
+  local group, requests = Group.load(tx, job, group_id), {}
   if not group then return { isQueued = place ~= false } end
   note(tx, 3 * group.launched)
   for index = 0, group.launched - 1 do
-    local id = Requests.id_of(job, group_id, index)
-    local request = Requests.load(tx, id)
+    local id = Request.format_id(job, group_id, index)
+    local request = Request.load(tx, id)
     requests[index + 1] = request and {
       state = request.state, workerId = request.workerId, workerEpoch = request.workerEpoch,
-      isLive = Requests.LIVE[request.state] or false, wasClaimed = request.attempt ~= Requests.UNCLAIMED,
+      isLive = Request.LIVE[request.state] or false, wasClaimed = request.attempt ~= Request.UNCLAIMED,
       isQueued = redis.call('ZSCORE', tx.key:pending(job), id) ~= false,
-      isWithWorker = not Requests.HELD[request.state]
+      isWithWorker = not Request.HELD[request.state]
         or has(tx.key:workerAttempts(request.workerId, request.workerEpoch), id),
     } or false
   end
-  local sequence = redis.call('HGET', tx.key:group(job, group_id), 'longtailSequence')
   return { isQueued = place ~= false, state = group.state, live = group.live, finished = group.finished,
-    requests = requests, place = sequence and Format.integer(sequence - (Rounds.is_whole(group)
-      and Longtail.FINISHED_FIRST or 0)) or nil }
+    requests = requests, place = LongtailQueue.score(Group.read_past(tx, group)) }
 end
 
 -- A job with its rounds, what their lists have, and the groups that are on their way to the long-tail queue.
 function VIEWS.rounds(tx, job)
-  local known = redis.call('HMGET', tx.key:job(job), 'openRoundId', 'settlingGroups', 'restoring')
-  local view = { openRoundId = known[1], settling = tonumber(known[2] or 0), isRestoring = known[3] ~= false,
-    rounds = {} }
+  local known = Job.load(tx, job)
+  local view = { openRoundId = known.openRoundId or false, settling = known.settlingGroups,
+    isRestoring = known.restoring ~= nil, rounds = {} }
   local leaving = {}
   for _, name in ipairs(redis.call('ZRANGE', tx.key.leavingGroups, 0, -1)) do
-    local owner, group_id = string.match(name, '^([^/]+)/(.+)$')
-    local round_id = owner == job and redis.call('HGET', tx.key:group(owner, group_id), 'roundId')
-    if round_id then leaving[round_id] = (leaving[round_id] or 0) + 1 end
+    local owner, group_id = Job.parse_name(name)
+    local _, round_id = Group.read_state(tx, owner, group_id)
+    if owner == job and round_id then leaving[round_id] = (leaving[round_id] or 0) + 1 end
   end
   for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), 0, -1)) do
     note(tx, 4)
-    local round = Rounds.load(tx, job, round_id)
-    local field = redis.call('HMGET', tx.key:round(job, round_id), 'leavingGroups', 'folded')
+    local round = Round.load(tx, job, round_id)
+    if round then Round.read_rest(tx, round) end
     local accepted = redis.call('LLEN', tx.key:roundAccepted(job, round_id))
     table.insert(view.rounds, {
-      roundId = round_id, state = round and round.state or 'gone', takesResults = round and Rounds.takes_results(round),
-      live = round and round.live, accepted = round and round.accepted, isSettled = round and round.settled,
-      isDropped = round and round.cancelMode == 'drop', leaving = tonumber(field[1] or 0), isFolded = field[2] == '1',
+      roundId = round_id, state = round and round.state or 'gone', takesResults = round and Round.takes_results(round),
+      live = round and round.liveGroups, accepted = round and round.acceptedGroups, isSettled = round and round.settled,
+      isDropped = round and round.cancelMode == 'drop', leaving = round and round.leavingGroups or 0,
+      isFolded = round ~= nil and round.folded,
       listedLive = redis.call('ZCARD', tx.key:roundGroups(job, round_id)), listedAccepted = accepted,
       listedLeaving = leaving[round_id] or 0, isSwept = has(tx.key.sweeps, job .. '/' .. round_id),
     })
@@ -227,14 +226,15 @@ function VIEWS.round_groups(tx, job, round_id, list, from, to)
     or redis.call('LRANGE', tx.key:roundAccepted(job, round_id), from, to)
   note(tx, #groups)
   for index, id in ipairs(groups) do
-    groups[index] = { id, unpack(redis.call('HMGET', tx.key:group(job, id), 'state', 'roundId')) }
+    local state, owner = Group.read_state(tx, job, id)
+    groups[index] = { id, state or false, owner or false }
   end
   return groups
 end
 
 -- The snapshots of a job, and which of these numbers are known: listed, being saved, or to be deleted.
 function VIEWS.snapshots(tx, job, numbers)
-  local listed, known = {}, { [redis.call('HGET', tx.key:job(job), 'saving') or ''] = true }
+  local listed, known = {}, { [Job.load(tx, job).saving or ''] = true }
   for _, tag in ipairs(redis.call('ZRANGE', tx.key:snapshots(job), 0, -1)) do
     local number = redis.call('ZSCORE', tx.key:snapshots(job), tag)
     local header = redis.call('HMGET', tx.key:snapshot(job, number), 'tag', 'groups', 'requests')

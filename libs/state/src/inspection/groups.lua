@@ -7,7 +7,7 @@ Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128
   local job = args.job
-  local round_id, no_round = Rounds.named(tx, job, args.roundId)
+  local round_id, no_round = Trainer.named_round(tx, job, args.roundId)
   if not round_id then return no_round end
   local from = args.cursor or 0
   if args.set == 'lost' then
@@ -19,15 +19,9 @@ return function(tx, args)
   local ids = redis.call((args.set or 'live') == 'live' and 'ZRANGE' or 'LRANGE', list, from, from + PAGE - 1)
   local groups = {}
   for _, group_id in ipairs(ids) do
-    local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'cuts',
-      'firstStep', 'tokens', 'held')
-    if field[1] then
-      table.insert(groups, {
-        groupId = group_id, state = field[1], samples = tonumber(field[2]), finishedSamples = tonumber(field[3] or 0),
-        liveSamples = tonumber(field[4] or 0), cuts = tonumber(field[5] or 0), firstStep = tonumber(field[6]),
-        tokens = tonumber(field[7] or 0), isHeld = field[8] == '1' or nil,
-      })
-    end
+    local group = Group.read_listed(tx, job, group_id)
+    group.promptRef = nil
+    if group.state then table.insert(groups, group) end
   end
   return Reply.object({ groups = groups, cursor = #ids == PAGE and from + PAGE or nil })
 end

@@ -6,11 +6,11 @@ Reply: as a request of inspection/requests, in any state, and
 Errors: REQUEST_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)
-  local request = Requests.load(tx, args.requestId)
+  local request = Request.load(tx, args.requestId)
   if not request then return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. args.requestId, 'requestId') end
   local status = RequestStatus.of(tx, request)
-  local field = redis.call('HMGET', tx.key:group(request.job, request.groupId), 'roundId', 'firstStep', 'cuts')
-  status.job, status.groupId, status.roundId = request.job, request.groupId, field[1] or nil
-  status.firstStep, status.cuts = tonumber(field[2] or nil), tonumber(field[3] or 0)
+  local group = Group.load(tx, request.job, request.groupId)
+  status.job, status.groupId, status.roundId = request.job, request.groupId, group and group.roundId or nil
+  status.firstStep, status.cuts = group and group.firstStep, group and Group.read_past(tx, group).cuts or 0
   return InlineSegments.append(Reply.object(status), request.segments)
 end

@@ -12,7 +12,7 @@ return function(tx, args)
   local requests = {}
 
   local function add(id)
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     if not request or ENDED[request.state] or (args.state and request.state ~= args.state) then return end
     local status = RequestStatus.of(tx, request)
     if (status.ageMs or 0) >= (args.minAgeMs or 0) then table.insert(requests, status) end
@@ -26,14 +26,15 @@ return function(tx, args)
     return Reply.object({ requests = requests, cursor = cursor })
   end
 
-  local round_id, no_round = Rounds.named(tx, job, args.roundId)
+  local round_id, no_round = Trainer.named_round(tx, job, args.roundId)
   if not round_id then return no_round end
   local looked, cursor = 0, nil
   local page = redis.call('ZRANGEBYSCORE', tx.key:roundGroups(job, round_id), '(' .. (args.cursor or 0), '+inf',
     'WITHSCORES', 'LIMIT', 0, PAGE)
   for position = 1, #page, 2 do
-    local launched = tonumber(redis.call('HGET', tx.key:group(job, page[position]), 'launched') or 0)
-    for index = 0, launched - 1 do add(Requests.id_of(job, page[position], index)) end
+    local group = Group.load(tx, job, page[position])
+    local launched = group and group.launched or 0
+    for index = 0, launched - 1 do add(Request.format_id(job, page[position], index)) end
     looked = looked + launched
     if position + 1 == 2 * PAGE or looked >= PAGE then
       cursor = page[position + 1]

@@ -4,16 +4,16 @@ Reply: rounds   list of {roundId, step, kind, state, neededGroups, acceptedGroup
 Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
-  if redis.call('EXISTS', tx.key:job(args.job)) == 0 then return Trainer.no_job(args.job) end
+  if not Job.exists(tx, args.job) then return Trainer.no_job(args.job) end
   local rounds = {}
   for _, round_id in ipairs(redis.call('ZREVRANGE', tx.key:rounds(args.job), 0, -1)) do
-    local field = redis.call('HMGET', tx.key:round(args.job, round_id), 'step', 'kind', 'state', 'neededGroups',
-      'acceptedGroups', 'openedAtMs', 'completedAtMs')
-    if field[3] then
+    local round = Round.load(tx, args.job, round_id)
+    if round then
+      Round.read_rest(tx, round)
       table.insert(rounds, {
-        roundId = round_id, step = tonumber(field[1]), kind = field[2], state = field[3],
-        neededGroups = tonumber(field[4]), acceptedGroups = tonumber(field[5] or 0), openedAtMs = tonumber(field[6]),
-        completedAtMs = tonumber(field[7] or nil),
+        roundId = round_id, step = round.step, kind = round.kind, state = round.state,
+        neededGroups = round.neededGroups, acceptedGroups = round.acceptedGroups, openedAtMs = round.openedAtMs,
+        completedAtMs = round.completedAtMs,
       })
     end
   end

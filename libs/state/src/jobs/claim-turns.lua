@@ -12,7 +12,7 @@ function Tx.fields.jobs_readmitted() return false end -- by this script: parked 
 -- `kind`: of workers, nil for built-in ones.
 function ClaimTurns.line(tx, kind) return kind and tx.key:claimableOfKind(kind) or tx.key.claimableJobs end
 
-local function line_of_job(tx, job) return ClaimTurns.line(tx, Jobs.read(tx, job).workerKind) end
+local function line_of_job(tx, job) return ClaimTurns.line(tx, Job.get(tx, job).workerKind or nil) end
 
 -- It has pending requests.
 function ClaimTurns.offer(tx, job)
@@ -37,12 +37,9 @@ end
 
 -- The kind of worker that the open round of the job names.
 function ClaimTurns.set_kind(tx, job, kind)
-  local known = Jobs.read(tx, job)
-  if known.workerKind == kind then return end
+  if (Job.get(tx, job).workerKind or nil) == kind then return end
   local was_offered = redis.call('ZREM', line_of_job(tx, job), job) == 1
-  if kind then redis.call('HSET', tx.key:job(job), 'workerKind', kind)
-  else redis.call('HDEL', tx.key:job(job), 'workerKind') end
-  known.workerKind = kind
+  Job.set(tx, job, { workerKind = kind or false })
   if was_offered then ClaimTurns.offer(tx, job) end
 end
 

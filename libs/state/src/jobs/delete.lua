@@ -8,31 +8,32 @@ Reply: state     'open' (a round is open: cancel it), 'settling' (something of i
 Errors: JOB_IN_USE.
 Flags: allow-oom ]]
 return function(tx, args)
-  local job, hash = args.job, tx.key:job(args.job)
-  local field = redis.call('HMGET', hash, 'openRoundId', 'deleting')
-  if redis.call('EXISTS', hash) == 0 then
+  local job, known = args.job, Job.load(tx, args.job)
+  if not Job.exists(tx, job) then
     -- A job that has never run may have a quota.
     redis.call('UNLINK', tx.key:jobQuota(job))
     return '{"state":"deleted"}'
   end
-  if field[2] then
+  if known.deleting then
     if not args.finish then return '{"state":"emptying"}' end
-    redis.call('UNLINK', hash, tx.key:counts(job), tx.key:recount(job), tx.key:jobQuota(job))
+    Job.delete(tx, job)
+    redis.call('UNLINK', tx.key:counts(job), tx.key:recount(job), tx.key:jobQuota(job))
     redis.call('SREM', tx.key.jobs, job)
     return '{"state":"deleted"}'
   end
-  if field[1] then
-    if args.force then return cjson.encode({ state = 'open', roundId = field[1] }) end
-    return Reply.fail('JOB_IN_USE', 'Round ' .. field[1]
+  if known.openRoundId then
+    if args.force then return cjson.encode({ state = 'open', roundId = known.openRoundId }) end
+    return Reply.fail('JOB_IN_USE', 'Round ' .. known.openRoundId
       .. ' of the job is open; close or cancel it first, or use force', 'job')
   end
   if Snapshots.unrest_of(tx, job) then
     if args.force then return '{"state":"settling"}' end
     return Reply.fail('JOB_IN_USE', 'Requests of the job are still being cut, dropped or folded', 'job', 200)
   end
-  redis.call('UNLINK', hash, tx.key:pending(job), tx.key:longtail(job), tx.key:rounds(job))
-  redis.call('HSET', hash, 'deleting', 1)
   ClaimTurns.forget(tx, job)
+  Job.delete(tx, job)
+  Job.set(tx, job, { deleting = true })
+  redis.call('UNLINK', tx.key:pending(job), tx.key:longtail(job), tx.key:rounds(job))
   redis.call('SREM', tx.key.openJobs, job)
   redis.call('HDEL', tx.key.jobService, job)
   redis.call('HDEL', tx.key.blockedJobs, job)

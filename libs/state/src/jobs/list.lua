@@ -7,8 +7,8 @@ return function(tx, args)
   local PAGE = 128
   local page, cursor = Pages.scan('SSCAN', args.openOnly and tx.key.openJobs or tx.key.jobs, args.cursor, PAGE)
   local function is_idle(job)
-    local field = redis.call('HMGET', tx.key:job(job), 'trainerSeenAtMs', 'openRoundId', 'deleting')
-    return field[3] or (not field[2] and tonumber(field[1] or 0) < args.idleBeforeMs)
+    local known = Job.load(tx, job)
+    return known.deleting or (not known.openRoundId and known.trainerSeenAtMs < args.idleBeforeMs)
   end
   local jobs = {}
   for _, job in ipairs(page) do

@@ -10,7 +10,7 @@ return function(tx, args)
   local packed = redis.call('HGET', tx.key.blockedJobs, args.job)
   local known = packed and cjson.decode(packed)
   local free = args.quotaBytes - args.usedBytes
-  local need = (ClaimTurns.held_by_workers(tx, args.job) + 1) * Jobs.sample_bytes(tx, args.job, args.bytesPerToken)
+  local need = (ClaimTurns.held_by_workers(tx, args.job) + 1) * Counts.sample_bytes(tx, args.job, args.bytesPerToken)
   local must_come = known and known.mustBeFreeBytes or 0
   if args.isRefused then
     must_come = math.max(must_come, math.min(free + REFUSED_SHARE * args.quotaBytes, EMPTY_SHARE * args.quotaBytes))

@@ -6,20 +6,18 @@ Flags: allow-oom ]]
 return function(tx, args)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
-    'trainedGroups', 'failedGroups', 'settlingGroups', 'openRoundId', 'droppedGroups',
-    'excludedGroups')
-  if not field[1] then return Trainer.no_job(args.job) end
+  local known = Job.load(tx, args.job)
+  if not known.trainerEpoch then return Trainer.no_job(args.job) end
   local counts, requests = Hashes.all(tx.key:counts(args.job)), {}
   for _, states in ipairs({ { 'submitted' }, Counts.KEPT, Counts.FOLDED }) do
     for _, state in ipairs(states) do requests[state] = tonumber(counts[state] or 0) end
   end
   return Generation.reply(tx, {
-    job = args.job, trainerEpoch = field[1], stepsTrained = tonumber(field[2] or 0),
-    submittedGroups = tonumber(field[3] or 0), trainedGroups = tonumber(field[4] or 0),
-    excludedGroups = tonumber(field[9] or 0), failedGroups = tonumber(field[5] or 0),
-    droppedGroups = tonumber(field[8] or 0), openRoundId = field[7] or nil,
-    longtail = { groups = redis.call('ZCARD', tx.key:longtail(args.job)), settlingGroups = tonumber(field[6] or 0) },
+    job = args.job, trainerEpoch = known.trainerEpoch, stepsTrained = known.stepsTrained,
+    submittedGroups = known.submittedGroups, trainedGroups = known.trainedGroups,
+    excludedGroups = known.excludedGroups, failedGroups = known.failedGroups, droppedGroups = known.droppedGroups,
+    openRoundId = known.openRoundId,
+    longtail = { groups = redis.call('ZCARD', tx.key:longtail(args.job)), settlingGroups = known.settlingGroups },
     requests = requests,
   })
 end

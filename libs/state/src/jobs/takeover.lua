@@ -6,10 +6,9 @@ Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, 
 Flags: allow-oom ]]
 return function(tx, args)
   local MOST_EARLY, EARLY_KEPT_MS = 1000, 600000
-  local field = redis.call('HMGET', tx.key:job(args.job), 'trainerEpoch', 'stepsTrained', 'submittedGroups',
-    'openRoundId')
+  local known = Job.load(tx, args.job)
   local early, name = tx.key.earlyTakeovers, args.job .. '/' .. args.takeoverId
-  if not field[1] then
+  if not known.trainerEpoch then
     redis.call('ZADD', early, Format.integer(tx.now), name)
     redis.call('ZREMRANGEBYRANK', early, 0, -MOST_EARLY - 1)
     redis.call('PEXPIRE', early, EARLY_KEPT_MS)
@@ -17,7 +16,7 @@ return function(tx, args)
     return Trainer.no_job(args.job, { stamp = Generation.stamp(tx) })
   end
   local epoch = Trainer.epoch_of_takeover(tx, args.job, args.takeoverId)
-  if epoch ~= field[1] and (epoch or redis.call('ZSCORE', early, name)) then
+  if epoch ~= known.trainerEpoch and (epoch or redis.call('ZSCORE', early, name)) then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'takeoverId')
   end
   if not epoch then
@@ -26,7 +25,7 @@ return function(tx, args)
     Events.add(tx, 'job.taken-over', { job = args.job })
   end
   Trainer.seen(tx, args.job)
-  local round = field[4] and RoundStatus.json(tx, args.job, field[4]) or nil
-  return Generation.reply(tx, { trainerEpoch = epoch, stepsTrained = tonumber(field[2] or 0),
-    submittedGroups = tonumber(field[3] or 0) }, { round = round })
+  local round = known.openRoundId and RoundStatus.json(tx, args.job, known.openRoundId) or nil
+  return Generation.reply(tx, { trainerEpoch = epoch, stepsTrained = known.stepsTrained,
+    submittedGroups = known.submittedGroups }, { round = round })
 end

@@ -9,7 +9,7 @@ end
 
 -- Returns nil, or the error to answer.
 function Trainer.error(tx, job, trainer_epoch)
-  local current = redis.call('HGET', tx.key:job(job), 'trainerEpoch')
+  local current = Job.read_epoch(tx, job)
   if not current then return Trainer.no_job(job) end
   if current ~= trainer_epoch then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
@@ -26,25 +26,36 @@ end
 function Trainer.round(tx, args)
   local refused = Trainer.refusal(tx, args)
   if refused then return nil, refused end
-  local round = Rounds.load(tx, args.job, args.roundId)
+  local round = Round.load(tx, args.job, args.roundId)
   if round then return round end
   return nil, Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId')
 end
 
+-- The id of the round that is named, or of the one that is not closed or was the last; or nil and the error to answer.
+function Trainer.named_round(tx, job, named)
+  local known = Job.load(tx, job)
+  if not known.trainerEpoch then return nil, Trainer.no_job(job) end
+  local id = named or known.lastRoundId
+  if id and Round.exists(tx, job, id) then return id end
+  -- Without an id: a job that a reconciliation has made.
+  local message = id and 'There is no round ' .. id or 'The job ' .. job .. ' has no round'
+  return nil, Reply.fail('ROUND_NOT_FOUND', message, 'roundId')
+end
+
 -- Returns nil, or the error to answer while the job is being restored.
 function Trainer.restore_error(tx, job)
-  if redis.call('HEXISTS', tx.key:job(job), 'restoring') == 0 then return nil end
+  if not Job.load(tx, job).restoring then return nil end
   return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
 end
 
 -- The trainer lives, so the requests of its job may be claimed.
 function Trainer.seen(tx, job)
-  redis.call('HSET', tx.key:job(job), 'trainerSeenAtMs', Format.integer(tx.now))
+  Job.set(tx, job, { trainerSeenAtMs = tx.now })
   ClaimTurns.readmit(tx, job)
 end
 
 local TAKEOVERS_REMEMBERED = 16
-local function load_takeovers(tx, job) return cjson.decode(redis.call('HGET', tx.key:job(job), 'takeovers') or '[]') end
+local function load_takeovers(tx, job) return cjson.decode(Job.load(tx, job).takeovers) end
 
 -- The epoch that the call of this id began, or nil: a repeat gets the same one.
 function Trainer.epoch_of_takeover(tx, job, takeover_id)
@@ -58,7 +69,7 @@ function Trainer.begin_epoch(tx, job, takeover_id, epoch)
   local takeovers = load_takeovers(tx, job)
   table.insert(takeovers, { id = takeover_id, epoch = epoch })
   if #takeovers > TAKEOVERS_REMEMBERED then table.remove(takeovers, 1) end
-  redis.call('HSET', tx.key:job(job), 'trainerEpoch', epoch, 'takeovers', cjson.encode(takeovers))
+  Job.set(tx, job, { trainerEpoch = epoch, takeovers = cjson.encode(takeovers) })
 end
 
 return Trainer

@@ -4,21 +4,27 @@
 -- `open.closed.*` of the round in which that happens counts them.
 local Ledger = {}
 
-function Tx.fields.ledgers() return {} end -- job/roundId -> 'round', 'job' or 'both': where its counters are
+function Tx.fields.ledger_rounds() return {} end -- job/roundId -> the round, or false: it is gone
 
-function Ledger.note_round(tx, job, round_id, state, is_folded)
-  tx.ledgers[job .. '/' .. round_id] = not state and 'job' or is_folded and 'both' or 'round'
+-- `owner`: the round, or a group of it: then the round is read.
+local function find_round(tx, owner)
+  if owner.ledgerFolded ~= nil then return owner end
+  local name = Round.format_name(owner)
+  local round = tx.ledger_rounds[name]
+  if round == nil then
+    round = Round.load(tx, owner.job, owner.roundId) or false
+    tx.ledger_rounds[name] = round
+  end
+  return round
 end
 
-function Ledger.count(tx, job, round_id, name, by)
-  local id = job .. '/' .. round_id
-  if not tx.ledgers[id] then
-    Ledger.note_round(tx, job, round_id, unpack(redis.call('HMGET', tx.key:round(job, round_id), 'state',
-      'ledgerFolded')))
+-- Adds to a counter of a round; `owner` as in find_round. Counters of a round that is gone are those of its job.
+function Ledger.count(tx, owner, name, by)
+  local round = find_round(tx, owner)
+  if round then redis.call('HINCRBY', tx.key:roundLedger(owner.job, owner.roundId), name, Format.integer(by)) end
+  if not round or round.ledgerFolded then
+    redis.call('HINCRBY', tx.key:jobLedger(owner.job), name, Format.integer(by))
   end
-  local where = tx.ledgers[id]
-  if where ~= 'job' then redis.call('HINCRBY', tx.key:roundLedger(job, round_id), name, Format.integer(by)) end
-  if where ~= 'round' then redis.call('HINCRBY', tx.key:jobLedger(job), name, Format.integer(by)) end
 end
 
 -- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a
@@ -31,7 +37,8 @@ end
 
 -- The ledger of a round becomes a part of the job's, once, and stays with the summary of the round.
 function Ledger.fold(tx, round)
-  if redis.call('HSETNX', tx.key:round(round.job, round.roundId), 'ledgerFolded', 1) == 0 then return end
+  if round.ledgerFolded then return end
+  Round.set(tx, round, { ledgerFolded = true })
   local is_cancelled, of_job = round.state == 'cancelled', tx.key:jobLedger(round.job)
   local counters = Hashes.all(tx.key:roundLedger(round.job, round.roundId))
   for name, count in pairs(counters) do
@@ -45,28 +52,29 @@ function Ledger.fold(tx, round)
 end
 
 -- A sample has ended by itself or at its budget.
-function Ledger.count_ended(tx, job, round_id, tokens, at_cap)
+function Ledger.count_ended(tx, round, tokens, at_cap)
   local bin = Format.integer(Lengths.bin_of(tokens))
-  Ledger.count(tx, job, round_id, 'ended.length.' .. bin, 1)
-  if at_cap then Ledger.count(tx, job, round_id, 'ended.atCap.' .. bin, 1) end
+  Ledger.count(tx, round, 'ended.length.' .. bin, 1)
+  if at_cap then Ledger.count(tx, round, 'ended.atCap.' .. bin, 1) end
 end
 
 -- A draw of a sample is lost before its end: it would have become longer.
-function Ledger.count_lost(tx, job, round_id, tokens)
-  Ledger.count(tx, job, round_id, 'cut.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
+function Ledger.count_lost(tx, owner, tokens)
+  Ledger.count(tx, owner, 'cut.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
 end
 
 -- A sample was cut with its tokens kept. Returns the bin that close_open needs when the sample runs again.
-function Ledger.count_open(tx, job, round_id, tokens)
+function Ledger.count_open(tx, group, tokens)
   local bin = Format.integer(Lengths.bin_of(tokens))
-  Ledger.count(tx, job, round_id, 'open.length.' .. bin, 1)
-  redis.call('HINCRBY', tx.key:openLengths(job), bin, 1)
+  Ledger.count(tx, group, 'open.length.' .. bin, 1)
+  redis.call('HINCRBY', tx.key:openLengths(group.job), bin, 1)
   return bin
 end
 
-function Ledger.close_open(tx, job, round_id, bin)
+function Ledger.close_open(tx, group, bin)
+  local job, round_id = group.job, group.roundId
   -- A group that Redis has lost names no round, and the round of a group that is dropped later may be deleted already.
-  if round_id and redis.call('EXISTS', tx.key:round(job, round_id)) == 1 then
+  if round_id and Round.exists(tx, job, round_id) then
     redis.call('HINCRBY', tx.key:roundLedger(job, round_id), 'open.closed.' .. bin, 1)
   end
   if redis.call('HINCRBY', tx.key:openLengths(job), bin, -1) <= 0 then redis.call('HDEL', tx.key:openLengths(job),

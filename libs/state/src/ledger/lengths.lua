@@ -16,14 +16,13 @@ Lengths.HISTORY_STEPS = 8
 -- Counts a group once: as censored when it is cut, and put right when it finishes. A group that was generated again
 -- counts with the longest of its tries.
 function Lengths.count(tx, group, kind, step)
-  local made = Rounds.made(tx, group)
-  if made.lengthKind == 'finished' or step - group.firstStep >= Lengths.HISTORY_STEPS then return end
+  Group.read_made(tx, group)
+  if group.lengthKind == 'finished' or step - group.firstStep >= Lengths.HISTORY_STEPS then return end
   local lengths = tx.key:lengths(group.job, Format.integer(group.firstStep))
   local name = (group.domain or '') .. '|'
-  if made.lengthBin then redis.call('HINCRBY', lengths, name .. made.lengthKind .. '|' .. made.lengthBin, -1) end
-  made.lengthBin, made.lengthKind = math.max(Lengths.bin_of(made.longest), made.lengthBin or 0), kind
-  redis.call('HINCRBY', lengths, name .. kind .. '|' .. made.lengthBin, 1)
-  redis.call('HSET', tx.key:group(group.job, group.groupId), 'lengthBin', made.lengthBin, 'lengthKind', kind)
+  if group.lengthBin then redis.call('HINCRBY', lengths, name .. group.lengthKind .. '|' .. group.lengthBin, -1) end
+  Group.set(tx, group, { lengthBin = math.max(Lengths.bin_of(group.longest), group.lengthBin or 0), lengthKind = kind })
+  redis.call('HINCRBY', lengths, name .. kind .. '|' .. group.lengthBin, 1)
 end
 
 return Lengths

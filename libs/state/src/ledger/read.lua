@@ -5,15 +5,14 @@ Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
   local job, round_id, rounds = args.job, args.roundId, tx.key:rounds(args.job)
-  if redis.call('EXISTS', tx.key:job(job)) == 0 then return Trainer.no_job(job) end
-  local policy = redis.call('HGET', tx.key:round(job, round_id or redis.call('ZRANGE', rounds, -1, -1)[1] or ''),
-    'policy')
-  if round_id and not policy then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
+  if not Job.exists(tx, job) then return Trainer.no_job(job) end
+  local shown = Round.load(tx, job, round_id or redis.call('ZRANGE', rounds, -1, -1)[1] or '')
+  if round_id and not shown then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. round_id, 'roundId') end
 
   local counters, open, closed = {}, {}, {}
   local function add(into, name, count) into[name] = (into[name] or 0) + tonumber(count) end
-  local function add_ledger(id)
-    local is_cancelled = redis.call('HGET', tx.key:round(job, id), 'state') == 'cancelled'
+  local function add_ledger(id, round)
+    local is_cancelled = round and round.state == 'cancelled'
     for name, count in pairs(Hashes.all(tx.key:roundLedger(job, id))) do
       local kind, length = string.match(name, '^open%.(%a+)%.(%d+)$')
       if Ledger.passes_on(name, is_cancelled) then
@@ -24,14 +23,15 @@ return function(tx, args)
     end
   end
   if round_id then
-    add_ledger(round_id)
+    add_ledger(round_id, shown)
   else
     for name, count in pairs(Hashes.all(tx.key:jobLedger(job))) do add(counters, name, count) end
     for _, id in ipairs(redis.call('ZRANGE', rounds, 0, -1)) do
-      if not redis.call('HGET', tx.key:round(job, id), 'ledgerFolded') then add_ledger(id) end
+      local round = Round.load(tx, job, id)
+      if not round or not round.ledgerFolded then add_ledger(id, round) end
     end
     for bin, count in pairs(Hashes.all(tx.key:openLengths(job))) do add(open, 'cut.length.' .. bin, count) end
   end
   return Reply.object({}, { counters = cjson.encode(counters), open = cjson.encode(open),
-    closed = cjson.encode(closed), policy = policy or nil })
+    closed = cjson.encode(closed), policy = shown and Round.read_rest(tx, shown).policy })
 end

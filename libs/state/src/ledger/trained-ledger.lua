@@ -9,7 +9,7 @@ local GOLDEN_RATIO = 0.618033988749895
 -- A group as `auto` replays it, or nothing for most groups of a large round, and for one whose samples Redis has lost:
 -- recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
 local function recorded_group(position, round, lengths, finished_ms)
-  local every_nth = math.ceil(round.needed * #lengths / RECORDED_SAMPLES)
+  local every_nth = math.ceil(round.neededGroups * #lengths / RECORDED_SAMPLES)
   if #lengths == 0 or position % every_nth ~= math.floor(round.step * GOLDEN_RATIO % 1 * every_nth) then return '' end
   local bins = {}
   for index, length in ipairs(lengths) do bins[index] = Format.integer(Lengths.bin_of(length.tokens)) end
@@ -25,7 +25,7 @@ local function count_sample(tx, request, version, is_excluded, is_long, add)
     if made_by < version then off_policy = off_policy + segment.tokenCount end
     if segment.tokenCount > 0 then oldest = math.min(oldest, made_by) end
   end
-  local at_cap = redis.call('HGET', tx.key:request(request.id), 'finishReason') == 'length'
+  local at_cap = Request.read_end(tx, request).finishReason == 'length'
   local bin = Format.integer(Lengths.bin_of(tokens))
   if is_excluded then
     add('excluded.samples', 1)
@@ -49,15 +49,11 @@ end
 -- Counts one page of the accepted groups of a completed round into its ledger and the prompt memory. A page ends with
 -- the group that makes it 128 requests. Returns true when nothing is left to count.
 function TrainedLedger.count_accepted(tx, job, round_id)
-  local hash = tx.key:round(job, round_id)
-  local field = redis.call('HMGET', hash, 'state', 'ledgerGroups', 'acceptedGroups', 'weightVersion', 'equalRewards',
-    'records', 'neededGroups', 'step', 'kind')
-  if field[1] ~= 'completed' and field[1] ~= 'closed' then return true end
-  local counted, accepted, version = tonumber(field[2] or 0), tonumber(field[3]), tonumber(field[4])
+  local round = Round.load(tx, job, round_id)
+  if not round or (round.state ~= 'completed' and round.state ~= 'closed') then return true end
+  local counted, accepted = Round.read_rest(tx, round).ledgerGroups, round.acceptedGroups
   if counted >= accepted then return true end
 
-  local round = { job = job, roundId = round_id, equalRewards = field[5] or 'keep', needed = tonumber(field[7]),
-    step = tonumber(field[8]) }
   local sums, touched, waits, recorded = {}, 0, false, {}
   local function add(name, by) sums[name] = (sums[name] or 0) + by end
   while counted < accepted and touched < LEDGER_PAGE do
@@ -68,29 +64,30 @@ function TrainedLedger.count_accepted(tx, job, round_id)
       break
     end
     local outcome = Rewards.outcome(tx, round, group_id)
-    waits = field[1] == 'completed' and round.equalRewards ~= 'keep' and not outcome
+    waits = round.state == 'completed' and round.equalRewards ~= 'keep' and not outcome
     if waits then break end
     local is_excluded = outcome == 'excluded' or outcome == 'replaced'
-    local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'cuts', 'promptHash', 'taken',
-      'finishedMs')
+    local group = Group.load(tx, job, group_id)
+    if group then Group.read_past(tx, group) end
     -- None, of a group that is gone.
-    local lengths, launched = {}, tonumber(group[1] or 0)
+    local lengths, launched = {}, group and group.launched or 0
     for index = 0, launched - 1 do
-      local request = Requests.load(tx, Requests.id_of(job, group_id, index))
+      local request = Request.load(tx, Request.format_id(job, group_id, index))
       if request and request.state == 'finished' then
-        table.insert(lengths, count_sample(tx, request, version, is_excluded, field[9] == 'long', add))
+        table.insert(lengths, count_sample(tx, request, round.weightVersion, is_excluded, round.kind == 'long', add))
       end
     end
-    add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(tonumber(group[2] or 0)), 1)
-    if group[3] and lengths[1] then PromptLengths.remember(tx, group[3], lengths) end
-    if field[6] then
-      table.insert(recorded, recorded_group(counted, round, lengths, group[4] ~= '1' and group[5]))
+    add(is_excluded and 'groups.excluded' or 'groups.cuts.' .. Format.integer(group and group.cuts or 0), 1)
+    if group and group.promptHash and lengths[1] then PromptLengths.remember(tx, group.promptHash, lengths) end
+    if round.records then
+      table.insert(recorded, recorded_group(counted, round, lengths,
+        group and not group.taken and group.finishedMs))
     end
     counted, touched = counted + 1, touched + math.max(1, launched)
   end
-  for name, by in pairs(sums) do Ledger.count(tx, job, round_id, name, by) end
+  for name, by in pairs(sums) do Ledger.count(tx, round, name, by) end
   if recorded[1] then redis.call('APPEND', tx.key:roundRecorded(job, round_id), table.concat(recorded)) end
-  redis.call('HSET', hash, 'ledgerGroups', Format.integer(counted))
+  Round.set(tx, round, { ledgerGroups = counted })
   return waits or counted >= accepted
 end
 

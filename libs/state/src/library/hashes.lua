@@ -17,6 +17,25 @@ function Hashes.set(hash, fields)
   redis.call('HSET', hash, unpack(flat))
 end
 
+-- Writes fields to a hash and to `record`, the table of it, or nil: true is stored as 1, false deletes the field.
+function Hashes.store(hash, record, fields)
+  -- The fields that are nil reserve the memory which most calls need, so that the table need not grow.
+  local kept, count, gone = { nil, nil, nil, nil, nil, nil, nil, nil }, 0, nil
+  for name, value in next, fields do
+    if value == false then
+      gone = gone or {}
+      gone[#gone + 1] = name
+    else
+      kept[count + 1], kept[count + 2] = name, value == true and 1 or value
+      count = count + 2
+    end
+  end
+  if count > 0 then redis.call('HSET', hash, unpack(kept, 1, count)) end
+  if gone then redis.call('HDEL', hash, unpack(gone)) end
+  if not record then return end
+  for name, value in next, fields do record[name] = value end
+end
+
 -- All fields by name, as texts.
 function Hashes.all(hash)
   local fields, flat = {}, redis.call('HGETALL', hash)

@@ -15,16 +15,15 @@ return function(tx, args)
 
   local reply = { dropped = {}, notQueued = {}, remainingIds = {}, requests = 0, tokens = 0 }
   local function drop(group)
-    local tokens = redis.call('HGET', tx.key:group(args.job, group.groupId), 'tokens')
-    reply.tokens, reply.requests = reply.tokens + tonumber(tokens or 0), reply.requests + group.launched
-    Aborts.drop_group(tx, Rounds.load(tx, args.job, group.roundId), group, args.reason, nil, {})
+    reply.tokens, reply.requests = reply.tokens + Group.read_made(tx, group).tokens, reply.requests + group.launched
+    GroupEnds.drop_group(tx, Round.load(tx, args.job, group.roundId), group, args.reason, nil, {})
     -- No abort asks for its requests later: the sweep deletes them now.
-    redis.call('ZADD', tx.key.droppedGroups, Format.integer(tx.now), args.job .. '/' .. group.groupId)
+    redis.call('ZADD', tx.key.droppedGroups, Format.integer(tx.now), Group.format_name(group))
     table.insert(reply.dropped, group.groupId)
   end
 
   for _, group_id in ipairs(args.groupIds or {}) do
-    local group = reply.requests < PAGE and Rounds.load_group(tx, args.job, group_id)
+    local group = reply.requests < PAGE and Group.load(tx, args.job, group_id)
     if reply.requests >= PAGE then table.insert(reply.remainingIds, group_id)
     elseif group and group.state == 'unfinished' then drop(group)
     else table.insert(reply.notQueued, group_id) end
@@ -34,7 +33,7 @@ return function(tx, args)
     local up_to = args.upTo or tonumber(redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0)
     for _, group_id in ipairs(redis.call('ZRANGEBYSCORE', queue, '-inf', up_to, 'LIMIT', 0, PAGE)) do
       if reply.requests >= PAGE then break end
-      local group = Rounds.load_group(tx, args.job, group_id)
+      local group = Group.load(tx, args.job, group_id)
       if group then drop(group) else Recovery.lose_queued(tx, args.job, group_id) end
     end
     reply.upTo = redis.call('ZCOUNT', queue, '-inf', up_to) > 0 and up_to or nil

@@ -13,18 +13,13 @@ end
 -- To be called before the group leaves its round, which may complete it. `why`: {reason, message?, requestId?}
 function LostGroups.note(tx, group, outcome, why)
   local job = group.job
-  local open = redis.call('HGET', tx.key:job(job), 'openRoundId')
-  local state = open and redis.call('HGET', tx.key:round(job, open), 'state')
+  local open = Job.read_open_round(tx, job)
+  local state = open and Round.read_state(tx, job, open)
   local list = (state == 'open' or state == 'opening') and tx.key:roundLost(job, open) or tx.key:jobLost(job)
-  local field = redis.call('HMGET', tx.key:group(job, group.groupId), 'samples', 'finished', 'cuts', 'firstStep',
-    'tokens', 'promptRef')
-  redis.call('RPUSH', list, cjson.encode({
-    groupId = group.groupId, state = outcome, samples = tonumber(field[1] or 0),
-    finishedSamples = tonumber(field[2] or 0), liveSamples = 0, cuts = tonumber(field[3] or 0),
-    firstStep = tonumber(field[4] or 0), tokens = tonumber(field[5] or 0), promptRef = field[6] or nil,
-    reason = why.reason, message = why.message and shorten(why.message) or nil,
-    requestId = why.requestId, atMs = tx.now,
-  }))
+  local entry = Group.read_listed(tx, job, group.groupId)
+  entry.state, entry.liveSamples, entry.isHeld, entry.atMs = outcome, 0, nil, tx.now
+  entry.reason, entry.message, entry.requestId = why.reason, why.message and shorten(why.message) or nil, why.requestId
+  redis.call('RPUSH', list, cjson.encode(entry))
   redis.call('LTRIM', list, -ENTRIES_KEPT, -1)
 end
 
@@ -48,7 +43,7 @@ end
 function LostGroups.page(tx, job, round_id, from, count)
   local list, waiting = tx.key:roundLost(job, round_id), tx.key:jobLost(job)
   local entries = redis.call('LRANGE', list, from, from + count - 1)
-  if #entries < count and redis.call('HGET', tx.key:job(job), 'lastRoundId') == round_id then
+  if #entries < count and Job.load(tx, job).lastRoundId == round_id then
     local rest = from + #entries - redis.call('LLEN', list)
     for _, entry in ipairs(redis.call('LRANGE', waiting, rest, rest + count - #entries - 1)) do
       table.insert(entries, entry)

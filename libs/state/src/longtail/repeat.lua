@@ -7,15 +7,15 @@ Flags: allow-oom ]]
 return function(tx, args)
   local aborts = {}
   local cursor = Pages.walk(tx.key.leavingGroups, args.cursor, function(name)
-    local job, group_id = Rounds.of_name(name)
-    local group = Rounds.load_group(tx, job, group_id)
+    local job, group_id = Job.parse_name(name)
+    local group = Group.load(tx, job, group_id)
     if not group then
       redis.call('ZREM', tx.key.leavingGroups, name)
       Counts.add_settling(tx, job, -1)
       Recovery.lose_missing_group(tx, job, group_id)
       return 1
     end
-    local round, can_continue = Recovery.round_of(tx, group)
+    local round, can_continue = Recovery.load_round(tx, group)
     if can_continue and not Aborts.apply(tx, round, group, aborts) then Longtail.cut_live(tx, round, group, aborts) end
     return group.launched
   end)

@@ -13,8 +13,8 @@ return function(tx, args)
   if not request then return group end
   if request.state == 'finished' or request.state == 'pending' then return Attempts.superseded() end
   local aborts = {}
-  local was_open = round ~= nil and Rounds.takes_results(round)
-  local is_held, is_ending = Requests.HELD[request.state], Attempts.is_ending(group, request)
+  local was_open = round ~= nil and Round.takes_results(round)
+  local is_held, is_ending = Request.HELD[request.state], Attempts.is_ending(group, request)
   if is_held and is_ending and is_holder then
     Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
   elseif is_held and not is_ending then
@@ -26,7 +26,7 @@ return function(tx, args)
       Rounds.review_round(tx, round)
     end
   end
-  if not is_holder then request = Requests.load(tx, request.id) end
+  if not is_holder then request = Request.load(tx, request.id) end
   return Reply.object({ state = request.state, job = request.job, roundId = group.roundId, aborts = aborts,
-    roundCompleted = was_open and not Rounds.takes_results(round) })
+    roundCompleted = was_open and not Round.takes_results(round) })
 end

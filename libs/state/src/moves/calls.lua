@@ -10,11 +10,12 @@ return function(tx, args)
   local function group_of(request)
     local name = request.job .. '/' .. request.groupId
     if not groups[name] then
-      local field = redis.call('HMGET', tx.key:group(request.job, request.groupId), 'state', 'maxTokens',
-        'longestTokens', 'samples', 'promptHash')
-      groups[name] = { state = field[1], maxTokens = tonumber(field[2] or 0), longestTokens = tonumber(field[3] or 0),
-        samples = tonumber(field[4] or 0),
-        known = field[1] == 'live' and field[5] and PromptLengths.read(tx, field[5]) or nil }
+      local group = Group.load(tx, request.job, request.groupId) or {}
+      if group.state == 'live' then
+        local prompt = Group.read_past(tx, Group.read_made(tx, group)).promptHash
+        group.known = prompt and PromptLengths.read(tx, prompt) or nil
+      end
+      groups[name] = group
     end
     return groups[name]
   end
@@ -23,19 +24,18 @@ return function(tx, args)
   for position = 1, #page, 2 do
     local lease = LeaseRecord.unpack(page[position + 1])
     local id = lease.requestId
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     local is_ours = request and request.workerId == lease.workerId and request.workerEpoch == lease.workerEpoch
     local group = is_ours and (request.state == 'running' or request.state == 'claimed') and group_of(request)
     if group and group.state == 'live' then
-      local field = redis.call('HMGET', tx.key:request(id), 'moves', 'movedAtMs', 'claimedAtMs', 'waiting')
+      Request.read_moves(tx, Request.read_times(tx, request))
       table.insert(running, {
         leaseId = Format.integer(lease.seq) .. '.' .. page[position], requestId = id, serverId = lease.serverId,
         epoch = lease.serverEpoch, attempt = request.attempt, contextTokens = lease.contextTokens or 0,
-        heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = group.maxTokens,
+        heldTokens = request.tokens, madeTokens = request.savedTokens, maxTokens = group.maxTokens or 0,
         longestTokens = group.longestTokens, samples = group.samples, known = group.known,
-        moves = tonumber(field[1] or 0),
-        sinceMoveMs = field[2] and math.max(0, now - tonumber(field[2])) or nil,
-        ageMs = math.max(0, now - tonumber(field[3] or now)), waits = field[4] == '1',
+        moves = request.moves, sinceMoveMs = request.movedAtMs and math.max(0, now - request.movedAtMs) or nil,
+        ageMs = math.max(0, now - (request.claimedAtMs or now)), waits = request.waiting,
       })
     else
       table.insert(others, { serverId = lease.serverId, epoch = lease.serverEpoch,

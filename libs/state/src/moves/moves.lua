@@ -35,9 +35,9 @@ end
 -- (place), to its lease (resume), and from there. `run`: what the worker of the new attempt has measured.
 function Moves.note_times(tx, request, run)
   if not request.movedBy or not run or not run.firstTokenMs then return end
-  local field = redis.call('HMGET', tx.key:request(request.id), 'movedAtMs', 'queuedAtMs', 'claimedAtMs')
-  local sent, claimed = tonumber(field[1] or tx.now), tonumber(field[3] or tx.now)
-  local stopped = math.max(sent, tonumber(field[2] or 0))
+  Request.read_moves(tx, Request.read_times(tx, request))
+  local sent, claimed = request.movedAtMs or tx.now, request.claimedAtMs or tx.now
+  local stopped = math.max(sent, request.queuedAtMs or 0)
   local times = { stopMs = stopped - sent, placeMs = math.max(0, claimed - stopped), resumeMs = run.leasedMs,
     firstTokenMs = math.max(0, run.firstTokenMs - run.leasedMs) }
   Moves.note(tx, request.movedBy, request.id, 'moved:' .. cjson.encode(times))
@@ -45,10 +45,7 @@ function Moves.note_times(tx, request, run)
   Moves.forget_times(tx, request)
 end
 
-function Moves.forget_times(tx, request)
-  redis.call('HDEL', tx.key:request(request.id), 'movedBy')
-  request.movedBy = nil
-end
+function Moves.forget_times(tx, request) Request.set(tx, request, { movedBy = false }) end
 
 -- The attempt ends: its times are known now, or never.
 function Moves.end_times(tx, request)
@@ -57,20 +54,15 @@ function Moves.end_times(tx, request)
 end
 
 function Moves.unbind(tx, request)
-  redis.call('HDEL', tx.key:request(request.id), 'boundServerId', 'boundServerEpoch')
+  Request.set(tx, request, { boundServerId = false, boundServerEpoch = false })
 end
 
 function Moves.finish(tx, request, to)
-  redis.call('HDEL', tx.key:request(request.id), 'movePlan')
+  local plan_id = request.movePlan
+  Request.set(tx, request, { movePlan = false, movedBy = to == 'pending' and plan_id or nil })
   redis.call('ZREM', tx.key.movingRequests, request.id)
-  if to == 'pending' then
-    redis.call('HSET', tx.key:request(request.id), 'movedBy', request.movePlan)
-    request.movedBy = request.movePlan
-  else
-    Moves.unbind(tx, request)
-  end
-  Moves.note(tx, request.movePlan, request.id, MOVE_ENDS[to] or 'superseded')
-  request.movePlan = nil
+  if to ~= 'pending' then Moves.unbind(tx, request) end
+  Moves.note(tx, plan_id, request.id, MOVE_ENDS[to] or 'superseded')
 end
 
 return Moves

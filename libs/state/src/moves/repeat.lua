@@ -7,7 +7,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local aborts, expired, pending = {}, 0, 0
   local cursor = Pages.walk(tx.key.movingRequests, args.cursor, function(id, started_at)
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     if not request or request.state ~= 'cutting' then
       redis.call('ZREM', tx.key.movingRequests, id)
     elseif not WorkerFence.is_current(tx, request.workerId, request.workerEpoch) then
@@ -15,10 +15,10 @@ return function(tx, args)
     elseif tx.now - started_at <= args.deadlineMs then
       Cancellation.stop_held(tx, request, {}, aborts)
     else
-      local group = Rounds.load_group(tx, request.job, request.groupId)
-      local round = group and Rounds.load(tx, request.job, group.roundId)
+      local group = Group.load(tx, request.job, request.groupId)
+      local round = group and Round.load(tx, request.job, group.roundId)
       -- A cut or an abort that came meanwhile has another deadline.
-      if round and group.state == 'live' and Rounds.takes_results(round) and not Attempts.is_ending(group, request) then
+      if round and group.state == 'live' and Round.takes_results(round) and not Attempts.is_ending(group, request) then
         Requests.move(tx, request, group, 'running')
         expired = expired + 1
       end

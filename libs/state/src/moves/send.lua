@@ -27,30 +27,29 @@ return function(tx, args)
     if not request or not group then return 'unknown-request' end
     if request.state == 'finished' or request.state == 'trained' then return 'completed-first' end
     -- A sample that was stopped may have ended while its group is live.
-    local is_live = Requests.LIVE[request.state] and request.state ~= 'cutting'
-    if group.state ~= 'live' or not round or not Rounds.takes_results(round) or not is_live then return 'ending' end
+    local is_live = Request.LIVE[request.state] and request.state ~= 'cutting'
+    if group.state ~= 'live' or not round or not Round.takes_results(round) or not is_live then return 'ending' end
     if move.attempt and move.attempt ~= request.attempt then return 'victim-changed' end
-    local at = redis.call('HMGET', tx.key:request(request.id), 'serverId', 'moves')
-    if request.state == 'running' and at[1] == move.toServerId then return 'same-server' end
-    if tonumber(at[2] or 0) >= args.maxMovesPerRequest and move.purpose ~= 'leave' then return 'moved-too-often' end
+    Request.read_moves(tx, Request.read_times(tx, request))
+    if request.state == 'running' and request.serverId == move.toServerId then return 'same-server' end
+    if request.moves >= args.maxMovesPerRequest and move.purpose ~= 'leave' then return 'moved-too-often' end
   end
 
   local function send_request(move)
-    local request = Requests.load(tx, move.requestId)
-    local group = request and Rounds.load_group(tx, request.job, request.groupId)
-    local round = group and Rounds.load(tx, request.job, group.roundId)
-    if group and Aborts.apply(tx, round, group, aborts) then request = Requests.load(tx, move.requestId) end
+    local request = Request.load(tx, move.requestId)
+    local group = request and Group.load(tx, request.job, request.groupId)
+    local round = group and Round.load(tx, request.job, group.roundId)
+    if group and Aborts.apply(tx, round, group, aborts) then request = Request.load(tx, move.requestId) end
     local refusal = request_refusal(request, group, round, move) or target_refusal(move)
     if refusal then return refusal end
-    local is_pending, key = request.state == 'pending', tx.key:request(request.id)
-    Hashes.set(key, { boundServerId = move.toServerId, boundServerEpoch = Servers.get(tx, move.toServerId).epoch,
-      movedAtMs = now, movePlan = not is_pending and args.planId or nil, movedBy = is_pending and args.planId or nil })
-    redis.call('HINCRBY', key, 'moves', 1)
+    local is_pending = request.state == 'pending'
+    Request.set(tx, request, { boundServerId = move.toServerId,
+      boundServerEpoch = Servers.get(tx, move.toServerId).epoch, movedAtMs = now, moves = request.moves + 1,
+      movePlan = not is_pending and args.planId or nil, movedBy = is_pending and args.planId or nil })
     if is_pending then
       bound = bound + 1
       return nil, 'moved'
     end
-    request.movePlan = args.planId
     redis.call('ZADD', tx.key.movingRequests, Format.integer(now), request.id)
     Cancellation.stop_held(tx, request, group, aborts)
     return nil, 'sent'

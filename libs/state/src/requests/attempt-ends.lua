@@ -12,10 +12,10 @@ end
 
 -- Fields of the event. `request.run` is what the worker has measured, absent when the worker has expired.
 function AttemptEnds.fields(tx, request, group)
-  local field = redis.call('HMGET', tx.key:request(request.id), 'queuedAtMs', 'claimedAtMs', 'started', 'serverId')
+  Request.read_times(tx, request)
   return {
-    requestId = request.id, roundId = group.roundId, attempt = request.attempt, queuedAtMs = tonumber(field[1] or nil),
-    claimedAtMs = tonumber(field[2] or nil), serverId = field[3] == '1' and field[4] or nil,
+    requestId = request.id, roundId = group.roundId, attempt = request.attempt, queuedAtMs = request.queuedAtMs,
+    claimedAtMs = request.claimedAtMs, serverId = request.started and request.serverId or nil,
     attemptTokens = request.attemptTokens or 0, run = request.run,
   }
 end

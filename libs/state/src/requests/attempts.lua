@@ -3,9 +3,8 @@ local Attempts = {}
 
 -- A request that is not there: folded with its round, or never submitted.
 local function gone(tx, id)
-  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
-  local may_be_folded = job and tonumber(redis.call('HGET', tx.key:job(job), 'stepsTrained') or 0) > 0
-    and redis.call('EXISTS', tx.key:group(job, group_id)) == 0
+  local job, group_id = Request.parse_id(id)
+  local may_be_folded = job and Job.load(tx, job).stepsTrained > 0 and not Group.exists(tx, job, group_id)
   if may_be_folded then
     return Reply.fail('ROUND_CLOSED', 'There is no request ' .. id .. ': its round is closed, or it never was',
       'requestId')
@@ -15,7 +14,7 @@ end
 
 -- Takes a request off the index of a worker epoch that does not have it. True when it did not.
 function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
-  if Requests.HELD[request.state] and request.workerId == worker_id and request.workerEpoch == worker_epoch then
+  if Request.HELD[request.state] and request.workerId == worker_id and request.workerEpoch == worker_epoch then
     return false
   end
   redis.call('SREM', tx.key:workerAttempts(worker_id, worker_epoch), request.id)
@@ -24,15 +23,15 @@ end
 
 -- The request with its group and round, after what was asked of them before has been applied; or nil and the error.
 local function with_owners(tx, request)
-  tx.was_held = Requests.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
-  local group, round = Recovery.owners_of(tx, request)
+  tx.was_held = Request.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
+  local group, round = Recovery.load_owners(tx, request)
   if not group then
     -- Lost: what is left of its group was dropped just now.
-    group = Rounds.load_group(tx, request.job, request.groupId)
+    group = Group.load(tx, request.job, request.groupId)
     if not group then return nil, gone(tx, request.id) end
-    request = Requests.load(tx, request.id)
+    request = Request.load(tx, request.id)
   end
-  if Aborts.apply(tx, round, group, {}) then request = Requests.load(tx, request.id) end
+  if Aborts.apply(tx, round, group, {}) then request = Request.load(tx, request.id) end
   return request, group, round
 end
 
@@ -43,7 +42,7 @@ function Attempts.load(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return nil, Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
-  local request = Requests.load(tx, args.requestId)
+  local request = Request.load(tx, args.requestId)
   local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
   if not request then
     -- Redis has lost it while this worker had it.
@@ -60,7 +59,7 @@ end
 
 -- The same for an operator, who names the attempt and not its holder.
 function Attempts.load_named(tx, args)
-  local request = Requests.load(tx, args.requestId)
+  local request = Request.load(tx, args.requestId)
   if not request then return nil, gone(tx, args.requestId) end
   if request.attempt ~= args.attempt then return nil, fenced() end
   return with_owners(tx, request)
@@ -70,22 +69,21 @@ function Attempts.superseded() return Reply.fail('FENCED', 'The attempt has ende
 
 -- The request is not wanted: it was stopped, or its group is aborted or whole. The call of its holder confirms its end.
 function Attempts.is_ending(group, request) return request.stopped or group.state == 'aborting'
-  or Rounds.is_whole(group) end
+  or Group.is_whole(group) end
 
 function Attempts.end_unwanted(tx, round, group, request, segment, tokens)
   if group.state ~= 'aborting' then return Longtail.end_surplus(tx, round, group, request, segment, tokens) end
-  Longtail.drop_request(tx, group, request, segment, tokens)
-  Aborts.review_dropped(tx, group)
+  GroupEnds.drop_request(tx, group, request, segment, tokens)
+  GroupEnds.review_dropped(tx, group)
 end
 
 -- The last reasons stand in the status of the round.
 local FAILURES_KEPT = 5
 function Attempts.note_failure(tx, round, request, why)
-  local hash = tx.key:round(round.job, round.roundId)
-  local failures = cjson.decode(redis.call('HGET', hash, 'lastFailures') or '[]')
+  local failures = cjson.decode(Round.read_rest(tx, round).lastFailures or '[]')
   table.insert(failures, { requestId = request.id, reason = why.reason, message = why.message, atMs = tx.now })
   if #failures > FAILURES_KEPT then table.remove(failures, 1) end
-  redis.call('HSET', hash, 'lastFailures', cjson.encode(failures))
+  Round.set(tx, round, { lastFailures = cjson.encode(failures) })
 end
 
 -- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
@@ -94,15 +92,15 @@ end
 -- tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then
-    Rounds.bump(tx, round, 'returned.' .. why.reason, 1)
-    local rules = Rounds.rules(tx, round)
+    Round.add_returned(tx, round, why.reason)
+    local rules = Round.rules(tx, round)
     local is_over = why.isFailure and why.isFinal
     if why.isSetback then
       local _, made = KeptTokens.made_by_attempt(request, why.segment, why.tokens or 0)
       is_over = Setbacks.note(tx, request, why, made, rules.maxFailures) or is_over
     end
     if not why.isFailure then
-      is_over = redis.call('HINCRBY', tx.key:request(request.id), 'returns', 1) > rules.maxReturns or is_over
+      is_over = Request.add(tx, request, 'returns', 1) > rules.maxReturns or is_over
     end
     if is_over then
       Attempts.note_failure(tx, round, request, why)
@@ -115,18 +113,16 @@ end
 
 -- Gives back an attempt of an expired worker epoch; no failure of the request. True when it is pending again.
 function Attempts.return_attempt(tx, request)
-  local group, round = Recovery.owners_of(tx, request)
+  local group, round = Recovery.load_owners(tx, request)
   if not group then return false end
   Aborts.apply(tx, round, group, {})
   -- Dropped with its group, now or since the list of the holder was read.
-  if group.state == 'dropped' or not Requests.HELD[redis.call('HGET', tx.key:request(request.id), 'state')] then
-    return false
-  end
+  if group.state == 'dropped' or not Request.HELD[Request.read_state(tx, request.id)] then return false end
   if Attempts.is_ending(group, request) then
     Attempts.end_unwanted(tx, round, group, request, nil, 0)
     return false
   end
-  if Rounds.is_cut(round, group) then
+  if Round.is_cut(round, group) then
     Longtail.cut_request(tx, round, group, request, nil, 0)
     return false
   end

@@ -8,32 +8,31 @@ local function text_of(cause) return type(cause) == 'table' and cause.err or tos
 
 -- In the round of its group; when the group names none, in the one that is open.
 local function note_broken(tx, id, cause, is_last)
-  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
-  local known = redis.pcall('HGET', tx.key:group(job, group_id), 'roundId')
-  local round = Rounds.load(tx, job, type(known) == 'string' and known or redis.call('HGET', tx.key:job(job),
-    'openRoundId') or '')
+  local job, group_id = Request.parse_id(id)
+  local is_read, _, round_id = pcall(Group.read_state, tx, job, group_id)
+  local round = Round.load(tx, job, is_read and round_id or Job.read_open_round(tx, job) or '')
   if not round then return end
-  Rounds.bump(tx, round, 'returned.internal', 1)
+  Round.add_returned(tx, round, 'internal')
   local why = { reason = 'internal', message = string.sub(text_of(cause), 1, MESSAGE_LENGTH) }
   if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
 end
 
 -- The group cannot be read either: its requests without a holder are deleted, and its round continues without it.
 local function lose_unreadable_group(tx, id)
-  local job, group_id = string.match(id, '^([^/]+)/([^/]+)/%d+$')
-  redis.call('UNLINK', tx.key:group(job, group_id))
+  local job, group_id = Request.parse_id(id)
+  Group.delete(tx, job, group_id)
   Recovery.lose_missing_group(tx, job, group_id)
 end
 
 -- `held` is the index of the holder. True when the request has ended; else the call is to be repeated.
 function BrokenEnds.give_up(tx, id, held, cause)
-  local count = redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1)
+  local count = Request.count_broken_end(tx, id)
   -- Redis takes no writes now: nothing was changed, and it may later.
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then return false end
   local is_last = type(count) == 'table' or count > MOST_BROKEN_ENDS or redis.call('SISMEMBER', held, id) == 0
   pcall(note_broken, tx, id, cause, is_last)
   if not is_last then return false end
-  redis.call('UNLINK', tx.key:request(id))
+  Request.delete(tx, id)
   local is_lost = pcall(Recovery.lose_missing, tx, id, held)
   if not is_lost then pcall(lose_unreadable_group, tx, id) end
   return true
@@ -44,7 +43,7 @@ local function is_held(tx, args, held)
     args.requestId) == 0 then
     return false
   end
-  local attempt = redis.pcall('HGET', tx.key:request(args.requestId), 'attempt')
+  local attempt = Request.try_read_attempt(tx, args.requestId)
   return type(attempt) == 'table' or attempt == args.attempt
 end
 

@@ -14,11 +14,11 @@ return function(tx, args)
   local answer = redis.call('GET', tx.key:claim(args.claimId))
   if answer then return answer end
 
-  local now, job, kind = tx.now, args.job, args.workerKind
+  local job, kind = args.job, args.workerKind
   local lane = Claims.lane(job, kind)
   Claimers.note(tx, kind, args.workerId)
   local worker = { id = args.workerId, epoch = args.workerEpoch, kind = kind }
-  local claims, again = Claims.take(tx, worker, args.newAttempt, args.max, job, now)
+  local claims, again = Claims.take(tx, worker, args.newAttempt, args.max, job)
   if #claims > 0 then
     if Claims.load_waiter(tx, args.claimId) then Claims.forget_waiter(tx, args.claimId, lane) end
     return Claims.keep_answer(tx, args.claimId, claims, args.keptMs)
@@ -57,6 +57,6 @@ return function(tx, args)
   if lane ~= Claims.ANY_LANE then redis.call('SADD', tx.key.claimLanes, lane) end
   redis.call('ZADD', Claims.queue(tx, lane), 'NX', redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1),
     args.claimId)
-  redis.call('ZADD', tx.key.claimDeadlines, Format.integer(now + wait_ms), args.claimId)
+  redis.call('ZADD', tx.key.claimDeadlines, Format.integer(tx.now + wait_ms), args.claimId)
   return '{"claims":[],"parked":true}'
 end

@@ -23,15 +23,15 @@ local function next_attempt(attempt, new_attempt)
   return Format.integer(string.match(attempt, '^%d+') + 1) .. '-' .. new_attempt
 end
 
-local function claim_json(tx, request, group, round)
+-- `bound_id`, `bound_epoch`: the server to which a move has bound the request, or nil.
+local function claim_json(tx, request, group, round, bound_id, bound_epoch)
   local setbacks, avoided = Setbacks.of_claim(request)
   local plain = cjson.encode({
     requestId = request.id, attempt = request.attempt, job = request.job, roundId = round.roundId,
     groupId = request.groupId, sampleIndex = request.index, promptRef = group.promptRef, maxTokens = group.maxTokens,
     timeoutMs = group.timeoutMs, generatedMs = group.timeoutMs and GenerationTime.sum_time(tx, request),
-    weightVersion = claim_version(tx, round), boundServerId = request.boundServerId,
-    boundServerEpoch = request.boundServerEpoch, traceparent = round.traceparent,
-    priority = round.priority, setbacks = setbacks, avoidServers = avoided,
+    weightVersion = claim_version(tx, round), boundServerId = bound_id, boundServerEpoch = bound_epoch,
+    traceparent = round.traceparent, priority = round.priority, setbacks = setbacks, avoidServers = avoided,
   })
   return InlineSegments.append(plain, request.segments, ',"sampling":' .. group.sampling)
 end
@@ -49,7 +49,7 @@ end
 -- A round with a fixed concurrency gives out no more while workers have so many of its requests.
 -- Its count is too high when Redis has lost a request or group that a worker had: then those of the whole job decide.
 local function is_gate_closed(tx, round)
-  if round.concurrency == 0 or round.inFlight < round.concurrency or not Rounds.takes_results(round) then
+  if round.concurrency == 0 or round.inFlight < round.concurrency or not Round.takes_results(round) then
     return false
   end
   local held = redis.call('HMGET', tx.key:counts(round.job), 'claimed', 'running', 'cutting')
@@ -65,11 +65,11 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
     if #ids == 0 then break end
     for _, id in ipairs(ids) do
       looked = looked + 1
-      local request = Requests.load(tx, id)
+      local request = Request.load(tx, id)
       local group, round
       if request then
         local group_name = job .. '/' .. request.groupId
-        if not groups[group_name] then groups[group_name], rounds[group_name] = Recovery.owners_of(tx, request) end
+        if not groups[group_name] then groups[group_name], rounds[group_name] = Recovery.load_owners(tx, request) end
         group, round = groups[group_name], rounds[group_name]
         -- All groups of a round see the same count of what is in flight.
         if round then
@@ -84,16 +84,17 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
         -- Dropped just now or lost, it or a sibling that came before it in this page.
       elseif is_gate_closed(tx, round) then
         return looked, true
-      elseif Rounds.takes_results(round) and not fits_answer(tx, request, group) then
+      elseif Round.takes_results(round) and not fits_answer(tx, request, group) then
         tx.answer_is_full = true
         return looked, false
-      elseif Rounds.takes_results(round) then
+      elseif Round.takes_results(round) then
         if round.concurrency > 0 then round.inFlight = round.inFlight + 1 end
-        request.attempt = next_attempt(request.attempt, new_attempt)
-        request.workerId, request.workerEpoch, request.started = worker.id, worker.epoch, false
-        Requests.move(tx, request, group, 'claimed', { 'attempt', request.attempt, 'workerId', worker.id,
-          'workerEpoch', worker.epoch, 'claimedAtMs', tx.now_text, 'started', 0 })
-        table.insert(claims, claim_json(tx, request, group, round))
+        -- A claim ends the binding of its request.
+        local bound_id, bound_epoch = request.boundServerId, request.boundServerEpoch
+        if request.started then Request.set(tx, request, { started = false }) end
+        Requests.move(tx, request, group, 'claimed', { 'attempt', next_attempt(request.attempt, new_attempt),
+          'workerId', worker.id, 'workerEpoch', worker.epoch, 'claimedAtMs', tx.now_text })
+        table.insert(claims, claim_json(tx, request, group, round, bound_id, bound_epoch))
         tx.claimed_bytes = tx.claimed_bytes + #claims[#claims]
       else
         Longtail.cut_request(tx, round, group, request, nil, 0)
@@ -106,7 +107,7 @@ end
 -- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
 -- jobs/claim-turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way.
 -- Nothing while the pool is paused. `worker`: {id, epoch, kind}; kind is nil for a built-in worker.
-function Claims.take(tx, worker, new_attempt, max, only, now)
+function Claims.take(tx, worker, new_attempt, max, only)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)
   if Claims.pause_reason(tx) then return claims, false end
@@ -115,8 +116,8 @@ function Claims.take(tx, worker, new_attempt, max, only, now)
     if not job then break end
     jobs = jobs + 1
     local is_blocked = redis.call('HEXISTS', tx.key.blockedJobs, job) == 1
-    local known = Jobs.read(tx, job)
-    local is_orphaned = now > known.orphanedAtMs
+    local known = Job.get(tx, job)
+    local is_orphaned = Job.is_orphaned(tx, known)
     local most = (is_blocked or is_orphaned) and 0 or math.min(max - #claims, ClaimTurns.room_of(tx, job))
     if known.workerKind ~= worker.kind then
       -- A replica of an earlier version has put the job into the line of built-in workers.

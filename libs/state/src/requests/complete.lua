@@ -24,12 +24,12 @@ return function(tx, args)
     local function answer(state)
       return cjson.encode({
         state = state, groupAccepted = group.state == 'accepted', job = request.job, roundId = group.roundId,
-        roundCompleted = round ~= nil and not Rounds.takes_results(round), madeRoom = tx.jobs_readmitted,
+        roundCompleted = round ~= nil and not Round.takes_results(round), madeRoom = tx.jobs_readmitted,
         moveTimes = request.moveTimes,
       }):sub(1, -2) .. ',"aborts":' .. Reply.list(aborts) .. '}'
     end
 
-    if not Requests.HELD[request.state] then
+    if not Request.HELD[request.state] then
       if request.state == 'finished' or request.state == 'unfinished' then return answer(request.state) end
       if request.state == 'pending' then return Attempts.superseded() end
       return answer('dropped')
@@ -38,7 +38,7 @@ return function(tx, args)
       Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       return answer('dropped')
     end
-    if not Rounds.takes_results(round) and round.discards then
+    if not Round.takes_results(round) and round.discards then
       Longtail.cut_request(tx, round, group, request, args.segment, args.tokens)
       return answer('unfinished')
     end
@@ -49,24 +49,20 @@ return function(tx, args)
       return Reply.fail('PAYLOAD_NOT_FOUND', message, 'segment.ref')
     end
 
-    KeptTokens.keep(tx, request, group, args.segment, args.tokens)
-    KeptTokens.note_length(tx, request, group)
+    KeptTokens.keep(tx, request, group, args.segment, args.tokens, true)
     local event = AttemptEnds.fields(tx, request, group)
     event.tokens, event.finishReason = request.tokens, args.finishReason
-    local ended = { 'finishReason', args.finishReason }
-    if args.engineFinishReason then
-      table.insert(ended, 'engineFinishReason')
-      table.insert(ended, args.engineFinishReason)
-    end
-    Requests.move(tx, request, group, 'finished', ended)
-    Rounds.bump(tx, round, 'requestsDone', 1)
+    local reasons = { 'finishReason', args.finishReason }
+    if args.engineFinishReason then reasons[3], reasons[4] = 'engineFinishReason', args.engineFinishReason end
+    Requests.move(tx, request, group, 'finished', reasons)
+    Round.add(tx, round, 'requestsDone', 1)
     Dispatch.follow_probe(tx, group)
-    Ledger.count_ended(tx, request.job, round.roundId, request.tokens, args.finishReason == 'length')
+    Ledger.count_ended(tx, round, request.tokens, args.finishReason == 'length')
     Events.add(tx, 'request.finished', event)
-    if Rounds.is_whole(group) then
+    if Group.is_whole(group) then
       Longtail.place_whole(tx, round, group, aborts)
-    elseif group.live == 0 and Longtail.is_settling(round, group) then
-      Longtail.settle_group(tx, round, group)
+    elseif group.live == 0 and GroupEnds.is_settling(round, group) then
+      GroupEnds.settle_group(tx, round, group)
     end
     return answer('finished')
   end

@@ -6,11 +6,11 @@ local Dispatch = { TOKEN = 2 ^ 12, PROBE = 2 ^ 38, BEGUN = 2 ^ 40 }
 
 -- After a sample of a probed group has finished, its pending samples are expected to be as long as the longest one.
 function Dispatch.follow_probe(tx, group)
-  local made = Rounds.made(tx, group)
-  if not made.probedAt then return end
-  local first = made.probedAt - made.longest * Dispatch.TOKEN
+  Group.read_made(tx, group)
+  if not group.probedAt then return end
+  local first = group.probedAt - group.longest * Dispatch.TOKEN
   for index = 0, group.launched - 1 do
-    local id = Requests.id_of(group.job, group.groupId, index)
+    local id = Request.format_id(group.job, group.groupId, index)
     if redis.call('ZSCORE', tx.key:pending(group.job), id) then
       redis.call('ZADD', tx.key:pending(group.job), 'XX', Format.integer(first + index), id)
     end

@@ -12,7 +12,7 @@ return function(tx)
   local pending = 0
   local ids = redis.call('SRANDMEMBER', held, PAGE)
   local function return_one(id)
-    local request = Requests.load(tx, id)
+    local request = Request.load(tx, id)
     if not request then
       Recovery.lose_missing(tx, id, held)
     elseif Attempts.forget_entry(tx, request, worker_id, epoch) then

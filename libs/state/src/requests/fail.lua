@@ -18,7 +18,7 @@ return function(tx, args)
     if request.state == 'finished' then return Attempts.superseded() end
     local aborts = {}
     request.run = args.run
-    local was_open = round ~= nil and Rounds.takes_results(round)
+    local was_open = round ~= nil and Round.takes_results(round)
 
     local function end_attempt()
       GenerationTime.note_time(tx, request, group, args.generatedMs)
@@ -26,7 +26,7 @@ return function(tx, args)
         return Attempts.end_unwanted(tx, round, group, request, args.segment, args.tokens)
       end
       if args.missingRef and round then KeptTokens.lose_from(tx, request, group, round, args.missingRef) end
-      if Rounds.is_cut(round, group) then
+      if Round.is_cut(round, group) then
         return Longtail.cut_request(tx, round, group, request, args.segment, args.tokens)
       end
       if args.reason == 'timeout' then
@@ -35,7 +35,7 @@ return function(tx, args)
       -- An engine that stands still for new weights, its requests kept, looks stalled.
       local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
       local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
-      if lost > 0 then Ledger.count(tx, request.job, round.roundId, 'waste.not-stored', lost) end
+      if lost > 0 then Ledger.count(tx, round, 'waste.not-stored', lost) end
       local is_failure = args.countsAsFailure and not stands_still
       local server_id = args.run and args.run.serverId
       Attempts.put_back(tx, round, group, request, aborts, {
@@ -46,10 +46,10 @@ return function(tx, args)
       })
     end
 
-    if Requests.HELD[request.state] then end_attempt() end
+    if Request.HELD[request.state] then end_attempt() end
     return Reply.object({
       state = request.state, job = request.job, roundId = group.roundId, aborts = aborts,
-      roundCompleted = was_open and not Rounds.takes_results(round), madeRoom = tx.jobs_readmitted,
+      roundCompleted = was_open and not Round.takes_results(round), madeRoom = tx.jobs_readmitted,
       moveTimes = request.moveTimes,
     })
   end

@@ -6,7 +6,6 @@ Reply: grants   list of {replyTo, claims}, or {replyTo, fenced: true} for a work
 Events: longtail.requeued, round.settled. ]]
 return function(tx, args)
   local PAGE = 128
-  local now = tx.now
   local grants, given = {}, 0
 
   -- Lanes that may get something -> arrival of their first claim: read once, then kept by hand, since there may be
@@ -47,7 +46,7 @@ return function(tx, args)
       return Claims.forget_waiter(tx, claim_id, lane)
     end
     local worker = { id = waiter.workerId, epoch = waiter.workerEpoch, kind = waiter.workerKind }
-    local claims, again = Claims.take(tx, worker, args.newAttempt, waiter.max, waiter.job, now)
+    local claims, again = Claims.take(tx, worker, args.newAttempt, waiter.max, waiter.job)
     -- What it waits for has left the line.
     if #claims == 0 then return again end
     Claims.keep_answer(tx, claim_id, claims, args.keptMs)

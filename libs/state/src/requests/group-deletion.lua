@@ -8,13 +8,13 @@ GroupDeletion.MOST_SAMPLES = 128 -- of a group whose number of samples is lost
 function GroupDeletion.delete(tx, job, group_id, launched, prompt_ref, visit)
   local refs = {}
   for index = 0, launched - 1 do
-    local request = Requests.load(tx, Requests.id_of(job, group_id, index))
+    local request = Request.load(tx, Request.format_id(job, group_id, index))
     if request and not (visit and visit(request)) then
       for _, segment in ipairs(cjson.decode(request.segments)) do table.insert(refs, segment.ref) end
-      redis.call('UNLINK', tx.key:request(request.id))
+      Request.delete(tx, request.id)
     end
   end
-  redis.call('UNLINK', tx.key:group(job, group_id))
+  Group.delete(tx, job, group_id)
   KeptRefs.free_payloads_of(tx, job, group_id, prompt_ref, refs)
 end
 

@@ -10,14 +10,13 @@ function KeptTokens.made_by_attempt(request, segment, tokens)
 end
 
 -- Adds tokens of a request to what bounds and histories need of its group without reading the requests. `version`: that
--- of the weights that made them, when they are new.
-function KeptTokens.add(tx, request, group, count, version)
-  local made = Rounds.made(tx, group)
-  made.tokens, made.longest = made.tokens + count, math.max(made.longest, request.tokens)
-  if version then made.oldestVersion = math.min(made.oldestVersion or version, version) end
-  local fields = { 'tokens', made.tokens, 'longest', made.longest }
-  if version then fields[5], fields[6] = 'oldestVersion', made.oldestVersion end
-  redis.call('HSET', tx.key:group(request.job, request.groupId), unpack(fields))
+-- of the weights that made them, when they are new. `is_finished`: the sample is finished.
+function KeptTokens.add(tx, request, group, count, version, is_finished)
+  Group.read_made(tx, group)
+  local oldest = group.oldestVersion or version
+  Group.set_made(tx, group, group.tokens + count, math.max(group.longest, request.tokens),
+    is_finished and math.max(group.longestTokens, request.tokens) or group.longestTokens,
+    version and math.min(oldest, version) or oldest)
 end
 
 -- Frees the payload of a segment, JSON or nil, unless the request or a snapshot of the job names it.
@@ -31,25 +30,24 @@ function KeptTokens.free_unused(tx, request, segment)
   KeptRefs.free(tx, request.job, request.groupId, ref)
 end
 
--- Ends the attempt's tokens: they become a segment of the sample.
-function KeptTokens.keep(tx, request, group, segment, tokens)
+-- Ends the attempt's tokens: they become a segment of the sample. `is_finished`: the sample is finished, and its
+-- siblings may become as long.
+function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
   local made, count = KeptTokens.made_by_attempt(request, segment, tokens)
   local is_kept = made and count > 0
   request.attemptTokens = count
   local unused = not (is_kept and made == segment) and segment
   if is_kept then
     made = Weights.mark_mixed(tx, request, made)
-    request.segments = request.segments == '[]' and '[' .. made .. ']'
+    local segments = request.segments == '[]' and '[' .. made .. ']'
       or string.sub(request.segments, 1, -2) .. ',' .. made .. ']'
-    request.tokens = request.tokens + count
-    redis.call('HSET', tx.key:request(request.id), 'segments', request.segments, 'tokens', request.tokens)
-    KeptTokens.add(tx, request, group, count, cjson.decode(made).weightVersion)
+    Request.set_segments(tx, request, segments, request.tokens + count)
+    KeptTokens.add(tx, request, group, count, cjson.decode(made).weightVersion, is_finished)
+  elseif is_finished then
+    KeptTokens.add(tx, request, group, 0, nil, true)
   end
   local saved = request.savedSegment
-  if saved then
-    redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
-    request.savedSegment, request.savedTokens = nil, 0
-  end
+  if saved then Request.forget_saved(tx, request) end
   KeptTokens.free_unused(tx, request, saved)
   KeptTokens.free_unused(tx, request, unused)
   return count
@@ -68,33 +66,24 @@ function KeptTokens.lose_from(tx, request, group, round, ref)
     end
   end
   if lost == 0 then return end
-  request.segments, request.tokens = Reply.list(kept), request.tokens - lost
-  redis.call('HSET', tx.key:request(request.id), 'segments', request.segments, 'tokens', request.tokens)
+  Request.set_segments(tx, request, Reply.list(kept), request.tokens - lost)
   KeptTokens.add(tx, request, group, -lost)
-  Ledger.count(tx, request.job, round.roundId, 'waste.missing', lost)
-  Ledger.count_lost(tx, request.job, round.roundId, lost)
-end
-
--- Of a finished sample: what its siblings may come to.
-function KeptTokens.note_length(tx, request, group)
-  local made = Rounds.made(tx, group)
-  if request.tokens <= made.longestTokens then return end
-  made.longestTokens = request.tokens
-  redis.call('HSET', tx.key:group(request.job, request.groupId), 'longestTokens', request.tokens)
+  Ledger.count(tx, round, 'waste.missing', lost)
+  Ledger.count_lost(tx, round, lost)
 end
 
 -- Throws all tokens of the request away, with the time they took, and counts them as waste of the round.
 function KeptTokens.waste(tx, request, group, round, reason, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens or 0)
-  redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
-  if request.tokens == 0 then return end
-  for _, made in ipairs(cjson.decode(request.segments)) do
-    KeptRefs.free(tx, request.job, request.groupId, made.ref)
+  if request.tokens > 0 then
+    for _, made in ipairs(cjson.decode(request.segments)) do
+      KeptRefs.free(tx, request.job, request.groupId, made.ref)
+    end
+    KeptTokens.add(tx, request, group, -request.tokens)
+    Ledger.count(tx, round, 'waste.' .. reason, request.tokens)
+    if request.state ~= 'finished' then Ledger.count_lost(tx, round, request.tokens) end
   end
-  KeptTokens.add(tx, request, group, -request.tokens)
-  Ledger.count(tx, request.job, round.roundId, 'waste.' .. reason, request.tokens)
-  if request.state ~= 'finished' then Ledger.count_lost(tx, request.job, round.roundId, request.tokens) end
-  request.segments, request.tokens = '[]', 0
+  Request.forget_tokens(tx, request)
 end
 
 return KeptTokens

@@ -2,40 +2,6 @@
 -- the counters of its group and round in step, so that at every moment submitted = the sum of all states.
 local Requests = {}
 
-Requests.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
-Requests.LIVE = { pending = true, claimed = true, running = true, cutting = true }
-Requests.UNCLAIMED = '0' -- attempt of a request that was never claimed
-
-function Requests.id_of(job, group_id, index) return job .. '/' .. group_id .. '/' .. Format.integer(index) end
-
-function Requests.load(tx, id)
-  local job, group_id, index = string.match(id, '^([^/]+)/([^/]+)/(%d+)$')
-  if not job then return nil end
-  local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
-    'started',
-    'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch', 'stopped',
-    'recount', 'movedBy', 'setbacks')
-  if not field[1] then return nil end
-  return {
-    id = id, job = job, groupId = group_id, index = tonumber(index),
-    state = field[1], attempt = field[2], failures = tonumber(field[3]),
-    workerId = field[4], workerEpoch = field[5], started = field[6] == '1',
-    segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
-    savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
-    movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
-    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
-    recount = field[15] or nil, -- the last recount that has counted it
-    movedBy = field[16] or nil, -- the plan of the move that its next or present attempt began with, see Moves.time
-    setbacks = field[17] or nil, -- see setbacks.lua
-  }
-end
-
--- The attempt that holds a request, for a command to its worker.
-function Requests.fence(request)
-  return { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
-    workerEpoch = request.workerEpoch }
-end
-
 -- Puts requests of one job into the pending queue. Their places are their arrival numbers less `ahead` (default: 0);
 -- the first has `first_ahead` instead, if that is given (Dispatch). Returns the arrival number of the first.
 function Requests.enqueue(tx, job, ids, ahead, first_ahead)
@@ -51,51 +17,37 @@ function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   return last - #ids + 1
 end
 
--- `group` gets the counters as they are afterwards. `fields`: others of the request that change, a flat list; nil for
--- none. `front` only matters for `pending`.
-local NO_FIELDS = {}
+-- `group` gets the counters as they are afterwards. `fields` as in Request.set_state. `front` only matters for
+-- `pending`.
 function Requests.move(tx, request, group, to, fields, front)
   local from = request.state
-  if Requests.HELD[from] and not Requests.HELD[to] and to ~= 'finished' then
+  if Request.HELD[from] and not Request.HELD[to] and to ~= 'finished' then
     AttemptEnds.add(tx, request, group, to)
   end
-  if request.movedBy and not Requests.HELD[to] then Moves.end_times(tx, request) end
-  redis.call('HSET', tx.key:request(request.id), 'state', to, unpack(fields or NO_FIELDS))
+  if request.movedBy and not Request.HELD[to] then Moves.end_times(tx, request) end
+  Request.set_state(tx, request, to, to == 'pending' and { 'queuedAtMs', tx.now } or fields)
   Counts.add_requests(tx, request.job, from, -1)
   Counts.add_requests(tx, request.job, to, 1)
   Counts.count_again(tx, request, from, to)
   if from == 'pending' then redis.call('ZREM', tx.key:pending(request.job), request.id) end
-  if to == 'pending' then
-    redis.call('HSET', tx.key:request(request.id), 'queuedAtMs', Format.integer(tx.now))
-    Requests.enqueue(tx, request.job, { request.id }, front and Dispatch.BEGUN)
-  end
-  if Requests.HELD[from] ~= Requests.HELD[to] then
+  if to == 'pending' then Requests.enqueue(tx, request.job, { request.id }, front and Dispatch.BEGUN) end
+  if Request.HELD[from] ~= Request.HELD[to] then
     local held = tx.key:workerAttempts(request.workerId, request.workerEpoch)
-    redis.call(Requests.HELD[to] and 'SADD' or 'SREM', held, request.id)
-    if Requests.HELD[from] then ClaimTurns.readmit(tx, request.job) end
-    if group.gated then
-      Counts.add(tx, tx.key:round(request.job, group.roundId), request.job, 'inFlight', Requests.HELD[to] and 1 or -1)
-     end
+    redis.call(Request.HELD[to] and 'SADD' or 'SREM', held, request.id)
+    if Request.HELD[from] then ClaimTurns.readmit(tx, request.job) end
+    if group.gated then Round.add_in_flight(tx, group, Request.HELD[to] and 1 or -1) end
   end
-  if Requests.LIVE[from] ~= Requests.LIVE[to] then
-    group.live = Counts.add(tx, tx.key:group(request.job, request.groupId), request.job, 'live', Requests.LIVE[to] and 1
-      or -1)
-  end
-  if from == 'finished' or to == 'finished' then
-    group.finished = Counts.add(tx, tx.key:group(request.job, request.groupId), request.job, 'finished',
-      to == 'finished' and 1 or -1)
-  end
+  if Request.LIVE[from] ~= Request.LIVE[to] then Group.add(tx, group, 'live', Request.LIVE[to] and 1 or -1) end
+  if from == 'finished' or to == 'finished' then Group.add(tx, group, 'finished', to == 'finished' and 1 or -1) end
   if from == 'cutting' and request.movePlan then Moves.finish(tx, request, to)
   elseif from == 'pending' and request.boundServerId then Moves.unbind(tx, request) end
   if to == 'unfinished' and request.tokens > 0 then
-    redis.call('HSET', tx.key:request(request.id), 'openBin', Ledger.count_open(tx, request.job, group.roundId,
-      request.tokens))
+    Request.set(tx, request, { openBin = Ledger.count_open(tx, group, request.tokens) })
   elseif from == 'unfinished' then
-    local bin = redis.call('HGET', tx.key:request(request.id), 'openBin')
-    if bin then Ledger.close_open(tx, request.job, group.roundId, bin) end
-    redis.call('HDEL', tx.key:request(request.id), 'openBin')
+    local bin = Request.read_open_bin(tx, request)
+    if bin then Ledger.close_open(tx, group, bin) end
+    Request.set(tx, request, { openBin = false })
   end
-  request.state = to
 end
 
 return Requests

@@ -9,7 +9,7 @@ Flags: allow-oom ]]
 return function(tx, args)
   local request, group, round = Attempts.load(tx, args)
   if not request then return group end
-  if not Requests.HELD[request.state] then
+  if not Request.HELD[request.state] then
     if request.state == 'pending' then return Attempts.superseded() end
     return Reply.object({ action = 'abort' })
   end
@@ -17,14 +17,14 @@ return function(tx, args)
   GenerationTime.note_time(tx, request, group, args.generatedMs)
   Moves.note_times(tx, request, args.run)
   local segment = args.segment
-  Hashes.set(tx.key:request(request.id), { started = 1, serverId = args.serverId,
-    waiting = args.waiting and 1 or 0 })
+  Request.set_running(tx, request, args.serverId, args.waiting)
   if segment and (not request.savedSegment or args.tokens > request.savedTokens) then
-    redis.call('HSET', tx.key:request(request.id), 'savedSegment', segment, 'savedTokens', args.tokens)
-    request.savedSegment, segment = segment, request.savedSegment
+    local before = request.savedSegment
+    Request.set(tx, request, { savedSegment = segment, savedTokens = args.tokens })
+    segment = before
   end
   KeptTokens.free_unused(tx, request, segment)
   if request.state == 'claimed' then Requests.move(tx, request, group, 'running') end
-  if request.state == 'cutting' or not Rounds.takes_results(round) then return Reply.object({ action = 'abort' }) end
+  if request.state == 'cutting' or not Round.takes_results(round) then return Reply.object({ action = 'abort' }) end
   return Reply.object({ action = 'continue', moveTimes = request.moveTimes })
 end

@@ -4,7 +4,7 @@ Reply: segments   list of Segment
 Errors: REQUEST_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
-  local field = redis.call('HMGET', tx.key:request(args.requestId), 'state', 'segments')
-  if not field[1] then return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. args.requestId, 'requestId') end
-  return Reply.object({}, { segments = field[2] or '[]' })
+  local request = Request.load(tx, args.requestId)
+  if not request then return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. args.requestId, 'requestId') end
+  return Reply.object({}, { segments = request.segments })
 end

@@ -69,8 +69,7 @@ function Setbacks.note(tx, request, why, made, most_failures)
     is_over = #run.starts > most_failures or (why.deadlineMs ~= nil and tx.now - run.sinceMs >= why.deadlineMs)
     if why.isWrong then is_over = note_wrong(tx, run, start) or is_over end
   end
-  request.setbacks = cjson.encode(run)
-  redis.call('HSET', tx.key:request(request.id), 'setbacks', request.setbacks, 'failures', #run.starts)
+  Request.set(tx, request, { setbacks = cjson.encode(run), failures = #run.starts })
   return is_over
 end
 

@@ -18,7 +18,7 @@ return function(tx, args)
     return Reply.fail('ROUND_CONFLICT', 'The round was cancelled with mode ' .. round.cancelMode, 'mode')
   end
   local groups = round.state == 'cancelled'
-    and tonumber(redis.call('HGET', tx.key:round(args.job, args.roundId), 'cancelledGroups'))
+    and Round.read_rest(tx, round).cancelledGroups
     or Rounds.cancel(tx, round, args.mode, args.reason)
   return Generation.reply(tx, { roundId = args.roundId, state = 'cancelled', mode = args.mode, groups = groups })
 end

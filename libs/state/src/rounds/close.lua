@@ -10,12 +10,12 @@ return function(tx, args)
   local round, refused = Trainer.round(tx, args)
   if not round then return refused end
   if round.state == 'cancelled' then return Reply.fail('ROUND_CANCELLED', 'The round was cancelled', 'roundId') end
-  local accepted = Format.integer(round.accepted)
-  if Rounds.takes_results(round) then
-    return Reply.fail('ROUND_NOT_COMPLETED', 'The round has ' .. accepted .. ' of ' .. Format.integer(round.needed)
-      .. ' groups', 'roundId', 200)
+  local accepted = Format.integer(round.acceptedGroups)
+  if Round.takes_results(round) then
+    return Reply.fail('ROUND_NOT_COMPLETED', 'The round has ' .. accepted .. ' of '
+      .. Format.integer(round.neededGroups) .. ' groups', 'roundId', 200)
   end
-  local hash, job = tx.key:round(args.job, args.roundId), tx.key:job(args.job)
+  Round.read_rest(tx, round)
   local read = ResultsDigest.parse_cursor(round, args.cursor)
   if not read then return Reply.fail('VALIDATION_FAILED', 'cursor: not a cursor of round.results', 'cursor') end
 
@@ -41,37 +41,35 @@ return function(tx, args)
     details.missing, details.extra, details.different = missing, extra, different
   end
 
-  local is_same = redis.call('HGET', hash, 'trainedDigest') == read.all
+  local is_same = round.trainedDigest == read.all
   if round.state == 'completed' then
-    is_same = read.samples == 0 and read.position == round.accepted
-      and ResultsDigest.digest_at(tx, round, round.accepted) == read.all
+    is_same = read.samples == 0 and read.position == round.acceptedGroups
+      and ResultsDigest.digest_at(tx, round, round.acceptedGroups) == read.all
   end
   if not is_same then
-    local details = { acceptedGroups = round.accepted, readGroups = read.position }
+    local details = { acceptedGroups = round.acceptedGroups, readGroups = read.position }
     if round.state == 'completed' and args.groups then name_differences(details) end
     local message = 'The round has ' .. accepted .. ' groups, and these are not the ' .. Format.integer(read.position)
       .. ' that were read up to this cursor: read it from its beginning'
     return Reply.fail('ROUND_MISMATCH', message, 'cursor', nil, details)
   end
   local excluded, excluded_requests = Rewards.excluded(tx, round)
-  local trained = round.accepted - excluded
+  local trained = round.acceptedGroups - excluded
   if round.state == 'completed' then
-    redis.call('HSET', hash, 'state', 'closed', 'trainedDigest', read.all)
-    redis.call('HDEL', job, 'openRoundId')
-    -- A cancelled round does not set it: an adaptive policy continues from the last round that was closed.
-    local control = redis.call('HGET', hash, 'tailControl')
-    if control then redis.call('HSET', job, 'tailControl', control) end
+    Round.set(tx, round, { state = 'closed', trainedDigest = read.all })
+    -- A cancelled round does not set the control: an adaptive policy continues from the last round that was closed.
+    Job.set(tx, args.job, { openRoundId = false, tailControl = round.tailControl })
     redis.call('SREM', tx.key.openJobs, args.job)
-    redis.call('HINCRBY', job, 'stepsTrained', 1)
-    redis.call('HINCRBY', job, 'trainedGroups', trained)
-    if excluded > 0 then redis.call('HINCRBY', job, 'excludedGroups', excluded) end
+    Job.add(tx, args.job, 'stepsTrained', 1)
+    Job.add(tx, args.job, 'trainedGroups', trained)
+    if excluded > 0 then Job.add(tx, args.job, 'excludedGroups', excluded) end
     redis.call('UNLINK', tx.key:lengths(args.job, Format.integer(round.step - Lengths.HISTORY_STEPS)),
       tx.key:roundDigests(args.job, args.roundId))
-    redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round))
+    redis.call('SADD', tx.key.sweeps, Round.format_name(round))
     Events.add(tx, 'round.closed', { job = args.job, roundId = args.roundId, step = round.step,
       trainedGroups = trained })
   end
   Trainer.seen(tx, args.job)
   return Generation.reply(tx, { roundId = args.roundId, stepsTrained = round.step, trainedGroups = trained,
-    trainedRequests = tonumber(redis.call('HGET', hash, 'acceptedRequests')) - excluded_requests })
+    trainedRequests = round.acceptedRequests - excluded_requests })
 end

@@ -7,20 +7,20 @@ Reply: CutPage
 Events: longtail.requeued, round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
-  local round = Rounds.load(tx, args.job, args.roundId)
+  local round = Round.load(tx, args.job, args.roundId)
   if not round then return Reply.object({ aborts = {}, settled = true }) end
   if round.state == 'opening' then return Reply.object({ aborts = {}, settled = false }) end
   if round.state == 'open' then
     -- Places that came free for more groups than one script accepts.
-    redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
+    redis.call('SREM', tx.key.sweeps, Round.format_name(round))
     Rounds.review_round(tx, round)
-    local more = redis.call('SISMEMBER', tx.key.sweeps, Rounds.sweep_name(round)) == 1 and Rounds.takes_results(round)
+    local more = redis.call('SISMEMBER', tx.key.sweeps, Round.format_name(round)) == 1 and Round.takes_results(round)
     return Reply.object({ aborts = {}, settled = false, cursor = more and 0 or nil })
   end
 
   local aborts = {}
   local cursor = Pages.walk(tx.key:roundGroups(args.job, args.roundId), args.cursor, function(group_id)
-    local group = Rounds.load_group(tx, args.job, group_id)
+    local group = Group.load(tx, args.job, group_id)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
       return GroupDeletion.MOST_SAMPLES
@@ -28,7 +28,7 @@ return function(tx, args)
     if not Aborts.apply(tx, round, group, aborts) then
       Longtail.cut_live(tx, round, group, aborts)
       -- Finished, and held without a place until the round was completed.
-      if group.state == 'live' and group.live == 0 then Longtail.settle_group(tx, round, group) end
+      if group.state == 'live' and group.live == 0 then GroupEnds.settle_group(tx, round, group) end
     end
     return group.launched
   end)

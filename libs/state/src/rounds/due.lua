@@ -7,8 +7,8 @@ return function(tx, args)
   local generation, _, renewed = Generation.current(tx, args.stamp)
   local rounds = {}
   for _, name in ipairs(redis.call('SRANDMEMBER', tx.key.sweeps, PAGE)) do
-    local job, round_id = Rounds.of_name(name)
-    local state = redis.call('HGET', tx.key:round(job, round_id), 'state')
+    local job, round_id = Job.parse_name(name)
+    local state = Round.read_state(tx, job, round_id)
     if state then
       table.insert(rounds, { job = job, roundId = round_id, state = state })
     else

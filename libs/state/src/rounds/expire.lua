@@ -7,8 +7,8 @@ return function(tx)
   local completed = {}
   for _, name in ipairs(redis.call('ZRANGEBYSCORE', tx.key.roundDeadlines, '-inf', Format.integer(tx.now), 'LIMIT', 0,
     PAGE)) do
-    local job, round_id = Rounds.of_name(name)
-    local round = Rounds.load(tx, job, round_id)
+    local job, round_id = Job.parse_name(name)
+    local round = Round.load(tx, job, round_id)
     if round and round.state == 'open' then
       Rounds.complete(tx, round, 'deadline')
       table.insert(completed, { job = job, roundId = round_id })

@@ -8,8 +8,8 @@ Events: group.dropped, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE, SUMMARIES_KEPT = 32, 16
-  local round = Rounds.load(tx, args.job, args.roundId)
-  if not round or Rounds.takes_results(round) or round.state == 'completed' then
+  local round = Round.load(tx, args.job, args.roundId)
+  if not round or Round.takes_results(round) or round.state == 'completed' then
     return Reply.object({ more = false })
   end
   -- First the ledger: it needs what is deleted here.
@@ -35,7 +35,7 @@ return function(tx, args)
   end
   local function fold_lost_group(group_id, trained)
     Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
-    local group = { live = 0, finished = 0 }
+    local group = { job = args.job, groupId = group_id, live = 0, finished = 0 }
     GroupDeletion.delete(tx, args.job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
       Requests.move(tx, request, group, trained and request.state == 'finished' and 'trained' or 'dropped')
     end)
@@ -46,7 +46,7 @@ return function(tx, args)
       local group_id = redis.call('LINDEX', list, 0)
       if not group_id then return end
       -- A worker still has a surplus sample: the sweep of aborts tells the worker again and again.
-      local group = Rounds.load_group(tx, args.job, group_id)
+      local group = Group.load(tx, args.job, group_id)
       waiting = group ~= nil and group.live > 0
       if waiting then return end
       redis.call('LPOP', list)
@@ -61,18 +61,17 @@ return function(tx, args)
   local done = redis.call('EXISTS', accepted, failed) == 0
   if done and round.settled then
     Ledger.fold(tx, round)
-    redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
-    redis.call('HSET', tx.key:round(args.job, args.roundId), 'folded', 1)
+    redis.call('SREM', tx.key.sweeps, Round.format_name(round))
+    Round.set(tx, round, { folded = true })
     redis.call('UNLINK', tx.key:roundHeld(args.job, args.roundId), tx.key:roundPlaces(args.job, args.roundId),
       tx.key:roundDigests(args.job, args.roundId), tx.key:roundRewards(args.job, args.roundId),
       tx.key:roundLost(args.job, args.roundId))
     local rounds = tx.key:rounds(args.job)
     local surplus = redis.call('ZRANGE', rounds, 0, -1 - SUMMARIES_KEPT)
     for _, old in ipairs(surplus) do
-      local kept = redis.call('HMGET', tx.key:round(args.job, old), 'folded', 'leavingGroups')
-      if kept[1] ~= '1' or tonumber(kept[2] or 0) > 0 then break end
-      redis.call('UNLINK', tx.key:round(args.job, old), tx.key:roundLedger(args.job, old),
-        tx.key:roundRecorded(args.job, old))
+      local kept = Round.load(tx, args.job, old)
+      if not kept or not Round.read_rest(tx, kept).folded or kept.leavingGroups > 0 then break end
+      Round.delete(tx, args.job, old)
       redis.call('ZREM', rounds, old)
     end
     if surplus[1] then

@@ -4,21 +4,17 @@ local GenerationTime = {}
 
 function GenerationTime.note_time(tx, request, group, attempt_ms)
   if not group.timeoutMs or not attempt_ms then return end
-  local hash = tx.key:request(request.id)
-  local known = tonumber(redis.call('HGET', hash, 'attemptMs') or nil) or 0
-  if attempt_ms > known then redis.call('HSET', hash, 'attemptMs', Format.integer(attempt_ms)) end
+  local known = Request.read_generated(tx, request).attemptMs or 0
+  if attempt_ms > known then Request.set(tx, request, { attemptMs = Format.integer(attempt_ms) }) end
 end
 
 -- Milliseconds of the attempts before this one, which begins now.
 function GenerationTime.sum_time(tx, request)
-  local hash = tx.key:request(request.id)
-  local field = redis.call('HMGET', hash, 'generatedMs', 'attemptMs')
-  local sum = (tonumber(field[1] or nil) or 0) + (tonumber(field[2] or nil) or 0)
-  if field[2] then
-    redis.call('HSET', hash, 'generatedMs', Format.integer(sum))
-    redis.call('HDEL', hash, 'attemptMs')
+  Request.read_generated(tx, request)
+  if request.attemptMs then
+    Request.set(tx, request, { generatedMs = request.generatedMs + request.attemptMs, attemptMs = false })
   end
-  return sum
+  return request.generatedMs
 end
 
 return GenerationTime

@@ -6,20 +6,20 @@ Events: longtail.requeued, group.dropped, round.settled, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 32
-  local round = Rounds.load(tx, args.job, args.roundId)
+  local round = Round.load(tx, args.job, args.roundId)
   local aborts, touched = {}, 0
   while round and round.state == 'cancelled' and touched < PAGE do
     local group_id = redis.call('LPOP', tx.key:roundAccepted(args.job, args.roundId))
     if not group_id then break end
-    local group = Rounds.load_group(tx, args.job, group_id)
+    local group = Group.load(tx, args.job, group_id)
     touched = touched + (group and group.launched or GroupDeletion.MOST_SAMPLES)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
     else
-      redis.call('HSET', tx.key:group(args.job, group_id), 'state', 'live')
+      Group.set(tx, group, { state = 'live' })
       redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId), group.arrival, group_id)
-      group.state = 'live'
-      if not Aborts.apply(tx, round, group, aborts) and group.live == 0 then Longtail.settle_group(tx, round, group) end
+      local is_aborted = Aborts.apply(tx, round, group, aborts)
+      if not is_aborted and group.live == 0 then GroupEnds.settle_group(tx, round, group) end
     end
   end
   return Reply.object({ aborts = aborts, more = touched >= PAGE })

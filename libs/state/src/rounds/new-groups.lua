@@ -37,7 +37,7 @@ function NewGroups.room_error(tx, round, groups, room)
     'unfinished')) do
     live = live + tonumber(count or 0)
   end
-  local reserved = live * Jobs.sample_bytes(tx, round.job, room.bytesPerToken)
+  local reserved = live * Counts.sample_bytes(tx, round.job, room.bytesPerToken)
   if page > room.quotaBytes then
     return Reply.fail('VALIDATION_FAILED',
       string.format('The samples of the page may take %.0f bytes of payloads, and the quota of the job is %.0f: '
@@ -58,17 +58,16 @@ function NewGroups.add(tx, round, group)
   local recount = redis.call('HGET', tx.key:recount(job), 'id')
   local ids = {}
   for index = 0, launched - 1 do
-    ids[index + 1] = Requests.id_of(job, group.groupId, index)
-    Hashes.set(tx.key:request(ids[index + 1]), { state = 'pending', attempt = Requests.UNCLAIMED, failures = 0,
-      queuedAtMs = Format.integer(tx.now), recount = recount or nil })
+    ids[index + 1] = Request.format_id(job, group.groupId, index)
+    Request.create(tx, ids[index + 1], { state = 'pending', queuedAtMs = tx.now, recount = recount or nil })
   end
   local dispatch = group.dispatch or { expectedTokens = 0 }
   local first_arrival = Requests.enqueue(tx, job, ids, dispatch.expectedTokens * Dispatch.TOKEN,
     dispatch.probes and Dispatch.PROBE)
-  Hashes.set(tx.key:group(job, group.groupId), { state = 'live', digest = group.digest, samples = group.samples,
+  Group.create(tx, job, group.groupId, { state = 'live', digest = group.digest, samples = group.samples,
     launched = launched, finished = 0, live = launched, roundId = round.roundId, firstRoundId = round.roundId,
     firstStep = round.step, maxTokens = group.maxTokens, promptRef = group.promptRef, sampling = group.sampling,
-    arrival = arrival, gated = round.concurrency > 0 and 1 or nil, domain = group.domain,
+    arrival = arrival, gated = round.concurrency > 0 or nil, domain = group.domain,
     promptHash = group.promptHash, minSamples = group.minSamples, timeoutMs = group.timeoutMs,
     probedAt = dispatch.probes and first_arrival or nil })
   FreedPayloads.hold_prompt(tx, job, group.promptRef)
@@ -76,7 +75,7 @@ function NewGroups.add(tx, round, group)
   Counts.add_requests(tx, job, 'submitted', launched)
   Counts.add_requests(tx, job, 'pending', launched)
   if recount then redis.call('HINCRBY', tx.key:recount(job), 'pending', launched) end
-  redis.call('HINCRBY', tx.key:job(job), 'submittedTokens', Format.integer(launched * group.maxTokens))
+  Job.add(tx, job, 'submittedTokens', Format.integer(launched * group.maxTokens))
   redis.call('ZADD', tx.key:roundGroups(job, round.roundId), arrival, group.groupId)
 end
 
@@ -87,16 +86,16 @@ local SCOPES = { 'round', 'group', 'sample' }
 function NewGroups.end_aborted(tx, round, group)
   local names = { 'G|' .. round.job .. '/' .. group.groupId }
   for index = 0, group.launched - 1 do
-    local id = Requests.id_of(round.job, group.groupId, index)
+    local id = Request.format_id(round.job, group.groupId, index)
     for _, name in ipairs({ id, 'group|' .. id, 'sample|' .. id }) do table.insert(names, name) end
   end
   for position, ends_at in ipairs(redis.call('ZMSCORE', tx.key.abortTombstones, unpack(names))) do
-    local is_there = ends_at and tonumber(ends_at) > tx.now and Aborts.may_be_aborted(group)
+    local is_there = ends_at and tonumber(ends_at) > tx.now and Group.may_be_aborted(group)
     if is_there and position == 1 then
       Aborts.abort_group(tx, round, group, TOMBSTONE, {})
     elseif is_there then
       local id, scope = names[position - (position - 2) % 3], SCOPES[(position - 2) % 3 + 1]
-      Aborts.abort_request(tx, round, group, Requests.load(tx, id), TOMBSTONE, scope ~= 'round' and scope or nil, {})
+      Aborts.abort_request(tx, round, group, Request.load(tx, id), TOMBSTONE, scope ~= 'round' and scope or nil, {})
     end
   end
 end

@@ -10,32 +10,31 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED,
 return function(tx, args)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local job = tx.key:job(args.job)
-  local field = redis.call('HMGET', job, 'trainerEpoch', 'stepsTrained', 'openRoundId', 'settlingGroups', 'deleting')
+  local known_job = Job.load(tx, args.job)
   local current, steps, open_round, settling =
-    field[1] or nil, tonumber(field[2] or 0), field[3], tonumber(field[4] or 0)
+    known_job.trainerEpoch, known_job.stepsTrained, known_job.openRoundId, known_job.settlingGroups
   local given = args.trainerEpoch
 
-  if field[5] then return Trainer.deleting() end
+  if known_job.deleting then return Trainer.deleting() end
   if given and not current then return Trainer.no_job(args.job) end
 
   local function answer(state, taken, epoch)
     return Generation.reply(tx, { roundId = args.roundId, trainerEpoch = epoch, state = state, takenGroups = taken })
   end
-  local hash = tx.key:round(args.job, args.roundId)
-  local known = redis.call('HMGET', hash, 'state', 'digest', 'takenGroups', 'trainerEpoch')
+  local known = Round.load(tx, args.job, args.roundId)
+  if known then Round.read_rest(tx, known) end
   -- A trainer that opened this very round and lost the answer is the trainer the round was opened by.
-  local speaker = given or (known[2] == args.digest and known[4]) or current
+  local speaker = given or (known and known.digest == args.digest and known.trainerEpoch) or current
   if speaker ~= current then return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch') end
-  if known[1] then
-    if known[1] == 'closed' then return Reply.fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
-    if known[1] == 'cancelled' then
+  if known then
+    if known.state == 'closed' then return Reply.fail('ROUND_CLOSED', 'The round is closed', 'roundId') end
+    if known.state == 'cancelled' then
       return Reply.fail('ROUND_CANCELLED', 'The round was cancelled; open one with another roundId', 'roundId')
     end
-    if known[2] ~= args.digest then
+    if known.digest ~= args.digest then
       return Reply.fail('ROUND_CONFLICT', 'The round was opened with other parameters', 'roundId')
     end
-    return answer(known[1], tonumber(known[3]), current)
+    return answer(known.state, known.takenGroups, current)
   end
   refused = Trainer.restore_error(tx, args.job)
   if refused then return refused end
@@ -69,24 +68,23 @@ return function(tx, args)
   local epoch, state = given or args.newEpoch, args.takeGroups > 0 and 'opening' or 'open'
   redis.call('SADD', tx.key.jobs, args.job)
   redis.call('SADD', tx.key.openJobs, args.job)
-  Hashes.set(job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
+  Job.set(tx, args.job, { trainerEpoch = epoch, trainerSeenAtMs = tx.now, openRoundId = args.roundId,
     lastRoundId = args.roundId, orphanAfterMs = args.orphanAfterMs })
   ClaimTurns.set_kind(tx, args.job, args.workerKind)
-  Encodings.hash_as_table(hash) -- most transitions of a round read 30 of its fields
-  Hashes.set(hash, {
+  Round.create(tx, args.job, args.roundId, {
     state = state, planId = args.planId, digest = args.digest, kind = args.kind, step = args.step,
     neededGroups = args.neededGroups, newGroups = args.newGroups, takeGroups = args.takeGroups, takenGroups = 0,
     submittedGroups = 0, acceptedGroups = 0, acceptedRequests = 0, failedGroups = 0, liveGroups = 0,
-    reservedGroups = 0, inFlight = 0, settled = 0, policy = args.policy, choice = args.choice,
+    reservedGroups = 0, inFlight = 0, policy = args.policy, choice = args.choice,
     tailControl = args.control,
-    records = policy == 'auto' and 1 or nil,
+    records = policy == 'auto' or nil,
     shortfall = rules.acceptsFewer and 'accept-fewer' or 'replace', maxFailures = rules.maxFailures,
-    maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken and 1 or 0,
+    maxReturns = rules.maxReturns, onCut = rules.onCut, reservesTaken = rules.reservesTaken or nil,
     concurrency = rules.concurrency, sampleOverProvision = rules.sampleOverProvision, maxCuts = rules.maxCuts,
     maxAgeSteps = rules.maxAgeSteps, maxVersionSpan = rules.maxVersionSpan, dispatchOrder = rules.dispatchOrder,
     equalRewards = rules.equalRewards ~= 'keep' and rules.equalRewards or nil,
     maxReplacedGroups = args.maxReplacedGroups, keepTokens = args.keepTokens, abortScope = args.abortScope,
-    hasQuotas = args.places and 1 or nil, traceparent = args.traceparent, priority = args.priority,
+    hasQuotas = args.places ~= nil or nil, traceparent = args.traceparent, priority = args.priority,
     weightVersion = weight_version,
     trainerEpoch = epoch, openedAtMs = tx.now })
   for _, one in ipairs(args.places or {}) do

@@ -7,7 +7,7 @@ return function(tx, args)
   local group_id = string.match(args.owner, '^[^/]+/([^/]+)/%d+$') or args.owner
   local session, turn = string.match(args.owner, '^trajectory/(%x+)$'), string.match(args.ref, '~(%d+)%.[^~]+$')
   local is_turn = session and turn and redis.call('HGET', tx.key:trajectory(session), 'ref:' .. turn) == args.ref
-  local owned = is_turn or redis.call('EXISTS', tx.key:group(args.job, args.owner), tx.key:request(args.owner)) > 0
+  local owned = is_turn or Group.exists(tx, args.job, args.owner) or Request.exists(tx, args.owner)
     or redis.call('HEXISTS', tx.key:promptHolders(args.job), args.ref) == 1
     or redis.call('ZSCORE', tx.key.freedPayloads, args.ref) ~= false
     or redis.call('ZSCORE', tx.key.awaitingPayloads, args.ref) ~= false

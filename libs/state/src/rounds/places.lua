@@ -8,7 +8,7 @@ local SPARE, LIVE = '*spare', '*live:'
 local function hash_of(tx, round) return tx.key:roundPlaces(round.job, round.roundId) end
 
 -- Places that are neither taken nor reserved.
-function Places.open(round) return round.needed - round.accepted - round.reserved end
+function Places.open(round) return round.neededGroups - round.acceptedGroups - round.reservedGroups end
 
 -- Open places that any group may take.
 function Places.free(tx, round)
@@ -31,7 +31,7 @@ local function places_of_domain(tx, round, group)
 end
 
 function Places.has_place(tx, round, group)
-  if round.accepted >= round.needed then return false end
+  if round.acceptedGroups >= round.neededGroups then return false end
   if group.pinned then return true end
   if Places.open(round) <= 0 then return false end
   return Places.free(tx, round) > 0 or (places_of_domain(tx, round, group)) > 0
@@ -57,15 +57,25 @@ function Places.add_for(tx, round, group)
   if round.hasQuotas then redis.call('HINCRBY', hash_of(tx, round), place_domain(tx, round, group), 1) end
 end
 
+-- Another place, for a group that its accepted one is to be replaced by. What is live or to come may fill it, else
+-- another group is to be submitted.
+function Places.add_replacement(tx, round, group)
+  Round.add(tx, round, 'neededGroups', 1)
+  Places.add_for(tx, round, group)
+  if Round.count_shortfall(round) > 0 then
+    Round.add(tx, round, 'newGroups', math.max(round.newGroups, round.submittedGroups) + 1 - round.newGroups)
+  end
+end
+
 -- For a group of the queue. `has_own`: the round has places for its groups of the queue besides those of domains.
 function Places.reserve(tx, round, group, has_own)
   if round.hasQuotas and not has_own then
     redis.call('HINCRBY', hash_of(tx, round), field_for(tx, round, group), -1)
   end
-  round.reserved = Rounds.bump(tx, round, 'reservedGroups', 1)
+  Round.add(tx, round, 'reservedGroups', 1)
 end
 
-local function end_reserve(tx, round) round.reserved = Rounds.bump(tx, round, 'reservedGroups', -1) end
+local function end_reserve(tx, round) Round.add(tx, round, 'reservedGroups', -1) end
 
 -- The group is accepted.
 function Places.take(tx, round, group)
@@ -100,11 +110,27 @@ function Places.count_live(tx, round, group, by)
 end
 
 -- `groups`: all that may still take a place of their domain.
-function Places.recount_live(tx, round, groups)
+local function recount_live(tx, round, groups)
   for field in pairs(round.hasQuotas and Hashes.all(hash_of(tx, round)) or {}) do
     if string.sub(field, 1, #LIVE) == LIVE then redis.call('HDEL', hash_of(tx, round), field) end
   end
   for _, group in ipairs(groups) do Places.count_live(tx, round, group, 1) end
+end
+
+-- A group that is gone may have been pinned, or might have taken a place of its domain: only the others still do.
+function Places.mend(tx, round)
+  if round.reservedGroups == 0 and not round.hasQuotas then return end
+  local pinned, waiting = 0, {}
+  for _, group_id in ipairs(redis.call('ZRANGE', tx.key:roundGroups(round.job, round.roundId), 0, -1)) do
+    local group = Group.load(tx, round.job, group_id)
+    if group and group.pinned then
+      pinned = pinned + 1
+    elseif group and not group.held then
+      table.insert(waiting, group)
+    end
+  end
+  for _ = pinned + 1, round.reservedGroups do Places.release_reserved(tx, round) end
+  recount_live(tx, round, waiting)
 end
 
 return Places

@@ -9,14 +9,14 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Events: j
 round.settled.
 Flags: allow-oom ]]
 return function(tx, args)
-  local job, hash, step = args.job, tx.key:job(args.job), args.step
+  local job, step = args.job, args.step
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
   local epoch = args.trainerEpoch
-  if not epoch and redis.call('HEXISTS', hash, 'trainerEpoch') == 0 then
+  if not epoch and not Job.read_epoch(tx, job) then
     epoch = args.newEpoch
     redis.call('SADD', tx.key.jobs, job)
-    redis.call('HSET', hash, 'stepsTrained', 0)
+    Job.set(tx, job, { stepsTrained = 0 })
     Trainer.begin_epoch(tx, job, args.takeoverId, epoch)
   end
   epoch = epoch or Trainer.epoch_of_takeover(tx, job, args.takeoverId)
@@ -27,9 +27,9 @@ return function(tx, args)
   local aborts, counted, cancelled = {}, 0, nil
 
   local function leave_dropped(_, group)
-    redis.call('ZREM', tx.key.abortingGroups, job .. '/' .. group.groupId)
-    redis.call('ZREM', tx.key.droppedGroups, job .. '/' .. group.groupId)
-    Counts.add(tx, hash, job, 'droppedGroups', -1)
+    redis.call('ZREM', tx.key.abortingGroups, Group.format_name(group))
+    redis.call('ZREM', tx.key.droppedGroups, Group.format_name(group))
+    Job.add(tx, job, 'droppedGroups', -1)
   end
   local leave = {
     live = function(round, group)
@@ -42,12 +42,12 @@ return function(tx, args)
     end,
     leaving = function(round, group)
       Counts.add_settling(tx, job, -1)
-      Longtail.forget_leaving(tx, round, group)
+      LongtailQueue.forget_leaving(tx, round, group)
     end,
-    unfinished = function(_, group) Longtail.leave(tx, job, group.groupId) end,
+    unfinished = function(_, group) LongtailQueue.remove(tx, job, group.groupId) end,
     failed = function(round, group)
       redis.call('LREM', tx.key:roundFailed(job, round.roundId), 1, group.groupId)
-      Counts.add(tx, hash, job, 'failedGroups', -1)
+      Job.add(tx, job, 'failedGroups', -1)
     end,
     aborting = leave_dropped, dropped = leave_dropped,
   }
@@ -57,7 +57,7 @@ return function(tx, args)
   local function train_requests(group)
     local trained, unfinished = 0, group.samples - group.finished
     GroupDeletion.delete(tx, job, group.groupId, group.launched, group.promptRef, function(request)
-      if Requests.HELD[request.state] then table.insert(aborts, Requests.fence(request)) end
+      if Request.HELD[request.state] then table.insert(aborts, Request.fence(request)) end
       KeptTokens.keep(tx, request, group, nil, 0)
       local is_wanted = trained < group.samples
       if request.state ~= 'finished' then
@@ -68,7 +68,7 @@ return function(tx, args)
         Requests.move(tx, request, group, 'trained')
         trained = trained + 1
       elseif request.state ~= 'dropped' and request.state ~= 'failed' then
-        if request.tokens > 0 then Ledger.count(tx, job, group.roundId, 'waste.surplus', request.tokens) end
+        if request.tokens > 0 then Ledger.count(tx, group, 'waste.surplus', request.tokens) end
         Requests.move(tx, request, group, 'dropped')
       end
     end)
@@ -77,8 +77,8 @@ return function(tx, args)
 
   local function train(group_id, samples)
     if redis.call('ZSCORE', tx.key:trainedGroups(job), group_id) then return end
-    local group = Rounds.load_group(tx, job, group_id)
-    local round = group and Rounds.load(tx, job, group.roundId)
+    local group = Group.load(tx, job, group_id)
+    local round = group and Round.load(tx, job, group.roundId)
     -- Closed, and about to be folded.
     if group and group.state == 'accepted' and round and round.state == 'closed' then return end
     if group then
@@ -88,25 +88,25 @@ return function(tx, args)
     else
       Counts.add_requests(tx, job, 'submitted', samples)
       Counts.add_requests(tx, job, 'trained', samples)
-      redis.call('HINCRBY', hash, 'submittedGroups', 1)
+      Job.add(tx, job, 'submittedGroups', 1)
     end
     redis.call('ZADD', tx.key:trainedGroups(job), step, group_id)
-    redis.call('HINCRBY', hash, 'trainedGroups', 1)
+    Job.add(tx, job, 'trainedGroups', 1)
     redis.call('HINCRBY', tx.key:jobLedger(job), 'reconciled.groups', 1)
     redis.call('HINCRBY', tx.key:jobLedger(job), 'reconciled.samples', samples)
     counted = counted + 1
   end
 
   if step then
-    local open_id = redis.call('HGET', hash, 'openRoundId')
-    local open = open_id and Rounds.load(tx, job, open_id)
+    local open_id = Job.read_open_round(tx, job)
+    local open = open_id and Round.load(tx, job, open_id)
     if open and open.step <= step then
       Rounds.cancel(tx, open, 'requeue', 'reconciled')
       cancelled = open_id
     end
     for _, group in ipairs(args.groups) do train(group.groupId, group.samples) end
-    if args.isLast and tonumber(redis.call('HGET', hash, 'stepsTrained') or 0) < step then
-      redis.call('HSET', hash, 'stepsTrained', step)
+    if args.isLast and Job.load(tx, job).stepsTrained < step then
+      Job.set(tx, job, { stepsTrained = step })
       redis.call('UNLINK', tx.key:lengths(job, Format.integer(step - Lengths.HISTORY_STEPS)))
       Events.add(tx, 'job.reconciled', { job = job, step = step, trainedGroups = counted })
     end
@@ -114,12 +114,12 @@ return function(tx, args)
 
   local unknown = {}
   for _, group_id in ipairs(args.groupIds) do
-    local is_known = redis.call('EXISTS', tx.key:group(job, group_id)) == 1
+    local is_known = Group.exists(tx, job, group_id)
       or redis.call('ZSCORE', tx.key:trainedGroups(job), group_id)
     if not is_known then table.insert(unknown, group_id) end
   end
-  local field = redis.call('HMGET', hash, 'stepsTrained', 'submittedGroups', 'openRoundId')
-  return Generation.reply(tx, { trainerEpoch = epoch, stepsTrained = tonumber(field[1] or 0),
-    submittedGroups = tonumber(field[2] or 0), openRoundId = field[3] or nil, countedGroups = counted,
+  local known = Job.load(tx, job)
+  return Generation.reply(tx, { trainerEpoch = epoch, stepsTrained = known.stepsTrained,
+    submittedGroups = known.submittedGroups, openRoundId = known.openRoundId or nil, countedGroups = counted,
     cancelledRoundId = cancelled, unknown = unknown, aborts = aborts })
 end

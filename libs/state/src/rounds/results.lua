@@ -33,19 +33,18 @@ return function(tx, args)
   local function samples_of(group_id, launched, needed, known, room)
     local samples, seen, own, known_own, is_full = {}, 0, '', '', false
     for index = 0, launched - 1 do
-      local id = Requests.id_of(args.job, group_id, index)
-      local state, finish_reason, tokens, segments, engine_reason = unpack(
-        redis.call('HMGET', tx.key:request(id), 'state', 'finishReason', 'tokens', 'segments', 'engineFinishReason'))
-      segments = segments or '[]'
-      if state == 'finished' then
+      local id = Request.format_id(args.job, group_id, index)
+      local request = Request.load(tx, id)
+      if request and request.state == 'finished' then
+        local segments = Request.read_end(tx, request).segments
         seen = seen + 1
         is_full = seen > known and (#samples == room or bytes >= args.maxBytes)
         if is_full then break end
-        own = ResultsDigest.with_sample(own, id, finish_reason, segments)
+        own = ResultsDigest.with_sample(own, id, request.finishReason, segments)
         if seen == known then known_own = own end
         if seen > known then
-          local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = finish_reason,
-            engineFinishReason = engine_reason or nil, tokenCount = tonumber(tokens or 0) })
+          local plain = cjson.encode({ requestId = id, sampleIndex = index, finishReason = request.finishReason,
+            engineFinishReason = request.engineFinishReason, tokenCount = request.tokens })
           local sample = InlineSegments.append(plain, segments)
           bytes = bytes + #sample
           table.insert(samples, sample)
@@ -58,10 +57,10 @@ return function(tx, args)
 
   -- The group is gone, or a sample of it.
   local function lose(group_id)
-    local group = Rounds.load_group(tx, args.job, group_id)
+    local group = Group.load(tx, args.job, group_id)
     if group then
-      Recovery.requests_of(tx, group)
-      Recovery.lose_group(tx, round, group)
+      LostRecords.load_requests(tx, group)
+      GroupEnds.lose_group(tx, round, group)
     else
       Rounds.leave_accepted(tx, round, group_id)
       Recovery.lose_missing_group(tx, args.job, group_id)
@@ -72,12 +71,11 @@ return function(tx, args)
   local page = redis.call('LRANGE', tx.key:roundAccepted(args.job, args.roundId), place.position,
     place.position + args.limit - 1)
   for _, group_id in ipairs(page) do
-    local needed, prompt_ref, cuts, first_step, domain, launched = unpack(redis.call('HMGET',
-      tx.key:group(args.job, group_id), 'samples', 'promptRef', 'cuts', 'firstStep', 'domain', 'launched'))
+    local group = Group.load(tx, args.job, group_id)
     local samples, known_own, own, more
-    if needed then
+    if group then
       samples, known_own, own, more =
-        samples_of(group_id, tonumber(launched), tonumber(needed), place.samples, PAGE - touched)
+        samples_of(group_id, group.launched, group.samples, place.samples, PAGE - touched)
     end
     if not samples then
       lose(group_id)
@@ -85,8 +83,8 @@ return function(tx, args)
       touched = touched + PAGE / 16
     else
       if place.samples > 0 and known_own ~= place.own then return read_anew() end
-      table.insert(groups, Reply.object({ groupId = group_id, promptRef = prompt_ref, cuts = tonumber(cuts or 0),
-        firstStep = tonumber(first_step), domain = domain or nil, more = more or nil,
+      table.insert(groups, Reply.object({ groupId = group_id, promptRef = group.promptRef,
+        cuts = Group.read_past(tx, group).cuts, firstStep = group.firstStep, domain = group.domain, more = more or nil,
         excluded = Rewards.is_excluded(tx, round, group_id) or nil,
         digest = not more and own or nil }, { samples = Reply.joined(samples) }))
       touched = touched + #samples
@@ -100,6 +98,6 @@ return function(tx, args)
     end
   end
   return Generation.reply(tx, { state = round.state, cursor = ResultsDigest.cursor_of(tx, place),
-    complete = not Rounds.takes_results(round) and place.position >= round.accepted },
+    complete = not Round.takes_results(round) and place.position >= round.acceptedGroups },
     { groups = Reply.joined(groups) })
 end

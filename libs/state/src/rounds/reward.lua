@@ -15,7 +15,7 @@ return function(tx, args)
 
   local groups = {}
   for position, given in ipairs(args.groups) do
-    local group, field = Rounds.load_group(tx, args.job, given.groupId), args.field .. '.' .. (position - 1)
+    local group, field = Group.load(tx, args.job, given.groupId), args.field .. '.' .. (position - 1)
     if not group or group.state ~= 'accepted' or group.roundId ~= args.roundId then
       return Reply.fail('GROUP_NOT_FOUND', 'The round has not accepted the group ' .. given.groupId,
         field .. '.groupId')

@@ -5,7 +5,7 @@ local Rewards = {}
 -- Accepted groups whose rewards a round waits for, to replace those that are equal.
 function Rewards.missing(tx, round)
   if round.equalRewards ~= 'replace' then return 0 end
-  return math.max(0, round.accepted - redis.call('HLEN', tx.key:roundRewards(round.job, round.roundId)))
+  return math.max(0, round.acceptedGroups - redis.call('HLEN', tx.key:roundRewards(round.job, round.roundId)))
 end
 
 -- What the rewards of a group mean for it; nil if they are not known.
@@ -21,15 +21,16 @@ end
 
 -- Groups and samples that the round has accepted and does not train.
 function Rewards.excluded(tx, round)
-  local field = redis.call('HMGET', tx.key:round(round.job, round.roundId), 'excludedGroups', 'excludedRequests')
-  return tonumber(field[1] or 0), tonumber(field[2] or 0)
+  Round.read_rest(tx, round)
+  return round.excludedGroups, round.excludedRequests
 end
 
 -- A replacement is wanted, allowed, and there: something that no other place waits for.
 local function may_replace(tx, round, remaining)
-  if round.equalRewards ~= 'replace' or not Rounds.takes_results(round) then return false end
-  local field = redis.call('HMGET', tx.key:round(round.job, round.roundId), 'replacedGroups', 'maxReplacedGroups')
-  return tonumber(field[1] or 0) < tonumber(field[2]) and round.live + remaining > round.needed - round.accepted
+  if round.equalRewards ~= 'replace' or not Round.takes_results(round) then return false end
+  Round.read_rest(tx, round)
+  return round.replacedGroups < round.maxReplacedGroups
+    and round.liveGroups + remaining > round.neededGroups - round.acceptedGroups
 end
 
 -- Takes the rewards of an accepted group. `remaining`: groups that the trainer can still submit. Returns the outcome,
@@ -40,15 +41,15 @@ function Rewards.take(tx, round, group, is_equal, remaining)
   local outcome = 'kept'
   if is_equal and may_replace(tx, round, remaining) then
     outcome = 'replaced'
-    Rounds.bump(tx, round, 'replacedGroups', 1)
-    Rounds.add_place(tx, round, group)
+    Round.add(tx, round, 'replacedGroups', 1)
+    Places.add_replacement(tx, round, group)
   elseif is_equal and round.equalRewards == 'exclude' then
     outcome = 'excluded'
   end
   if outcome ~= 'kept' then
-    Rounds.bump(tx, round, 'excludedGroups', 1)
-    Rounds.bump(tx, round, 'excludedRequests', group.finished)
-    Ledger.count(tx, round.job, round.roundId, 'waste.equal-rewards', Rounds.made(tx, group).tokens)
+    Round.add(tx, round, 'excludedGroups', 1)
+    Round.add(tx, round, 'excludedRequests', group.finished)
+    Ledger.count(tx, round, 'waste.equal-rewards', Group.read_made(tx, group).tokens)
   end
   if round.equalRewards ~= 'keep' then
     redis.call('HSET', tx.key:roundRewards(round.job, round.roundId), group.groupId, outcome)
@@ -62,11 +63,11 @@ function Rewards.forget(tx, round, group_id, samples)
   if not outcome then return end
   redis.call('HDEL', tx.key:roundRewards(round.job, round.roundId), group_id)
   if outcome == 'kept' then return end
-  Rounds.bump(tx, round, 'excludedGroups', -1)
-  Rounds.bump(tx, round, 'excludedRequests', -samples)
+  Round.add(tx, round, 'excludedGroups', -1)
+  Round.add(tx, round, 'excludedRequests', -samples)
   if outcome == 'replaced' then
-    Rounds.bump(tx, round, 'replacedGroups', -1)
-    round.needed = Rounds.bump(tx, round, 'neededGroups', -1)
+    Round.add(tx, round, 'replacedGroups', -1)
+    Round.add(tx, round, 'neededGroups', -1)
   end
 end
 
@@ -75,7 +76,7 @@ function Rewards.forget_all(tx, round)
   if round.equalRewards == 'keep' then return end
   redis.call('UNLINK', tx.key:roundRewards(round.job, round.roundId))
   redis.call('HDEL', tx.key:roundLedger(round.job, round.roundId), 'waste.equal-rewards')
-  redis.call('HSET', tx.key:round(round.job, round.roundId), 'excludedGroups', 0, 'excludedRequests', 0)
+  Round.set(tx, round, { excludedGroups = 0, excludedRequests = 0 })
 end
 
 return Rewards

@@ -1,19 +1,19 @@
 -- RoundStatus of the protocol, as JSON.
 local RoundStatus = {}
 
-local PLAIN_NUMBERS = { 'step', 'weightVersion', 'neededGroups', 'newGroups', 'takenGroups',
-  'acceptedGroups', 'excludedGroups', 'replacedGroups', 'failedGroups', 'droppedGroups',
-  'requestsDone', 'requestsCut', 'groupsRequeued', 'openedAtMs' }
+local COPIED = { 'roundId', 'kind', 'state', 'settled', 'step', 'weightVersion', 'neededGroups', 'newGroups',
+  'takenGroups', 'acceptedGroups', 'excludedGroups', 'replacedGroups', 'failedGroups', 'droppedGroups', 'requestsDone',
+  'requestsCut', 'groupsRequeued', 'openedAtMs', 'completedReason', 'completedAtMs' }
 local WASTE_REASONS = { 'cut', 'unaccepted', 'surplus', 'failed', 'aborted', 'version-span', 'off-policy', 'not-stored',
   'missing', 'timeout', 'equal-rewards' }
 local RETURN_REASONS = { 'engine-error', 'engine-rejected', 'engine-abort', 'no-server', 'payload', 'aborted',
   'shutdown', 'unclaimed', 'worker-lost', 'payload-full', 'timeout', 'internal' }
 
--- Names and their counts, those of zero left out, as JSON; and the sum.
-local function counts_json(hash, prefix, names)
+-- Names and their counts without zeros, as JSON; and the sum.
+local function counts_json(names, read)
   local counts, sum = {}, 0
   for _, name in ipairs(names) do
-    local count = tonumber(redis.call('HGET', hash, prefix .. name) or 0)
+    local count = read(name)
     sum = sum + count
     if count > 0 then counts[name] = count end
   end
@@ -41,7 +41,7 @@ local function find_unserved(tx, job, opened_at)
       message = obstacle == 'weights-unknown' and WEIGHTS_UNKNOWN or describe_other_weights(tx, server) })
   end
   if tx.now < opened_at + GRACE_MS or redis.call('EXISTS', tx.key:pending(job)) == 0 then return nil end
-  local kind = Jobs.read(tx, job).workerKind
+  local kind = Job.get(tx, job).workerKind
   if ClaimTurns.held_by_workers(tx, job) > 0 or Claimers.has(tx, kind) then return nil end
   local named = kind and 'of the kind ' .. kind or 'without a kind'
   return Reply.object({ code = 'NO_WORKER_AVAILABLE', reason = 'no-worker-of-kind', workerKind = kind,
@@ -51,24 +51,19 @@ end
 
 -- Nil for a round that is not there.
 function RoundStatus.json(tx, job, round_id)
-  local round = Rounds.load(tx, job, round_id)
+  local round = Round.load(tx, job, round_id)
   if not round then return nil end
-  local hash, is_open = tx.key:round(job, round_id), Rounds.takes_results(round)
-  local values, status = redis.call('HMGET', hash, unpack(PLAIN_NUMBERS)), {}
-  for position, name in ipairs(PLAIN_NUMBERS) do status[name] = tonumber(values[position] or 0) end
-  local texts = redis.call('HMGET', hash, 'kind', 'completedReason', 'completedAtMs', 'policy', 'choice',
-    'lastFailures')
-  status.roundId, status.kind, status.state, status.settled = round_id, texts[1], round.state, round.settled
-  status.completedReason = texts[2] or nil
-  status.completedAtMs = tonumber(texts[3] or nil)
-  status.trainerEpoch = redis.call('HGET', tx.key:job(job), 'trainerEpoch')
-  status.roundGroups = status.takenGroups + round.submitted
-  status.shortfallGroups = is_open and Rounds.shortfall_of(round) or 0
-  status.pinnedGroups, status.requestsInFlight = round.reserved, round.concurrency > 0 and round.inFlight or nil
+  Round.read_rest(tx, round)
+  local is_open, status = Round.takes_results(round), {}
+  for _, name in ipairs(COPIED) do status[name] = round[name] end
+  status.trainerEpoch = Job.read_epoch(tx, job) or false
+  status.roundGroups = status.takenGroups + round.submittedGroups
+  status.shortfallGroups = is_open and Round.count_shortfall(round) or 0
+  status.pinnedGroups, status.requestsInFlight = round.reservedGroups, round.concurrency > 0 and round.inFlight or nil
   status.heldGroups = is_open and redis.call('ZCARD', tx.key:roundHeld(job, round_id)) or 0
   status.unrewardedGroups = is_open and round.equalRewards == 'replace' and Rewards.missing(tx, round) or nil
-  status.workerKind = Jobs.read(tx, job).workerKind
-  local json = { policy = texts[4], choice = texts[5] or nil, lastFailures = texts[6] or nil }
+  status.workerKind = Job.get(tx, job).workerKind
+  local json = { policy = round.policy, choice = round.choice, lastFailures = round.lastFailures }
   local blocked = is_open and redis.call('HGET', tx.key.blockedJobs, job)
   if blocked then
     local why = cjson.decode(blocked)
@@ -76,8 +71,12 @@ function RoundStatus.json(tx, job, round_id)
   elseif is_open then
     json.blockedReason = find_unserved(tx, job, status.openedAtMs)
   end
-  json.wastedByReason, status.wastedTokens = counts_json(tx.key:roundLedger(job, round_id), 'waste.', WASTE_REASONS)
-  json.returnedAttempts = counts_json(hash, 'returned.', RETURN_REASONS)
+  json.wastedByReason, status.wastedTokens = counts_json(WASTE_REASONS, function(reason)
+    return tonumber(redis.call('HGET', tx.key:roundLedger(job, round_id), 'waste.' .. reason) or 0)
+  end)
+  json.returnedAttempts = counts_json(RETURN_REASONS, function(reason)
+    return Round.count_returned(tx, round, reason)
+  end)
   return Reply.object(status, json)
 end
 

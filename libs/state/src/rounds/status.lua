@@ -7,7 +7,7 @@ return function(tx, args)
   local refused = Trainer.refusal(tx, args)
   if refused then return refused end
   if args.trainerEpoch then Trainer.seen(tx, args.job) end
-  local round_id, no_round = Rounds.named(tx, args.job, args.roundId)
+  local round_id, no_round = Trainer.named_round(tx, args.job, args.roundId)
   if not round_id then return no_round end
   return Generation.stamped(tx, RoundStatus.json(tx, args.job, round_id))
 end

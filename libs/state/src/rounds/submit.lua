@@ -18,25 +18,25 @@ return function(tx, args)
 
   local fresh, fresh_ids, repeated = {}, {}, 0
   for _, group in ipairs(args.groups) do
-    local known = redis.call('HMGET', tx.key:group(args.job, group.groupId), 'digest', 'firstRoundId')
-    if not known[1] then
+    local digest, first_round_id = Group.read_submit(tx, args.job, group.groupId)
+    if not digest then
       table.insert(fresh, group)
       table.insert(fresh_ids, group.groupId)
-    elseif known[1] == group.digest and known[2] == args.roundId then
+    elseif digest == group.digest and first_round_id == args.roundId then
       repeated = repeated + 1
     else
       return Reply.fail('DUPLICATE_GROUP', 'Group ' .. group.groupId
         .. ' is known with other contents or of another round', 'groupId')
     end
   end
-  local completed = not Rounds.takes_results(round)
+  local completed = not Round.takes_results(round)
   if #fresh > 0 then
     refused = NewGroups.refusal(tx, round, fresh, fresh_ids, args.check)
     if refused then return refused end
     if round.state == 'opening' or (completed and args.check and repeated == 0) then
       return Reply.fail('ROUND_NOT_OPEN', 'The round is ' .. round.state .. ' and accepts no more groups', 'roundId')
     end
-    local places = math.max(0, round.newGroups - round.submitted) + (completed and 0 or Rounds.shortfall_of(round))
+    local places = Round.count_coming(round) + (completed and 0 or Round.count_shortfall(round))
     if #fresh > places then
       return Reply.fail('VALIDATION_FAILED', 'The round accepts ' .. Format.integer(places) .. ' more groups', 'groups')
     end
@@ -49,30 +49,30 @@ return function(tx, args)
   end
   if not args.check and #fresh > 0 then
     for _, group in ipairs(fresh) do NewGroups.add(tx, round, group) end
-    redis.call('HINCRBY', tx.key:job(args.job), 'submittedGroups', #fresh)
-    round.submitted = Rounds.bump(tx, round, 'submittedGroups', #fresh)
-    round.live = Rounds.bump(tx, round, 'liveGroups', #fresh)
+    Job.add(tx, args.job, 'submittedGroups', #fresh)
+    Round.add(tx, round, 'submittedGroups', #fresh)
+    Round.add(tx, round, 'liveGroups', #fresh)
     Events.add(tx, 'round.submitted', { job = args.job, roundId = args.roundId, groups = #fresh })
     if completed then
       if round.cancelMode ~= 'drop' then Counts.add_settling(tx, args.job, #fresh) end
-      redis.call('HSET', tx.key:round(args.job, args.roundId), 'settled', 0)
-      redis.call('SADD', tx.key.sweeps, Rounds.sweep_name(round))
+      Round.set(tx, round, { settled = false })
+      redis.call('SADD', tx.key.sweeps, Round.format_name(round))
     else
       Rounds.review_round(tx, round)
     end
     if redis.call('EXISTS', tx.key.abortTombstones) == 1 then
-      for _, id in ipairs(fresh_ids) do NewGroups.end_aborted(tx, round, Rounds.load_group(tx, args.job, id)) end
+      for _, id in ipairs(fresh_ids) do NewGroups.end_aborted(tx, round, Group.load(tx, args.job, id)) end
     end
   end
-  local taken, submitted, order = unpack(redis.call('HMGET', tx.key:round(args.job, args.roundId), 'takenGroups',
-    'submittedGroups', 'dispatchOrder'))
+  Round.read_rest(tx, round)
   local known
-  if args.check and order and order ~= 'arrival' then
+  if args.check and round.dispatchOrder ~= 'arrival' then
     local hashes = {}
     for _, group in ipairs(fresh) do table.insert(hashes, group.promptHash) end
     known = PromptLengths.known(tx, hashes)
   end
-  return Generation.reply(tx, { added = #fresh, repeated = repeated, roundGroups = taken + submitted,
-    completed = completed, launchFactor = round.sampleOverProvision, fresh = args.check and fresh_ids or nil,
-    dispatchOrder = known and order or nil, known = known })
+  return Generation.reply(tx, { added = #fresh, repeated = repeated,
+    roundGroups = round.takenGroups + round.submittedGroups, completed = completed,
+    launchFactor = round.sampleOverProvision, fresh = args.check and fresh_ids or nil,
+    dispatchOrder = known and round.dispatchOrder or nil, known = known })
 end

@@ -11,21 +11,19 @@ return function(tx, args)
   local PAGE = 32
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local round = Rounds.load(tx, args.job, args.roundId)
+  local round = Round.load(tx, args.job, args.roundId)
   if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
-  local hash = tx.key:round(args.job, args.roundId)
-  local field = redis.call('HMGET', hash, 'takeGroups', 'takenGroups', 'reservesTaken', 'keepTokens', 'dispatchOrder')
-  local take, taken, reserves_taken = tonumber(field[1]), tonumber(field[2]), field[3] == '1'
-  local keep = tonumber(field[4] or nil)
+  Round.read_rest(tx, round)
+  local take, reserves_taken = round.takeGroups, round.reservesTaken
   -- A round with another order than that of arrival begins with what was begun before.
-  local has_order = (field[5] or 'arrival') ~= 'arrival'
+  local has_order = round.dispatchOrder ~= 'arrival'
 
   -- The next group, and whether it cannot wait.
   local function next_group()
     local head = redis.call('ZRANGE', tx.key:longtail(args.job), 0, 0, 'WITHSCORES')
     if not head[1] then return nil end
     if tonumber(head[2]) < 0 then return head[1], true end
-    local due = Format.integer((round.step + 1) * Longtail.STEP_OF_PIN)
+    local due = Format.integer((round.step + 1) * LongtailQueue.STEP_OF_PIN)
     local pinned = redis.call('ZRANGEBYSCORE', tx.key:pins(args.job), '-inf', '(' .. due, 'LIMIT', 0, 1)[1]
     return pinned or head[1], pinned ~= nil or reserves_taken
   end
@@ -43,7 +41,7 @@ return function(tx, args)
       KeptTokens.waste(tx, request, group, round, reason)
       if request.state == 'finished' then Requests.move(tx, request, group, 'unfinished') end
     end
-    local span = Rounds.rules(tx, round).maxVersionSpan
+    local span = Round.rules(tx, round).maxVersionSpan
     local limit = span >= 0 and round.weightVersion - span or -1
     local oldest
     for _, request in ipairs(requests) do
@@ -56,11 +54,10 @@ return function(tx, args)
         oldest = math.min(oldest or version, version)
       end
     end
-    local group_key = tx.key:group(args.job, group.groupId)
-    if oldest and oldest < round.weightVersion and keep then
-      local tokens = tonumber(redis.call('HGET', group_key, 'tokens') or 0)
-      if tokens <= keep then
-        keep = redis.call('HINCRBY', hash, 'keepTokens', 0 - tokens)
+    if oldest and oldest < round.weightVersion and round.keepTokens then
+      local tokens = Group.read_made(tx, group).tokens
+      if tokens <= round.keepTokens then
+        Round.add(tx, round, 'keepTokens', 0 - tokens)
       else
         for _, request in ipairs(requests) do
           if oldest_version(request) then waste(request, 'off-policy') end
@@ -68,27 +65,23 @@ return function(tx, args)
         oldest = nil
       end
     end
-    redis.call('HDEL', group_key, 'oldestVersion')
-    if oldest then redis.call('HSET', group_key, 'oldestVersion', oldest) end
-    group.made = nil
+    Group.set(tx, group, { oldestVersion = oldest or false })
   end
 
   local function take_group(group_id, is_urgent)
     if Recovery.lose_queued(tx, args.job, group_id) then return 1 end
-    Longtail.leave(tx, args.job, group_id)
-    local group = Rounds.load_group(tx, args.job, group_id)
-    taken = Rounds.bump(tx, round, 'takenGroups', 1)
-    round.live = Rounds.bump(tx, round, 'liveGroups', 1)
-    group.state, group.roundId, group.taken, group.pinned = 'live', args.roundId, true, is_urgent
-    group.gated = round.concurrency > 0
-    Hashes.set(tx.key:group(args.job, group_id), { state = 'live', roundId = args.roundId, taken = 1,
-      gated = group.gated and 1 or nil, pinned = is_urgent and 1 or nil })
+    LongtailQueue.remove(tx, args.job, group_id)
+    local group = Group.load(tx, args.job, group_id)
+    Round.add(tx, round, 'takenGroups', 1)
+    Round.add(tx, round, 'liveGroups', 1)
+    Group.set(tx, group, { state = 'live', roundId = args.roundId, taken = true, gated = round.concurrency > 0 or nil,
+      pinned = is_urgent or nil })
     redis.call('ZADD', tx.key:roundGroups(args.job, args.roundId),
       redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1), group_id)
     if is_urgent then Places.reserve(tx, round, group, reserves_taken) else Places.count_live(tx, round, group, 1) end
     -- An abort flag may have come since the groups were promised.
     if Aborts.apply(tx, round, group, {}) then return group.launched end
-    local requests = Recovery.requests_of(tx, group)
+    local requests = LostRecords.load_requests(tx, group)
     discard_old(group, requests)
     local room = round.sampleOverProvision > 1 and group.launched or group.samples - group.finished
     for _, request in ipairs(requests) do
@@ -100,12 +93,12 @@ return function(tx, args)
         Requests.move(tx, request, group, 'dropped')
       end
     end
-    if Rounds.is_whole(group) then Longtail.place_whole(tx, round, group, {}) end
+    if Group.is_whole(group) then Longtail.place_whole(tx, round, group, {}) end
     return group.launched
   end
 
   local touched, is_done = 0, false
-  while round.state == 'opening' and touched < PAGE and taken < take do
+  while round.state == 'opening' and touched < PAGE and round.takenGroups < take do
     local group_id, is_urgent = next_group()
     -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted. What must be
     -- taken and finds no place waits for the next step.
@@ -113,13 +106,14 @@ return function(tx, args)
     if is_done then break end
     touched = touched + take_group(group_id, is_urgent)
   end
-  if round.state == 'opening' and (taken >= take or is_done) then
+  if round.state == 'opening' and (round.takenGroups >= take or is_done) then
     -- Places kept for groups that did not come.
-    if round.hasQuotas and reserves_taken then Places.add_spare(tx, round, math.min(round.needed, take) - taken) end
-    redis.call('HSET', hash, 'state', 'open')
-    redis.call('SREM', tx.key.sweeps, Rounds.sweep_name(round))
-    round.state = 'open'
+    if round.hasQuotas and reserves_taken then
+      Places.add_spare(tx, round, math.min(round.neededGroups, take) - round.takenGroups)
+    end
+    Round.set(tx, round, { state = 'open' })
+    redis.call('SREM', tx.key.sweeps, Round.format_name(round))
     Rounds.review_round(tx, round)
   end
-  return Reply.object({ state = round.state, takenGroups = taken })
+  return Reply.object({ state = round.state, takenGroups = round.takenGroups })
 end

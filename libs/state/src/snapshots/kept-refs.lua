@@ -9,7 +9,7 @@ local function snapshot_numbers(tx, job)
   local numbers = {}
   local complete = redis.call('ZRANGE', tx.key:snapshots(job), 0, -1, 'WITHSCORES')
   for position = 2, #complete, 2 do table.insert(numbers, complete[position]) end
-  local saving = redis.call('HGET', tx.key:job(job), 'saving')
+  local saving = Job.load(tx, job).saving
   if saving then table.insert(numbers, saving) end
   tx.snapshots_of[job] = numbers
   return numbers

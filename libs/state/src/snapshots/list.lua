@@ -4,13 +4,13 @@ Reply: ListSnapshotsReply; saving, restoring: tag of one that is under way, or a
 Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)
-  local field = redis.call('HMGET', tx.key:job(args.job), 'saving', 'restoring', 'trainerEpoch')
-  if not field[3] then return Trainer.no_job(args.job) end
+  local known = Job.load(tx, args.job)
+  if not known.trainerEpoch then return Trainer.no_job(args.job) end
   local snapshots = {}
   for _, tag in ipairs(redis.call('ZRANGE', tx.key:snapshots(args.job), 0, -1)) do
     table.insert(snapshots, Snapshots.header(tx, args.job, redis.call('ZSCORE', tx.key:snapshots(args.job), tag)))
   end
   local function tag_of(number) return number and Snapshots.header(tx, args.job, number).tag or nil end
-  return Reply.object({ job = args.job, snapshots = snapshots, saving = tag_of(field[1]),
-    restoring = tag_of(field[2]) })
+  return Reply.object({ job = args.job, snapshots = snapshots, saving = tag_of(known.saving),
+    restoring = tag_of(known.restoring) })
 end

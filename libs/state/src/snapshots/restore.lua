@@ -11,18 +11,18 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CON
 Events: job.restored. ]]
 return function(tx, args)
   local PAGE, TOMBSTONES_READ = 32, 256
-  local job, hash, longtail = args.job, tx.key:job(args.job), tx.key:longtail(args.job)
+  local job, longtail = args.job, tx.key:longtail(args.job)
   local refused = Generation.stamp_error(tx, args.stamp)
   if refused then return refused end
-  local field = redis.call('HMGET', hash, 'trainerEpoch', 'restoring', 'restoredFrom', 'restoredEpoch', 'restorePhase',
-    'restoreCursor', 'restoredNumber')
-  if not field[1] then return Trainer.no_job(job) end
-  local epoch, given = field[1], args.trainerEpoch
+  local known = Job.load(tx, job)
+  if not known.trainerEpoch then return Trainer.no_job(job) end
+  local epoch, given, goes_on = known.trainerEpoch, args.trainerEpoch, known.restoring ~= nil
   local number = redis.call('ZSCORE', tx.key:snapshots(job), args.tag)
   local header = number and Hashes.all(tx.key:snapshot(job, number))
   -- The same call again: its first page has made a new epoch, and nothing has happened since.
-  local is_repeat = given and number and field[7] == number and field[4] == epoch and given == field[3]
-    and (field[2] == number or header.mark == Snapshots.state_mark(tx, job))
+  local continues = number and known.restoring == number
+  local is_repeat = given and number and known.restoredNumber == number and known.restoredEpoch == epoch
+    and given == known.restoredFrom and (continues or header.mark == Snapshots.state_mark(tx, job))
   if given and given ~= epoch and not is_repeat then
     return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch')
   end
@@ -39,16 +39,16 @@ return function(tx, args)
       submittedGroups = tonumber(submitted), groups = tonumber(header.groups), retired = retired })
   end
 
-  local phase, cursor = field[5], field[6]
-  if field[2] ~= number then
-    if is_repeat and not field[2] then return answer('restored', false) end
+  local phase, cursor = known.restorePhase, known.restoreCursor
+  if not continues then
+    if is_repeat and not goes_on then return answer('restored', false) end
     local unrest = Snapshots.unrest_of(tx, job)
     if unrest then return unrest end
     phase, cursor = 'empty', '0'
   end
-  if field[2] ~= number or not given then
+  if not continues or not given then
     epoch = args.newEpoch
-    Hashes.set(hash, { trainerEpoch = epoch, restoring = number, restoredFrom = given or '', restoredEpoch = epoch,
+    Job.set(tx, job, { trainerEpoch = epoch, restoring = number, restoredFrom = given or '', restoredEpoch = epoch,
       restoredNumber = number })
   end
   Trainer.seen(tx, job)
@@ -62,26 +62,27 @@ return function(tx, args)
 
   -- Deletes a group with its requests. One that is gone is not counted: the last page sets all counts.
   local function delete_group(group_id)
-    local group = redis.call('HMGET', tx.key:group(job, group_id), 'launched', 'promptRef')
-    local launched = tonumber(group[1] or GroupDeletion.MOST_SAMPLES)
-    GroupDeletion.delete(tx, job, group_id, launched, group[2], function(request) count(request, -1) end)
+    local group = Group.load(tx, job, group_id)
+    local launched = group and group.launched or GroupDeletion.MOST_SAMPLES
+    local prompt_ref = group and group.promptRef
+    GroupDeletion.delete(tx, job, group_id, launched, prompt_ref, function(request) count(request, -1) end)
     touched = touched + launched
   end
 
   local function forget_dropped(group_id)
     redis.call('ZREM', tx.key.droppedGroups, job .. '/' .. group_id)
-    redis.call('HINCRBY', hash, 'droppedGroups', -1)
+    Job.add(tx, job, 'droppedGroups', -1)
     delete_group(group_id)
   end
 
   -- It comes after every abort there was.
   local function put_back(group_id, saved)
-    if redis.call('EXISTS', tx.key:group(job, group_id)) == 1 then forget_dropped(group_id) end
+    if Group.exists(tx, job, group_id) then forget_dropped(group_id) end
     saved.group.arrival = redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1)
-    Hashes.set(tx.key:group(job, group_id), saved.group)
+    Group.restore(tx, job, group_id, saved.group)
     FreedPayloads.hold_prompt(tx, job, saved.group.promptRef)
     for index, request in ipairs(saved.requests) do
-      Hashes.set(tx.key:request(Requests.id_of(job, group_id, index - 1)), request)
+      Request.restore(tx, Request.format_id(job, group_id, index - 1), request)
       count(request, 1)
     end
     redis.call('ZADD', longtail, saved.place, group_id)
@@ -123,9 +124,9 @@ return function(tx, args)
     for position = 1, #page[2], 2 do
       -- The same page once more, without those that are gone.
       if touched >= PAGE then return end
-      local _, group_id = Rounds.of_name(page[2][position])
-      local arrival = redis.call('HGET', tx.key:group(job, group_id), 'arrival')
-      if tonumber(arrival or 0) > tonumber(header.arrival) then forget_dropped(group_id) end
+      local _, group_id = Job.parse_name(page[2][position])
+      local group = Group.load(tx, job, group_id)
+      if group and group.arrival > tonumber(header.arrival) then forget_dropped(group_id) end
     end
     touched, cursor = PAGE, page[1]
     return cursor == '0' and 'fill' or nil
@@ -146,23 +147,18 @@ return function(tx, args)
   end
 
   local function finish()
-    local kept = redis.call('HMGET', hash, unpack(Snapshots.FENCES))
-    local fields, step = cjson.decode(header.job), tonumber(header.step)
-    local last = tonumber(redis.call('HGET', hash, 'stepsTrained') or 0) + 1
+    local step, last = tonumber(header.step), Job.load(tx, job).stepsTrained + 1
     for later = math.max(step + 1, last - Lengths.HISTORY_STEPS), last do
       redis.call('UNLINK', tx.key:lengths(job, Format.integer(later)))
     end
     for copy, key in pairs(Snapshots.copies(tx, job, number, step)) do
       if redis.call('COPY', copy, key, 'REPLACE') == 0 then redis.call('UNLINK', key) end
     end
-    redis.call('UNLINK', hash)
-    for position, name in ipairs(Snapshots.FENCES) do fields[name] = kept[position] or nil end
-    fields.restoring, fields.restorePhase, fields.restoreCursor = nil, nil, nil
-    Hashes.set(hash, fields)
+    Job.restore(tx, job, cjson.decode(header.job))
     redis.call('ZREMRANGEBYSCORE', tx.key:trainedGroups(job), '(' .. header.step, '+inf')
     for _, round_id in ipairs(redis.call('ZDIFF', 2, tx.key:rounds(job), Snapshots.rounds(tx, job, number))) do
-      redis.call('UNLINK', tx.key:round(job, round_id), tx.key:roundLedger(job, round_id),
-        tx.key:roundRecorded(job, round_id), tx.key:roundLost(job, round_id))
+      Round.delete(tx, job, round_id)
+      redis.call('UNLINK', tx.key:roundLost(job, round_id))
       redis.call('ZREM', tx.key:rounds(job), round_id)
     end
     redis.call('UNLINK', tx.key:jobLost(job))
@@ -176,6 +172,6 @@ return function(tx, args)
     if next_phase then phase, cursor = next_phase, '0' end
   end
   if phase == 'finish' then return answer('restored', finish()) end
-  redis.call('HSET', hash, 'restorePhase', phase, 'restoreCursor', cursor)
+  Job.set(tx, job, { restorePhase = phase, restoreCursor = cursor })
   return answer('restoring', false)
 end

@@ -8,7 +8,7 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLIN
   SNAPSHOT_EXISTS. Events: job.snapshotted. ]]
 return function(tx, args)
   local PAGE, KEPT = 32, args.keep or 2
-  local job, hash = args.job, tx.key:job(args.job)
+  local job = args.job
   local refused = Trainer.refusal(tx, args) or Trainer.restore_error(tx, job)
   if refused then return refused end
   Trainer.seen(tx, job)
@@ -26,17 +26,17 @@ return function(tx, args)
   local unrest = Snapshots.unrest_of(tx, job)
   if unrest then return unrest end
 
-  local number, retired = redis.call('HGET', hash, 'saving'), false
+  local number, retired = Job.load(tx, job).saving, false
   if not number or Snapshots.header(tx, job, number).tag ~= args.tag or not is_of_state(number) then
     if number then
       Snapshots.retire(tx, job, number)
       retired = true
     end
     number = Format.integer(redis.call('HINCRBY', tx.key.meta, 'snapshotSequence', 1))
-    redis.call('HSET', hash, 'saving', number)
-    local fields = Hashes.all(hash)
-    local step = tonumber(fields.stepsTrained or 0)
-    Hashes.set(tx.key:snapshot(job, number), { tag = args.tag, step = step, mark = mark, job = cjson.encode(fields),
+    Job.set(tx, job, { saving = number })
+    local step = Job.load(tx, job).stepsTrained
+    Hashes.set(tx.key:snapshot(job, number), { tag = args.tag, step = step, mark = mark,
+      job = cjson.encode(Job.copy(tx, job)),
       groups = 0, requests = 0, cursor = '-inf', arrival = redis.call('HGET', tx.key.meta, 'arrivalSequence') or 0 })
     for copy, key in pairs(Snapshots.copies(tx, job, number, step)) do redis.call('COPY', key, copy, 'REPLACE') end
     redis.call('COPY', tx.key:rounds(job), Snapshots.rounds(tx, job, number), 'REPLACE')
@@ -52,9 +52,9 @@ return function(tx, args)
     local group_id = page[position]
     -- A group was lost, so the snapshot begins again: the state of the job is another one.
     if Recovery.lose_queued(tx, job, group_id) then return answer(number, 'saving', retired) end
-    local saved = { place = page[position + 1], group = Hashes.all(tx.key:group(job, group_id)), requests = {} }
+    local saved = { place = page[position + 1], group = Group.copy(tx, job, group_id), requests = {} }
     for index = 0, tonumber(saved.group.launched) - 1 do
-      saved.requests[index + 1] = Hashes.all(tx.key:request(Requests.id_of(job, group_id, index)))
+      saved.requests[index + 1] = Request.copy(tx, Request.format_id(job, group_id, index))
     end
     redis.call('HSET', Snapshots.groups(tx, job, number), group_id, cjson.encode(saved))
     FreedPayloads.hold_prompt(tx, job, saved.group.promptRef)
@@ -67,7 +67,7 @@ return function(tx, args)
 
   redis.call('HSET', header, 'savedAtMs', Format.integer(tx.now))
   redis.call('HDEL', header, 'cursor')
-  redis.call('HDEL', hash, 'saving')
+  Job.set(tx, job, { saving = false })
   redis.call('ZADD', tx.key:snapshots(job), number, args.tag)
   retired = Snapshots.remove(tx, job, redis.call('ZRANGE', tx.key:snapshots(job), 0, -1 - KEPT)) or retired
   local whole = Snapshots.header(tx, job, number)

@@ -1,10 +1,6 @@
 -- Snapshots of a job: what it has between two rounds, by reference.
 local Snapshots = {}
 
--- Fields of a job that fence its trainers or describe a save or restore under way; a restore never sets these back.
-Snapshots.FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'abortedUpTo', 'abortedBy', 'saving',
-  'restoring', 'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
-
 function Snapshots.groups(tx, job, number) return tx.key:snapshotPart(job, number, 'groups') end
 
 -- Set of the rounds of the job.
@@ -27,23 +23,26 @@ end
 -- Nothing of the job moves: no round, no worker has a request of it, and what is closed is folded. Else the error to
 -- answer.
 function Snapshots.unrest_of(tx, job)
-  local field = redis.call('HMGET', tx.key:job(job), 'openRoundId', 'settlingGroups')
-  if field[1] then
-    return Reply.fail('ROUND_CONFLICT', 'Round ' .. field[1] .. ' of the job is neither closed nor cancelled', 'job')
+  local known = Job.load(tx, job)
+  if known.openRoundId then
+    return Reply.fail('ROUND_CONFLICT',
+      'Round ' .. known.openRoundId .. ' of the job is neither closed nor cancelled', 'job')
   end
-  local moving = tonumber(field[2] or 0) + ClaimTurns.held_by_workers(tx, job)
+  local moving = known.settlingGroups + ClaimTurns.held_by_workers(tx, job)
     + tonumber(redis.call('HGET', tx.key:counts(job), 'pending') or 0)
   for _, round_id in ipairs(redis.call('ZRANGE', tx.key:rounds(job), -32, -1)) do
-    if redis.call('HGET', tx.key:round(job, round_id), 'folded') ~= '1' then moving = moving + 1 end
+    local round = Round.load(tx, job, round_id)
+    if not round or not Round.read_rest(tx, round).folded then moving = moving + 1 end
   end
   if moving > 0 then return Reply.fail('ROUND_SETTLING', 'An earlier round is not settled yet', nil, 50) end
 end
 
 -- What changes when anything of a job at rest is dropped or aborted, or a round of it was cancelled.
 function Snapshots.state_mark(tx, job)
-  local field = redis.call('HMGET', tx.key:job(job), 'stepsTrained', 'submittedGroups', 'droppedGroups', 'lastRoundId')
-  return table.concat({ field[1] or '0', field[2] or '0', field[3] or '0',
-    Format.integer(redis.call('ZCARD', tx.key:longtail(job))), field[4] or '' }, '/')
+  local known = Job.load(tx, job)
+  return table.concat({ Format.integer(known.stepsTrained), Format.integer(known.submittedGroups),
+    Format.integer(known.droppedGroups), Format.integer(redis.call('ZCARD', tx.key:longtail(job))),
+    known.lastRoundId or '' }, '/')
 end
 
 -- The sweep is to delete a snapshot.

@@ -5,7 +5,7 @@ return function(tx)
   local PAGE = 32
   local name = redis.call('SRANDMEMBER', tx.key.oldSnapshots)
   if not name then return Reply.object({ more = false }) end
-  local job, number = Rounds.of_name(name)
+  local job, number = Job.parse_name(name)
   local saved_groups = Snapshots.groups(tx, job, number)
   local touched = 0
   while touched < PAGE do
@@ -15,7 +15,7 @@ return function(tx)
     redis.call('HDEL', saved_groups, group_id)
     touched = touched + #saved.requests
     -- A group that is still there names its segments too.
-    local is_there = redis.call('EXISTS', tx.key:group(job, group_id)) == 1
+    local is_there = Group.exists(tx, job, group_id)
     KeptRefs.free_payloads_of(tx, job, group_id, saved.group.promptRef,
       is_there and {} or KeptRefs.refs_of_saved(saved))
   end

@@ -24,10 +24,10 @@ return function(tx, args)
     if is_live and is_overdue then
       table.insert(fences, { serverId = lease.serverId, epoch = lease.serverEpoch })
     elseif is_live then
-      local request = Requests.load(tx, lease.requestId)
+      local request = Request.load(tx, lease.requestId)
       if not request or request.workerId ~= lease.workerId or request.workerEpoch ~= lease.workerEpoch then
         table.insert(leases, LeaseTable.fence(Format.integer(lease.seq) .. '.' .. page[position], lease))
-      elseif Requests.HELD[request.state] then
+      elseif Request.HELD[request.state] then
         Cancellation.stop_held(tx, request, {}, aborts)
       end
     end

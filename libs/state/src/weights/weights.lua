@@ -55,8 +55,7 @@ function Weights.mark_mixed(tx, request, segment)
   if not version then return segment end
   local made = cjson.decode(segment)
   if (made.weightVersion or 0) >= version then return segment end
-  local claimed_at = tonumber(redis.call('HGET', tx.key:request(request.id), 'claimedAtMs') or 0)
-  if until_ms and claimed_at > until_ms then return segment end
+  if until_ms and (Request.read_times(tx, request).claimedAtMs or 0) > until_ms then return segment end
   return string.sub(segment, 1, -2) .. string.format(',"toWeightVersion":%.0f,"mixedWeightVersion":%.0f}',
     math.max(version, made.toWeightVersion or 0), version)
 end

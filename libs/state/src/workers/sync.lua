@@ -24,12 +24,12 @@ return function(tx, args)
         table.insert(items, { id = string.format('%.0f.%s', lease.seq, id), sinceMs = lease.grantedAtMs })
       end
     else
-      local request = Requests.load(tx, id)
+      local request = Request.load(tx, id)
       if not request then
         Recovery.lose_missing(tx, id, index)
       elseif not Attempts.forget_entry(tx, request, args.workerId, args.workerEpoch) then
-        local since = tonumber(redis.call('HGET', tx.key:request(id), 'claimedAtMs') or nil) or 0
-        table.insert(items, { id = id, attempt = request.attempt, sinceMs = since })
+        local claimed_at = Request.read_times(tx, request).claimedAtMs
+        table.insert(items, { id = id, attempt = request.attempt, sinceMs = claimed_at or 0 })
       end
     end
   end

@@ -1,0 +1,155 @@
+-- A request as it is stored: a hash, whose fields no other file names. `Request.set` and `Request.add` write the hash
+-- and the table together. Its state changes only in requests/requests.lua, which keeps the counts.
+local Request = {}
+
+Request.HELD = { claimed = true, running = true, cutting = true } -- a worker epoch has it
+Request.LIVE = { pending = true, claimed = true, running = true, cutting = true }
+Request.UNCLAIMED = '0' -- attempt of a request that was never claimed
+
+function Request.format_id(job, group_id, index) return job .. '/' .. group_id .. '/' .. Format.integer(index) end
+
+-- Job, groupId and index; nil for a requestId that is not ours.
+function Request.parse_id(id) return string.match(id, '^([^/]+)/([^/]+)/(%d+)$') end
+
+-- Nil for a request that is not there.
+function Request.load(tx, id)
+  local job, group_id, index = Request.parse_id(id)
+  if not job then return nil end
+  local field = redis.call('HMGET', tx.key:request(id), 'state', 'attempt', 'failures', 'workerId', 'workerEpoch',
+    'started', 'segments', 'tokens', 'savedSegment', 'savedTokens', 'movePlan', 'boundServerId', 'boundServerEpoch',
+    'stopped', 'recount', 'movedBy', 'setbacks')
+  if not field[1] then return nil end
+  return {
+    id = id, job = job, groupId = group_id, index = tonumber(index),
+    state = field[1], attempt = field[2], failures = tonumber(field[3]),
+    workerId = field[4], workerEpoch = field[5], started = field[6] == '1',
+    segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
+    savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
+    movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
+    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
+    recount = field[15] or nil, -- the last recount that has counted it
+    movedBy = field[16] or nil, -- plan of the move that its next or present attempt began with, see Moves.note_times
+    setbacks = field[17] or nil, -- see setbacks.lua
+  }
+end
+
+function Request.exists(tx, id) return redis.call('EXISTS', tx.key:request(id)) == 1 end
+
+function Request.read_state(tx, id) return redis.call('HGET', tx.key:request(id), 'state') or nil end
+
+-- Adds to a request when it was queued and claimed, and the server of its last attempt that began, read once. Returns
+-- the request.
+function Request.read_times(tx, request)
+  if request.hasTimes then return request end
+  local field = redis.call('HMGET', tx.key:request(request.id), 'queuedAtMs', 'claimedAtMs', 'serverId')
+  request.queuedAtMs, request.claimedAtMs = tonumber(field[1] or nil), tonumber(field[2] or nil)
+  request.serverId, request.hasTimes = field[3] or nil, true
+  return request
+end
+
+-- Adds to a request how often and when it was moved, and whether it waits at its engine. Returns the request.
+function Request.read_moves(tx, request)
+  local field = redis.call('HMGET', tx.key:request(request.id), 'movedAtMs', 'moves', 'waiting')
+  request.movedAtMs, request.moves = tonumber(field[1] or nil), tonumber(field[2] or 0)
+  request.waiting = field[3] == '1'
+  return request
+end
+
+-- Adds to a request the reasons of its end. Returns the request.
+function Request.read_end(tx, request)
+  local field = redis.call('HMGET', tx.key:request(request.id), 'finishReason', 'engineFinishReason', 'unconfirmed',
+    'fenced')
+  request.finishReason, request.engineFinishReason = field[1] or nil, field[2] or nil
+  request.unconfirmed, request.fenced = field[3] == '1', field[4] == '1'
+  return request
+end
+
+-- Adds to a request how long its ended attempts and its present one have generated. Returns the request.
+function Request.read_generated(tx, request)
+  local field = redis.call('HMGET', tx.key:request(request.id), 'generatedMs', 'attemptMs')
+  request.generatedMs, request.attemptMs = tonumber(field[1] or 0), tonumber(field[2] or nil)
+  return request
+end
+
+-- Bin of the ledger in which a request counts that was cut with its tokens; nil for others.
+function Request.read_open_bin(tx, request) return redis.call('HGET', tx.key:request(request.id), 'openBin') or nil end
+
+-- For a request that may be malformed: an error of Redis is returned.
+function Request.count_broken_end(tx, id) return redis.pcall('HINCRBY', tx.key:request(id), 'brokenEnds', 1) end
+function Request.try_read_attempt(tx, id) return redis.pcall('HGET', tx.key:request(id), 'attempt') end
+
+-- The attempt that holds a request, for a command to its worker.
+function Request.fence(request)
+  return { requestId = request.id, attempt = request.attempt, workerId = request.workerId,
+    workerEpoch = request.workerEpoch }
+end
+
+-- Whether the group of the request may still count it as a sample.
+function Request.can_count(tx, id)
+  local field = redis.call('HMGET', tx.key:request(id), 'state', 'stopped')
+  return field[1] and field[1] ~= 'failed' and field[1] ~= 'dropped' and not field[2]
+end
+
+-- Whether the worker epoch has claimed the request last.
+function Request.is_claimed_by(tx, id, worker_id, worker_epoch)
+  local holder = redis.call('HMGET', tx.key:request(id), 'workerId', 'workerEpoch')
+  return holder[1] == worker_id and holder[2] == worker_epoch
+end
+
+-- Stores a new request.
+function Request.create(tx, id, fields)
+  fields.failures, fields.attempt = 0, Request.UNCLAIMED
+  Hashes.store(tx.key:request(id), nil, fields)
+end
+
+-- Sets fields; true is a flag that is set, false deletes a field.
+function Request.set(tx, request, fields) Hashes.store(tx.key:request(request.id), request, fields) end
+
+-- The attempt runs on a server; `is_waiting`: in the queue of its engine.
+function Request.set_running(tx, request, server_id, is_waiting)
+  Hashes.set(tx.key:request(request.id), { started = 1, serverId = server_id, waiting = is_waiting and 1 or 0 })
+  request.started, request.serverId, request.waiting = true, server_id, is_waiting
+end
+
+-- Each completion and each claim writes the fields of the next three functions, so no table is made for them.
+
+-- Sets the state, and other fields that are a flat list of name and value, or nil.
+local NO_FIELDS = {}
+function Request.set_state(tx, request, state, fields)
+  fields = fields or NO_FIELDS
+  redis.call('HSET', tx.key:request(request.id), 'state', state, unpack(fields))
+  request.state = state
+  for position = 1, #fields, 2 do request[fields[position]] = fields[position + 1] end
+end
+
+-- Sets the segments, JSON, and the number of their tokens.
+function Request.set_segments(tx, request, segments, tokens)
+  redis.call('HSET', tx.key:request(request.id), 'segments', segments, 'tokens', tokens)
+  request.segments, request.tokens = segments, tokens
+end
+
+-- The partial save of the attempt is kept, or counts no more.
+function Request.forget_saved(tx, request)
+  redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
+  request.savedSegment, request.savedTokens = nil, 0
+end
+
+-- All tokens of the request are thrown away, with the time they took.
+function Request.forget_tokens(tx, request)
+  redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
+  request.segments, request.tokens, request.generatedMs, request.attemptMs = '[]', 0, 0, nil
+end
+
+-- Changes a count of the request by a number; returns the new count.
+function Request.add(tx, request, field, by)
+  request[field] = redis.call('HINCRBY', tx.key:request(request.id), field, by)
+  return request[field]
+end
+
+function Request.delete(tx, id) redis.call('UNLINK', tx.key:request(id)) end
+
+-- Fields of a request as a snapshot keeps them, and back.
+function Request.copy(tx, id) return Hashes.all(tx.key:request(id)) end
+function Request.restore(tx, id, saved) Hashes.set(tx.key:request(id), saved) end
+
+return Request
