@@ -67,7 +67,7 @@ it('keeps long responses exactly, and gives the part after any token or characte
   const all = Array.from({ length: 1_000 }, (_, index) => ({
     id: index * 97,
     logprob: -index / 8,
-    text: `é${index} `,
+    text: ` é${index}`,
   }));
   // 0.1 and 2^31 need more than 32 bits.
   all.push({ id: 2 ** 31, logprob: -0.1, text: 'x' });

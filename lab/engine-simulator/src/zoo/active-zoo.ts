@@ -53,7 +53,7 @@ export class ActiveZoo {
 
   /** Text of token ids, as the tokenizer of the engine decodes them. */
   decode(text: string): string {
-    return this.entries.some(({ name }) => name === 'vllm-half-characters') ? decodeHalves(text) : text;
+    return this.entries.some(({ endsWithinCharacters }) => endsWithinCharacters) ? decodeHalves(text) : text;
   }
 }
 

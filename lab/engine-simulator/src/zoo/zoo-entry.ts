@@ -85,7 +85,9 @@ export interface ZooEntry extends ZooRow {
   server?: ServerForm;
   /** Shows only in responses with tool calls. */
   isAboutTools?: true;
-  /** Loses text together with other behaviours, and Broomwagon reports it: no pair has the entry. */
+  /** Some tokens end within a character: decoded alone, they end with a replacement character. */
+  endsWithinCharacters?: true;
+  /** Loses text together with other behaviours, as docs/engines.md describes: no pair has the entry. */
   isAlone?: true;
   /** Changes the call before it runs. */
   prepare?: (call: GenerateCall) => void;

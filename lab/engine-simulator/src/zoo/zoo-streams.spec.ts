@@ -71,6 +71,16 @@ describe.each(DIALECTS)('%s', (dialect) => {
     },
   );
 
+  const halves = ENTRIES.filter(
+    ({ dialects, endsWithinCharacters }) => endsWithinCharacters && dialects.includes(dialect),
+  );
+  if (halves.length > 0) {
+    it.each(halves)('$name changes no token of a sample, after whichever token it is cut', async ({ name }) => {
+      for (let cut = 1; cut < LENGTH; cut++)
+        await checkSample({ ...PLAIN, dialect, entries: [name], at: 0, cuts: [cut] });
+    });
+  }
+
   it('a disconnection at any byte changes no token', async () => {
     for (let at = 0; at < DISCONNECTED_BYTES; at += DISCONNECTION_STEP) {
       await checkSample({ ...PLAIN, dialect, entries: ['cut-at-byte'], at, cuts: [] });

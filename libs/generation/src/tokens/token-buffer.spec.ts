@@ -99,6 +99,21 @@ it('drops the tokens of a character that an abort has cut, which engines write a
   expect([buffer.text, buffer.allIds]).toEqual(['a', [1]]);
 });
 
+it('drops the tokens of a character that an abort has cut, of which SGLang sends the space before the character', () => {
+  const buffer = new TokenBuffer([], false);
+  buffer.take({ text: 'a', tokenIds: [1], tokenCount: 1 });
+  buffer.take({ text: ' ', tokenIds: [2], tokenCount: 1 });
+  buffer.cut();
+  expect([buffer.text, buffer.allIds]).toEqual(['a', [1]]);
+
+  buffer.take({ text: ' ', tokenIds: [2], tokenCount: 1 });
+  buffer.take({ text: '🙂', tokenIds: [3], tokenCount: 1 });
+  // Withheld text of these ids.
+  buffer.take({ text: ' ', tokenIds: [], tokenCount: 0 });
+  buffer.cut();
+  expect([buffer.text, buffer.allIds]).toEqual(['a 🙂 ', [1, 2, 3]]);
+});
+
 it('holds no text back if the response keeps its stop text', () => {
   const buffer = new TokenBuffer(['ab'], true);
   buffer.take({ text: 'xa', tokenIds: [1], tokenCount: 1 });

@@ -25,7 +25,7 @@ export class TokenBuffer {
   private readonly texts = new TextLog();
   private readonly stops: StopTexts;
   private isEnded = false;
-  /** Tokens whose text has not arrived: the start of a character. */
+  /** Tokens whose text may not have arrived: the start of a character. */
   private readonly held: TokenIncrement[] = [];
   private heldTokens = 0;
   /** Length of the text where the last call ended. */
@@ -49,8 +49,11 @@ export class TokenBuffer {
     if (this.matched !== undefined) return true;
     this.held.push(increment);
     this.heldTokens += increment.tokenCount;
-    const { text, choice, isLast, matchedStop } = increment;
-    const isWhole = (text !== '' && !text.endsWith(REPLACEMENT)) || choice?.delta?.tool_calls !== undefined;
+    const { text, tokenIds, choice, isLast, matchedStop } = increment;
+    const hasIds = (tokenIds?.length ?? 0) > 0;
+    // Of ids that end within a character SGLang sends the text up to its last space.
+    const mayLack = text === '' || text.endsWith(REPLACEMENT) || (hasIds && text.endsWith(' '));
+    const isWhole = !mayLack || choice?.delta?.tool_calls !== undefined;
     if (!isWhole && !isLast && this.heldTokens < MAX_CHARACTER_TOKENS) return false;
     this.release();
     // Before the stream ends: tokens that are saved meanwhile would be continued behind the end of the response.

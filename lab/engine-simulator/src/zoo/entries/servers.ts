@@ -30,7 +30,7 @@ export const SERVER_ENTRIES: readonly ZooEntry[] = [
     dialects: ALL,
     behaviour: 'refuses requests with 429 while its queue is full',
     source: 'vllm-project/router, src/middleware.rs (`concurrency_limit_middleware`)',
-    release: 'vLLM router 0.1',
+    release: 'vLLM router 0.1.17',
     broomwagon: 'busy, not failed: another server first, then it waits',
     test: STREAMS_TEST,
     failure: 'ENGINE_BUSY',

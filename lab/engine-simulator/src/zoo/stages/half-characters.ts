@@ -18,18 +18,25 @@ export function decodeHalves(text: string): string {
   return endsInHalf(text) ? `${text.slice(0, -1)}${REPLACEMENT}` : text;
 }
 
-/** Holds back the text of a token that ends within a character until the next token completes the character. */
-export const halfCharacters: Stage = (_context, send) => {
-  let before = '';
-  let held = '';
-  return (frame) => {
-    if (frame.kind !== 'chunk') return send(frame);
-    const { chunk } = frame;
-    const { text } = chunk;
-    const holds = chunk.reason === undefined && endsInHalf(before + text);
-    chunk.text = holds ? '' : held + text;
-    held = holds ? held + text : '';
-    before = text;
-    send(frame);
+/**
+ * Holds back the text of a token that ends within a character until the next token completes the character.
+ * @param sendsWords the text up to its last space is sent at once
+ */
+export function halfCharacters(sendsWords: boolean): Stage {
+  return (_context, send) => {
+    let before = '';
+    let held = '';
+    return (frame) => {
+      if (frame.kind !== 'chunk') return send(frame);
+      const { chunk } = frame;
+      const { text } = chunk;
+      const whole = held + text;
+      const holds = chunk.reason === undefined && endsInHalf(before + text);
+      const sentLength = !holds ? whole.length : sendsWords ? whole.lastIndexOf(' ') + 1 : 0;
+      chunk.text = whole.slice(0, sentLength);
+      held = whole.slice(sentLength);
+      before = text;
+      send(frame);
+    };
   };
-};
+}
