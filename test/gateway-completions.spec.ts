@@ -81,6 +81,27 @@ it.each([
   expect(without.usage).toBeUndefined();
 });
 
+it.each([
+  ['/v1/completions', { prompt: PROMPT }],
+  ['/v1/chat/completions', { messages: [{ role: 'user', content: 'Hello' }] }],
+])('a stream of %s counts its tokens in each chunk if it is asked for it', async (path, prompt) => {
+  const options = { include_usage: true, continuous_usage_stats: true };
+  const body = { ...prompt, max_tokens: 40, return_token_ids: true, stream: true, stream_options: options };
+  const { body: text } = await gateway.post(path, body);
+  const events = String(text)
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: {'));
+  let tokens = 0;
+  for (const event of events) {
+    const { choices, usage } = JSON.parse(event.slice('data: '.length)) as OpenAI.Completion;
+    const [choice] = choices as Choice[];
+    tokens += choice?.token_ids?.length ?? 0;
+    // The first chunk of a chat has the role only.
+    if (usage || tokens > 0) expect(usage!.completion_tokens).toBe(tokens);
+  }
+  expect(tokens).toBe(40);
+});
+
 it.each([false, true])('n and several prompts give a choice for each; streamed: %s', async (stream) => {
   const body = { ...completion, prompt: [PROMPT, [5]], n: 2, stream_options: { include_usage: true } };
   const answer = stream
