@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "trainers"))
 import absent_packages  # noqa: E402
 import forwarding_app  # noqa: E402
+import miles_stand_ins  # noqa: E402
 
 GATEWAY = os.environ["GATEWAY_URL"]
 absent_packages.install(*os.environ["ABSENT_PACKAGES"].split(","))
@@ -51,7 +52,8 @@ def pytest_fixture_setup(fixturedef, request):
 
 
 def pytest_collection_finish(session):
-    """The fake engine of slime is started within the tests."""
+    """The mock engines of slime and miles are started within the tests."""
+    miles_stand_ins.replace_engines(register, GATEWAY)
     server = getattr(sys.modules.get("tests.test_agent._fakes"), "FakeSGLangServer", None)
     if server is None:
         return
@@ -67,3 +69,4 @@ def pytest_collection_finish(session):
 
 
 replace_rllm_gateway()
+miles_stand_ins.install_for(os.getcwd())

@@ -39,6 +39,12 @@ class _Absent(metaclass=_AnyMember):
     def __class_getitem__(cls, item):
         return cls
 
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source, handler):
+        from pydantic_core import core_schema
+
+        return core_schema.any_schema()
+
     def __enter__(self):
         return self
 
@@ -65,7 +71,11 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self.packages = packages
 
     def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in self.packages:
+        if f"{name}." in self.packages:
+            spec = importlib.machinery.ModuleSpec(name, self, is_package=True)
+            spec.submodule_search_locations = _folders(name, path)
+            return spec
+        if any(name == package or name.startswith(f"{package}.") for package in self.packages):
             return importlib.machinery.ModuleSpec(name, self, is_package=True)
         return None
 
@@ -73,11 +83,20 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return _AbsentModule(spec.name)
 
     def exec_module(self, module):
-        pass
+        module.__path__ = module.__spec__.submodule_search_locations
+
+
+def _folders(name, path):
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    return [] if spec is None else list(spec.submodule_search_locations)
 
 
 def install(*packages):
-    """Makes these packages importable, before the client of a trainer is imported."""
+    """Makes these packages importable, before the client of a trainer is imported.
+
+    `a` is a package or a module (`a.b`) and all below, empty. `a.` is a package whose own members are absent, while its
+    modules are those that are installed: for packages that import at their start what tests do not use.
+    """
     version_of = importlib.metadata.version
 
     def version(name):
