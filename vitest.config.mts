@@ -102,8 +102,8 @@ export const base = {
     hookTimeout: 120_000,
     expect: { poll: { timeout: 30_000 } },
     pool: 'forks',
-    // A test file keeps about half a core busy; the rest of the time it waits for other processes.
-    maxWorkers: Math.max(4, availableParallelism()),
+    // A test file keeps about half a core busy; the rest of the time it waits for other processes, unless it has none.
+    maxWorkers: Math.max(tier === 'unit' ? 1 : 4, availableParallelism()),
     sequence: { sequencer: LongestFirst },
     setupFiles: ['./libs/testing/src/vitest-setup.ts'],
     globalSetup: tier === 'unit' ? [SETUP] : [BUILD, SETUP],

@@ -1,5 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -29,12 +40,12 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(built, { recursive: true }));
 
-const run = (...options: string[]) =>
-  execFileSync(process.execPath, [...options, join(built, MAIN)], {
+const run = (options: string[] = [], args: string[] = []) =>
+  execFileSync(process.execPath, [...options, join(built, MAIN), ...args], {
     encoding: 'utf8',
     env: { ...process.env, NODE_OPTIONS: '' },
   });
-const runCached = () => run('--require', join(built, HOOK));
+const runCached = (...args: string[]) => run(['--require', join(built, HOOK)], args);
 
 it('a program prints the same without the cache of starts, while it is written, and from it', () => {
   const printed = run();
@@ -55,4 +66,25 @@ it('a module comes from the cache of starts until size or time of its file diffe
   expect(runCached()).toBe(printed);
   setSeconds(2_000);
   expect(runCached()).toBe(printed.replace('före', 'nåch'));
+});
+
+it('the cache of a short run is replaced when another run loads many more modules', () => {
+  const count = 150;
+  for (let index = 0; index < count; index += 1)
+    writeFileSync(join(built, `apps/one/src/more-${index}.js`), '// empty');
+  appendFileSync(
+    join(built, MAIN),
+    `;for (let index = 0; index < process.argv[2]; index += 1) require('./more-' + index)`,
+  );
+  const bytesOfCache = () =>
+    readdirSync(join(built, '.starts')).map((name) => statSync(join(built, '.starts', name)).size);
+  runCached();
+  const [short] = bytesOfCache();
+  runCached(String(count));
+  expect(bytesOfCache()).toEqual([]);
+  runCached(String(count));
+  const [long] = bytesOfCache();
+  expect(long).toBeGreaterThan(short!);
+  runCached();
+  expect(bytesOfCache()).toEqual([long]);
 });

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, type Stats, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, type Stats, statSync, writeFileSync } from 'node:fs';
 import Module from 'node:module';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { cachedDataVersionTag } from 'node:v8';
@@ -42,6 +42,8 @@ type Wrapper = (exports: unknown, require: unknown, module: LoadedModule, filena
 const loader = Module as unknown as Loader;
 const searchFile = loader._resolveFilename;
 const LENGTH_BYTES = 4;
+/** A few modules are loaded later or never from the cache; more are worth another record. */
+const MAX_MISSING_MODULES = 100;
 
 function requireOf(module: LoadedModule): unknown {
   const find = (request: string, options?: object) => loader._resolveFilename(request, module, false, options);
@@ -68,7 +70,8 @@ function readCache(file: string): { contents: Contents; data: Buffer } | undefin
   };
 }
 
-function loadFrom({ resolved, modules }: Contents, data: Buffer): void {
+function loadFrom(file: string, { resolved, modules }: Contents, data: Buffer): void {
+  let missing = 0;
   loader._resolveFilename = (request, parent, isMain, options) => {
     const found = parent?.filename && options === undefined && resolved[dirname(parent.filename)]?.[request];
     return found || searchFile.call(loader, request, parent, isMain, options);
@@ -76,11 +79,16 @@ function loadFrom({ resolved, modules }: Contents, data: Buffer): void {
   const loadFile = loader._extensions['.js']!;
   loader._extensions['.js'] = (module, filename) => {
     const [start, sourceEnd, codeEnd, bytes, mtimeMs] = modules[filename] ?? [0, 0, 0, -1, 0];
+    if (bytes < 0) missing += 1;
     const stat = bytes < 0 ? undefined : statSync(filename);
     if (stat?.size !== bytes || stat.mtimeMs !== mtimeMs) return loadFile(module, filename);
     const cachedData = data.subarray(sourceEnd, codeEnd);
     execute(new Script(data.toString('utf8', start, sourceEnd), { filename, cachedData }), module, filename);
   };
+  // The file is of a short run, such as one with --help: the next process records again.
+  process.on('exit', () => {
+    if (missing > MAX_MISSING_MODULES) rmSync(file, { force: true });
+  });
 }
 
 /** A source with its compiled script, and the state of its file when it was read. */
@@ -153,5 +161,5 @@ if (isMainThread && /^(apps|lab)\b/.test(program)) {
   const file = join(built, '.starts', `${program.replaceAll(sep, '-')}-${cachedDataVersionTag()}`);
   const cache = readCache(file);
   if (cache === undefined) record(file);
-  else loadFrom(cache.contents, cache.data);
+  else loadFrom(file, cache.contents, cache.data);
 }
