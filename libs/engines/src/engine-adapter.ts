@@ -138,8 +138,8 @@ export interface GenerateOptions {
    */
   onUnstopped?: () => void;
   /**
-   * Called at a cut if the engine has not shown that it sends stop texts, and does not decode its ids: the end of the
-   * text may be missing. Must not throw.
+   * Called if the engine does not decode token ids where text may be missing: at a cut, when it has not shown that it
+   * sends stop texts, and at the beginning of a call that continues ids. Must not throw.
    */
   onUncheckedText?: () => void;
 }

@@ -31,6 +31,7 @@ class LeaseOptions(TypedDict, total=False):
     min_weight_version: int | None
     max_weight_lag: int | None
     exclude_servers: Sequence[str] | None
+    avoid_servers: Sequence[str] | None
     labels: Mapping[str, str] | None
     needs: Sequence[EngineFeature] | None
     dp_rank: int | None

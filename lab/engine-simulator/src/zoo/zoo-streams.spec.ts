@@ -76,8 +76,11 @@ describe.each(DIALECTS)('%s', (dialect) => {
   );
   if (halves.length > 0) {
     it.each(halves)('$name changes no token of a sample, after whichever token it is cut', async ({ name }) => {
-      for (let cut = 1; cut < LENGTH; cut++)
+      for (let cut = 1; cut < LENGTH; cut++) {
         await checkSample({ ...PLAIN, dialect, entries: [name], at: 0, cuts: [cut] });
+        // A chunk of several tokens may end within a character, too.
+        await checkSample({ ...PLAIN, dialect, entries: [name, 'stream-interval'], at: 0, cuts: [cut, cut] });
+      }
     });
   }
 

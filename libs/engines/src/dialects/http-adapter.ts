@@ -26,6 +26,8 @@ import type { ChunkReader } from '../stream/chunk-reader';
 import type { IncludedStop } from '../stream/included-stop';
 import { OpenAiChunkReader } from '../stream/openai-chunk-reader';
 import type { StopSignal } from '../stop-signal';
+import { continueText } from '../stream/continued-text';
+import type { Decode } from '../stream/decoded-text';
 import { streamGeneration, type StreamCall } from '../stream/stream-generation';
 import { WithheldText } from '../stream/withheld-text';
 import { toDialect, withCallerFields } from './caller-fields';
@@ -62,6 +64,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   private modelName?: Promise<string>;
   protected readonly stopTokens: StopTokens;
   private readonly withheld: WithheldText;
+  private readonly decode: Decode = (tokenIds) => this.stopTokens.decode(tokenIds);
 
   constructor(
     url: string,
@@ -69,7 +72,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   ) {
     this.http = new EngineHttp(url, options);
     this.stopTokens = new StopTokens(this.http, () => this.model());
-    this.withheld = new WithheldText((tokenIds) => this.stopTokens.decode(tokenIds));
+    this.withheld = new WithheldText(this.decode);
   }
 
   get url(): string {
@@ -133,7 +136,13 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       abortById: () => this.abort(request.engineRequestId).catch(() => undefined),
     };
     const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
-    return this.withheld.complete(stop, options, run).catch((error: unknown) => {
+    const continued = {
+      made: plan.resumedBy === 'tokens' ? request.made : undefined,
+      sendsStops: this.withheld.watch(stop) === undefined,
+      decode: this.decode,
+    };
+    const runWhole = (all: GenerateOptions) => this.withheld.complete(stop, all, run);
+    return continueText(continued, options, runWhole).catch((error: unknown) => {
       throw engineFields?.model === undefined ? error : asUnknownModel(error);
     });
   }

@@ -20,7 +20,7 @@ describe('the text of a call with stop texts that was cut', () => {
     ['withheld at its end', ' The qu', WORDS.join(''), 'ick fox'],
     ['withheld as a whole', '', WORDS.join(''), ' The quick fox'],
     ['not whole at a character', ' The quick', ' The quick\uFFFD', ''],
-    ['withheld before half a character', ' The', ' The quick\uFFFD', undefined],
+    ['withheld before half a character', ' The', ' The quick\uFFFD', ' quick'],
     ['another one than the decoded ids', ' The slow fox', WORDS.join(''), undefined],
     ['not decoded by the engine', ' The', undefined, undefined],
   ])('is %s', async (_, text, decoded, missing) => {

@@ -1,11 +1,6 @@
 import type { GenerateOptions, GenerationResult, TokenIncrement } from '../engine-adapter';
+import { textAfter, withoutHalf, type Decode } from './decoded-text';
 import type { IncludedStop } from './included-stop';
-
-/** Engines write it in the place of a character that is not whole. */
-const REPLACEMENT = '\uFFFD';
-
-/** The text of ids as the engine decodes them; undefined if it does not answer. Must not throw. */
-export type Decode = (tokenIds: number[]) => Promise<string | undefined>;
 
 /**
  * Whether one start of an engine sends the stop texts that it is asked to send. An engine that ignores the request
@@ -86,14 +81,9 @@ export class WatchedText {
     if (this.tokenIds.length === 0 || !this.hasIds) return '';
     const decoded = await this.decode(this.tokenIds);
     if (decoded === undefined) return undefined;
-    // Decoders of some models drop the space before the first token.
-    const isSame = decoded.startsWith(this.text);
-    const [whole, known] = isSame ? [decoded, this.text] : [decoded.trimStart(), this.text.trimStart()];
-    if (!whole.startsWith(known)) return undefined;
-    if (whole === known) this.onObeyed();
-    const missing = whole.slice(known.length);
-    if (!whole.endsWith(REPLACEMENT)) return missing;
-    // A character that is not whole is generated again, unless withheld text stands before it.
-    return missing.replaceAll(REPLACEMENT, '') === '' ? '' : undefined;
+    const missing = textAfter(decoded, this.text);
+    if (missing === '') this.onObeyed();
+    // The call that continues the ids completes the character.
+    return missing === undefined ? undefined : withoutHalf(missing);
   }
 }

@@ -15,7 +15,7 @@ export class HolderMetrics {
   );
   readonly uncheckedTexts = this.metrics.counter(
     'texts_unchecked_total',
-    'Calls with stop texts that were cut on an engine that may withhold the end of the text and does not decode',
+    'Calls at whose beginning or end text may be missing, since the engine does not decode token ids',
   );
 
   constructor(private readonly metrics: Metrics) {}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest';
+import type { GenerateOptions, GenerationResult, TokenIncrement } from '../engine-adapter';
+import { continueText } from './continued-text';
+
+/** Ids are bytes of UTF-8. */
+const decode = (ids: number[]) => Promise.resolve(Buffer.from(ids).toString());
+const idsOf = (text: string): number[] => [...Buffer.from(text)];
+/** "€" has three bytes. */
+const [FIRST, SECOND, THIRD] = idsOf('€') as [number, number, number];
+
+interface Drawn {
+  made: { tokenIds: number[]; text: string };
+  /** Ids and text of the increments of the engine. */
+  sent: [ids: number[], text: string][];
+  reason?: GenerationResult['finishReason'];
+  sendsStops?: boolean;
+  decoder?: typeof decode | (() => Promise<undefined>);
+}
+
+/** What is given of a call, each increment as its ids and text, the text of its result, and whether it was unchecked. */
+async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder = decode }: Drawn) {
+  const given: [number[], string][] = [];
+  let unchecked = 0;
+  const options: GenerateOptions = {
+    onTokens: ({ tokenIds = [], text }) => given.push([tokenIds, text]),
+    onUncheckedText: () => (unchecked += 1),
+  };
+  const run = async ({ onTokens }: GenerateOptions): Promise<GenerationResult> => {
+    for (const [tokenIds, text] of sent) {
+      const increment: TokenIncrement = { tokenIds, text, tokenCount: tokenIds.length };
+      onTokens?.(increment);
+      await new Promise(setImmediate);
+    }
+    return { text: sent.map(([, text]) => text).join(''), tokenCount: 1, finishReason: reason };
+  };
+  const { text } = await continueText({ made, sendsStops, decode: decoder }, options, run);
+  expect(given.flatMap(([ids]) => ids)).toEqual(sent.flatMap(([ids]) => ids));
+  expect(given.map(([, part]) => part).join('')).toBe(text);
+  return { given, text, unchecked };
+}
+
+describe('the text of a call that continues ids', () => {
+  const half = { tokenIds: [...idsOf('ab'), FIRST, SECOND], text: 'ab' };
+
+  it('stays as it is sent when the ids before it end with a whole character', async () => {
+    const made = { tokenIds: idsOf('ab'), text: 'ab' };
+    expect(await runCall({ made, sent: [[idsOf('c'), 'c']] })).toEqual({
+      given: [[idsOf('c'), 'c']],
+      text: 'c',
+      unchecked: 0,
+    });
+  });
+
+  it.each([
+    [
+      'its first id completes',
+      [
+        [[THIRD], ''],
+        [idsOf('c'), 'c'],
+      ],
+      '€c',
+    ],
+    ['a chunk of several ids completes', [[[THIRD, ...idsOf('cd')], 'cd']], '€cd'],
+    [
+      'the engine decodes alone',
+      [
+        [[THIRD], '\uFFFD'],
+        [idsOf('c'), 'c'],
+      ],
+      '€c',
+    ],
+    [
+      'is followed by half of another in the same chunk',
+      [
+        [[THIRD, ...idsOf('c'), FIRST], 'c'],
+        [[SECOND, THIRD], '€'],
+      ],
+      '€c€',
+    ],
+  ] as [string, Drawn['sent'], string][])('has the character that %s', async (_, sent, text) => {
+    expect(await runCall({ made: half, sent })).toMatchObject({ text, unchecked: 0 });
+  });
+
+  it('has the text that the engine has held back before the character', async () => {
+    const made = { tokenIds: [...idsOf('a foo'), FIRST], text: 'a ' };
+    expect((await runCall({ made, sent: [[[SECOND, THIRD], '']] })).text).toBe('foo€');
+  });
+
+  it('comes with the last of the ids that complete the character, so that no id without text is taken for a half', async () => {
+    const made = { tokenIds: [...idsOf('ab'), FIRST], text: 'ab' };
+    const { given } = await runCall({
+      made,
+      sent: [
+        [[SECOND], ''],
+        [[THIRD], ''],
+      ],
+    });
+    expect(given).toEqual([
+      [[SECOND], ''],
+      [[THIRD], '€'],
+    ]);
+  });
+
+  it('is completed by the next call when this one is cut within the character, too', async () => {
+    const made = { tokenIds: [...idsOf('a foo'), FIRST], text: 'a ' };
+    const first = await runCall({ made, sent: [[[SECOND], '']], reason: 'aborted' });
+    const next = { tokenIds: [...made.tokenIds, SECOND], text: made.text + first.text };
+    expect(first.text + (await runCall({ made: next, sent: [[[THIRD], '']] })).text).toBe('foo€');
+  });
+
+  it('ends as the engine ends it', async () => {
+    const sent: Drawn['sent'] = [[[THIRD, ...idsOf('ab'), FIRST], 'ab\uFFFD']];
+    expect((await runCall({ made: half, sent })).text).toBe('€ab\uFFFD');
+  });
+
+  it('has what ids decode to that never become a character', async () => {
+    expect((await runCall({ made: half, sent: [[[FIRST], '\uFFFD']] })).text).toBe('\uFFFD\uFFFD');
+  });
+
+  it('is not guessed where text that begins a stop text may be held back', async () => {
+    const sent: Drawn['sent'] = [
+      [[THIRD, ...idsOf('cd')], ''],
+      [idsOf('e'), 'cde'],
+    ];
+    expect(await runCall({ made: half, sent, sendsStops: false, reason: 'stop' })).toMatchObject({ text: '€cde' });
+  });
+
+  it('is counted as unchecked when the engine does not decode, or decodes another text', async () => {
+    const sent: Drawn['sent'] = [[[THIRD], '']];
+    expect((await runCall({ made: half, sent, decoder: () => Promise.resolve(undefined) })).unchecked).toBe(1);
+    expect((await runCall({ made: { ...half, text: 'xy' }, sent })).unchecked).toBe(1);
+  });
+});

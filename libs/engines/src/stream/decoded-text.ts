@@ -1,0 +1,17 @@
+/** Engines write it in the place of a character that is not whole. */
+export const REPLACEMENT = '\uFFFD';
+
+/** The text of ids as the engine decodes them; undefined if it does not answer. Must not throw. */
+export type Decode = (tokenIds: number[]) => Promise<string | undefined>;
+
+/** What decoded ids have after a text; undefined: they do not begin with the text. */
+export function textAfter(decoded: string, text: string): string | undefined {
+  // Decoders of some models drop the space before the first token.
+  const [whole, known] = decoded.startsWith(text) ? [decoded, text] : [decoded.trimStart(), text.trimStart()];
+  return whole.startsWith(known) ? whole.slice(known.length) : undefined;
+}
+
+/** The text without a character that is not whole at its end. */
+export function withoutHalf(text: string): string {
+  return text.replace(/\uFFFD+$/, '');
+}
