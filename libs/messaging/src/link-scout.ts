@@ -1,11 +1,13 @@
 import { connect } from 'node:net';
 
-/** Between two scouts while no server answers, milliseconds. */
+/** Between two scouts while no server takes connections, milliseconds. */
 const INTERVAL_MS = 2_000;
-/** After a server has answered a scout, milliseconds: the login is refused, and NATS with TLS logs each scout. */
-const ANSWERED_INTERVAL_MS = 10_000;
+/** After a server has taken a scout, milliseconds: the login is refused, and NATS with TLS logs each scout. */
+const TAKEN_INTERVAL_MS = 10_000;
 /** A server that takes longer is busy: only the dials themselves wait for it. */
-const GREETING_TIMEOUT_MS = 2_000;
+const ANSWER_TIMEOUT_MS = 2_000;
+/** A greeting is one line; what sends more is no NATS server. */
+const MAX_GREETING_BYTES = 65_536;
 
 /** Where a server listens. */
 export interface ListenAddress {
@@ -14,26 +16,24 @@ export interface ListenAddress {
 }
 
 /**
- * Notices that a server of a lost link answers again, while the next dial is up to ten seconds away. NATS greets each
- * connection before TLS and the login, so a scout costs a server no more than to accept a connection.
+ * Notices that a server of a lost link takes connections again, while the next dial is up to ten seconds away. NATS
+ * greets each connection before TLS and the login, so a scout costs a server no more than to accept a connection.
  */
 export class LinkScout {
   private timer: NodeJS.Timeout | undefined;
-  private wasSilent = false;
 
   /**
    * @param listAddresses the addresses to try
-   * @param onAnswer called when a server answers after none did: not again while each dial is refused
+   * @param onTaken called after each scout that a server has taken
    */
   constructor(
     private readonly listAddresses: () => readonly ListenAddress[],
-    private readonly onAnswer: () => void,
+    private readonly onTaken: () => void,
   ) {}
 
   /** Begins when the link is lost; nothing changes if it has begun. */
   begin(): void {
     if (this.timer !== undefined) return;
-    this.wasSilent = false;
     this.later(INTERVAL_MS);
   }
 
@@ -49,22 +49,29 @@ export class LinkScout {
   }
 
   private async scout(timer: NodeJS.Timeout): Promise<void> {
-    const greetings = await Promise.all(this.listAddresses().map(isGreeted));
+    const taken = await Promise.all(this.listAddresses().map(isTaken));
     if (this.timer !== timer) return;
-    const isSilent = !greetings.includes(true);
-    if (this.wasSilent && !isSilent) this.onAnswer();
-    this.wasSilent = isSilent;
-    this.later(isSilent ? INTERVAL_MS : ANSWERED_INTERVAL_MS);
+    const isTakenAnywhere = taken.includes(true);
+    if (isTakenAnywhere) this.onTaken();
+    this.later(isTakenAnywhere ? TAKEN_INTERVAL_MS : INTERVAL_MS);
   }
 }
 
-/** Whether a NATS server greets a connection to the address. */
-function isGreeted({ hostname, port }: ListenAddress): Promise<boolean> {
+/**
+ * Whether a NATS server takes a connection to the address, and bytes pass both ways: it greets the connection without an
+ * error, as when it has no room for another, and closes it once this end is closed.
+ */
+function isTaken({ hostname: host, port }: ListenAddress): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, hostname);
-    socket.setTimeout(GREETING_TIMEOUT_MS, () => socket.destroy());
-    socket.once('data', (bytes) => {
-      resolve(bytes.toString('latin1').startsWith('INFO'));
+    let received = '';
+    const socket = connect({ host, port, allowHalfOpen: true });
+    socket.setTimeout(ANSWER_TIMEOUT_MS, () => socket.destroy());
+    socket.on('data', (bytes) => {
+      received += bytes.toString('latin1');
+      if (received.includes('\r\n') || received.length > MAX_GREETING_BYTES) socket.end();
+    });
+    socket.once('end', () => {
+      resolve(received.startsWith('INFO') && !received.includes('\r\n-ERR'));
       socket.destroy();
     });
     socket.on('error', () => resolve(false));

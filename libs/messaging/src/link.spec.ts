@@ -2,7 +2,14 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
-import { FaultyLink, startNats, TEST_CERTIFICATE, TEST_KEY, type ServerHandle } from '@broomwagon/testing';
+import {
+  FaultyLink,
+  startNats,
+  TEST_CERTIFICATE,
+  TEST_KEY,
+  type LinkFault,
+  type ServerHandle,
+} from '@broomwagon/testing';
 import { nkeys } from 'nats';
 import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { connectNats, type NatsConfig } from './connection';
@@ -62,16 +69,41 @@ describe('a link to NATS', () => {
     await connection.close();
   });
 
-  it('is restored as soon as a server answers again, although the next dial is an hour away', async () => {
-    server = await startNats();
+  it.each<[string, LinkFault]>([
+    ['refuses connections', { kind: 'refuse' }],
+    ['gets no bytes of connections', { kind: 'black-hole', direction: 'out', hitsNew: true }],
+    ['sends no bytes to connections', { kind: 'black-hole', direction: 'back', hitsNew: true }],
+  ])(
+    'is restored as soon as a server that %s takes them again, though the next dial is an hour away',
+    async (_, fault) => {
+      server = await startNats();
+      const connection = await connectByLink({ reconnectWaitMs: 3_600_000, explainEveryMs: 3_600_000 });
+      const { accepted } = link!;
+      link!.begin(fault);
+      link!.cut();
+      // A dial, the explanation of the loss, and a scout.
+      await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 2);
+      expect(connection.isConnected()).toBe(false);
+      link!.end();
+      await expect.poll(() => countLines(/is restored/)).toBe(1);
+      await connection.close();
+    },
+  );
+
+  it('is restored as soon as a server has room for another connection, though the next dial is an hour away', async () => {
+    server = await startNats({ configuration: 'max_connections: 2' });
     const connection = await connectByLink({ reconnectWaitMs: 3_600_000, explainEveryMs: 3_600_000 });
-    const { accepted } = link!;
     link!.begin({ kind: 'refuse' });
-    // A dial, the explanation of the loss, and a scout.
-    await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 2);
-    expect(connection.isConnected()).toBe(false);
+    const others = [];
+    for (let count = 0; count < 2; count++)
+      others.push(await connectNats({ url: server.url, startDeadlineMs: 20_000 }));
+    const { accepted } = link!;
     link!.end();
-    await expect.poll(() => countLines(/is restored/)).toBe(1);
+    await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 1);
+    expect(connection.isConnected()).toBe(false);
+    // Room for the scout beside the connection.
+    for (const other of others) await other.close();
+    await expect.poll(() => connection.isConnected()).toBe(true);
     await connection.close();
   });
 

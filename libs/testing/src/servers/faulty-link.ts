@@ -34,7 +34,7 @@ export class FaultyLink {
   }
 
   static async start(targetPort: number): Promise<FaultyLink> {
-    const server = createServer();
+    const server = createServer({ allowHalfOpen: true });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     return new FaultyLink(server, targetPort);
   }
@@ -88,7 +88,7 @@ export class FaultyLink {
       client.destroy();
       return;
     }
-    const upstream = connect(this.targetPort, '127.0.0.1');
+    const upstream = connect({ port: this.targetPort, host: '127.0.0.1', allowHalfOpen: true });
     const greetsAtMs = performance.now() + this.greetingDelayMs;
     this.relay(client, upstream, 'out', place, 0);
     this.relay(upstream, client, 'back', place, greetsAtMs);
@@ -105,17 +105,19 @@ export class FaultyLink {
     }
   }
 
-  /** Passes bytes on in their order, each at its time. */
+  /** Passes bytes, and their end, on in their order, each at its time. */
   private relay(from: Socket, to: Socket, direction: Direction, place: number, notBeforeMs: number): void {
     let lastAtMs = notBeforeMs;
-    from.on('data', (bytes) => {
+    const pass = (send: () => void): void => {
       const { kind, delayMs = 0 } = this.faultOf(direction, place) ?? {};
       if (kind === 'black-hole') return;
       const now = performance.now();
       lastAtMs = Math.max(lastAtMs, now + (kind === 'delay' ? delayMs : 0));
-      if (lastAtMs <= now) to.write(bytes);
-      else setTimeout(() => to.write(bytes), lastAtMs - now);
-    });
+      if (lastAtMs <= now) send();
+      else setTimeout(send, lastAtMs - now);
+    };
+    from.on('data', (bytes) => pass(() => to.write(bytes)));
+    from.on('end', () => pass(() => to.end()));
   }
 
   /** The fault that hits these bytes now. @param place number of the connection, from 1 */
