@@ -58,8 +58,8 @@ export class LinkScout {
 }
 
 /**
- * Whether a NATS server takes a connection to the address, and bytes pass both ways: it greets the connection without an
- * error, as when it has no room for another, and closes it once this end is closed.
+ * Whether a NATS server takes a connection to the address, and bytes pass both ways: it greets the connection without
+ * an error, as when it has no room for another, and closes it once this end is closed.
  */
 function isTaken({ hostname: host, port }: ListenAddress): Promise<boolean> {
   return new Promise((resolve) => {

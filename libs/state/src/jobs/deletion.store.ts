@@ -69,7 +69,10 @@ export class DeletionStore {
     for (const job of jobs) await this.payloads.removeAll({ pool, job });
     const root = `${this.runner.rootKey(pool)}:`;
     // Who waits still, or has begun to meanwhile, is answered at its deadline as long as the pool is known.
-    await this.unlink(root, (key) => !key.startsWith(`${root}waiters:`));
+    const isNoWaiter = (key: string) => !key.startsWith(`${root}waiters:`);
+    await this.unlink(root, isNoWaiter);
+    // Probes and heartbeats that found their records meanwhile have written keys again; now none finds a record.
+    await this.unlink(root, isNoWaiter);
     if (await this.hasWaiters(pool)) return;
     await this.directory.remove(pool);
   }
