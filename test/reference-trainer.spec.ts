@@ -10,8 +10,9 @@ import type { Report } from '../lab/demo/src/report/report';
  * Enough steps for two long rounds; slow enough that engines do not run far before they are told to stop. `drip` was
  * 2.2 to 2.3 times as fast as `wait` at a load of 9 to 14 on two cores, so 1.5 leaves a margin.
  */
+// On a busy machine a call of a service takes long in the time of fast engines, and fewer responses run side by side.
 const SPEED_UP =
-  '--once --steps 12 --groups 16 --samples 4 --engines 2 --tail-policy drip --over-provision 1.375 --speed 120'.split(
+  '--once --steps 12 --groups 16 --samples 4 --engines 2 --tail-policy drip --over-provision 1.375 --speed 60'.split(
     ' ',
   );
 const SMALL = ['--steps', '3', '--groups', '8', '--samples', '4', '--engines', '2', '--over-provision', '1.5'];
@@ -118,14 +119,13 @@ describe('npm start', () => {
     expect(readFileSync(results, 'utf8').trim().split('\n')).toHaveLength(samples + 8 * 4);
   });
 
-  it('trains faster than wait by the clocks of the engines, and reports what it costs', async () => {
+  it('trains at least 1.5 times as fast as wait by the clocks of the engines, and reports what it costs', async () => {
     const file = join(folder, 'report.json');
     const run = await start(...SPEED_UP, '--report', file, '--results', join(folder, 'results.jsonl'));
     const { code } = await run.exited;
     expect(code, output()).toBe(0);
     const report = JSON.parse(readFileSync(file, 'utf8')) as Report;
-    // Some 2.2 on an idle machine; on a busy one fewer responses run side by side.
-    expect(report.simulatedSpeedup).toBeGreaterThan(1.2);
+    expect(report.simulatedSpeedup).toBeGreaterThanOrEqual(1.5);
     expect(report.engineSeconds! * report.simulatedSpeedup!).toBeCloseTo(report.baseline!.engineSeconds!, 6);
     // Nothing is thrown away, and all that was started is trained.
     expect(report.cost).toMatchObject({ lengthBias: expect.closeTo(1, 6) as number, waste: { tokens: 0 } });

@@ -217,7 +217,7 @@ async def test_a_round_that_accepts_fewer_groups_waits_for_no_other(
         submitted.append(len(rollout.failed))
 
     async def has_failed() -> bool:
-        # The round is asked what it lacks after its group has failed.
+        # The group has failed before `round.status` is called, which reports missing groups.
         return sum(submitted) >= 2 or stepping.done()
 
     monkeypatch.setattr(_round.Round, "_submit", count_submits)

@@ -6,7 +6,7 @@ const INTERVAL_MS = 2_000;
 const TAKEN_INTERVAL_MS = 10_000;
 /** A server that takes longer is busy: only the dials themselves wait for it. */
 const ANSWER_TIMEOUT_MS = 2_000;
-/** A greeting is one line; what sends more is no NATS server. */
+/** Maximum length of a greeting: a program that sends more is no NATS server. */
 const MAX_GREETING_BYTES = 65_536;
 
 /** Where a server listens. */

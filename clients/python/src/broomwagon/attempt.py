@@ -281,7 +281,7 @@ class Attempt:
 
 
 async def _run(loop: Callable[[Attempt], Awaitable[str | None]], attempt: Attempt) -> str | None:
-    # What stops the loop ends the pause too.
+    # A stop of the loop ends the pause, too.
     await asyncio.sleep(pause_after(attempt._claim.get("setbacks", 0)))
     return await loop(attempt)
 

@@ -17,7 +17,7 @@ interface Drawn {
   decoder?: typeof decode | (() => Promise<undefined>);
 }
 
-/** What is given of a call, each increment as its ids and text, the text of its result, and whether it was unchecked. */
+/** Runs a call. Returns the ids and text of each increment, the text of the result, and the number of unchecked texts. */
 async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder = decode }: Drawn) {
   const given: [number[], string][] = [];
   let unchecked = 0;

@@ -15,10 +15,10 @@ export interface ContinuedCall {
 }
 
 /**
- * Runs a call that continues token ids. If they end within a character, an engine has sent its ids without its text,
- * and decodes only what follows them: the text would be in neither call. So the first tokens are held until they end
- * with a whole character, and their text becomes what the engine decodes all ids to, less the text that was there
- * before.
+ * Runs a call that continues token ids. If these ids end within a character, the engine has sent the ids without the
+ * text of the character, and a new call decodes only new ids: the text of the character would be in neither call. So
+ * the first increments are held until the ids end with a whole character. The text of the held increments is then the
+ * decoding of all ids, without the text of earlier calls.
  */
 export async function continueText(
   { made, sendsStops, decode }: ContinuedCall,
@@ -65,7 +65,10 @@ class ContinuedStart {
     this.wake();
   }
 
-  /** Gives what is held, when its text is known. @returns the text that was sent and the one that took its place */
+  /**
+   * Passes the held increments on as soon as their text is known.
+   * @returns the text that the engine sent and the text that replaced it; undefined if nothing was replaced
+   */
   async settle(): Promise<{ sent: string; whole: string } | undefined> {
     const end = await this.decode(this.made.tokenIds.slice(-END_TOKENS));
     if (end === undefined) this.options.onUncheckedText?.();
@@ -120,7 +123,7 @@ class ContinuedStart {
   }
 }
 
-/** The two texts, with what both have at the join only once. */
+/** Joins two texts; a part that ends the first and begins the second stands there once. */
 function joinOverlapping(before: string, after: string): string {
   for (let start = Math.max(0, before.length - after.length); ; start++) {
     if (after.startsWith(before.slice(start))) return before.slice(0, start) + after;

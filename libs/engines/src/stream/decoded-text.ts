@@ -4,7 +4,7 @@ export const REPLACEMENT = '\uFFFD';
 /** The text of ids as the engine decodes them; undefined if it does not answer. Must not throw. */
 export type Decode = (tokenIds: number[]) => Promise<string | undefined>;
 
-/** What decoded ids have after a text; undefined: they do not begin with the text. */
+/** The part of a decoded text after a known beginning; undefined: the decoded text begins otherwise. */
 export function textAfter(decoded: string, text: string): string | undefined {
   // Decoders of some models drop the space before the first token.
   const [whole, known] = decoded.startsWith(text) ? [decoded, text] : [decoded.trimStart(), text.trimStart()];

@@ -31,7 +31,7 @@ function Trainer.round(tx, args)
   return nil, Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId')
 end
 
--- The id of the round that is named, or of the one that is not closed or was the last; or nil and the error to answer.
+-- Id of the round that the arguments name, else of the open round, else of the last round; or nil and an error reply.
 function Trainer.named_round(tx, job, named)
   local known = Job.load(tx, job)
   if not known.trainerEpoch then return nil, Trainer.no_job(job) end
