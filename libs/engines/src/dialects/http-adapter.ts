@@ -138,7 +138,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     const run = (all: GenerateOptions) => streamGeneration(this.http, call, this.options, all);
     const continued = {
       made: plan.resumedBy === 'tokens' ? request.made : undefined,
-      sendsStops: this.withheld.watch(stop) === undefined,
+      sendsStops: this.withheld.sends(stop),
       decode: this.decode,
     };
     const runWhole = (all: GenerateOptions) => this.withheld.complete(stop, all, run);

@@ -75,14 +75,13 @@ class ContinuedStart {
     const found = end?.endsWith(REPLACEMENT) ? await this.findText() : undefined;
     const held = this.held ?? [];
     this.held = undefined;
-    const sent = held.slice(0, found?.count).map(({ text }) => text);
-    for (const [index, increment] of held.entries()) {
-      // The text comes with the last id of it: without text, ids are taken for the start of a character.
-      const text =
-        found === undefined || index >= found.count ? increment.text : index < found.count - 1 ? '' : found.text;
-      this.options.onTokens?.({ ...increment, text });
+    const replaced = found ? held.splice(0, found.count) : [];
+    for (const [index, increment] of replaced.entries()) {
+      // The last increment has the text: increments of ids without text are taken for the start of a character.
+      this.options.onTokens?.({ ...increment, text: index === replaced.length - 1 ? found!.text : '' });
     }
-    return found && { sent: sent.join(''), whole: found.text };
+    for (const increment of held) this.options.onTokens?.(increment);
+    return found && { sent: toText(replaced), whole: found.text };
   }
 
   /** The text of so many held increments; undefined: it stays as it was sent. */
@@ -110,7 +109,7 @@ class ContinuedStart {
     const decoded = await this.decode([...this.made.tokenIds, ...ids]);
     const whole = decoded === undefined ? undefined : textAfter(decoded, this.made.text);
     if (whole === undefined) return undefined;
-    const sent = held.map(({ text }) => text).join('');
+    const sent = toText(held);
     if (state === 'cut') return withoutHalf(whole);
     // The engine has decoded the end of the response, too.
     if (state === 'ended') return whole.endsWith(sent) ? whole : joinOverlapping(withoutHalf(whole), sent);
@@ -122,6 +121,8 @@ class ContinuedStart {
     return new Promise((resolve) => (this.wake = resolve));
   }
 }
+
+const toText = (increments: TokenIncrement[]): string => increments.map(({ text }) => text).join('');
 
 /** Joins two texts; a part that ends the first and begins the second stands there once. */
 function joinOverlapping(before: string, after: string): string {

@@ -43,10 +43,14 @@ export class WithheldText {
     }
   }
 
+  /** Whether the engine withholds no text of a call with these stop texts. */
+  sends(stop: IncludedStop | undefined): boolean {
+    return this.isObeyed || !stop?.stops.some(({ length }) => length > 1);
+  }
+
   /** @returns undefined if nothing of this call can be withheld */
   watch(stop: IncludedStop | undefined): WatchedText | undefined {
-    const isWithheld = stop?.stops.some(({ length }) => length > 1);
-    if (this.isObeyed || stop === undefined || !isWithheld) return undefined;
+    if (stop === undefined || this.sends(stop)) return undefined;
     return new WatchedText(stop.stops, this.decode, () => (this.isObeyed = true));
   }
 }
