@@ -14,4 +14,5 @@ export { callSignal, type CallSignal } from './http/deadline';
 export type { AttemptPlan } from './resume';
 export { modelField, requestedModel } from './requested-model';
 export { sampleSeed, type SeededSample } from './sample-seed';
+export { REPLACEMENT } from './stream/decoded-text';
 export { OpaqueText, withOpaqueTexts } from './stream/opaque-text';

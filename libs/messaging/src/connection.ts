@@ -14,7 +14,7 @@ import {
 } from 'nats';
 import { ForeignReplies } from './client/foreign-replies';
 import { LinkLog } from './link-log';
-import { LinkScout } from './link-scout';
+import { LinkProbe } from './link-probe';
 import { connectionOptions, refusalAdvice, withoutCredentials, type NatsConfig } from './nats-options';
 import { allowDial, getLastError, isAnnounced, listAddresses, setDialTimeout } from './nats-internals';
 import { ReconnectPace } from './reconnect-pace';
@@ -40,7 +40,7 @@ export class MessagingConnection {
   /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
   private readonly log: LinkLog;
-  private readonly scout: LinkScout;
+  private readonly probe: LinkProbe;
   private readonly logger = new Logger('Nats');
   private payloadWarning: string | undefined;
 
@@ -51,14 +51,14 @@ export class MessagingConnection {
   ) {
     this.refusals = new Refusals(connectionOptions(config).user);
     this.log = new LinkLog(config);
-    this.scout = new LinkScout(
+    this.probe = new LinkProbe(
       () => listAddresses(nats),
       () => this.pace.endPause(),
     );
     this.replicaHeaders.set(REPLICA_HEADER, this.replicaId);
     this.closedForGood = nats.closed().then((error) => {
       this.connected = false;
-      this.scout.stop();
+      this.probe.stop();
       this.log.stop();
       this.reason = error ?? undefined;
       return this.reason;
@@ -125,7 +125,7 @@ export class MessagingConnection {
           this.connected = false;
           if (this.nats.isClosed()) break;
           this.log.begin(String(data));
-          this.scout.begin();
+          this.probe.begin();
           break;
         case DebugEvents.Reconnecting:
           this.log.noteDial(String(data), isAnnounced(this.nats, String(data)));
@@ -137,7 +137,7 @@ export class MessagingConnection {
           this.checkMaxPayload();
           this.connected = true;
           this.pace.reset();
-          this.scout.stop();
+          this.probe.stop();
           this.log.end(String(data));
           this.onReconnect();
           break;

@@ -81,7 +81,7 @@ describe('a link to NATS', () => {
       const { accepted } = link!;
       link!.begin(fault);
       link!.cut();
-      // A dial, the explanation of the loss, and a scout.
+      // A dial, the explanation of the loss, and a probe.
       await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 2);
       expect(connection.isConnected()).toBe(false);
       link!.end();
@@ -101,7 +101,7 @@ describe('a link to NATS', () => {
     link!.end();
     await expect.poll(() => link!.accepted).toBeGreaterThan(accepted + 1);
     expect(connection.isConnected()).toBe(false);
-    // Room for the scout beside the connection.
+    // Room for the probe beside the connection.
     for (const other of others) await other.close();
     await expect.poll(() => connection.isConnected()).toBe(true);
     await connection.close();

@@ -1,12 +1,10 @@
-import type { TokenIncrement } from '@broomwagon/engines';
+import { REPLACEMENT, type TokenIncrement } from '@broomwagon/engines';
 import { NumberLog } from './number-log';
 import { StopTexts } from './stop-texts';
 import { TextLog } from './text-log';
 
 /** Most tokens of one character: a byte each. */
 const MAX_CHARACTER_TOKENS = 4;
-/** Engines write it in the place of a character that is not whole. */
-const REPLACEMENT = '\uFFFD';
 
 /**
  * Tokens of a response as its calls bring them: ids, log probabilities, and the text that they decode to. Engines send

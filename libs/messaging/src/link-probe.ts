@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
 
-/** Between two scouts while no server takes connections, milliseconds. */
+/** Interval of probes while no server takes connections, milliseconds. */
 const INTERVAL_MS = 2_000;
-/** After a server has taken a scout, milliseconds: the login is refused, and NATS with TLS logs each scout. */
+/** Interval after a probe that a server has taken, milliseconds: a login was refused, and NATS with TLS logs probes. */
 const TAKEN_INTERVAL_MS = 10_000;
 /** A server that takes longer is busy: only the dials themselves wait for it. */
 const ANSWER_TIMEOUT_MS = 2_000;
@@ -17,14 +17,14 @@ export interface ListenAddress {
 
 /**
  * Notices that a server of a lost link takes connections again, while the next dial is up to ten seconds away. NATS
- * greets each connection before TLS and the login, so a scout costs a server no more than to accept a connection.
+ * greets each connection before TLS and the login, so a probe costs a server one accepted connection.
  */
-export class LinkScout {
+export class LinkProbe {
   private timer: NodeJS.Timeout | undefined;
 
   /**
    * @param listAddresses the addresses to try
-   * @param onTaken called after each scout that a server has taken
+   * @param onTaken called after each probe that a server has taken
    */
   constructor(
     private readonly listAddresses: () => readonly ListenAddress[],
@@ -44,11 +44,11 @@ export class LinkScout {
   }
 
   private later(intervalMs: number): void {
-    const timer = setTimeout(() => void this.scout(timer), intervalMs * (0.5 + Math.random() / 2)).unref();
+    const timer = setTimeout(() => void this.probe(timer), intervalMs * (0.5 + Math.random() / 2)).unref();
     this.timer = timer;
   }
 
-  private async scout(timer: NodeJS.Timeout): Promise<void> {
+  private async probe(timer: NodeJS.Timeout): Promise<void> {
     const taken = await Promise.all(this.listAddresses().map(isTaken));
     if (this.timer !== timer) return;
     const isTakenAnywhere = taken.includes(true);
