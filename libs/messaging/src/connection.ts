@@ -177,6 +177,7 @@ export async function connectNats(config: NatsConfig): Promise<MessagingConnecti
   for (;;) {
     try {
       const attemptMs = Math.max(100, Math.min(first.dialTimeoutMs(), deadline - Date.now()));
+      // Counts the dial: the pace of the first connection gives each dial more time, and has no pauses.
       first.nextWaitMs(0);
       const pace = new ReconnectPace(servers, config.reconnectWaitMs ?? 500);
       const paced: ConnectionOptions = { ...options, timeout: attemptMs };

@@ -14,10 +14,10 @@ declare module 'vitest' {
 }
 
 /**
- * One NATS and one Redis for all test files of a run, except for the tier `unit`: those that TEST_NATS_URL / TEST_REDIS_URL (or NATS_URL /
- * REDIS_URL) name, else servers of our own. The forks inherit the two TEST_ variables. With TEST_FOREIGN_STREAM a JetStream
- * stream acknowledges all requests, which must change nothing. The programs that tests start load their modules through
- * `processes/start-cache.ts`.
+ * Provides one NATS and one Redis for all test files of a run, except for the tier `unit`: the servers that
+ * TEST_NATS_URL and TEST_REDIS_URL (or NATS_URL and REDIS_URL) name, else new servers. The forks inherit the two TEST_
+ * variables. With TEST_FOREIGN_STREAM a JetStream stream acknowledges all requests, which must change nothing. The
+ * programs that tests start load their modules through `processes/start-cache.ts`.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   project.provide('seed', Number(process.env['TEST_SEED'] ?? 0));

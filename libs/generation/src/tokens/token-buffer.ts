@@ -49,7 +49,7 @@ export class TokenBuffer {
     this.heldTokens += increment.tokenCount;
     const { text, tokenIds, choice, isLast, matchedStop } = increment;
     const hasIds = (tokenIds?.length ?? 0) > 0;
-    // Of ids that end within a character SGLang sends the text up to its last space.
+    // SGLang sends the text before half a character up to its last space.
     const mayLack = text === '' || text.endsWith(REPLACEMENT) || (hasIds && text.endsWith(' '));
     const isWhole = !mayLack || choice?.delta?.tool_calls !== undefined;
     if (!isWhole && !isLast && this.heldTokens < MAX_CHARACTER_TOKENS) return false;

@@ -95,7 +95,7 @@ function Breaker.note_token(tx, server)
   redis.call('ZADD', tx.key.warmingServers, Format.integer(tx.now), server.id)
 end
 
--- What one caller has seen of its servers. `limits`: {silentAfterMs: 0 for never, prefillTokensPerSecond}
+-- Notes the reports of one caller about its servers. `limits`: {silentAfterMs: 0 for never, prefillTokensPerSecond}
 function Breaker.note_reports(tx, reports, limits, valid_ms)
   local is_paused = Settings.pause_reason(tx) ~= nil
   for _, report in ipairs(reports) do

@@ -13,7 +13,7 @@ export interface LinkFault {
   kind: 'black-hole' | 'refuse' | 'delay' | 'cut';
   direction?: Direction;
   hitsNew?: boolean;
-  /** Of `delay`, milliseconds. */
+  /** Delay of the bytes for `delay`, milliseconds. */
   delayMs?: number;
 }
 
