@@ -29,6 +29,8 @@ const engines: Engine[] = [];
 const serving = Array.from({ length: ENGINES }, (_, index) => index);
 let starts = 0;
 let version = 0;
+/** Why a client has given up. */
+let failure: unknown;
 
 beforeAll(async () => {
   system = await TestSystem.start({ workers: 0, engines: 0 });
@@ -134,6 +136,7 @@ async function uncut(reference: Engine, index: number): Promise<Generated> {
 /** Waits until all requests of the clients have tokens of engines. */
 async function areRunning(): Promise<void> {
   const running = async () => {
+    if (failure !== undefined) throw failure;
     const states = await Promise.all(engines.map(({ url }) => stateOf(url)));
     return states.flatMap(({ table }) => table).filter(({ state, made }) => state === 'running' && made > 0).length;
   };
@@ -150,7 +153,7 @@ describe(`${CLIENTS} clients of two replicas of the gateway`, () => {
     const behaviours = changeBehaviours(urls, 'sglang', { seed: inject('seed'), leftOut });
     onTestFinished(async () => void (await behaviours.stop()));
     const clients = Promise.all(Array.from({ length: CLIENTS }, (_, index) => answerOf(index)));
-    clients.catch(() => undefined);
+    clients.catch((error: unknown) => (failure = error));
     await areRunning();
     for (const mode of ['abort', 'keep', 'abort', 'keep'] as const) {
       await changeWeights(mode);

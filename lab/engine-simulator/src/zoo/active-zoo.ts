@@ -6,7 +6,7 @@ import { decodeHalves } from './stages/half-characters';
 import { sglangForm } from './stages/sglang-form';
 import { Wire } from './wire';
 import { findEntries } from './zoo';
-import type { ChunkForm, ServerForm, WireForm, ZooEntry } from './zoo-entry';
+import type { ChunkForm, ServerForm, StageContext, WireForm, ZooEntry } from './zoo-entry';
 import { ZooSink } from './zoo-sink';
 
 export interface ZooSelection {
@@ -79,13 +79,13 @@ export class ZooTurn {
   sink(
     response: ServerResponse,
     format: AnswerFormat,
-    { call, form, start, drop }: { call: GenerateCall; form: ChunkForm; start: number; drop: () => void },
+    { call, form, start, before, drop }: Omit<StageContext, 'at'> & { form: ChunkForm; start: number },
   ): TokenSink {
     const bytes = Object.assign({}, ...this.entries.map((entry) => entry.wire)) as WireForm;
     const wire = new Wire(response, bytes, this.at);
     const stages = this.entries.flatMap(({ stage }) => stage ?? []);
     // Made of what all other behaviours have left.
     stages.push(sglangForm(form));
-    return new ZooSink(format, { call, at: this.at, drop }, stages, start, wire.send);
+    return new ZooSink(format, { call, at: this.at, before, drop }, stages, start, wire.send);
   }
 }

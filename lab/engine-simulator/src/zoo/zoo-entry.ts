@@ -21,6 +21,8 @@ export interface StageContext {
   call: GenerateCall;
   /** Position at which the behaviour shows, tokens. */
   at: number;
+  /** Text of the last token of the prompt; empty if the prompt has no ids. */
+  before: string;
   /** Takes the request out of the engine. */
   drop: () => void;
 }

@@ -125,6 +125,14 @@ describe('the text of a call that continues ids', () => {
     expect(await runCall({ made: half, sent, sendsStops: false, reason: 'stop' })).toMatchObject({ text: '€cde' });
   });
 
+  it('has no text twice that the engine sends after later ids', async () => {
+    const sent: Drawn['sent'] = [
+      [[THIRD, ...idsOf('cd')], 'c'],
+      [idsOf('e'), 'de'],
+    ];
+    expect(await runCall({ made: half, sent })).toMatchObject({ text: '€cde', unchecked: 0 });
+  });
+
   it('is counted as unchecked when the engine does not decode, or decodes another text', async () => {
     const sent: Drawn['sent'] = [[[THIRD], '']];
     expect((await runCall({ made: half, sent, decoder: () => Promise.resolve(undefined) })).unchecked).toBe(1);

@@ -114,7 +114,9 @@ class ContinuedStart {
     // The engine has decoded the end of the response, too.
     if (state === 'ended') return whole.endsWith(sent) ? whole : joinOverlapping(withoutHalf(whole), sent);
     if (whole.endsWith(REPLACEMENT)) return undefined;
-    return this.sendsStops || (sent !== '' && whole.endsWith(sent)) ? whole : undefined;
+    // Otherwise the engine holds text back that comes with later tokens: it would be there twice.
+    const isSent = whole.endsWith(sent.replace(/^\uFFFD+/, '')) && (this.sendsStops || sent !== '');
+    return isSent ? whole : undefined;
   }
 
   private changed(): Promise<void> {

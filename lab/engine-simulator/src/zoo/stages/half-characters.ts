@@ -23,8 +23,8 @@ export function decodeHalves(text: string): string {
  * @param sendsWords the text up to its last space is sent at once
  */
 export function halfCharacters(sendsWords: boolean): Stage {
-  return (_context, send) => {
-    let before = '';
+  return (context, send) => {
+    let { before } = context;
     let held = '';
     return (frame) => {
       if (frame.kind !== 'chunk') return send(frame);
