@@ -38,14 +38,26 @@ it('revokes a token again that Redis has again after it was set back, and no oth
 
 describe('changes of a pool that may be lost with the last seconds of Redis', () => {
   const events: object[] = [];
+  let before: KeySnapshot;
   beforeAll(async () => {
     const [api] = apis as [AdminApi];
     await bench.register();
     const { messaging } = bench.client;
     messaging.subscribe(eventSubject(bench.pool, 'pool.set-back'), (event) => void events.push(event));
     await messaging.flush();
-    expect((await api.send('POST', `/pools/${bench.pool}/servers/s1/cordon`)).status).toBe(200);
+    before = await KeySnapshot.of(redis, `${bench.prefix}:{${bench.pool}}`);
+    for (const change of ['pause', 'servers/s1/cordon']) {
+      expect((await api.send('POST', `/pools/${bench.pool}/${change}`)).status).toBe(200);
+    }
+    expect(await state(api)).toEqual({ isPaused: true, server: 'cordoned' });
   });
+  const state = async (api: AdminApi) => {
+    const [pool, server] = await Promise.all([
+      api.send('GET', `/pools/${bench.pool}`),
+      api.send('GET', `/pools/${bench.pool}/servers/s1`),
+    ]);
+    return { isPaused: pool.body.paused, server: server.body.state };
+  };
   const read = async (api: AdminApi) => (await api.send('GET', `/pools/${bench.pool}/lost-changes`)).body;
 
   it('are none before it is set back', async () => {
@@ -56,14 +68,19 @@ describe('changes of a pool that may be lost with the last seconds of Redis', ()
 
   it('are an event once, and an alarm', async () => {
     const [api] = apis as [AdminApi];
+    await before.restore();
     await redis.hset(`${bench.prefix}:{${bench.pool}}:meta`, 'generationOf', 'another process');
     const alarm = new RegExp(`alarms_active\\{[^}]*pool="${bench.pool}",alarm="changes-may-be-lost"[^}]*\\} 1`);
     await expect.poll(async () => (await fetch(`${api.url}/metrics`)).text()).toMatch(alarm);
+    expect(await state(api)).toEqual({ isPaused: false, server: 'ready' });
     await expect.poll(() => events).toMatchObject([{ type: 'pool.set-back', pool: bench.pool }]);
   });
 
   it('are named by each replica, by one that starts later too, and by the command line', async () => {
-    const named = [{ operation: 'server.cordon', request: { serverId: 's1' }, result: 'done' }];
+    const named = [
+      { operation: 'pool.pause', request: {}, result: 'done' },
+      { operation: 'server.cordon', request: { serverId: 's1' }, result: 'done' },
+    ];
     apis.push(await AdminApi.start(bench.prefix));
     for (const api of apis) await expect.poll(async () => (await read(api)).changes).toMatchObject(named);
     const [api, , late] = apis as [AdminApi, AdminApi, AdminApi];
@@ -75,7 +92,9 @@ describe('changes of a pool that may be lost with the last seconds of Redis', ()
     const cli = (token: string) => new CommandLine(['--url', api.url, '--token', token, '--pool', bench.pool]);
     const { exitCode, stdout } = await cli(api.rootToken).run('status');
     expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/Redis was restarted or set back: check these changes.*\n.*\n.* server\.cordon /);
+    expect(stdout).toMatch(
+      /Redis was restarted or set back: check these changes.*\n.*\n.* pool\.pause .*\n.* server\.cordon /,
+    );
     const shown = await cli(await api.createToken('viewer', [bench.pool])).run('status');
     expect(shown).toMatchObject({ exitCode: 0, stdout: expect.not.stringContaining('server.cordon') as string });
   });
