@@ -7,7 +7,7 @@ import { TestSystem } from './system/test-system';
 const GROUPS_PER_STEP = 12;
 /** Every other group has a sample that is ten times as long as the others. */
 const PROMPTS = dataSet(96, 4, 9);
-const MOST_SPAN = 3;
+const MAX_SPAN = 3;
 
 let system: TestSystem;
 beforeAll(async () => {
@@ -23,7 +23,7 @@ it('chooses from closed rounds, explains it, and keeps its bounds while coordina
     trained = await system.train('job-auto', PROMPTS, {
       groupsPerStep: GROUPS_PER_STEP,
       policy: 'auto',
-      tail: { maxVersionSpan: MOST_SPAN },
+      tail: { maxVersionSpan: MAX_SPAN },
       onStatus: (status) => statuses.set(status.roundId, status),
     });
   } finally {
@@ -47,10 +47,10 @@ it('chooses from closed rounds, explains it, and keeps its bounds while coordina
       frontier.find((one) => one.policy === best!.policy && one.overProvision === best!.overProvision),
     ).toBeDefined();
     expect(overProvision - (rounds[index - 1]?.choice?.overProvision ?? 1)).toBeLessThanOrEqual(1 / 8);
-    expect(rounds[index]!.policy).toMatchObject({ name: 'auto', maxVersionSpan: MOST_SPAN });
+    expect(rounds[index]!.policy).toMatchObject({ name: 'auto', maxVersionSpan: MAX_SPAN });
   }
   const { summary } = await system.client.call(system.pool, 'job.ledger', { job: 'job-auto' as never });
-  expect(summary.versionSpan.max).toBeLessThanOrEqual(MOST_SPAN);
+  expect(summary.versionSpan.max).toBeLessThanOrEqual(MAX_SPAN);
   expect(summary.waste.share).toBeLessThan(0.01);
   await system.expectAtRest();
 });

@@ -4,7 +4,7 @@ import { appOf, failpointNames, Provocations } from './system/provocations';
 import { TestSystem } from './system/test-system';
 
 /** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
-const MOST_DATA_SETS = 12;
+const MAX_DATA_SETS = 12;
 /** Opening a long round of it takes two pages of 128 requests. */
 const WIDE = dataSet(12, 48, 29);
 const SMALL = WIDE.map((prompt) => ({ ...prompt, samples: 4 }));
@@ -37,7 +37,7 @@ describe('a replica killed at a named place, another one beside it', () => {
     const prompts = name.startsWith('coordinator.open') ? WIDE : SMALL;
     const victim = await system.startApp(app, `${app}-failing`, { FAILPOINTS: `${name}=kill@${atHit}` });
     try {
-      for (let tries = 0; victim.running && tries < MOST_DATA_SETS; tries += 1) {
+      for (let tries = 0; victim.running && tries < MAX_DATA_SETS; tries += 1) {
         await Promise.all([trainWhole(prompts), new Provocations(system, `${dataSets}`).provoke(name)]);
       }
       expect(victim.lastExit).toEqual({ code: null, signal: 'SIGKILL' });

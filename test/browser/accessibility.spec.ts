@@ -7,7 +7,7 @@ import type { TestSystem } from '../system/test-system';
 import { startWithJobs } from './console-system';
 
 /** A keyboard reaches everything of a page with fewer steps. */
-const MOST_TABS = 100;
+const MAX_TABS = 100;
 /** The jobs whose contents fill these pages, and the last element of each page that appears. */
 const CONTENTS: Record<string, { job: string; shown: string }> = {
   fleet: { job: 'running', shown: 'td:has-text("engine-0")' },
@@ -100,7 +100,7 @@ describe('by keyboard alone', () => {
     const element = page.getByRole('row').filter({ hasText: row }).getByRole('button', { name, exact: true });
     const isFocused = () => element.evaluate((found) => found.matches(':focus'));
     for (let tabs = 0; !(await isFocused()); tabs++) {
-      expect(tabs).toBeLessThan(MOST_TABS);
+      expect(tabs).toBeLessThan(MAX_TABS);
       await page.keyboard.press('Tab');
     }
   };

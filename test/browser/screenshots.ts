@@ -5,7 +5,7 @@ import { Browser } from '../system/chromium';
 import { RunningSystem } from '../system/running-system';
 
 const FOLDER = 'docs/images';
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 const SIZE = { width: 1_280, height: 800 };
 const TIMEOUT_MS = 900_000;
 /** Pages about steps that are done; the others are shown while a round runs. */
@@ -50,5 +50,5 @@ it('makes pictures of all pages', { timeout: TIMEOUT_MS }, async () => {
     await system.stop();
   }
   console.log(sizes);
-  expect(Object.entries(sizes).filter(([, size]) => size > MOST_BYTES)).toEqual([]);
+  expect(Object.entries(sizes).filter(([, size]) => size > MAX_BYTES)).toEqual([]);
 });

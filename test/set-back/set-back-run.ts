@@ -10,7 +10,7 @@ import { TRAINERS, type TrainerEnd } from './trainers';
 
 const TRAINER_DEADLINE_MS = 120_000;
 /** Chance decides which replica gets a call, so a data set may pass without a visit to the failpoint. */
-const MOST_DATA_SETS = 4;
+const MAX_DATA_SETS = 4;
 /** A random moment comes before this share of the samples is done. */
 const LATEST_SHARE = 0.8;
 
@@ -39,7 +39,7 @@ export async function runSetBack(
   const over = new AbortController();
   let training: Promise<TrainerEnd> | undefined;
   try {
-    for (let tries = 0; tries < MOST_DATA_SETS; tries += 1) {
+    for (let tries = 0; tries < MAX_DATA_SETS; tries += 1) {
       // Weight changes of the data set before would delay this one.
       await victim?.provoking;
       const job = `job-${++runs}`;
@@ -71,7 +71,7 @@ export async function runSetBack(
       await stand.expectAtRest();
       return lost;
     }
-    throw new Error(`No data set of ${MOST_DATA_SETS} visited ${moment}`);
+    throw new Error(`No data set of ${MAX_DATA_SETS} visited ${moment}`);
   } finally {
     over.abort();
     await training?.catch(() => undefined);

@@ -15,9 +15,9 @@ import {
 } from '@broomwagon/state';
 
 /** Rows of one table; the rest is only counted. */
-const MOST_ROWS = 200;
+const MAX_ROWS = 200;
 /** Pools that the error for an unknown pool lists. */
-const MOST_POOLS = 10;
+const MAX_POOLS = 10;
 
 /**
  * `npm run audit -- --pool P [--repair] [--json]`: checks the counts of a pool of a live system and lists the wrong
@@ -57,7 +57,7 @@ async function main(argv: string[]): Promise<number> {
     const pools = await new PoolDirectory(redis, keyPrefix).list();
     // The counts of a pool that does not exist balance.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
-      const some = `there are ${pools.slice(0, MOST_POOLS).join(', ')}${pools.length > MOST_POOLS ? ', ...' : ''}`;
+      const some = `there are ${pools.slice(0, MAX_POOLS).join(', ')}${pools.length > MAX_POOLS ? ', ...' : ''}`;
       const known = pools.length > 0 ? some : 'there are no pools; check REDIS_KEY_PREFIX';
       throw new Error(`there is no pool ${options.pool} in this Redis; ${known}`);
     }
@@ -88,8 +88,8 @@ function inWords({ pool, balanced, findings, repaired, counts, unproven }: Audit
 
 function tableOf(findings: Finding[]): string {
   const table = new Table({ head: ['check', 'where', 'finding'], style: { head: [], border: [] } });
-  for (const { check, where, detail } of findings.slice(0, MOST_ROWS)) table.push([check, where, detail]);
-  const rest = findings.length - MOST_ROWS;
+  for (const { check, where, detail } of findings.slice(0, MAX_ROWS)) table.push([check, where, detail]);
+  const rest = findings.length - MAX_ROWS;
   return rest > 0 ? `${table.toString()}\n... and ${rest} more (--json has all)` : table.toString();
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 import ray
 
 #: Seconds until a request that no test lets go on fails.
-MOST_WAIT = 300
+MAX_WAIT = 300
 
 
 class Engine:
@@ -41,13 +41,13 @@ class FakeServerActor:
 
         self.ids.append(request_id)
         # An abort before its begin does not find it.
-        await asyncio.wait_for(self._may_run.wait(), MOST_WAIT)
+        await asyncio.wait_for(self._may_run.wait(), MAX_WAIT)
         aborted = self.engine.aborted[request_id] = asyncio.Event()
         tokens: list[int] = []
         while len(tokens) < sampling_params["max_tokens"] and not aborted.is_set():
             if len(prompt_ids) + len(tokens) >= self._limit:
                 waits = [asyncio.ensure_future(event.wait()) for event in (aborted, self._raised)]
-                ended = (await asyncio.wait(waits, timeout=MOST_WAIT, return_when=asyncio.FIRST_COMPLETED))[0]
+                ended = (await asyncio.wait(waits, timeout=MAX_WAIT, return_when=asyncio.FIRST_COMPLETED))[0]
                 for wait in waits:
                     wait.cancel()
                 assert ended, "no test has let this request go on"

@@ -22,10 +22,10 @@ VOCABULARY = len(CHARACTERS)
 STYLES = ("steps", "answer")
 #: Share of the problems with 1, 2, ... digits: most are short, a few are long.
 DIGIT_SHARES = (0.22, 0.30, 0.22, 0.13, 0.08, 0.05)
-MOST_DIGITS = len(DIGIT_SHARES)
-PROMPT_TOKENS = 2 * MOST_DIGITS + 2
+MAX_DIGITS = len(DIGIT_SHARES)
+PROMPT_TOKENS = 2 * MAX_DIGITS + 2
 #: No correct response is longer.
-MAX_TOKENS = 6 * MOST_DIGITS + MOST_DIGITS + 3
+MAX_TOKENS = 6 * MAX_DIGITS + MAX_DIGITS + 3
 CONTEXT = PROMPT_TOKENS + MAX_TOKENS
 
 
@@ -40,7 +40,7 @@ class Problem:
     @property
     def prompt(self) -> str:
         """Digits from the right, padded: each has the same place in all prompts."""
-        return "+".join(f"{number:0{self.digits}d}"[::-1].ljust(MOST_DIGITS, ".") for number in (self.a, self.b)) + "="
+        return "+".join(f"{number:0{self.digits}d}"[::-1].ljust(MAX_DIGITS, ".") for number in (self.a, self.b)) + "="
 
     @staticmethod
     def parse(prompt: str) -> Problem:
@@ -82,7 +82,7 @@ class Task:
         return problem.reward(decode(tokens)) - self.penalty * len(tokens) / MAX_TOKENS
 
 
-def draw_problem(random: np.random.Generator, most_digits: int = MOST_DIGITS) -> Problem:
+def draw_problem(random: np.random.Generator, most_digits: int = MAX_DIGITS) -> Problem:
     shares = np.array(DIGIT_SHARES[:most_digits])
     digits = 1 + int(random.choice(most_digits, p=shares / shares.sum()))
     a, b = random.integers(0, 10**digits, 2)

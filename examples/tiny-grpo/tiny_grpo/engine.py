@@ -30,7 +30,7 @@ from .run_state import load_weights
 STEP_BASE, STEP_REQUEST, STEP_TOKEN = 0.0145, 0.00006, 22e-9
 PREFILL_TOKENS_PER_SECOND = 20_000
 #: Real seconds without a new request before the next step, and how long a step waits for that at most.
-ARRIVAL_PAUSE, MOST_ARRIVAL = 0.1, 3.0
+ARRIVAL_PAUSE, MAX_ARRIVAL = 0.1, 3.0
 #: Tokens of one event of a stream.
 STREAM_INTERVAL = 2
 SLOTS = 512
@@ -200,7 +200,7 @@ class Engine:
 
     async def _until_arrived(self) -> None:
         """Waits while requests arrive: those of a round come in some tenths of a second."""
-        ends_at = time.monotonic() + MOST_ARRIVAL
+        ends_at = time.monotonic() + MAX_ARRIVAL
         while self._waiting and self._arrived + ARRIVAL_PAUSE > time.monotonic() < ends_at:  # noqa: ASYNC110
             await asyncio.sleep(ARRIVAL_PAUSE / 5)
 

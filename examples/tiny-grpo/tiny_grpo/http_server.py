@@ -10,7 +10,7 @@ from typing import Any
 #: A reply: JSON, or an iterator over events of a stream.
 Reply = dict[str, Any] | list[Any] | AsyncIterator[str]
 Handler = Callable[[dict[str, Any]], Awaitable[Reply]]
-MOST_BODY_BYTES = 1 << 20
+MAX_BODY_BYTES = 1 << 20
 REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed", 500: "Internal Server Error"}
 
 
@@ -42,7 +42,7 @@ class HttpServer:
         method, target, _ = head[0].split(" ")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         size = int(headers.get("content-length") or 0)
-        if size > MOST_BODY_BYTES:
+        if size > MAX_BODY_BYTES:
             return False
         body = await reader.readexactly(size)
         path = target.partition("?")[0]

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from .addition import MOST_DIGITS, PAD, STYLES, VOCABULARY, draw_problem, encode
+from .addition import MAX_DIGITS, PAD, STYLES, VOCABULARY, draw_problem, encode
 from .arrays import to_host, xp
 from .model import SMALL, Floats, Size, Weights, backward, forward, initial_weights, width_of
 
@@ -81,7 +81,7 @@ def supervised_start(
     steps: int,
     batch: int = 64,
     rate: float = 2e-3,
-    most_digits: int = MOST_DIGITS,
+    most_digits: int = MAX_DIGITS,
     trunk: Weights | None = None,
     size: Size = SMALL,
 ) -> Weights:

@@ -20,7 +20,7 @@ const TIMEOUT_MS = 30_000;
 /** A timer has 31 bits. */
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 /** Repeats of a read that was answered 429. */
-const MOST_REPEATS = 4;
+const MAX_REPEATS = 4;
 /** A longer `Retry-After` is not waited for, milliseconds. */
 const LONGEST_PAUSE_MS = 5_000;
 const STREAM_TYPES = /^(text\/event-stream|application\/x-ndjson)/;
@@ -96,7 +96,7 @@ async function send(request: Request, timeoutMs: number): Promise<Response> {
       if (response.ok && STREAM_TYPES.test(response.headers.get('Content-Type') ?? '')) return response;
       const pauseMs = Number(response.headers.get('Retry-After')) * 1_000;
       const isRefused = response.status === 429 && request.method === 'GET' && pauseMs <= LONGEST_PAUSE_MS;
-      if (!isRefused || repeats === MOST_REPEATS) return await whole(response);
+      if (!isRefused || repeats === MAX_REPEATS) return await whole(response);
       await response.body?.cancel();
       await pause(pauseMs, signal);
     }

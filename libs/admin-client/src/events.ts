@@ -24,7 +24,7 @@ export interface EventsOptions {
 /** admin-api sends a comment every 15 s; a stream without a byte for this long is dead, milliseconds. */
 const SILENT_MS = 40_000;
 /** Connections in sequence that bring nothing before the stream is given up. */
-const MOST_FAILURES = 10;
+const MAX_FAILURES = 10;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 10_000;
 
@@ -60,7 +60,7 @@ export async function* eventsOf(
       failure = AdminApiError.ofFailure(cause);
     }
     if (signal?.aborted) return;
-    if (!failure.retryable || failures === MOST_FAILURES) throw failure;
+    if (!failure.retryable || failures === MAX_FAILURES) throw failure;
     await pause(Math.min(FIRST_PAUSE_MS * 2 ** failures, LONGEST_PAUSE_MS), signal).catch(() => undefined);
   }
 }

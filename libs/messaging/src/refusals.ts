@@ -7,7 +7,7 @@ type Refused = NonNullable<NatsError['permissionContext']>;
 
 const LOG_AGAIN_MS = 60_000;
 /** Distinct subjects that are logged within that time; replies have very many. */
-const MOST_LOGGED = 20;
+const MAX_LOGGED = 20;
 
 /**
  * What NATS refuses to the user of one connection. NATS reports it later than the call that published or subscribed,
@@ -48,7 +48,7 @@ export class Refusals {
       this.loggedSinceMs = now;
       this.logged.clear();
     }
-    if (this.logged.has(message) || this.logged.size === MOST_LOGGED) return;
+    if (this.logged.has(message) || this.logged.size === MAX_LOGGED) return;
     this.logged.add(message);
     this.logger.error(message);
   }

@@ -5,7 +5,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 /** Between two looks, and for an answer of a Sentinel, milliseconds. */
 const LOOK_MS = 1_000;
 /** Between two closes of one connection that comes back to the same server, milliseconds; it doubles up to this. */
-const MOST_PAUSE_MS = 60_000;
+const MAX_PAUSE_MS = 60_000;
 
 /** The answer of a Sentinel: the primary, as `host:port`, and the epoch of the failover that made it the primary. */
 interface NamedPrimary {
@@ -101,7 +101,7 @@ class PrimaryWatch {
       this.pauseMs = LOOK_MS;
     } else if (performance.now() >= this.closedAtMs + this.pauseMs) {
       this.closedAtMs = performance.now();
-      this.pauseMs = Math.min(2 * this.pauseMs, MOST_PAUSE_MS);
+      this.pauseMs = Math.min(2 * this.pauseMs, MAX_PAUSE_MS);
       redis.disconnect(true);
     }
   }

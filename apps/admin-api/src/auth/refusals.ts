@@ -8,10 +8,10 @@ import { requestIdOf } from '../http/request-id';
 import type { Identity } from './identity';
 
 /** Records in an hour of one caller; all callers without a valid token count as one. More are only counted. */
-const MOST_RECORDS = 60;
+const MAX_RECORDS = 60;
 const HOUR_SECONDS = 3_600;
 /** Longer ids of a path are left out, characters of their JSON. */
-const MOST_CHARACTERS = 1_024;
+const MAX_CHARACTERS = 1_024;
 
 /** A request that its token does not allow. */
 export interface Refusal {
@@ -26,7 +26,7 @@ export interface Refusal {
 @Injectable()
 export class Refusals {
   private readonly logger = new Logger(Refusals.name);
-  private readonly recorded = new RateLimiterMemory({ points: MOST_RECORDS, duration: HOUR_SECONDS });
+  private readonly recorded = new RateLimiterMemory({ points: MAX_RECORDS, duration: HOUR_SECONDS });
   private readonly refused;
 
   constructor(
@@ -62,7 +62,7 @@ export class Refusals {
       address,
       operation: route.operation,
       ...(POOL_PATTERN.test(pool) ? { pool } : {}),
-      ...(JSON.stringify(ids).length <= MOST_CHARACTERS ? { request: ids } : {}),
+      ...(JSON.stringify(ids).length <= MAX_CHARACTERS ? { request: ids } : {}),
       result: code,
     });
   }

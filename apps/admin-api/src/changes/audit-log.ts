@@ -17,9 +17,9 @@ import { AdminApiConfig } from '../admin-api.config';
 const DAY_MS = 86_400_000;
 const CONFIRM_MS = 2_000;
 /** Entries that are looked at for one page. */
-const MOST_READ = 2_048;
+const MAX_READ = 2_048;
 /** A larger request or state is left out, bytes of its JSON. */
-const MOST_BYTES = 16_384;
+const MAX_BYTES = 16_384;
 
 /** Which entries are read; absent: all. */
 interface AuditRange {
@@ -80,7 +80,7 @@ export class AuditLog {
       await this.ensure();
       const position = { stream: AUDIT_STREAM, subject, from: cursor, sinceMs };
       for await (const message of readStream(this.connection, position, limit)) {
-        if (entries.length === limit || read === MOST_READ) return { entries, cursor: message.sequence };
+        if (entries.length === limit || read === MAX_READ) return { entries, cursor: message.sequence };
         read += 1;
         const entry = bodyOf<AuditEntry>(message, ({ operation: of }) => typeof of === 'string');
         if (entry === undefined) continue;
@@ -127,6 +127,6 @@ function withoutPassword(request: object): object {
 }
 
 function onlySmall<Fields extends object>(fields: Fields): Partial<Fields> {
-  const small = Object.entries(fields).filter(([, value]) => (JSON.stringify(value)?.length ?? Infinity) <= MOST_BYTES);
+  const small = Object.entries(fields).filter(([, value]) => (JSON.stringify(value)?.length ?? Infinity) <= MAX_BYTES);
   return Object.fromEntries(small) as Partial<Fields>;
 }

@@ -24,9 +24,9 @@ const HEARTBEAT_MS = 15_000;
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
 /** Readers that read stored events at the same time: each has a consumer of the stream. */
-const MOST_REPLAYING = 64;
+const MAX_REPLAYING = 64;
 /** A reader with more unread or waiting bytes is cut off, or with more than its share of EVENT_UNREAD_MAX_BYTES. */
-const MOST_UNREAD_BYTES = 1_048_576;
+const MAX_UNREAD_BYTES = 1_048_576;
 
 /**
  * Server-sent events. One consumer of the stream for this replica feeds all readers; a reader that begins in the past
@@ -87,13 +87,13 @@ export class EventFeed implements OnModuleDestroy {
     if (this.tokens.size >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.tokens.size} readers of events`);
     }
-    if (lastId !== '' && this.replaying >= MOST_REPLAYING) {
+    if (lastId !== '' && this.replaying >= MAX_REPLAYING) {
       throw new BroomwagonError('OVERLOADED', `${this.replaying} readers read stored events; repeat later`);
     }
     const reader = new EventReader(
       response,
       acceptsEvent(filter),
-      () => Math.min(MOST_UNREAD_BYTES, this.config.eventUnreadMaxBytes / this.tokens.size),
+      () => Math.min(MAX_UNREAD_BYTES, this.config.eventUnreadMaxBytes / this.tokens.size),
       (reason) => this.cut.inc({ reason }),
     );
     const ofPool = this.readers.get(pool) ?? new Set();

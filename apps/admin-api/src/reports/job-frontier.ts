@@ -16,7 +16,7 @@ import { RecordedSamples, type Recording } from './recorded-samples';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
 /** Events that are looked at for the recorded samples. */
-const MOST_READ = 65_536;
+const MAX_READ = 65_536;
 const BATCH = 512;
 
 /** Speed and cost of the steps of a job, and of other policies on its recorded samples. */
@@ -88,7 +88,7 @@ export class JobFrontier {
       for await (const message of readStream(this.connection, position, BATCH)) {
         const event = eventOf(message) as (PoolEvent & { roundId?: string }) | undefined;
         if (event && isOfJob(event) && isOfRounds.has(event.roundId ?? '')) samples.add(event);
-        if ((read += 1) === MOST_READ) break;
+        if ((read += 1) === MAX_READ) break;
       }
     } catch (error) {
       this.logger.warn({ err: error, pool, job }, 'The stream of events could not be read: there is no replay');

@@ -1,7 +1,7 @@
 import { idOfPart, type PoolEvent } from '@broomwagon/contracts';
 
 /** Rounds beyond this number of groups are not recorded; a replay takes some milliseconds. */
-export const MOST_GROUPS = 8_192;
+export const MAX_GROUPS = 8_192;
 
 /** What the events of a job tell about its samples. */
 export interface Recording {
@@ -30,7 +30,7 @@ export class RecordedSamples {
     const groupId = idOfPart(part!);
     const { queuedAtMs = event.atMs } = event;
     const group = this.groups.get(groupId) ?? { queuedAtMs, lengths: new Map<string, number>() };
-    if (this.groups.size >= MOST_GROUPS && !this.groups.has(groupId)) return;
+    if (this.groups.size >= MAX_GROUPS && !this.groups.has(groupId)) return;
     group.queuedAtMs = Math.min(group.queuedAtMs, queuedAtMs);
     this.groups.set(groupId, group);
     if (event.type !== 'request.finished') return;

@@ -12,8 +12,8 @@ import { AdminApiConfig } from '../admin-api.config';
 import { acceptsEvent, eventOf } from '../events/accepts-event';
 
 /** Events of one page, and those that are looked at for it. */
-const MOST_EVENTS = 1_024;
-const MOST_READ = 4_096;
+const MAX_EVENTS = 1_024;
+const MAX_READ = 4_096;
 /** Maximum difference of the clocks of Redis and NATS, milliseconds. */
 export const CLOCK_MARGIN_MS = 60_000;
 
@@ -66,8 +66,7 @@ export class RoundTimeline {
       if (isNew && isMeanwhile && isWanted(event)) events.push(event);
       // After that, no attempt of the round is left.
       if (event.type === 'round.settled' && isOfRound(event)) break;
-      if (events.length === MOST_EVENTS || read >= MOST_READ)
-        return { events, missingEvents, cursor: message.sequence };
+      if (events.length === MAX_EVENTS || read >= MAX_READ) return { events, missingEvents, cursor: message.sequence };
     }
     return { events, missingEvents, position };
   }
@@ -75,7 +74,7 @@ export class RoundTimeline {
   private async *events(pool: string, from: number | undefined, sinceMs: number) {
     const position = { stream: EVENTS_STREAM, subject: eventSubject(pool, '>'), from, sinceMs };
     try {
-      yield* readStream(this.connection, position, MOST_EVENTS);
+      yield* readStream(this.connection, position, MAX_EVENTS);
     } catch (cause) {
       throw new BroomwagonError('UNAVAILABLE', `The stream of events does not answer: ${(cause as Error).message}`, {
         cause,

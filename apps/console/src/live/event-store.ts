@@ -2,7 +2,7 @@ import { type AdminClient, AdminApiError, eventsOf, type StreamedEvent } from '@
 import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 /** Older events are forgotten. */
-const MOST_EVENTS = 1_000;
+const MAX_EVENTS = 1_000;
 /** Events are shown together, so that thousands in a second cost as much as a few, milliseconds. */
 const BATCH_MS = 500;
 const RETRY_MS = 5_000;
@@ -70,7 +70,7 @@ export class EventStore {
   private take(streamed: StreamedEvent): void {
     this.lastId = streamed.id;
     this.pending.push(streamed);
-    if (this.pending.length > MOST_EVENTS) this.pending.shift();
+    if (this.pending.length > MAX_EVENTS) this.pending.shift();
     this.timer ??= setTimeout(() => this.publish(), BATCH_MS);
   }
 
@@ -79,7 +79,7 @@ export class EventStore {
     this.timer = undefined;
     const added = this.pending.toReversed();
     this.pending = [];
-    this.events = [...added, ...this.events].slice(0, MOST_EVENTS);
+    this.events = [...added, ...this.events].slice(0, MAX_EVENTS);
     for (const listener of this.listeners) listener(added);
   }
 }

@@ -7,7 +7,7 @@ import { Coalescer } from './coalescer';
  */
 const BATCH_SIZE = 96;
 /** Pools whose coalescers are kept; above it idle ones are removed. */
-const MOST_POOLS = 256;
+const MAX_POOLS = 256;
 
 interface PoolCalls<Item, Result> {
   single: Coalescer<Item, Result>;
@@ -35,7 +35,7 @@ export class PoolCoalescers<Item, Result> {
   private of(pool: string): PoolCalls<Item, Result> {
     let calls = this.byPool.get(pool);
     if (!calls) {
-      if (this.byPool.size >= MOST_POOLS) this.removeIdle();
+      if (this.byPool.size >= MAX_POOLS) this.removeIdle();
       calls = {
         single: new Coalescer((items) => this.call(pool, items, false), BATCH_SIZE),
         pages: new Coalescer(async ([page]) => [await this.call(pool, page!, true)], 1),

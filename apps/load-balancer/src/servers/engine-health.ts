@@ -15,7 +15,7 @@ export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: st
 /** Statuses of a server without the route. */
 const NO_ROUTE = new Set([404, 405, 410, 501]);
 /** Adapters that are kept; above it the oldest is removed. */
-const MOST_ADAPTERS = 16_384;
+const MAX_ADAPTERS = 16_384;
 
 /** The engines of all pools: their health and reports, and the adapters for other calls. */
 @Injectable()
@@ -64,7 +64,7 @@ export class EngineHealth {
     const name = `${pool} ${dialect} ${endpoint}`;
     let adapter = this.adapters.get(name);
     if (!adapter) {
-      const oldest = this.adapters.size >= MOST_ADAPTERS ? this.adapters.keys().next().value : undefined;
+      const oldest = this.adapters.size >= MAX_ADAPTERS ? this.adapters.keys().next().value : undefined;
       if (oldest !== undefined) this.adapters.delete(oldest);
       const apiKey = this.config.engineKeyOf(pool);
       adapter = createEngineAdapter(dialect, endpoint, { apiKey, access: this.access });

@@ -14,7 +14,7 @@ import { EngineRecordsService } from './engine-records.service';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
 /** Maximum time of a prompt answer. */
-const MOST_ROUND_MS = 1_000;
+const MAX_ROUND_MS = 1_000;
 /** Maximum time that a registration waits for the first answer. */
 const FIRST_PROBE_MS = 1_000;
 
@@ -44,7 +44,7 @@ export class ProbeService implements OnModuleDestroy {
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
   ) {
-    this.roundMs = Math.min(config.probeIntervalMs / 2, MOST_ROUND_MS);
+    this.roundMs = Math.min(config.probeIntervalMs / 2, MAX_ROUND_MS);
     const patience = { fastMs: this.roundMs, slowMs: Math.max(this.roundMs, config.serverFailedAfterMs / 2) };
     this.probes = new ProbeLanes(health, patience, (pool, server) => {
       this.late

@@ -28,7 +28,7 @@ import { MoveSenderService } from './move-sender.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
 /** Changes of settings that other callers may make while one is made. */
-const MOST_TRIES = 64;
+const MAX_TRIES = 64;
 
 /** Plans of moves: made, kept for a while, carried out, and looked at. */
 @Injectable()
@@ -46,7 +46,7 @@ export class RebalanceService {
    * @throws BroomwagonError VALIDATION_FAILED, VERSION_MISMATCH, OVERLOADED, UNAVAILABLE
    */
   async configure(pool: PoolName, { ifVersion, ...change }: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
-    for (let tries = 0; tries < MOST_TRIES; tries++) {
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
       const before = await this.settings(pool);
       const { version } = before;
       const settings = changedSettings(before, change);

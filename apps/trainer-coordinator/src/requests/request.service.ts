@@ -51,7 +51,7 @@ const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
 /** The coordinator looks for a segment at most this often; it looks again only when Redis was set back. */
-const MOST_LOOKS = 4;
+const MAX_LOOKS = 4;
 
 /** What is kept of the message of a failure, characters. */
 const REASON_LENGTH = 300;
@@ -168,8 +168,8 @@ export class RequestService {
         return await this.requests.complete(pool, { ...body, ...segment, isMissing, stamp });
       } catch (error) {
         if (!isBroomwagonError(error, 'GENERATION_CHANGED')) throw error;
-        if (looks === MOST_LOOKS) {
-          throw new BroomwagonError('UNAVAILABLE', `Redis was set back ${MOST_LOOKS} times`, { cause: error });
+        if (looks === MAX_LOOKS) {
+          throw new BroomwagonError('UNAVAILABLE', `Redis was set back ${MAX_LOOKS} times`, { cause: error });
         }
       }
     }

@@ -20,7 +20,7 @@ const KEPT_CHOICES = 64;
 /** Of a refusal: about the time of a choice or two. */
 const RETRY_AFTER_MS = 1_000;
 /** Fewer than are kept, so that each choice is kept while a repeat may ask for it. */
-const MOST_WAITING = 32;
+const MAX_WAITING = 32;
 
 /**
  * Replaces `auto` by the policy that it chooses, without blocking other calls: one choice at a time, in slices. Choices
@@ -50,8 +50,8 @@ export class PolicyResolver {
     const key = createHash('sha256').update(text).digest('base64');
     const known = this.kept.get(key);
     if (known !== undefined) return known;
-    if (this.waiting === MOST_WAITING) {
-      throw new BroomwagonError('OVERLOADED', `${MOST_WAITING} choices of tail policies wait; repeat later`, {
+    if (this.waiting === MAX_WAITING) {
+      throw new BroomwagonError('OVERLOADED', `${MAX_WAITING} choices of tail policies wait; repeat later`, {
         retryAfterMs: RETRY_AFTER_MS,
       });
     }

@@ -7,7 +7,7 @@ import type { RoundName } from '@broomwagon/state';
 /** Between two looks; a group that this replica itself sees accepted is told at once. */
 const LOOK_MS = 100;
 /** More readers are answered at once, with nothing. */
-const MOST_READERS = 1_000;
+const MAX_READERS = 1_000;
 
 /** A parked `round.results`. */
 export interface Reader {
@@ -33,7 +33,7 @@ export class WaitingReaders implements OnModuleDestroy {
 
   /** False when there are too many: the caller answers at once. */
   park(round: RoundName & { pool: PoolName }, reader: Reader): boolean {
-    if (this.stopped || this.readers >= MOST_READERS) return false;
+    if (this.stopped || this.readers >= MAX_READERS) return false;
     this.readers += 1;
     void this.serve(nameOf(round.pool, round), reader)
       .then((answer) => this.messaging.reply(reader.replyTo, answer))

@@ -23,7 +23,7 @@ interface Opener {
 }
 
 /** Names of rounds of one step that are tried: those before were given up, by other trainers too. */
-const MOST_ROUNDS = 100;
+const MAX_ROUNDS = 100;
 
 /**
  * Plans the next round and opens it, with another plan when that one is stale. Undefined: nothing is left to train.
@@ -68,7 +68,7 @@ async function openRound(
       return { round, trainerEpoch: reply.trainerEpoch };
     } catch (error) {
       // A round of this step was given up.
-      if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MOST_ROUNDS) throw error;
+      if (!isBroomwagonError(error, 'ROUND_CANCELLED') || attempt === MAX_ROUNDS) throw error;
     }
   }
 }

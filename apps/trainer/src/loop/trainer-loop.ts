@@ -25,18 +25,18 @@ import { TrainerRecord } from './trainer-record';
 const DEFAULT_LOOK_MS = 1_000;
 
 /** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
-const MOST_RECONCILES = 50;
+const MAX_RECONCILES = 50;
 /** The first of them at once; then after the time of a look, which doubles up to eight times as much. */
 const PROMPT_RECONCILES = 3;
-const MOST_LOOKS_OF_PAUSE = 8;
+const MAX_LOOKS_OF_PAUSE = 8;
 /**
  * Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are
  * recounted.
  */
-const MOST_LOOKS_FOR_END = 600;
+const MAX_LOOKS_FOR_END = 600;
 
 /** Rounds of one step that this trainer gives up, as tokens of their results are gone. */
-const MOST_GIVEN_UP = 5;
+const MAX_GIVEN_UP = 5;
 
 /**
  * A trainer that uses only the protocol: plan, open, submit, watch, read results, acknowledge, until the data
@@ -126,7 +126,7 @@ export class TrainerLoop {
 
   /** Whether Redis has lost changes that this trainer has seen: an error may be caused by that. */
   private async hasLost(error: unknown): Promise<boolean> {
-    if (!isBroomwagonError(error) || this.reconciles >= MOST_RECONCILES) return false;
+    if (!isBroomwagonError(error) || this.reconciles >= MAX_RECONCILES) return false;
     if (error.code === 'GENERATION_CHANGED' || error.code === 'ROUND_MISMATCH') return true;
     try {
       await this.operations.call('round.status', { job: this.settings.job });
@@ -147,14 +147,14 @@ export class TrainerLoop {
     for (;;) {
       this.reconciles += 1;
       const pauses = this.reconciles - PROMPT_RECONCILES;
-      if (pauses > 0) await this.pause(Math.min(2 ** (pauses - 1), MOST_LOOKS_OF_PAUSE));
+      if (pauses > 0) await this.pause(Math.min(2 ** (pauses - 1), MAX_LOOKS_OF_PAUSE));
       try {
         this.reading?.results.restart();
         const reconciled = await reconcile(this.operations, this.settings.job, this.record);
         this.trainerEpoch = reconciled.trainerEpoch;
         return reconciled;
       } catch (error) {
-        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || this.reconciles >= MOST_RECONCILES) throw error;
+        if (!isBroomwagonError(error, 'GENERATION_CHANGED') || this.reconciles >= MAX_RECONCILES) throw error;
       }
     }
   }
@@ -242,7 +242,7 @@ export class TrainerLoop {
   }
 
   private async readToEnd(roundId: string, results: ResultsReader): Promise<void> {
-    for (let looks = 0; looks < MOST_LOOKS_FOR_END; looks += 1) {
+    for (let looks = 0; looks < MAX_LOOKS_FOR_END; looks += 1) {
       if (looks > 0) await this.pause();
       await results.readNew(this.trainerEpoch!);
       if (results.complete) return;
@@ -252,7 +252,7 @@ export class TrainerLoop {
 
   private async makeAgain(round: CurrentRound, groupIds: GroupId[]): Promise<void> {
     this.reading = undefined;
-    if (++this.givenUp > MOST_GIVEN_UP) {
+    if (++this.givenUp > MAX_GIVEN_UP) {
       const message = `Tokens of accepted groups are repeatedly missing in the payload store: ${groupIds.join(', ')}`;
       throw new BroomwagonError('PAYLOAD_NOT_FOUND', message);
     }

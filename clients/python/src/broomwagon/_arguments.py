@@ -16,7 +16,7 @@ from .errors import ValidationFailed
 _POOL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 #: An id without control characters and halves of characters.
 _ID = re.compile(r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
-MOST_ID_BYTES = 128
+MAX_ID_BYTES = 128
 #: Samples of one group that services take.
 MAX_SAMPLES = 128
 #: One token of a NATS subject.
@@ -147,7 +147,7 @@ def check_pool(pool: str) -> None:
 
 def is_id(text: str) -> bool:
     """Whether services accept it as the id of a group, for example. A call with a wrong one fails as a whole."""
-    return bool(_ID.fullmatch(text)) and len(text.encode()) <= MOST_ID_BYTES
+    return bool(_ID.fullmatch(text)) and len(text.encode()) <= MAX_ID_BYTES
 
 
 def check_token(field: str, value: str) -> None:

@@ -24,7 +24,7 @@ logger = logging.getLogger("broomwagon")
 END_DEADLINE = 120.0
 #: Seconds after which a partial save is given up: the next one has more tokens.
 SAVE_DEADLINE = 5.0
-MOST_STORED_AGAIN = 3
+MAX_STORED_AGAIN = 3
 MAX_MESSAGE_LENGTH = 1_000
 #: Answers for a request that does not exist any more, for example because its round was closed.
 GONE = (errors.RoundClosed, errors.RoundNotFound, errors.RequestNotFound, errors.JobNotFound)
@@ -71,12 +71,12 @@ class AttemptCalls:
 
     async def complete(self, body: dict[str, Any], store_again: Callable[[], Awaitable[Any]]) -> None:
         """Reports a finished sample. Tokens that the payload store has lost are stored again."""
-        for tries in range(MOST_STORED_AGAIN + 1):
+        for tries in range(MAX_STORED_AGAIN + 1):
             try:
                 await self._report(body, "request.complete")
                 return
             except errors.PayloadNotFound:
-                if tries == MOST_STORED_AGAIN:
+                if tries == MAX_STORED_AGAIN:
                     await self._return(body)
                     return
                 body = {**body, "segment": await store_again()}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Loop = weakref.ref[AsyncGenerator[Group, None]]
 
-MOST_COMPARED_GROUPS = 1_024
+MAX_COMPARED_GROUPS = 1_024
 LOST = (errors.GenerationChanged, errors.RoundMismatch)
 
 
@@ -97,7 +97,7 @@ class JobRounds:
             await self._job.reconcile_step(step, trained)
         else:
             body: dict[str, Any] = {"roundId": self._round["roundId"], "cursor": reading.cursor}
-            if len(reading.digests) <= MOST_COMPARED_GROUPS:
+            if len(reading.digests) <= MAX_COMPARED_GROUPS:
                 body["groups"] = reading.digests
             await self._job.call("round.close", **body)
             if policy.get("equalRewards", "keep") != "keep":

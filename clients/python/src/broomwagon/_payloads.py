@@ -12,7 +12,7 @@ from ._connection import Connection
 
 CHUNK_BYTES = 262_144
 #: Payloads that one process reads at the same time.
-MOST_READS = 64
+MAX_READS = 64
 
 
 class Payloads:
@@ -20,7 +20,7 @@ class Payloads:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._reads = asyncio.Semaphore(MOST_READS)
+        self._reads = asyncio.Semaphore(MAX_READS)
 
     async def get(self, ref: str) -> Any:
         """The JSON value of a payload.

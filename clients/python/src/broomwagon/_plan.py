@@ -18,10 +18,10 @@ from ._prompts import PromptSource
 from .protocol import TailPolicy, TailPolicyName
 
 #: Takeovers, or plans, one after another without a group.
-MOST_TRIES = 10
+MAX_TRIES = 10
 #: Seconds before the second of them; doubled with each.
 FIRST_PAUSE = 0.05
-MOST_PAUSE = 2.0
+MAX_PAUSE = 2.0
 
 
 async def open_round(
@@ -60,10 +60,10 @@ def prompts_ahead(policy: TailPolicy, groups: int) -> int:
 
 async def pause_between_tries(tries: int, error: BroomwagonError) -> None:
     """:raises BroomwagonError: the error, after the last try"""
-    if tries >= MOST_TRIES:
+    if tries >= MAX_TRIES:
         raise error
     if tries > 0:
-        await asyncio.sleep(min(MOST_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
+        await asyncio.sleep(min(MAX_PAUSE, FIRST_PAUSE * 2.0 ** (tries - 1)))
 
 
 def policy_of(policy: TailPolicy | Mapping[str, Any] | str) -> TailPolicy:

@@ -19,7 +19,7 @@ logger = logging.getLogger("broomwagon")
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 #: Refused prompts in a row after which a process that starts again still finds one that was submitted.
-MOST_REFUSED = 1_000
+MAX_REFUSED = 1_000
 
 _WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
 #: Names of columns with a text, messages or token ids; the first one that a prompt has is taken.
@@ -117,7 +117,7 @@ class PromptSource:
         """
         ids: list[str] = []
         lost: set[str] = set()
-        for count in itertools.count(first, MOST_REFUSED):
+        for count in itertools.count(first, MAX_REFUSED):
             self.read_ahead(count)
             read = list(self._waiting)[len(ids) :]
             missing = await unknown(read)

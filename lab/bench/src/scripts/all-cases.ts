@@ -19,7 +19,7 @@ import { StoredCases } from './stored-cases';
 import { TimedRunner, type Timing } from './timed-runner';
 
 /** Of the large pool, which take most of the time. */
-const MOST_AUDITS = 2;
+const MAX_AUDITS = 2;
 
 /** The most that an audit adds up at one moment, see libs/state/src/audit/views.lua. */
 const LEASES_OF_ONE_SERVER = 500;
@@ -59,7 +59,7 @@ export async function timeAllScripts(state: PoolState, redis: RedisClient, sizes
     await moves.endWorker(mover!);
     await jobCases(runner, redis, names.rounds, sizes.jobs, repeat);
     // It looks at each lease and server in several ways.
-    if (repeat < MOST_AUDITS) await audits(runner, redis, [names.moves, names.routing]);
+    if (repeat < MAX_AUDITS) await audits(runner, redis, [names.moves, names.routing]);
     await recounts(runner, redis, names.counted);
   }
   return [...runner.timings.values()];

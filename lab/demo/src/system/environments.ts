@@ -33,7 +33,7 @@ const SAFE_TOKENS_PER_SECOND = 800_000;
 /** Tokens a second of one request on a simulated engine with a small batch. */
 const TOKENS_PER_SECOND = 60;
 /** Highest over-provision that `auto` chooses. */
-const MOST_OF_AUTO = 2;
+const MAX_OF_AUTO = 2;
 /** Requests that each worker runs at a time, at least: as many as a worker that is started without a setting. */
 const MIN_WORKER_CONCURRENCY = 64;
 /** Above it, our own work in a short step is no longer small beside the simulated time. */
@@ -41,7 +41,7 @@ const MAX_SPEED = 35;
 
 /** The load of a run by its options. */
 export function loadOf(options: TrainerOptions): Load {
-  const { name, overProvision = name === 'auto' ? MOST_OF_AUTO : 1, sampleOverProvision = 1 } = tailPolicyOf(options);
+  const { name, overProvision = name === 'auto' ? MAX_OF_AUTO : 1, sampleOverProvision = 1 } = tailPolicyOf(options);
   const requestsPerRound = Math.ceil(options.groups * overProvision) * Math.ceil(options.samples * sampleOverProvision);
   const engines = options.engineUrls.length > 0 ? options.engineUrls.length : options.engines;
   return {

@@ -9,7 +9,7 @@ export interface KvStoreOptions {
 }
 
 /** Samples whose caches are kept. */
-const MOST_SAMPLES = 65_536;
+const MAX_SAMPLES = 65_536;
 
 /**
  * A store outside of the engines, in which they keep the KV caches of requests that leave them, by their tokens: any
@@ -24,7 +24,7 @@ export class KvStore {
     const name = nameOf(identity);
     this.tokens.delete(name);
     this.tokens.set(name, tokens);
-    if (this.tokens.size > MOST_SAMPLES) this.tokens.delete(this.tokens.keys().next().value!);
+    if (this.tokens.size > MAX_SAMPLES) this.tokens.delete(this.tokens.keys().next().value!);
   }
 
   /** Tokens of the context that need not be computed, and the time to read their cache, seconds. */

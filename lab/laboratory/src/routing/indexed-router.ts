@@ -8,7 +8,7 @@ interface Place {
 }
 
 /** Servers of equal load looked at for one without a sibling. */
-const MOST_EQUALS = 64;
+const MAX_EQUALS = 64;
 /** Places per server in the heap before it is built again. */
 const STALE_PER_SERVER = 16;
 
@@ -43,7 +43,7 @@ export class IndexedRouter implements Router {
   choose({ groupId }: RouteRequest): number | undefined {
     const passed: Place[] = [];
     let found: Place | undefined;
-    while (passed.length < MOST_EQUALS) {
+    while (passed.length < MAX_EQUALS) {
       const next = this.next();
       if (!next || next.leases >= this.maxInflight || next.leases > (passed[0]?.leases ?? Infinity)) break;
       this.places.pop();

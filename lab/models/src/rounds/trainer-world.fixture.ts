@@ -30,9 +30,9 @@ const VERSIONS_PER_STEP = 2;
 /** Of the groups, in turn. */
 const MAX_TOKENS = [100, 6_400, 700, 130];
 /** Reconciles of one run: Redis forgets what it has trained when it has had 16 rounds since. */
-const MOST_RECONCILES = 3;
+const MAX_RECONCILES = 3;
 const STEPS_PER_RECONCILE = 2;
-const MOST_RESTORES = 3;
+const MAX_RESTORES = 3;
 const SNAPSHOTS_KEPT = 2;
 
 /** The last one has no quota. */
@@ -117,7 +117,7 @@ export class TrainerWorld {
 
   /** Versions never go back, so a step that is trained again has other ones. */
   private versionOf(step: number): number {
-    const mostSteps = this.setting.groups + MOST_RECONCILES * STEPS_PER_RECONCILE;
+    const mostSteps = this.setting.groups + MAX_RECONCILES * STEPS_PER_RECONCILE;
     return VERSIONS_PER_STEP * (step + this.restores * mostSteps);
   }
 
@@ -183,7 +183,7 @@ export class TrainerWorld {
 
   /** The trainer takes the job over and reports the next step as trained, with any groups. */
   protected async reconcile(): Promise<void> {
-    if (this.model.round === undefined || this.reconciles === MOST_RECONCILES) return;
+    if (this.model.round === undefined || this.reconciles === MAX_RECONCILES) return;
     this.reconciles += 1;
     this.brokenOff += 1;
     const step = this.steps + 1 + this.decide(STEPS_PER_RECONCILE);
@@ -214,7 +214,7 @@ export class TrainerWorld {
   /** The job is exactly where it was at one of its last snapshots. */
   protected async restore(): Promise<void> {
     const saved = this.pick(this.saved);
-    if (saved === undefined || this.restores === MOST_RESTORES || !(await this.isBetweenRounds())) return;
+    if (saved === undefined || this.restores === MAX_RESTORES || !(await this.isBetweenRounds())) return;
     this.same(await this.follower?.restore(saved.tag), this.isAtRest() ? 'restored' : 'ROUND_SETTLING');
     if (!this.isAtRest()) return;
     this.restores += 1;

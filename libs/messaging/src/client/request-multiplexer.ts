@@ -33,9 +33,9 @@ interface Pending extends Sending {
 /** Timeouts are noticed this late at most. */
 const SWEEP_INTERVAL_MS = 20;
 /** Requests repeated and not answered yet: what repeats may add to the load of a service that is slow. */
-const MOST_REPEATED = { answering: 256, parking: 1_024 };
+const MAX_REPEATED = { answering: 256, parking: 1_024 };
 /** Requests without an answer while no service has replied for `SILENCE_MS`; more are refused at once. */
-const MOST_UNANSWERED = 4_096;
+const MAX_UNANSWERED = 4_096;
 const SILENCE_MS = 1_000;
 /** Ends the token of a repeat. */
 const REPEAT = '-r';
@@ -82,7 +82,7 @@ export class RequestMultiplexer {
   request(sending: Sending): Promise<Msg> {
     return new Promise((resolve, reject) => {
       const sentAtMs = performance.now();
-      if (this.pending.size - this.parking >= MOST_UNANSWERED && sentAtMs - this.seenAtMs > SILENCE_MS) {
+      if (this.pending.size - this.parking >= MAX_UNANSWERED && sentAtMs - this.seenAtMs > SILENCE_MS) {
         const why = `${this.pending.size} requests of this client have no answer`;
         reject(new BroomwagonError('OVERLOADED', why, { retryAfterMs: SILENCE_MS / 4 }));
         return;
@@ -232,7 +232,7 @@ export class RequestMultiplexer {
   private repeat(token: string, pending: Pending, group: string): void {
     const kind = kindOf(pending);
     if (pending.repeats === 0) {
-      if (this.repeated[kind] >= MOST_REPEATED[kind]) return;
+      if (this.repeated[kind] >= MAX_REPEATED[kind]) return;
       this.repeated[kind] += 1;
     }
     const subject = this.live.ownSubject(pending.subject, group, pending.sentAtMs) ?? pending.subject;
@@ -254,7 +254,7 @@ export class RequestMultiplexer {
   }
 }
 
-function kindOf({ mayPark }: Pending): keyof typeof MOST_REPEATED {
+function kindOf({ mayPark }: Pending): keyof typeof MAX_REPEATED {
   return mayPark ? 'parking' : 'answering';
 }
 

@@ -9,7 +9,7 @@ import { type HealthCheck, runCheck } from './run-check';
 const CHECK_TIMEOUT_MS = 500;
 
 /** The process is not live when the p99 of the lag of its event loop over ten seconds is above this. */
-const MOST_LOOP_LAG_MS = 2_000;
+const MAX_LOOP_LAG_MS = 2_000;
 
 /** The checks of the health routes. A check that fails rejects with the reason. */
 export class HealthRegistry implements OnModuleDestroy {
@@ -59,7 +59,7 @@ export class HealthRegistry implements OnModuleDestroy {
         'event-loop',
         async () => {
           const lagMs = this.loopDelay.percentile(99) / 1e6;
-          return lagMs > MOST_LOOP_LAG_MS && fail(`the event loop lags ${Math.round(lagMs)} ms`);
+          return lagMs > MAX_LOOP_LAG_MS && fail(`the event loop lags ${Math.round(lagMs)} ms`);
         },
       ],
     ]);

@@ -17,7 +17,7 @@ export interface Recording {
 export type RecordedRound = Pick<StepRecord, 'acceptedGroups' | 'newGroups' | 'recorded'>;
 
 /** Steps of a replay; fewer if they are large, so that a replay has about so many samples. */
-const MOST_STEPS = 60;
+const MAX_STEPS = 60;
 const FEWEST_STEPS = 20;
 const SAMPLES_OF_REPLAY = 65_536;
 /** Groups of a replayed step; larger steps are replayed at a smaller scale. */
@@ -45,7 +45,7 @@ export function* recordingOf(history: readonly RecordedRound[]): Generator<void,
 export function* replayOf({ groups, groupsPerStep, samples }: Recording): Generator<void, RecordedSamples> {
   const replayedGroups = Math.min(GROUPS_OF_STEP, groupsPerStep);
   const steps = Math.round(SAMPLES_OF_REPLAY / (replayedGroups * samples));
-  const counted = Math.max(FEWEST_STEPS, Math.min(MOST_STEPS, steps));
+  const counted = Math.max(FEWEST_STEPS, Math.min(MAX_STEPS, steps));
   const moments = momentsOf(groups);
   yield;
   const time = loadedRoundTime(moments);

@@ -17,7 +17,7 @@ const ONLY_WITH: Partial<Record<keyof TailPolicy, TailPolicy['name']>> = {
 /** What `auto` chooses itself. */
 const NOT_WITH_AUTO = ['overProvision', 'overProvisionMode', 'sampleOverProvision', 'onCut'] as const;
 /** Domains in one policy. */
-const MOST_DOMAINS = 64;
+const MAX_DOMAINS = 64;
 const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 /**
@@ -96,8 +96,7 @@ function quotaFault(policy: TailPolicy, groupsPerStep: number): PolicyFault | un
   const { domainQuotas } = policy;
   if (domainQuotas === undefined) return undefined;
   const quotas = Object.entries(domainQuotas);
-  if (quotas.length === 0 || quotas.length > MOST_DOMAINS)
-    return { field, reason: `needs 1 to ${MOST_DOMAINS} domains` };
+  if (quotas.length === 0 || quotas.length > MAX_DOMAINS) return { field, reason: `needs 1 to ${MAX_DOMAINS} domains` };
   for (const [domain, quota] of quotas) {
     if (!DOMAIN.test(domain)) return { field, reason: `${cutText(domain, 64)} is not a valid domain name` };
     if (!Number.isSafeInteger(quota) || quota < 1) return { field, reason: `${domain} must be a whole number from 1` };

@@ -12,7 +12,7 @@ return function(tx)
     local group = Group.load(tx, job, group_id)
     -- Of a job that was deleted only the name is left.
     local is_lost = not group and redis.call('SISMEMBER', tx.key.jobs, job) == 1
-    local launched = group and group.launched or (is_lost and GroupDeletion.MOST_SAMPLES or 0)
+    local launched = group and group.launched or (is_lost and GroupDeletion.MAX_SAMPLES or 0)
     GroupDeletion.delete(tx, job, group_id, launched, group and group.promptRef)
     redis.call('ZREM', tx.key.droppedGroups, name)
     forgotten, touched = forgotten + 1, touched + math.max(1, launched)

@@ -54,7 +54,7 @@ function Selection.groups(tx, page, step, zset, round)
     if page.touched >= Selection.PAGE then return false end
     step.cursor = tonumber(found[position + 1])
     local group = Group.load(tx, step.job, found[position])
-    page.touched = page.touched + (group and 1 or GroupDeletion.MOST_SAMPLES)
+    page.touched = page.touched + (group and 1 or GroupDeletion.MAX_SAMPLES)
     if not group and round then Recovery.lose_live_group(tx, round, found[position])
     elseif not group then Recovery.lose_queued(tx, step.job, found[position])
     elseif group.arrival <= page.upTo and Group.may_be_aborted(group) then Selection.group(tx, page, group) end

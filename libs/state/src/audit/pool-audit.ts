@@ -15,7 +15,7 @@ import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
 
 /** Looks at most: a finding needs two that agree, and busy jobs need one in which nothing moved. */
-const MOST_LOOKS = 5;
+const MAX_LOOKS = 5;
 const PAUSE_MS = 300;
 /** Jobs whose requests are counted again at once. */
 const MARKED_JOBS = 64;
@@ -104,13 +104,13 @@ export class PoolAudit {
 
   private async prove(pool: string, deadlineMs = Infinity): Promise<Proof> {
     let last = await this.look(pool, false, deadlineMs);
-    for (let looks = 1; looks < MOST_LOOKS; looks++) {
+    for (let looks = 1; looks < MAX_LOOKS; looks++) {
       if (last.isCut || (last.findings.length === 0 && last.unproven.length === 0)) break;
       await sleep(this.pauseMs);
       const next = await this.look(pool, false, deadlineMs);
       const findings = confirmed(last.findings, next.findings);
       const isWrong = findings.length > 0 && (next.isCut === true || next.unproven.length === 0);
-      if (isWrong || looks === MOST_LOOKS - 1) return { ...next, findings };
+      if (isWrong || looks === MAX_LOOKS - 1) return { ...next, findings };
       last = next.isCut ? { ...next, findings: last.findings } : next;
     }
     // What no second look has confirmed may have been about to change.

@@ -38,7 +38,7 @@ export class AuditDeadline extends Error {}
 /** Items sent at once; one call takes as many of them as it may read. */
 const ITEMS_PER_CALL = 128;
 /** An item that has changed since it was read is read again, so often at most. */
-const MOST_TRIES = 4;
+const MAX_TRIES = 4;
 
 /** One look at a pool: reads it in pages, compares, and repairs what it finds if requested. */
 export class PoolLook {
@@ -119,7 +119,7 @@ export class PoolLook {
       }));
       const off = checked.filter(({ found }) => found.length > 0);
       const mended = await this.mend(off);
-      const isLast = tries === MOST_TRIES;
+      const isLast = tries === MAX_TRIES;
       const changed = off.filter(({ found }, index) => {
         const isMendable = this.repair && found.some(({ steps }) => steps !== undefined);
         if (!isMendable || mended[index] || isLast) this.note(found, mended[index]!);
@@ -149,7 +149,7 @@ export class PoolLook {
    * @param check false when something has changed
    */
   async whenStill(what: string, check: () => Promise<boolean>): Promise<void> {
-    for (let tries = 1; tries <= MOST_TRIES; tries++) if (await check()) return;
+    for (let tries = 1; tries <= MAX_TRIES; tries++) if (await check()) return;
     this.unproven.push(what);
   }
 

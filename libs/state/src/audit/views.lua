@@ -2,7 +2,7 @@
 -- views: what is stored of a thing, beside what the indexes and counts contain of it. Nothing here writes or checks.
 local Views = {}
 
-local MOST_LEASES = 500 -- of one server or worker that are summed up at once; more are read in pages
+local MAX_LEASES = 500 -- of one server or worker that are summed up at once; more are read in pages
 local PAGE = 256
 local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
@@ -95,7 +95,7 @@ end
 
 -- Leases that the set of a server or worker names and that are its own; nil when they are too many.
 local function leases_of(tx, set, kind, id, epoch)
-  if redis.call('SCARD', set) > MOST_LEASES then return nil end
+  if redis.call('SCARD', set) > MAX_LEASES then return nil end
   return own_leases(tx, redis.call('SMEMBERS', set), kind, id, epoch)
 end
 
@@ -117,7 +117,7 @@ end
 -- The counts by server that policies go by, as [right, stored]; false when its leases are too many. Sessions and groups
 -- are those named and those of its leases; of sessions that are bound to this epoch, their leases on it too.
 function VIEWS.sums(tx, id, epoch, session_ids, group_ids)
-  local leases = #session_ids <= MOST_LEASES and leases_of(tx, tx.key:serverLeases(id, epoch), 'server', id, epoch)
+  local leases = #session_ids <= MAX_LEASES and leases_of(tx, tx.key:serverLeases(id, epoch), 'server', id, epoch)
   if not leases then return false end
   note(tx, #session_ids + #group_ids)
   local name = Loads.count_name(id, epoch)

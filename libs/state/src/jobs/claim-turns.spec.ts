@@ -21,7 +21,7 @@ const [rounds, requests, workers, jobs] = [
   new JobStore(runner),
 ];
 const NAMES = ['a', 'b', 'c'];
-const MOST_GROUPS = 2_000;
+const MAX_GROUPS = 2_000;
 /** Event streams; more for a search that takes its time. */
 const RUNS = 10 * inject('runsFactor');
 let pools = 0;
@@ -34,11 +34,11 @@ afterAll(async () => {
 /** Jobs of one pool with a round each, a worker, and what is in flight. */
 async function openJobs() {
   const pool = `turns-${pools++}`;
-  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: MOST_GROUPS, takeGroups: 0 };
+  const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: MAX_GROUPS, takeGroups: 0 };
   const policy = { name: 'wait' as const, overProvision: 1 };
   const epochs = new Map<string, Epoch>();
   for (const job of NAMES) {
-    const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000, newGroups: MOST_GROUPS };
+    const round = { job, roundId: 'r', policy, weightVersion: 1, orphanAfterMs: 600_000, newGroups: MAX_GROUPS };
     const opened = await rounds.open(pool, { ...plan, ...round, ...roundTerms(policy, plan, {}) });
     epochs.set(round.job, opened.trainerEpoch);
   }

@@ -5,12 +5,12 @@ Reply: TakeoverRoundReply
 Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, since). Events: job.taken-over.
 Flags: allow-oom ]]
 return function(tx, args)
-  local MOST_EARLY, EARLY_KEPT_MS = 1000, 600000
+  local MAX_EARLY, EARLY_KEPT_MS = 1000, 600000
   local known = Job.load(tx, args.job)
   local early, name = tx.key.earlyTakeovers, args.job .. '/' .. args.takeoverId
   if not known.trainerEpoch then
     redis.call('ZADD', early, Format.integer(tx.now), name)
-    redis.call('ZREMRANGEBYRANK', early, 0, -MOST_EARLY - 1)
+    redis.call('ZREMRANGEBYRANK', early, 0, -MAX_EARLY - 1)
     redis.call('PEXPIRE', early, EARLY_KEPT_MS)
     -- With the stamp, the next call of this trainer learns whether Redis has been restored since, with the job.
     return Trainer.no_job(args.job, { stamp = Generation.stamp(tx) })

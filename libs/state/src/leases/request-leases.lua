@@ -5,7 +5,7 @@ local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
 local LONGEST = 256
-local MOST_AT_ONCE = 16
+local MAX_AT_ONCE = 16
 local NONE = {} -- read, never written
 
 function Tx.fields.request_leases() return {} end -- requestId -> its text, or false
@@ -21,7 +21,7 @@ end
 function RequestLeases.some(tx, request_id)
   local held = redis.call('HGET', tx.key.requestLeases, request_id)
   if held ~= RequestLeases.IN_SET then return RequestLeases.split(held or '') end
-  return redis.call('SRANDMEMBER', tx.key:leasesOfRequest(request_id), MOST_AT_ONCE)
+  return redis.call('SRANDMEMBER', tx.key:leasesOfRequest(request_id), MAX_AT_ONCE)
 end
 
 -- Reads many with one call. One alone is read when it is needed.

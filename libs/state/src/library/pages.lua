@@ -1,7 +1,7 @@
 -- Pages of a list that is long. A cursor is absent in the call for the first page and in the reply with the last one.
 local Pages = {}
 
-local MOST_MEMBERS, MOST_WEIGHT = 32, 32
+local MAX_MEMBERS, MAX_WEIGHT = 32, 32
 
 -- A page of a scan (HSCAN, SSCAN or ZSCAN): an entry that exists during the whole scan is in at least one page. Returns
 -- the entries and the next cursor.
@@ -14,10 +14,10 @@ end
 -- returns its weight: a page ends with the member that makes it 32. Returns the next cursor.
 function Pages.walk(key, from, visit)
   local cursor = from or 0
-  local page = redis.call('ZRANGE', key, cursor, cursor + MOST_MEMBERS - 1, 'WITHSCORES')
+  local page = redis.call('ZRANGE', key, cursor, cursor + MAX_MEMBERS - 1, 'WITHSCORES')
   local weight = 0
   for position = 1, #page, 2 do
-    if weight >= MOST_WEIGHT then break end
+    if weight >= MAX_WEIGHT then break end
     weight = weight + visit(page[position], tonumber(page[position + 1]))
     if redis.call('ZSCORE', key, page[position]) then cursor = cursor + 1 end
   end

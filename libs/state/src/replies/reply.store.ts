@@ -8,9 +8,9 @@ const KEPT_MS = 86_400_000;
 /** A replica that dies while it processes a request leaves the key taken for this long, milliseconds. */
 const RUNNING_MS = 15_000;
 /** A longer reply is not stored: its outcome counts as not known. */
-const MOST_BYTES = 16_384;
-/** Keys of one scope within {@link KEPT_MS}. With {@link MOST_BYTES}, this bounds what one token stores in Redis. */
-const MOST_KEYS = 10_000;
+const MAX_BYTES = 16_384;
+/** Keys of one scope within {@link KEPT_MS}. With {@link MAX_BYTES}, this bounds what one token stores in Redis. */
+const MAX_KEYS = 10_000;
 
 /** Both scripts do nothing when the mark has another value: another replica processes the request. */
 const RENEW = `return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('PEXPIRE', KEYS[1], ARGV[2])`;
@@ -54,7 +54,7 @@ export class ReplyStore {
   constructor(
     private readonly redis: RedisClient,
     private readonly keyPrefix: string,
-    private readonly mostKeys = MOST_KEYS,
+    private readonly mostKeys = MAX_KEYS,
   ) {}
 
   /**
@@ -109,7 +109,7 @@ export class ReplyStore {
       }
       throw error;
     }
-    if (JSON.stringify(reply).length <= MOST_BYTES) await this.write(run, { fingerprint, reply });
+    if (JSON.stringify(reply).length <= MAX_BYTES) await this.write(run, { fingerprint, reply });
     return reply;
   }
 

@@ -2,7 +2,7 @@
 -- repeated. After four, or when no repeat can come, its request counts as lost, so that its round can continue.
 local BrokenEnds = {}
 
-local MOST_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
+local MAX_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
 
 local function text_of(cause) return type(cause) == 'table' and cause.err or tostring(cause) end
 
@@ -29,7 +29,7 @@ function BrokenEnds.give_up(tx, id, held, cause)
   local count = Request.count_broken_end(tx, id)
   -- Redis takes no writes now: nothing was changed, and it may later.
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then return false end
-  local is_last = type(count) == 'table' or count > MOST_BROKEN_ENDS or redis.call('SISMEMBER', held, id) == 0
+  local is_last = type(count) == 'table' or count > MAX_BROKEN_ENDS or redis.call('SISMEMBER', held, id) == 0
   pcall(note_broken, tx, id, cause, is_last)
   if not is_last then return false end
   Request.delete(tx, id)

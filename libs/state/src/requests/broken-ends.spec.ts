@@ -5,7 +5,7 @@ import { TestPools } from '../rounds/test-pools.fixture';
 const test = new TestPools();
 const { redis, rounds, requests, workers } = test;
 const job = 'job';
-const MOST_BROKEN_ENDS = 4;
+const MAX_BROKEN_ENDS = 4;
 let broken: Claim;
 let others: Claim[];
 
@@ -27,11 +27,11 @@ const text = async (name: string) => {
 const BREAKS: [what: string, refused: number, how: () => Promise<unknown>][] = [
   [
     'a partial save that is no JSON',
-    MOST_BROKEN_ENDS,
+    MAX_BROKEN_ENDS,
     () => redis.hset(test.key('request:job/g0/0'), 'savedSegment', 'no JSON', 'savedTokens', 5),
   ],
-  ['a count of its group that is gone', MOST_BROKEN_ENDS, () => redis.hdel(test.key('group:job/g0'), 'finished')],
-  ['a group that has another type', MOST_BROKEN_ENDS, () => text('group:job/g0')],
+  ['a count of its group that is gone', MAX_BROKEN_ENDS, () => redis.hdel(test.key('group:job/g0'), 'finished')],
+  ['a group that has another type', MAX_BROKEN_ENDS, () => text('group:job/g0')],
   ['a request that has another type', 0, () => text('request:job/g0/0')],
 ];
 /** With nothing but the attempt in it. */

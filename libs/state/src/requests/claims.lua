@@ -43,7 +43,7 @@ function Tx.fields.answer_is_full() return false end
 local function fits_answer(tx, request, group)
   if tx.claimed_bytes == 0 then return true end
   return tx.claimed_bytes + CLAIM_BYTES + #group.sampling + math.min(#request.segments,
-    InlineSegments.MOST_INLINE_BYTES) <= InlineSegments.REPLY_BYTES
+    InlineSegments.MAX_INLINE_BYTES) <= InlineSegments.REPLY_BYTES
 end
 
 -- A round with a fixed concurrency gives out no more while workers have so many of its requests.

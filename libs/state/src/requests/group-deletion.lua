@@ -1,7 +1,7 @@
 -- Deletes groups: when they are folded, forgotten or lost, or when their job goes back to a snapshot.
 local GroupDeletion = {}
 
-GroupDeletion.MOST_SAMPLES = 128 -- of a group whose number of samples is lost
+GroupDeletion.MAX_SAMPLES = 128 -- of a group whose number of samples is lost
 
 -- Deletes a group with its requests and frees their payloads. `visit`, or nil, gets each request before; the request
 -- stays if `visit` returns true.

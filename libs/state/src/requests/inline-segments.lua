@@ -2,12 +2,12 @@
 -- them by themselves (requests/segments).
 local InlineSegments = {}
 
-InlineSegments.MOST_INLINE_BYTES = 131072
+InlineSegments.MAX_INLINE_BYTES = 131072
 InlineSegments.REPLY_BYTES = 500000 -- a page of a list ends before
 
 -- Adds `segments`, JSON, to an object that is JSON; before them `members`, JSON that begins with a comma, or none.
 function InlineSegments.append(plain, segments, members)
-  if #segments > InlineSegments.MOST_INLINE_BYTES then
+  if #segments > InlineSegments.MAX_INLINE_BYTES then
     return string.sub(plain, 1, -2) .. (members or '') .. ',"segments":[],"segmentsFollow":true}'
   end
   return string.sub(plain, 1, -2) .. (members or '') .. ',"segments":' .. segments .. '}'

@@ -11,7 +11,7 @@ import { TestPools } from '../rounds/test-pools.fixture';
 /** Jobs of one run of this test. */
 const RUNS = 40 * inject('runsFactor');
 /** Looks of the sweep until a round must have ended. */
-const MOST_TURNS = 40;
+const MAX_TURNS = 40;
 const JOB = 'job';
 
 const test = new TestPools();
@@ -122,7 +122,7 @@ class World {
 
   /** Everybody does their duty until the round is trained and folded. */
   async finish(round: Round): Promise<void> {
-    for (let turn = 0; turn < MOST_TURNS; turn++) {
+    for (let turn = 0; turn < MAX_TURNS; turn++) {
       await this.sweep();
       const status = await rounds.status(this.pool, { job: JOB, roundId: round.roundId });
       if (status.state === 'closed') {

@@ -71,7 +71,7 @@ end
 function LostRecords.delete_requests(tx, job, group_id)
   Counts.note_lost(tx, job, job .. '/' .. group_id)
   LostGroups.note(tx, { job = job, groupId = group_id }, 'dropped', LOST)
-  GroupDeletion.delete(tx, job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
+  GroupDeletion.delete(tx, job, group_id, GroupDeletion.MAX_SAMPLES, nil, function(request)
     if Request.HELD[request.state] then return true end
     LostRecords.drop_request(tx, request)
   end)

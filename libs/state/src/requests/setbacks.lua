@@ -8,7 +8,7 @@
 -- generation and end in the same way.
 local Setbacks = {}
 
-local MOST_SERVERS = 16
+local MAX_SERVERS = 16
 
 local function without(list, value)
   local others = {}
@@ -37,7 +37,7 @@ local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
   local is_second = #others < #(run.wrong or {})
   table.insert(others, start)
-  if #others > MOST_SERVERS then table.remove(others, 1) end
+  if #others > MAX_SERVERS then table.remove(others, 1) end
   run.wrong = others
   if not is_second then return false end
   local wrong = 0
@@ -58,7 +58,7 @@ function Setbacks.note(tx, request, why, made, most_failures)
   if why.serverId then
     run.servers = without(run.servers, why.serverId)
     table.insert(run.servers, why.serverId)
-    if #run.servers > MOST_SERVERS then table.remove(run.servers, 1) end
+    if #run.servers > MAX_SERVERS then table.remove(run.servers, 1) end
   end
   local is_over = false
   if why.isFailure then

@@ -6,7 +6,7 @@ Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_CO
   ROUND_MISMATCH (nothing was changed). Events: round.closed.
 Flags: allow-oom ]]
 return function(tx, args)
-  local MOST_NAMED = 128
+  local MAX_NAMED = 128
   local round, refused = Trainer.round(tx, args)
   if not round then return refused end
   if round.state == 'cancelled' then return Reply.fail('ROUND_CANCELLED', 'The round was cancelled', 'roundId') end
@@ -24,10 +24,10 @@ return function(tx, args)
     local own, missing, extra, different = {}, {}, {}, {}
     for _, group in ipairs(args.groups) do own[group.groupId] = group.digest end
     local function name(list, group_id)
-      if #list < MOST_NAMED then table.insert(list, group_id) end
+      if #list < MAX_NAMED then table.insert(list, group_id) end
     end
     for position, group_id in ipairs(redis.call('LRANGE', tx.key:roundAccepted(args.job, args.roundId), 0,
-      #args.groups + MOST_NAMED)) do
+      #args.groups + MAX_NAMED)) do
       local noted = ResultsDigest.noted_at(tx, round, position)
       if not own[group_id] then
         name(missing, group_id)

@@ -23,7 +23,7 @@ return function(tx, args)
     local group = Group.load(tx, args.job, group_id)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
-      return GroupDeletion.MOST_SAMPLES
+      return GroupDeletion.MAX_SAMPLES
     end
     if not Aborts.apply(tx, round, group, aborts) then
       Longtail.cut_live(tx, round, group, aborts)

@@ -36,7 +36,7 @@ return function(tx, args)
   local function fold_lost_group(group_id, trained)
     Counts.note_lost(tx, args.job, args.job .. '/' .. group_id)
     local group = { job = args.job, groupId = group_id, live = 0, finished = 0 }
-    GroupDeletion.delete(tx, args.job, group_id, GroupDeletion.MOST_SAMPLES, nil, function(request)
+    GroupDeletion.delete(tx, args.job, group_id, GroupDeletion.MAX_SAMPLES, nil, function(request)
       Requests.move(tx, request, group, trained and request.state == 'finished' and 'trained' or 'dropped')
     end)
     if trained then redis.call('ZADD', trained_groups, round.step, group_id) end
@@ -51,7 +51,7 @@ return function(tx, args)
       if waiting then return end
       redis.call('LPOP', list)
       if group then fold_group(group, trained) else fold_lost_group(group_id, trained) end
-      touched = touched + (group and group.launched or GroupDeletion.MOST_SAMPLES)
+      touched = touched + (group and group.launched or GroupDeletion.MAX_SAMPLES)
     end
   end
   local accepted, failed = tx.key:roundAccepted(args.job, args.roundId), tx.key:roundFailed(args.job, args.roundId)

@@ -12,7 +12,7 @@ return function(tx, args)
     local group_id = redis.call('LPOP', tx.key:roundAccepted(args.job, args.roundId))
     if not group_id then break end
     local group = Group.load(tx, args.job, group_id)
-    touched = touched + (group and group.launched or GroupDeletion.MOST_SAMPLES)
+    touched = touched + (group and group.launched or GroupDeletion.MAX_SAMPLES)
     if not group then
       Recovery.lose_live_group(tx, round, group_id)
     else

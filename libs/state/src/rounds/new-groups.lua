@@ -22,9 +22,9 @@ function NewGroups.refusal(tx, round, groups, ids, check)
   end
   for _, group in ipairs(check and groups or {}) do
     local launched = launched_of(round, group)
-    if launched > GroupDeletion.MOST_SAMPLES then
+    if launched > GroupDeletion.MAX_SAMPLES then
       return Reply.fail('VALIDATION_FAILED', Format.integer(launched) .. ' samples would be launched for group '
-        .. group.groupId .. '; at most ' .. GroupDeletion.MOST_SAMPLES, 'groups.samples')
+        .. group.groupId .. '; at most ' .. GroupDeletion.MAX_SAMPLES, 'groups.samples')
     end
   end
 end

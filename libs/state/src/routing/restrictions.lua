@@ -2,7 +2,7 @@
 -- request, so that no waiter that cannot use a server delays one that can.
 local Restrictions = {}
 
-local MOST_LANES = 128
+local MAX_LANES = 128
 local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels', 'needs', 'model' }
 
 -- Of the servers that take leases; entries that are out of date are corrected on the way.
@@ -99,10 +99,10 @@ function Restrictions.lane_of(tx, item)
   local lane = '@r' .. string.sub(redis.sha1hex(text), 1, 16)
   local may_wait = item.replyTo ~= nil and (item.waitMs or 0) > 0
   if not may_wait or redis.call('HEXISTS', tx.key.restrictedLanes, lane) == 1 then return lane end
-  if redis.call('HLEN', tx.key.restrictedLanes) >= MOST_LANES then
+  if redis.call('HLEN', tx.key.restrictedLanes) >= MAX_LANES then
     tx.restricted_lanes = nil
     all_restricted_lanes(tx) -- forgets empty ones
-    if redis.call('HLEN', tx.key.restrictedLanes) >= MOST_LANES and not item.lane then return nil end
+    if redis.call('HLEN', tx.key.restrictedLanes) >= MAX_LANES and not item.lane then return nil end
   end
   redis.call('HSET', tx.key.restrictedLanes, lane, Restrictions.asked_text(item))
   tx.restricted_lanes = nil

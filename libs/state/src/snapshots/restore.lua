@@ -63,7 +63,7 @@ return function(tx, args)
   -- Deletes a group with its requests. One that is gone is not counted: the last page sets all counts.
   local function delete_group(group_id)
     local group = Group.load(tx, job, group_id)
-    local launched = group and group.launched or GroupDeletion.MOST_SAMPLES
+    local launched = group and group.launched or GroupDeletion.MAX_SAMPLES
     local prompt_ref = group and group.promptRef
     GroupDeletion.delete(tx, job, group_id, launched, prompt_ref, function(request) count(request, -1) end)
     touched = touched + launched

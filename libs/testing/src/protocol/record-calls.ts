@@ -13,14 +13,14 @@ const folder = process.env['CALL_RECORDS'];
 /** Not shared with the process before it, which may have been killed in the middle of a line. */
 const file = folder && join(folder, `${process.pid}-${Date.now()}.calls.jsonl`);
 /** Later calls are not recorded: they are of the same kinds, and a test may run for hours. */
-const MOST_CALLS = 2_000;
+const MAX_CALLS = 2_000;
 
 const { request } = MessagingClient.prototype;
 let recorded = 0;
 
 function record(call: RecordedCall): void {
   recorded += 1;
-  if (file && recorded <= MOST_CALLS) appendFileSync(file, `${JSON.stringify(call)}\n`);
+  if (file && recorded <= MAX_CALLS) appendFileSync(file, `${JSON.stringify(call)}\n`);
 }
 
 MessagingClient.prototype.request = async function <Reply>(

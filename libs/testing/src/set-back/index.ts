@@ -10,7 +10,7 @@ export const SET_BACK_KINDS = ['snapshot', 'truncated', 'torn', 'failover'] as c
 export type SetBackKind = (typeof SET_BACK_KINDS)[number];
 
 /** Most bytes cut beyond what was written since. */
-const MOST_TORN_BYTES = 20_000;
+const MAX_TORN_BYTES = 20_000;
 
 /**
  * Starts a Redis of our own that can be set back to what it held some time ago.
@@ -23,7 +23,7 @@ export function startSetBackRedis(kind: SetBackKind, random: () => number = Math
     case 'truncated':
       return TruncatedFile.start();
     case 'torn':
-      return TruncatedFile.start(() => 1 + Math.floor(random() * MOST_TORN_BYTES));
+      return TruncatedFile.start(() => 1 + Math.floor(random() * MAX_TORN_BYTES));
     case 'failover':
       return LaggingReplica.start();
   }

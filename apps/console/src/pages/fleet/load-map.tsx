@@ -6,7 +6,7 @@ import { type Palette, usePalette } from '../../components/palette';
 import type { Server } from '../../live/read-servers';
 
 const GAP = 2;
-const MOST_ROWS = 6;
+const MAX_ROWS = 6;
 
 /** All servers as one cell each, filled from below by the share of their capacity in use; gray: not ready. */
 export function LoadMap({ servers }: { servers: readonly Server[] }) {
@@ -65,7 +65,7 @@ export function LoadMap({ servers }: { servers: readonly Server[] }) {
 /** Largest cells with which all servers fit into a few rows. */
 function cellSize(servers: number, width: number): number {
   for (let cell = 40; cell > 8; cell -= 2) {
-    if (Math.ceil(servers / Math.max(1, Math.floor((width + GAP) / (cell + GAP)))) <= MOST_ROWS) return cell;
+    if (Math.ceil(servers / Math.max(1, Math.floor((width + GAP) / (cell + GAP)))) <= MAX_ROWS) return cell;
   }
   return 8;
 }

@@ -14,7 +14,7 @@ import { ExportQueue } from './export-queue';
 type Group = Schemas['LongtailGroup'];
 
 /** Groups that are read; a longer queue is shown in part. */
-const MOST_GROUPS = 4_096;
+const MAX_GROUPS = 4_096;
 
 export default function TailPage() {
   const { client } = useSession();
@@ -29,7 +29,7 @@ export default function TailPage() {
         dataOf(client.GET('/api/v1/pools/{pool}/jobs/{job}/longtail', { params: { path, query: { cursor } }, signal }));
       for await (const page of pagesOf(read)) {
         groups.push(...page.groups);
-        if (groups.length >= MOST_GROUPS) break;
+        if (groups.length >= MAX_GROUPS) break;
       }
       return { step: status.stepsTrained + 1, longtail: status.longtail, groups };
     },

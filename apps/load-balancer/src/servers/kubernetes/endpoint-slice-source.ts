@@ -7,7 +7,7 @@ import { KubernetesApi } from './kubernetes-api';
 /** EndpointSlices in one answer. */
 const PAGE = 500;
 /** Pages of one list: a bound on a server that never ends. */
-const MOST_PAGES = 200;
+const MAX_PAGES = 200;
 /** The API server ends a watch after this time; the next one begins with a new list. */
 const WATCH_S = 300;
 
@@ -95,7 +95,7 @@ export class EndpointSliceSource implements EngineSource {
     const slices: EndpointSlice[] = [];
     let version = '';
     let next = '';
-    for (let page = 0; page < MOST_PAGES; page++) {
+    for (let page = 0; page < MAX_PAGES; page++) {
       const query = { limit: String(PAGE), ...(next === '' ? {} : { continue: next }) };
       const { metadata, items } = (await this.api.get(this.urlOf(path, query), signal)) as EndpointSliceList;
       slices.push(...(items ?? []));

@@ -6,7 +6,7 @@ import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
 /** Bytes of one answer: a page of 500 EndpointSlices is far below, and a watch that reaches it is begun again. */
-const MOST_BYTES = 64 * 1_024 * 1_024;
+const MAX_BYTES = 64 * 1_024 * 1_024;
 
 /** Where the API server is and who asks. */
 export interface KubernetesAccess {
@@ -65,7 +65,7 @@ export class KubernetesApi {
   private dispatcherFor(ca: string | undefined): Agent {
     if (this.agent === undefined || this.agent.ca !== ca) {
       const connect = { ca, timeout: TIMEOUT_MS };
-      this.agent = { ca, dispatcher: new Agent({ connect, maxResponseSize: MOST_BYTES }) };
+      this.agent = { ca, dispatcher: new Agent({ connect, maxResponseSize: MAX_BYTES }) };
     }
     return this.agent.dispatcher;
   }

@@ -3,7 +3,7 @@ import { leastInflight } from './least-inflight';
 import type { Policy } from './policy';
 
 const POINTS_PER_WEIGHT = 64;
-const MOST_POINTS = 1_024;
+const MAX_POINTS = 1_024;
 const RING = 2 ** 52;
 
 export const consistentHash: Policy = {
@@ -20,7 +20,7 @@ export function hashOf(text: string): number {
 
 /** Points of a server: at `hashOf('<serverId>#<index>')` for the indexes from 0. */
 export function pointsOf(weight: number): number {
-  return Math.min(MOST_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
+  return Math.min(MAX_POINTS, Math.max(1, Math.floor(POINTS_PER_WEIGHT * weight + 0.5)));
 }
 
 /** Servers in the order in which their first points follow clockwise from the hash of the id. */

@@ -2,13 +2,13 @@
 -- points on the ring by its weight.
 local ConsistentHash = { branch = 'hash' }
 
-local POINTS_PER_WEIGHT, MOST_POINTS = 64, 1024 -- of one server
+local POINTS_PER_WEIGHT, MAX_POINTS = 64, 1024 -- of one server
 local POINTS_PER_PAGE, POINTS_PER_LATER_PAGE = 8, 256
 
 function ConsistentHash.score(_, server) return Loads.weighed(server.load, server) end
 
 local function points_of(weight)
-  return math.min(MOST_POINTS, math.max(1, math.floor(POINTS_PER_WEIGHT * weight + 0.5)))
+  return math.min(MAX_POINTS, math.max(1, math.floor(POINTS_PER_WEIGHT * weight + 0.5)))
 end
 
 -- The first 52 bits of SHA-1: exact as a score.
