@@ -107,14 +107,18 @@ export class FaultyLink {
 
   /** Passes bytes, and their end, on in their order, each at its time. */
   private relay(from: Socket, to: Socket, direction: Direction, place: number, notBeforeMs: number): void {
-    let lastAtMs = notBeforeMs;
+    // A queue: a timer that is late on a busy machine lets no later bytes overtake.
+    const queue: { atMs: number; send: () => void }[] = [];
+    const flush = (): void => {
+      while (queue.length > 0 && queue[0]!.atMs <= performance.now()) queue.shift()!.send();
+      if (queue.length > 0) setTimeout(flush, queue[0]!.atMs - performance.now());
+    };
     const pass = (send: () => void): void => {
       const { kind, delayMs = 0 } = this.faultOf(direction, place) ?? {};
       if (kind === 'black-hole') return;
-      const now = performance.now();
-      lastAtMs = Math.max(lastAtMs, now + (kind === 'delay' ? delayMs : 0));
-      if (lastAtMs <= now) send();
-      else setTimeout(send, lastAtMs - now);
+      const atMs = Math.max(notBeforeMs, performance.now() + (kind === 'delay' ? delayMs : 0));
+      queue.push({ atMs, send });
+      if (queue.length === 1) flush();
     };
     from.on('data', (bytes) => pass(() => to.write(bytes)));
     from.on('end', () => pass(() => to.end()));
