@@ -1,5 +1,5 @@
--- Events about requests, rounds and the long-tail queue go to a capped outbox in the script that makes them true. The
--- sequence has no gaps, so a reader sees what the cap has cut off.
+-- Events about requests, rounds and the long-tail queue: the script that makes a change adds its event to a capped
+-- outbox. The sequence has no gaps, so a reader sees how many events the cap has removed.
 local Events = {}
 
 local EVENTS_KEPT = 10000

@@ -1,20 +1,20 @@
--- Whose turn it is to give requests: start-time fair queueing between the jobs of a pool. Every claim goes to the job
--- with the least service, and each request it gives adds 1 / weight to that; who comes back from having none begins at
--- the present. A job that may give nothing now (at its cap, or orphaned) waits aside and blocks no other job. Each kind
--- of worker has a line of its own, with the jobs that name the kind; a job without a kind is for built-in workers.
--- The same rule in TypeScript: lab/models/src/jobs.
+-- Turns of the jobs of a pool to give requests: start-time fair queueing. Every claim goes to the job with the least
+-- service, and each request that a job gives adds 1 / weight to its service. A job that had no pending requests starts
+-- again at the service of the latest turn (`servicePresent`). A job that may give no requests now (at its cap, blocked,
+-- or orphaned) is withheld and delays no other job. Each kind of worker has a line of its own, with the jobs that name
+-- the kind; a job without a kind is for built-in workers. The rule in TypeScript: lab/models/src/jobs.
 local ClaimTurns = {}
 
-local SERVICE_OF_ONE = 1048576 -- of weight 1
+local SERVICE_OF_ONE = 1048576 -- of one request of a job of weight 1
 ClaimTurns.DEFAULT_WEIGHT = 1
-function Tx.fields.jobs_readmitted() return false end -- by this script: parked claims may be granted
+function Tx.fields.jobs_readmitted() return false end -- true: this script readmitted a job to its line
 
--- `kind`: of workers, nil for built-in ones.
+-- Line of the jobs for a kind of workers; `kind` is nil for built-in workers.
 function ClaimTurns.line(tx, kind) return kind and tx.key:claimableOfKind(kind) or tx.key.claimableJobs end
 
 local function line_of_job(tx, job) return ClaimTurns.line(tx, Job.get(tx, job).workerKind or nil) end
 
--- It has pending requests.
+-- Puts a job with pending requests in its line.
 function ClaimTurns.offer(tx, job)
   local line = line_of_job(tx, job)
   if redis.call('ZSCORE', line, job) then return end
@@ -29,13 +29,13 @@ function ClaimTurns.withhold(tx, job)
   redis.call('SADD', tx.key.withheldJobs, job)
 end
 
--- Out of the lines, for a job that is deleted.
+-- Takes a job that is deleted out of the lines.
 function ClaimTurns.forget(tx, job)
   redis.call('ZREM', line_of_job(tx, job), job)
   redis.call('SREM', tx.key.withheldJobs, job)
 end
 
--- The kind of worker that the open round of the job names.
+-- Sets the kind of worker that the open round of the job names.
 function ClaimTurns.set_kind(tx, job, kind)
   if (Job.get(tx, job).workerKind or nil) == kind then return end
   local was_offered = redis.call('ZREM', line_of_job(tx, job), job) == 1
@@ -43,7 +43,7 @@ function ClaimTurns.set_kind(tx, job, kind)
   if was_offered then ClaimTurns.offer(tx, job) end
 end
 
--- What kept it aside may be over; if not, its next turn shows it.
+-- Puts a withheld job back in its line. If the reason is not over, its next turn withholds it again.
 function ClaimTurns.readmit(tx, job)
   if redis.call('SREM', tx.key.withheldJobs, job) == 0 then return end
   if redis.call('EXISTS', tx.key:pending(job)) == 1 then
@@ -52,8 +52,9 @@ function ClaimTurns.readmit(tx, job)
   end
 end
 
--- The job whose turn it is in the line of a kind of worker, or nil. With `only`, that job out of its turn, when it is
--- in line: it pays as for a turn, and the present stays where the line is.
+-- The job whose turn it is in the line of a kind of worker, and its service; nil without one. With `only`: that job out
+-- of its turn, if it is in line; it is charged as for a turn, and `servicePresent` stays the service of the line's
+-- first job.
 function ClaimTurns.next(tx, kind, only)
   local line = ClaimTurns.line(tx, kind)
   local turn = redis.call('ZRANGE', line, 0, 0, 'WITHSCORES')
@@ -64,7 +65,7 @@ function ClaimTurns.next(tx, kind, only)
   if service then return only, tonumber(service) end
 end
 
--- Share of a job and the most that workers may have of it, nil for no bound; read once.
+-- Weight of a job and the maximum of its requests that workers may have, nil for no bound; read once.
 function Tx.fields.job_quotas() return {} end
 local function quota_of(tx, job)
   local quota = tx.job_quotas[job]
@@ -91,7 +92,7 @@ function ClaimTurns.held_by_workers(tx, job)
   return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0)
 end
 
--- How many more requests workers may have of it.
+-- How many more requests of the job workers may have.
 function ClaimTurns.room_of(tx, job)
   local cap = quota_of(tx, job).maxInFlight
   return cap and math.max(0, cap - ClaimTurns.held_by_workers(tx, job)) or math.huge

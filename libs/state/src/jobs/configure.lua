@@ -1,5 +1,5 @@
---[[ Sets the quota of a job, also of one that does not exist yet; without a weight it only reads. The version of the
-quota grows by one with each change. A quota that is in force already is not set again, so a repeat changes nothing.
+--[[ Sets the quota of a job, which need not exist yet; without a weight the call only reads. The version of the quota
+grows by one with each change. A quota that is in force already is not set again, so a repeat changes nothing.
 ARGV[1] JSON: {job, weight, maxInFlight: JobQuota; ifVersion: version that the quota must have, or absent}
 Reply: ConfigureJobAnswer
 Errors: VERSION_MISMATCH. ]]

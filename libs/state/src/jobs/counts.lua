@@ -1,11 +1,11 @@
--- The requests of a job by state. No count can be below zero: then Redis has lost something (Job.mark_miscount).
+-- The requests of a job by state. A count below zero shows that Redis has lost a record (Job.mark_miscount).
 local Counts = {}
 
--- States whose requests are stored one by one, and those whose requests may be folded into the counts.
+-- KEPT: states whose requests are stored one by one. FOLDED: states whose requests may be folded into the counts.
 Counts.KEPT = { 'pending', 'claimed', 'running', 'cutting', 'unfinished', 'finished' }
 Counts.FOLDED = { 'trained', 'failed', 'dropped' }
 
--- There is no recount of the job that was begun in this generation.
+-- True when no recount of the job was started in this generation.
 function Counts.is_recount_outdated(tx, job)
   return redis.call('HGET', tx.key:recount(job), 'generation') ~= Generation.current(tx)
 end
@@ -14,14 +14,14 @@ function Counts.add_requests(tx, job, state, by)
   if redis.call('HINCRBY', tx.key:counts(job), state, by) < 0 then Job.mark_miscount(tx, job) end
 end
 
--- Bytes of payloads that a sample may take: its maxTokens, as they were submitted on average, at so many bytes.
+-- Payload bytes to reserve for a sample: the mean maxTokens of the job's submitted requests, times `bytes_per_token`.
 function Counts.sample_bytes(tx, job, bytes_per_token)
   local submitted = tonumber(redis.call('HGET', tx.key:counts(job), 'submitted') or 0)
   return submitted > 0 and Job.load(tx, job).submittedTokens / submitted * bytes_per_token or 0
 end
 
--- A recount goes through the requests in pages. Those it has been to carry its id; what becomes of them since is
--- counted with it, so that in the end it is right whatever has moved.
+-- A recount visits the requests in pages and marks each visited request with its id. Later changes of a marked request
+-- are applied to the sums of the recount too, so that these are right at its end.
 function Counts.count_again(tx, request, from, to)
   local hash = tx.key:recount(request.job)
   if not request.recount or redis.call('HGET', hash, 'id') ~= request.recount then return end
@@ -29,10 +29,11 @@ function Counts.count_again(tx, request, from, to)
   redis.call('HINCRBY', hash, to, 1)
 end
 
--- Groups on their way to the long-tail queue.
+-- Changes the number of groups on their way to the long-tail queue.
 function Counts.add_settling(tx, job, by) Job.add(tx, job, 'settlingGroups', by) end
 
--- An index named it, and it is not there. A worker may have had it: others may have more.
+-- Notes a request or group that an index names and that is not there. A worker may have held requests of it, so the job
+-- may have room for more claims.
 function Counts.note_lost(tx, job, id)
   ClaimTurns.readmit(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'lostEntries', 1)

@@ -2,8 +2,8 @@
 deletes its other keys, which are many, by a scan, and then calls with `finish`. In between, no round of this job can be
 opened.
 ARGV[1] JSON: {job; force: also while its round is open, which the caller cancels; finish: all other keys are deleted}
-Reply: state     'open' (a round is open: cancel it), 'settling' (something of it still moves), 'emptying' (delete its
-                 keys) or 'deleted'; a repeat gets the same
+Reply: state     'open' (a round is open: cancel it), 'settling' (requests are still being cut, dropped or folded),
+                 'emptying' (delete its keys) or 'deleted'; a repeat gets the same state
        roundId   with 'open'
 Errors: JOB_IN_USE.
 Flags: allow-oom ]]

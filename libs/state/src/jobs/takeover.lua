@@ -1,8 +1,8 @@
---[[ Gives the job to a new trainer; the one before is fenced. It remembers a call that
-found no job: a copy of it that is read after its trainer made the job must not fence that trainer.
+--[[ Gives the job to a new trainer and fences the trainer before. A call that found no job is remembered: a copy of the
+call that arrives after its trainer created the job must not fence that trainer.
 ARGV[1] JSON: {job, takeoverId, newEpoch}   strings; the same takeoverId gets the same answer until another takes over
 Reply: TakeoverRoundReply
-Errors: JOB_NOT_FOUND, FENCED (another one has taken over, or the job was made, since). Events: job.taken-over.
+Errors: JOB_NOT_FOUND, FENCED (another trainer has taken over, or the job was created, since). Events: job.taken-over.
 Flags: allow-oom ]]
 return function(tx, args)
   local MAX_EARLY, EARLY_KEPT_MS = 1000, 600000

@@ -1,4 +1,4 @@
--- What a trainer asks counts only with the current epoch of its job, and when it has seen the present generation.
+-- Checks of trainer calls: a call is accepted only with the current epoch of its job and the present generation.
 local Trainer = {}
 
 function Trainer.deleting() return Reply.fail('JOB_IN_USE', 'The job is being deleted', 'job', 200) end
@@ -37,7 +37,7 @@ function Trainer.named_round(tx, job, named)
   if not known.trainerEpoch then return nil, Trainer.no_job(job) end
   local id = named or known.lastRoundId
   if id and Round.exists(tx, job, id) then return id end
-  -- Without an id: a job that a reconciliation has made.
+  -- A job that a reconciliation created has no last round.
   local message = id and 'There is no round ' .. id or 'The job ' .. job .. ' has no round'
   return nil, Reply.fail('ROUND_NOT_FOUND', message, 'roundId')
 end
@@ -48,7 +48,7 @@ function Trainer.restore_error(tx, job)
   return Reply.fail('RESTORE_UNFINISHED', 'The job is being restored; repeat job.restore', 'job', 50)
 end
 
--- The trainer lives, so the requests of its job may be claimed.
+-- Notes that the trainer lives, so that the requests of its job may be claimed.
 function Trainer.seen(tx, job)
   Job.set(tx, job, { trainerSeenAtMs = tx.now })
   ClaimTurns.readmit(tx, job)
@@ -57,14 +57,14 @@ end
 local TAKEOVERS_REMEMBERED = 16
 local function load_takeovers(tx, job) return cjson.decode(Job.load(tx, job).takeovers) end
 
--- The epoch that the call of this id began, or nil: a repeat gets the same one.
+-- The epoch that the takeover with this id started, or nil. A repeat gets the same epoch.
 function Trainer.epoch_of_takeover(tx, job, takeover_id)
   for _, takeover in ipairs(load_takeovers(tx, job)) do
     if takeover.id == takeover_id then return takeover.epoch end
   end
 end
 
--- Begins a new epoch of the job: every trainer before is fenced.
+-- Starts a new epoch of the job, which fences every earlier trainer.
 function Trainer.begin_epoch(tx, job, takeover_id, epoch)
   local takeovers = load_takeovers(tx, job)
   table.insert(takeovers, { id = takeover_id, epoch = epoch })

@@ -1,12 +1,12 @@
--- The ledger of a round, a hash of counters as in libs/policies/src/ledger: each is only ever added to. It is folded
--- into the job's with its round; what comes after that is counted in both. In `open.length.*` it also has the samples
--- that were cut without an end, which the job counts in a separate hash until they run again or are dropped; then
--- `open.closed.*` of the round in which that happens counts them.
+-- The ledger of a round: a hash of counters as in libs/policies/src/ledger, which only grow. When the round is folded,
+-- its ledger is added to the ledger of the job; later counts go to both. `open.length.*` counts the samples that were
+-- cut without an end; the job counts these in a separate hash until they run again or are dropped, and then
+-- `open.closed.*` of their round counts them.
 local Ledger = {}
 
-function Tx.fields.ledger_rounds() return {} end -- job/roundId -> the round, or false: it is gone
+function Tx.fields.ledger_rounds() return {} end -- job/roundId -> the round, or false when it is gone
 
--- `owner`: the round, or a group of it: then the round is read.
+-- `owner`: the round itself, or one of its groups; for a group the round is read.
 local function find_round(tx, owner)
   if owner.ledgerFolded ~= nil then return owner end
   local name = Round.format_name(owner)
@@ -18,7 +18,7 @@ local function find_round(tx, owner)
   return round
 end
 
--- Adds to a counter of a round; `owner` as in find_round. Counters of a round that is gone are those of its job.
+-- Adds to a counter of a round; `owner` as in find_round. Counts of a round that is gone go to the ledger of its job.
 function Ledger.count(tx, owner, name, by)
   local round = find_round(tx, owner)
   if round then redis.call('HINCRBY', tx.key:roundLedger(owner.job, owner.roundId), name, Format.integer(by)) end
@@ -27,7 +27,7 @@ function Ledger.count(tx, owner, name, by)
   end
 end
 
--- Whether a counter of a round is also one of its job. The job counts samples that were cut without an end in a
+-- Whether a counter of a round also counts for its job. The job counts samples that were cut without an end in a
 -- separate hash; a cancelled round has trained and excluded nothing, although its results may have been read before.
 function Ledger.passes_on(name, is_cancelled)
   if string.match(name, '^open%.') then return false end
@@ -35,7 +35,7 @@ function Ledger.passes_on(name, is_cancelled)
   return not (string.match(name, '^trained%.') or string.match(name, '^groups%.') or string.match(name, '^excluded%.'))
 end
 
--- The ledger of a round becomes a part of the job's, once, and stays with the summary of the round.
+-- Adds the ledger of a round to the ledger of its job, once. The ledger stays with the summary of the round.
 function Ledger.fold(tx, round)
   if round.ledgerFolded then return end
   Round.set(tx, round, { ledgerFolded = true })
@@ -51,19 +51,19 @@ function Ledger.fold(tx, round)
   redis.call('HINCRBY', of_job, 'batch.squares', Format.integer(mean * mean))
 end
 
--- A sample has ended by itself or at its budget.
+-- Counts a sample that has ended by itself or at its budget of tokens.
 function Ledger.count_ended(tx, round, tokens, at_cap)
   local bin = Format.integer(Lengths.bin_of(tokens))
   Ledger.count(tx, round, 'ended.length.' .. bin, 1)
   if at_cap then Ledger.count(tx, round, 'ended.atCap.' .. bin, 1) end
 end
 
--- A draw of a sample is lost before its end: it would have become longer.
+-- Counts a draw of a sample that is lost before its end; it would have become longer.
 function Ledger.count_lost(tx, owner, tokens)
   Ledger.count(tx, owner, 'cut.length.' .. Format.integer(Lengths.bin_of(tokens)), 1)
 end
 
--- A sample was cut with its tokens kept. Returns the bin that close_open needs when the sample runs again.
+-- Counts a sample that was cut with its tokens kept. Returns the bin for close_open, when the sample runs again.
 function Ledger.count_open(tx, group, tokens)
   local bin = Format.integer(Lengths.bin_of(tokens))
   Ledger.count(tx, group, 'open.length.' .. bin, 1)

@@ -3,7 +3,7 @@
 local Lengths = {}
 
 local EXACT, PER_DOUBLING = 64, 32
--- As libs/policies/src/ledger/length-bins.ts: exact below 64 tokens, then 32 bins to each doubling.
+-- Bin of a length, as in libs/policies/src/ledger/length-bins.ts: exact below 64 tokens, then 32 bins to each doubling.
 function Lengths.bin_of(tokens)
   if tokens < EXACT then return tokens end
   local _, exponent = math.frexp(tokens)
@@ -13,8 +13,8 @@ end
 
 Lengths.HISTORY_STEPS = 8
 
--- Counts a group once: as censored when it is cut, and put right when it finishes. A group that was generated again
--- counts with the longest of its tries.
+-- Counts a group once: as censored when it is cut, which is corrected when it finishes. A group that was generated
+-- again counts with its longest try.
 function Lengths.count(tx, group, kind, step)
   Group.read_made(tx, group)
   if group.lengthKind == 'finished' or step - group.firstStep >= Lengths.HISTORY_STEPS then return end

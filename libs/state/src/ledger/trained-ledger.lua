@@ -1,12 +1,13 @@
--- What a step is trained on is counted once, in the order of acceptance, page by page: when its results are read, or
--- before it is folded. Where rewards may exclude a group it is counted when they are known, or before the fold.
+-- Counts of the samples that a step is trained on. Each accepted group of a round is counted once, in the order of
+-- acceptance, page by page: when the results are read, or before the round is folded. Where rewards may exclude a
+-- group, it is counted when its rewards are known, or before the fold.
 local TrainedLedger = {}
 
 local LEDGER_PAGE = 128
 local RECORDED_SAMPLES = 2048
 local GOLDEN_RATIO = 0.618033988749895
 
--- A group as `auto` replays it, or nothing for most groups of a large round, and for one whose samples Redis has lost:
+-- A group as `auto` replays it; '' for most groups of a large round, and for a group whose samples Redis has lost. As
 -- recordGroup and isRecorded of libs/policies/src/auto/recorded-groups.ts.
 local function recorded_group(position, round, lengths, finished_ms)
   local every_nth = math.ceil(round.neededGroups * #lengths / RECORDED_SAMPLES)
@@ -16,7 +17,7 @@ local function recorded_group(position, round, lengths, finished_ms)
   return (finished_ms or '') .. ':' .. table.concat(bins, ',') .. ';'
 end
 
--- `sums` gets the counters of one finished sample; returns its length for the prompt memory.
+-- Counts one finished sample with `add(name, by)`; returns its length for the prompt memory.
 local function count_sample(tx, request, version, is_excluded, is_long, add)
   local tokens, off_policy, oldest = 0, 0, version
   for _, segment in ipairs(cjson.decode(request.segments)) do
@@ -69,7 +70,7 @@ function TrainedLedger.count_accepted(tx, job, round_id)
     local is_excluded = outcome == 'excluded' or outcome == 'replaced'
     local group = Group.load(tx, job, group_id)
     if group then Group.read_past(tx, group) end
-    -- None, of a group that is gone.
+    -- A group that is gone has no lengths.
     local lengths, launched = {}, group and group.launched or 0
     for index = 0, launched - 1 do
       local request = Request.load(tx, Request.format_id(job, group_id, index))

@@ -4,11 +4,11 @@ local Encodings = {}
 
 local function long_text() return string.rep('|', 65) end
 
--- Stores the hash as a table, by a field with an empty name. Costs least before the other fields are written.
+-- Stores the hash as a table, by a field with an empty name. Cheapest before the other fields are written.
 function Encodings.hash_as_table(hash) redis.call('HSET', hash, '', long_text()) end
 
--- Stores a sorted set that has members as a skip list, until it is empty or Redis loads it from disk. The member that
--- makes it one leaves it at once.
+-- Stores a non-empty sorted set as a skip list, until the set is empty or Redis loads it from disk. The long member
+-- that changes the encoding is removed at once.
 function Encodings.zset_as_skip_list(zset)
   redis.call('ZADD', zset, 0, long_text())
   redis.call('ZREM', zset, long_text())

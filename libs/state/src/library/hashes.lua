@@ -7,7 +7,7 @@ function Hashes.write(hash, kept, gone)
   if gone[1] then redis.call('HDEL', hash, unpack(gone)) end
 end
 
--- Writes the fields of a table; those that are nil are left out.
+-- Writes the fields of a table that are not nil.
 function Hashes.set(hash, fields)
   local flat = {}
   for name, value in pairs(fields) do
@@ -17,9 +17,9 @@ function Hashes.set(hash, fields)
   redis.call('HSET', hash, unpack(flat))
 end
 
--- Writes fields to a hash and to `record`, the table of it, or nil: true is stored as 1, false deletes the field.
+-- Writes fields to a hash and to `record`, its table, or nil: true is stored as 1, false deletes the field.
 function Hashes.store(hash, record, fields)
-  -- The fields that are nil reserve the memory which most calls need, so that the table need not grow.
+  -- The nil fields reserve the memory that most calls need, so that the table need not grow.
   local kept, count, gone = { nil, nil, nil, nil, nil, nil, nil, nil }, 0, nil
   for name, value in next, fields do
     if value == false then

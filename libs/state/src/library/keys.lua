@@ -5,23 +5,23 @@ local Keys = {}
 local NAMES = {
   -- hash: schemaVersion, clockMs, clockAheadMs, leaseSequence, generation, enginesOf (weights/paused-engines.lua), ...
   meta = 'meta',
-  -- hash: what pool.configure set, `paused`, `pausedUntilMs`, and `syncing`: the weight version that is coming;
-  -- weightsBeganMs: the begin of the latest change of weights; weightsUnknownBeforeMs: servers that were last reported
-  -- before this time have unknown weights (weights/weight-clock.lua)
+  -- hash: settings of pool.configure, `paused`, `pausedUntilMs`; `syncing`: target version of the change of weights
+  -- that is under way; weightsBeganMs: the start of the latest change of weights; weightsUnknownBeforeMs: servers that
+  -- were last reported before this time have unknown weights (weights/weight-clock.lua)
   settings = 'settings',
   settingsHistory = 'settings:history', -- list: the last versions of the settings, latest first, JSON
   -- servers (load-balancer)
   servers = 'servers', -- zset: all registered serverIds by last heartbeat, ms
-  watchedServers = 'servers:watched', -- zset: those that are neither pending nor failed, by last heartbeat, ms
+  watchedServers = 'servers:watched', -- zset: servers that are neither pending nor failed, by last heartbeat, ms
   -- zset: serverId by the latest time at which its engine showed that it generates, ms; see servers/signs.lua
   serverSigns = 'servers:signs',
-  silentServers = 'servers:silent', -- zset: serverId whose callers get no tokens, by the end of that report's life, ms
-  pendingServers = 'servers:pending', -- zset: those that have sent nothing since their registration, by its time, ms
+  silentServers = 'servers:silent', -- zset: serverId whose callers get no tokens, by the expiry of this report, ms
+  pendingServers = 'servers:pending', -- zset: servers that have sent nothing since their registration, by its time, ms
   usableServers = 'servers:usable', -- set: servers that take leases, full or not
   eligible = 'eligible', -- zset: ready servers with room, by load * 2^32 + chosen sequence
   nextEligible = 'eligible:next', -- zset: as eligible, for the policy that takes over when all are scored
   serverVersions = 'servers:versions', -- zset: servers that take leases, by weight version
-  serverTokens = 'servers:tokens', -- hash: serverId:epoch -> context tokens of its leases, what each has above 256
+  serverTokens = 'servers:tokens', -- hash: serverId:epoch -> context tokens of its leases, less 256 for each lease
   serverSessions = 'servers:sessions', -- hash: serverId:epoch -> sessions bound to it less the leases of sessions
   serverChosen = 'servers:chosen', -- hash: serverId -> sequence of the choice it was last chosen by, below 2^32
   lackingServers = 'servers:lacking', -- hash: feature of engines -> how many servers lack it
@@ -56,10 +56,10 @@ local NAMES = {
   openJobs = 'jobs:open', -- set: jobs with a round that is not closed
   claimableJobs = 'jobs:claimable', -- zset: jobs of built-in workers with pending requests, by the service they had
   withheldJobs = 'jobs:withheld', -- set: jobs with pending requests: at their cap, blocked, or orphaned
-  blockedJobs = 'jobs:blocked', -- hash: job without room for the tokens of its requests -> why, JSON
+  blockedJobs = 'jobs:blocked', -- hash: job without room for the tokens of its requests -> reason, JSON
   jobService = 'jobs:service', -- hash: job -> service it had when it last gave requests
   claimWaiters = 'waiters:claim', -- hash: claimId -> packed waiter
-  claimQueue = 'waiters:claim:queue', -- zset: claimId by arrival, of those that take any job
+  claimQueue = 'waiters:claim:queue', -- zset: claimId by arrival, of claims that take any job
   claimLanes = 'waiters:claim:lanes', -- set: lanes in which claims wait, see requests/claims.lua
   claimKinds = 'claims:kinds', -- set: kinds of workers that have claimed; '' for built-in ones
   claimDeadlines = 'waiters:claim:deadlines', -- zset: claimId by deadline, ms
@@ -68,25 +68,25 @@ local NAMES = {
   events = 'events', -- stream: capped outbox of events
   -- aborts (trainer-coordinator)
   aborts = 'aborts', -- zset: abortId whose requests are still being selected, by its start, ms
-  -- zset: requestId, '<scope>|' and requestId, or 'G|' and job/groupId, not known when aborted, by the end of its life,
-  -- ms. A requestId may be any text, also that of a group
+  -- zset: name of a request or group that was unknown when aborted, by the end of its life, ms. The name is requestId,
+  -- '<scope>|' and requestId, or 'G|' and job/groupId, since a requestId may be any text, also job/groupId
   abortTombstones = 'aborts:tombstones',
   abortingGroups = 'aborts:groups', -- zset: job/groupId with requests that a worker still has, by the start, ms
   -- zset: leaseId of a lease without a request of ours that its worker still has, by the start, ms
   abortingLeases = 'aborts:leases',
   leavingGroups = 'groups:leaving', -- zset: job/groupId that left its round for the long-tail queue, by the start, ms
   droppedGroups = 'groups:dropped', -- zset: job/groupId whose keys are still there, by the end of their life, ms
-  abortedAcquires = 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of that, ms
+  abortedAcquires = 'aborts:acquires', -- zset: requestId whose acquires are refused, by the end of the refusal, ms
   -- payloads (trainer-coordinator)
   -- zset: reference that nothing names any more and whose bytes are not known yet, by the time it was freed, ms
   freedPayloads = 'payloads:freed',
-  awaitingPayloads = 'payloads:awaiting', -- zset: reference to be removed, by the time it was freed, ms; 0: now
+  awaitingPayloads = 'payloads:awaiting', -- zset: reference to be removed, by the time it was freed, ms; 0: removing
   -- hash: reference that waits for its removal -> bytes; their sum is awaitingBytes of meta
   awaitingBytes = 'payloads:awaiting:bytes',
   oldSnapshots = 'snapshots:old', -- set: job/number of snapshots that are to be deleted
   -- moves (trainer-coordinator)
-  movingRequests = 'moves', -- zset: requestId whose holder was told to stop it for a move, by the start, ms
-  -- hash: leaseId whose holder was told to transfer it -> planId|serverId|epoch or nothing|start, ms
+  movingRequests = 'moves', -- zset: requestId whose holder was asked to stop it for a move, by the start, ms
+  -- hash: leaseId whose holder was asked to transfer it -> planId|serverId|epoch or nothing|start, ms
   movingLeases = 'moves:leases',
   rebalance = 'rebalance', -- string: settings of the rebalancer, JSON
   rebalanceTurn = 'rebalance:turn', -- string, limited life: a replica plans, or has just planned
@@ -101,8 +101,8 @@ local NAMES = {
   pausedEngines = 'weights:engines', -- hash: dialect|endpoint -> entry, see weights/paused-engines.lua
   -- payloads of one job, under the root `<prefix>:payload:{<pool>/<job>}:`; `meta` has clockMs and usedBytes
   payloadIndex = 'index', -- zset: item by the time it was stored or last found to be owned, ms
-  payloadFreed = 'freed', -- set: item that waits for its removal; it counts to the quota no longer
-  -- and `deployments`, root `{~jobs}` only: set of the ids of the deployments that use this store; not used by scripts
+  payloadFreed = 'freed', -- set: item that waits for its removal and no longer counts towards the quota
+  -- Root `{~jobs}` also has `deployments`: set of the ids of the deployments that use this store; not used by scripts.
   payloadRegistry = 'registry', -- zset, root `{~jobs}` only: job by its last put, ms
 }
 
@@ -113,7 +113,7 @@ local methods = { __index = function(keys, name)
   return key
 end }
 
--- The names of the pool of the last transition, since the next one is often of the same pool.
+-- Keys of the pool of the last transition: the next transition is often of the same pool.
 local latest = { root = '' }
 
 function Keys.of(root)
@@ -121,13 +121,13 @@ function Keys.of(root)
   return latest
 end
 
--- Many of a kind, by one part of the name or two.
+-- Keys of one kind, whose names have one variable part or two.
 local function by_one(prefix) return function(keys, one) return keys.root .. prefix .. one end end
 local function by_two(prefix, separator)
   return function(keys, one, other) return keys.root .. prefix .. one .. separator .. other end
 end
 
-Keys.server = by_one('server:') -- hash: what its record does not have
+Keys.server = by_one('server:') -- hash: fields of a server that are not in its record
 Keys.serverLeases = by_two('server-leases:', ':') -- set of acquireId
 Keys.leasesOfRequest = by_one('request-leases:') -- set of acquireId, when they are many
 Keys.serversWith = by_one('servers:with:') -- set of serverId that have this index entry
@@ -137,10 +137,10 @@ Keys.serverLane = by_one('waiters:lane:')
 Keys.acquireTurns = by_one('waiters:turns:') -- zset: workerId by its next turn; '' is the turn in hand
 Keys.drained = by_one('drained:') -- string, 1 h: instanceId of a server whose drain has ended
 Keys.groupLeases = by_one('group-leases:') -- hash: serverId:epoch -> leases of the group
-Keys.transfer = by_one('transfer:') -- string, 120 s: its lease, target and first answer, JSON
+Keys.transfer = by_one('transfer:') -- string, 120 s: lease, target and first answer of a transfer, JSON
 Keys.released = by_one('released:') -- string, 120 s: packed lease or tombstone
 Keys.worker = by_one('worker:') -- hash, while live: liveEpoch, registrationId, ttlMs, leaseDigest, syncAsked
-Keys.formerWorker = by_one('former-worker:') -- string, 24 h: its last registrationIds, JSON; it was registered
+Keys.formerWorker = by_one('former-worker:') -- string, 24 h: last registrationIds of a worker, JSON
 Keys.workerLeases = by_two('worker-leases:', ':') -- set of acquireId
 Keys.workerAttempts = by_two('worker-attempts:', ':') -- set of requestId
 Keys.job = by_one('job:') -- hash, see records/job.lua
@@ -163,9 +163,10 @@ Keys.roundHeld = by_two('round-held:', '/') -- zset: groupId that is finished an
 Keys.roundPlaces = by_two('round-places:', '/')
 Keys.roundFailed = by_two('round-failed:', '/') -- list: groupId
 Keys.roundLost = by_two('round-lost:', '/') -- list: groups that ended without training, JSON
-Keys.jobLost = by_one('job-lost:') -- list: such groups that no round has reported yet, JSON
+Keys.jobLost = by_one('job-lost:') -- list: groups that ended without training, not reported by a round yet, JSON
 Keys.roundAccepted = by_two('round-accepted:', '/') -- list: groupId
--- list: for each accepted group that was read, 16 digits of the digest of all up to it, 16 of its own, groupId
+-- list: for each accepted group that was read: 16 digits of the digest of all groups up to it, 16 of its own digest,
+-- groupId
 Keys.roundDigests = by_two('round-digests:', '/')
 -- hash: accepted groupId whose rewards are known -> 'kept', 'excluded' or 'replaced'
 Keys.roundRewards = by_two('round-rewards:', '/')
@@ -174,9 +175,10 @@ Keys.snapshots = by_one('job-snapshots:') -- zset: tag by number; the complete o
 Keys.snapshot = by_two('snapshot:', '/') -- hash: tag, step, counters, job (JSON), cursor
 Keys.group = by_two('group:', '/') -- hash, see records/group.lua
 Keys.request = by_one('request:') -- hash, see records/request.lua
-Keys.abort = by_one('abort:') -- hash: selector, reason, upTo and the work of selecting; limited life
-Keys.abortRows = by_one('abort-rows:') -- zset: what it selected, in order; limited life
-Keys.fencedLease = by_one('abort-fenced:') -- string, limited life: ended by a fence of its server, not by its holder
+Keys.abort = by_one('abort:') -- hash: selector, reason, upTo and the remaining steps of the selection; limited life
+Keys.abortRows = by_one('abort-rows:') -- zset: rows that an abort has selected, in order; limited life
+-- string, limited life: a lease was ended by a fence of its server, not by its holder
+Keys.fencedLease = by_one('abort-fenced:')
 Keys.plan = by_one('plan:') -- hash: digest, summary, plannedAtMs, sentMoves; limited life, as its moves and states
 Keys.planMoves = by_one('plan-moves:') -- list: moves, JSON
 Keys.planStates = by_one('plan-states:') -- hash: requestId or leaseId -> state of its move
@@ -193,9 +195,9 @@ Keys.promptLengths = by_one('prompt-lengths:') -- hash of 48 bits of a prompt's 
 -- string, 10 min: a page of prompt.remember was added
 Keys.rememberedPrompts = by_one('prompts-remembered:')
 Keys.partial = by_one('partial:') -- string, 10 min: saved tokens of a request of the gateway, JSON
-Keys.partialOwner = by_one('partial:owner:') -- string, 24 h: its generation, JSON, see partials/claim.lua
+Keys.partialOwner = by_one('partial:owner:') -- string, 24 h: claim of such a request, JSON, see partials/claim.lua
 Keys.trajectory = by_one('trajectory:') -- hash, see trajectories/trajectories.lua
--- copy of a key of the job; `groups`: hash, groupId -> JSON
+-- Copy of a key of the job; part `groups`: hash, groupId -> JSON.
 function Keys:snapshotPart(job, number, part) return self.root .. 'snapshot-' .. part .. ':' .. job .. '/'
   .. number end
 

@@ -1,4 +1,4 @@
--- Pages of a list that is long. A cursor is absent in the call for the first page and in the reply with the last one.
+-- Pages of long lists. A cursor is absent in the call for the first page and in the reply with the last page.
 local Pages = {}
 
 local MAX_MEMBERS, MAX_WEIGHT = 32, 32
@@ -10,8 +10,8 @@ function Pages.scan(command, key, cursor, count)
   return page[2], page[1] ~= '0' and page[1] or nil
 end
 
--- A page of a sorted set whose members may leave it while they are visited; `visit` gets the member and its score and
--- returns its weight: a page ends with the member that makes it 32. Returns the next cursor.
+-- A page of a sorted set whose members may leave it while they are visited; `visit` gets a member and its score and
+-- returns the weight of the member: a page ends with the member that raises its weight to 32. Returns the next cursor.
 function Pages.walk(key, from, visit)
   local cursor = from or 0
   local page = redis.call('ZRANGE', key, cursor, cursor + MAX_MEMBERS - 1, 'WITHSCORES')

@@ -1,4 +1,4 @@
--- Replies are JSON. A script checks everything first and writes after, so an error has changed nothing.
+-- Replies are JSON. A script checks everything before it writes, so a call with an error has changed nothing.
 local Reply = {}
 
 function Reply.fail(code, message, field, retry_after_ms, details)
@@ -6,7 +6,7 @@ function Reply.fail(code, message, field, retry_after_ms, details)
   return Reply.object({}, { error = Reply.object(error, { details = details and Reply.object(details) }) })
 end
 
--- cjson writes an empty table as an object; an empty list must be written as one.
+-- cjson writes an empty table as an object; an empty list must be a list.
 function Reply.list(list)
   if #list == 0 then return '[]' end
   return cjson.encode(list)
@@ -26,7 +26,7 @@ end
 -- A list of values that are JSON.
 function Reply.joined(values) return '[' .. table.concat(values, ',') .. ']' end
 
--- `servers`: serverId -> as ServerWeights.describe gives it.
+-- `servers`: serverId -> JSON member by ServerWeights.describe.
 function Reply.servers(servers)
   local members = {}
   for _, member in pairs(servers) do members[#members + 1] = member end

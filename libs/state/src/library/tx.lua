@@ -1,6 +1,6 @@
--- One transition: its pool, its time, its keys, and what modules remember until it ends. Functions are loaded once and
--- serve every pool, so no module keeps anything of a call in a variable: what it must remember it declares
--- as a field, which is made when it is first read.
+-- One transition: its pool, its time, its keys, and the data that modules keep until it ends. Functions are loaded once
+-- and serve every pool, so no module keeps data of a call in a variable: it declares a field, whose value is made when
+-- it is first read.
 local Tx = { fields = {} }
 
 local lazy = { __index = function(tx, name)
@@ -11,8 +11,8 @@ local lazy = { __index = function(tx, name)
   return value
 end }
 
--- `root`: what every key of the pool begins with. `is_read_only`: Redis refuses each write of the transition. The
--- fields that are nil reserve the memory which most transitions need, so that the table need not grow.
+-- `root`: prefix of every key of the pool. `is_read_only`: Redis refuses each write of the transition. The nil fields
+-- reserve the memory that most transitions need, so that the table need not grow.
 function Tx.open(root, is_read_only)
   local nothing = nil
   return setmetatable({ root = root, is_read_only = is_read_only, key = Keys.of(root), meta = nothing, now = nothing,
@@ -21,15 +21,15 @@ function Tx.open(root, is_read_only)
     gone_leases = nothing, joining = nothing, leaving = nothing }, lazy)
 end
 
--- What every transition needs of its pool, read with one call.
+-- Fields of the pool that every transition needs, read with one call.
 function Tx.fields.meta(tx)
   return redis.call('HMGET', tx.key.meta, 'clockMs', 'clockAheadMs', 'schemaVersion', 'leaseSequence')
 end
 
--- The version of the layout in which the pool is stored; nil for a new one.
+-- The version of the layout in which the pool is stored; nil for a new pool.
 function Tx.schema_of(tx) return tonumber(tx.meta[3] or nil) end
 
--- Of the last lease. It also orders the choices, so one counter serves both.
+-- Sequence number of the last lease. Choices of servers are ordered by the same counter.
 function Tx.fields.sequence(tx) return tonumber(tx.meta[4] or nil) or 0 end
 
 -- The error to answer for a pool that this library cannot read, see library/schema-version.ts; nil for others.
@@ -39,10 +39,10 @@ function Tx.refusal(tx)
   return redis.error_reply('SCHEMA ' .. version)
 end
 
--- Redis TIME in milliseconds, one moment in a transition, made monotone: a clock that steps back never makes anything
--- younger. One that was set back by more than SET_BACK_MS continues from where it was, ahead of TIME from then on;
--- standing still until TIME has caught up, no deadline would come for as long as that takes. A transition that
--- only reads notes nothing.
+-- Redis TIME in milliseconds, one moment for the whole transition, made monotone: no age shrinks when TIME steps back.
+-- After TIME was set back by more than SET_BACK_MS, the time of the pool continues from its last value, ahead of TIME
+-- from then on; if it stood still until TIME caught up, no deadline would pass meanwhile. A transition that only reads
+-- stores nothing.
 local SET_BACK_MS = 1000
 function Tx.fields.now(tx)
   local time, field = redis.call('TIME'), tx.meta

@@ -1,13 +1,13 @@
---[[ Makes a generation the only one of its request in all replicas of the gateway. It takes the place of one without
-readers, and of one whose replica is gone.
+--[[ Claims a request for one response (`generation`), so that no other replica of the gateway generates it. The claim
+is taken over from a response without readers, and from a response whose replica is gone.
 ARGV[1] JSON: {identity, generation, workerId, workerEpoch, digest, isUnread, isWaiting, expiresMs}   strings;
-    isUnread: boolean, another replica may take the request over; isWaiting: boolean, another generation has held it;
+    isUnread: boolean, another replica may take the request over; isWaiting: boolean, another response has held it;
     expiresMs: number
-Reply: state   `claimed`; `held`, by another generation; `other`: by one with another digest; `ended`: the one that has
-               held it has ended
-       from    with `claimed`: generation in whose place it is
+Reply: state   `claimed`; `held`: by another response; `other`: by a response with another digest; `ended`: the response
+               that held the request has ended
+       from    with `claimed`: response whose claim was taken over
        saved   with `claimed`: saved tokens, if there are any
-Safe to repeat. Takes less than 500 bytes: what runs must be able to take part when Redis is full.
+Safe to repeat. Takes less than 500 bytes, so that running requests can be claimed when Redis is full.
 Flags: allow-oom ]]
 return function(tx, args)
   local key = tx.key:partialOwner(args.identity)

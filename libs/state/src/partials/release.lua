@@ -1,5 +1,5 @@
---[[ Ends the claim of a generation. Nothing changes if another one has the request.
-ARGV[1] JSON: {identity, generation, keepsSaved}   strings; keepsSaved: boolean, its saved tokens are not removed
+--[[ Ends the claim of a response. Nothing changes if another response has claimed the request.
+ARGV[1] JSON: {identity, generation, keepsSaved}   strings; keepsSaved: boolean, saved tokens are not removed
 Reply: {}
 Safe to repeat.
 Flags: allow-oom ]]

@@ -1,8 +1,8 @@
---[[ Payloads of one job that nothing names any more wait for their removal: they stay readable and count to the quota
-no longer. With `hold` they are wanted again, and count; those that were swept, too. One page of at most 128; safe to
-repeat.
+--[[ Frees payloads of one job that nothing names any more: until their removal they stay readable, but no longer count
+towards the quota. With `hold` they are needed again and count again, swept payloads too. One page of at most 128; safe
+to repeat.
 ARGV[1] items: list of strings; hold: boolean
-Reply: bytes: list of integers, -1 for one that is not there
+Reply: bytes: list of integers, -1 for a payload that is not there
 Flags: allow-oom ]]
 return function(tx, args)
   local bytes = {}

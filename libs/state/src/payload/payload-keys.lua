@@ -8,7 +8,8 @@ function PayloadKeys.item(tx, item) return tx.root .. 'item:' .. item end
 
 function PayloadKeys.bytes(tx, item) return tonumber(redis.call('HGET', PayloadKeys.item(tx, item), 'bytes') or 0) end
 
--- `+ 0`: minus zero, of an empty payload, would be written as -0, which Redis takes for no integer.
+-- Changes the used bytes; returns the new number. `+ 0`: the minus zero of an empty payload would be written as -0,
+-- which is no integer for Redis.
 function PayloadKeys.use(tx, bytes)
   return redis.call('HINCRBY', tx.key.meta, 'usedBytes', string.format('%.0f', bytes + 0))
 end

@@ -1,5 +1,5 @@
---[[ Stores one chunk of a payload, within the quota of the job. Safe to repeat. A complete payload never changes; of
-one that is not, a chunk takes the place of the one with its index, and another chunk count begins it again.
+--[[ Stores one chunk of a payload, within the quota of the job. Safe to repeat. A complete payload never changes; in an
+incomplete payload a chunk replaces the chunk with its index, and another chunk count starts the payload anew.
 ARGV[1] item: string; index, count: integers; quotaBytes: integer
 ARGV[2] the bytes of the chunk
 Reply: receivedChunks: integer; usedBytes: integer
@@ -8,7 +8,7 @@ return function(tx, args, argv)
   local chunk = argv[2]
   local item = PayloadKeys.item(tx, args.item)
 
-  -- One that was swept is kept for a while without a name.
+  -- A swept payload is kept for a while without an index entry.
   if not redis.call('ZSCORE', tx.key.payloadIndex, args.item) then redis.call('UNLINK', item) end
   local held = redis.call('HMGET', item, 'count', 'bytes', args.index)
   local count, held_bytes = tonumber(held[1] or nil), tonumber(held[2] or 0)
@@ -16,7 +16,7 @@ return function(tx, args, argv)
     if count ~= args.count or held[3] ~= chunk then
       return Reply.fail('PAYLOAD_EXISTS', 'Another payload has this name')
     end
-    -- It was freed, and is wanted again.
+    -- A freed payload is needed again and counts again.
     local used = PayloadKeys.use(tx, redis.call('SREM', tx.key.payloadFreed, args.item) == 1 and held_bytes or 0)
     return cjson.encode({ receivedChunks = count, usedBytes = used })
   end

@@ -1,4 +1,4 @@
---[[ Notes that something is about to be put for a job, so that the sweep finds it. Called before every put.
+--[[ Notes that a payload of a job is about to be put, so that the sweep finds the job. Called before every put.
 ARGV[1] job: string
 Reply: {}
 Flags: allow-oom ]]

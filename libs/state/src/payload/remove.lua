@@ -1,9 +1,9 @@
---[[ Removes payloads of one job; those that are not there are skipped. One page of at most 128.
+--[[ Removes payloads of one job; payloads that are not there are skipped. One page of at most 128.
 ARGV[1] JSON:
   items        list of strings
-  cutoffMs     integer or absent: one stored or touched since stays
-  incomplete   true or absent: one that is complete stays
-  keepMs       integer or absent: they can be read, and held again, for this long
+  cutoffMs     integer or absent: a payload stored or touched since stays
+  incomplete   true or absent: a complete payload stays
+  keepMs       integer or absent: removed payloads can be read, and held again, for this long
 Reply: removed: integer
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,4 +1,4 @@
---[[ Whether a pool has anything that periodic tasks look after, and what would be lost with it.
+--[[ Reads whether a pool has work for periodic tasks, and its uses that speak against deleting it.
 Reply: PoolActivity
 Flags: no-writes ]]
 return function(tx)

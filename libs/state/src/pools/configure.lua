@@ -1,5 +1,5 @@
---[[ Changes settings of a pool, checked by the caller. Another policy is prepared first: the one in force decides until
-every server is scored for both (servers/rescore), then pools/finish-settings lets the other one take over.
+--[[ Changes settings of a pool, checked by the caller. A new policy is prepared first: the policy in force decides
+until every server is scored for both (servers/rescore), then pools/finish-settings lets the new policy take over.
 ARGV[1] JSON: {set: name -> text; reset: list of names; ifVersion: version that the settings must have, or absent}
 Reply: RawSettings, also without a change. A change that is in force already succeeds with any ifVersion, so that a
   repeat succeeds. The version grows by one when anything has changed, and the new version is added to the history, of
@@ -12,12 +12,11 @@ return function(tx, args)
   local changed, gone = {}, {}
 
   local function put(name, value)
-    -- As it is stored: for Settings `never` is the same as not set.
+    -- The stored text is compared, because Settings reads `never` as not set.
     if (redis.call('HGET', tx.key.settings, name) or nil) == value then return end
     if value then changed[name] = value else table.insert(gone, name) end
   end
 
-  -- The policy wanted last is that which is coming, or else the one in force.
   local wanted = args.set.policy
   for _, name in ipairs(args.reset) do
     if name == 'policy' then
@@ -30,6 +29,7 @@ return function(tx, args)
     if name ~= 'policy' then put(name, value) end
   end
   local in_force = Settings.get(tx, 'policy') or DEFAULT_POLICY
+  -- The policy requested last is `nextPolicy`, or else the policy in force.
   local has_new_policy = wanted and wanted ~= (Settings.get(tx, 'nextPolicy') or in_force)
   if has_new_policy then put('nextPolicy', wanted ~= in_force and wanted or nil) end
   if not has_new_policy and not next(changed) and not gone[1] then return Settings.json(tx) end

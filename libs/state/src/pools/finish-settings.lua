@@ -1,5 +1,5 @@
 --[[ Ends a change of settings after every server was scored by them: a prepared policy takes over.
-ARGV[1] JSON: {version}: of the settings all servers were scored by
+ARGV[1] JSON: {version}: version of the settings by which all servers were scored
 Reply: RawSettings; nothing is changed when the settings have changed since
 Flags: allow-oom ]]
 return function(tx, args)

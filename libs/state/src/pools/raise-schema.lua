@@ -1,6 +1,6 @@
---[[ Raises a pool of the schema version before to the one of this library, see library/schema-version.ts. The caller
-has made sure that no live replica is older than the version before. The one transition that runs on any pool.
-Reply: version     number, of the pool now; absent for one that has none yet
+--[[ Raises a pool of the previous schema version to the version of this library, see library/schema-version.ts. The
+caller has made sure that no live replica is older than the previous version. The only transition that runs on any pool.
+Reply: version     number, of the pool now; absent for a pool that has none yet
 Flags: allow-oom ]]
 return function(tx)
   local version = Tx.schema_of(tx)

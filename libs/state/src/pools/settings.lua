@@ -1,4 +1,4 @@
--- What pool.configure set, read once in a script: text by name, nil for what is not set, or set to `never`.
+-- Settings of pool.configure, read once in a script: text by name; nil for a setting that is not set, or is `never`.
 local Settings = {}
 
 function Tx.fields.settings(tx)
@@ -16,7 +16,7 @@ function Settings.number(tx, name)
   return text and tonumber(text)
 end
 
--- Why the pool grants nothing (UNSERVED_REASONS of libs/contracts), or nil.
+-- Reason why the pool grants nothing (UNSERVED_REASONS of libs/contracts), or nil.
 function Settings.pause_reason(tx)
   local settings = tx.settings
   if settings.syncing then return 'weights-changing' end
@@ -30,7 +30,7 @@ function Settings.takes_leases(tx)
   return not most or LeaseTable.size(tx) < tonumber(most)
 end
 
--- Everything that was set.
+-- All settings as they are stored: RawSettings, JSON.
 function Settings.json(tx)
   local all = Hashes.all(tx.key.settings)
   return cjson.encode({
@@ -42,13 +42,13 @@ function Settings.json(tx)
   })
 end
 
--- Whether the history has the present version. It lacks the first one, and those that changes of weights make.
+-- Whether the history has the present version. It lacks the first version, and versions made by changes of weights.
 function Settings.is_in_history(tx)
   local newest = redis.call('LINDEX', tx.key.settingsHistory, 0)
   return newest and cjson.decode(newest).version == (Settings.number(tx, 'version') or 0)
 end
 
--- The settings as the history keeps them; the policy is the one wanted last.
+-- The settings as the history keeps them; `policy` is the policy requested last.
 function Settings.history_entry(tx)
   local settings = Hashes.all(tx.key.settings)
   settings.policy = settings.nextPolicy or settings.policy

@@ -1,7 +1,7 @@
--- What is remembered of the response lengths of a prompt (PromptLengths of libs/policies), 14 bytes for each: it lies
--- in one of 65,536 hashes by the first 16 bits of its hash (16 hex digits), under the other 48, as samples, share at
--- the cap (1/255), mean (16/65535) and deviation (8/65535) of the logarithm. Small hashes are packed lists in Redis. A
--- full one loses a prompt at random.
+-- Statistics of the response lengths of prompts (PromptLengths of libs/policies), 14 bytes for each prompt. The first
+-- 16 bits of a prompt's hash (16 hex digits) select one of 65,536 hashes of Redis, and the other 48 bits are the field.
+-- Its value has the samples, the share at the cap (1/255), and mean (16/65535) and deviation (8/65535) of the logarithm
+-- of the length. Small hashes are packed lists in Redis. A full hash loses a prompt at random.
 local PromptLengths = {}
 
 local PROMPTS_A_HASH = 120 -- more than 128 would no longer be packed
@@ -16,7 +16,7 @@ end
 
 local function rounded(number, most) return math.max(0, math.min(most, math.floor(number + 0.5))) end
 
--- nil for a prompt that was never seen.
+-- Statistics of one prompt; nil for a prompt that was never seen.
 function PromptLengths.read(tx, hash)
   local bucket, field = prompt_place(tx, hash)
   local packed = redis.call('HGET', bucket, field)
@@ -25,7 +25,7 @@ function PromptLengths.read(tx, hash)
   return { samples = samples, capShare = cap / 255, meanLog = mean * 16 / 65535, deviationLog = deviation * 8 / 65535 }
 end
 
--- Those of these prompts that were seen, with their hashes.
+-- Statistics of the prompts of these hashes that were seen, each with its `hash`.
 function PromptLengths.known(tx, hashes)
   local found = {}
   for _, hash in ipairs(hashes) do
@@ -38,7 +38,7 @@ function PromptLengths.known(tx, hashes)
   return found
 end
 
--- `lengths`: list of {tokens, capped}, of one group.
+-- Adds the lengths of one group: list of {tokens, capped}.
 function PromptLengths.remember(tx, hash, lengths)
   local known = PromptLengths.read(tx, hash) or { samples = 0, capShare = 0, meanLog = 0, deviationLog = 0 }
   for _, length in ipairs(lengths) do

@@ -1,7 +1,7 @@
---[[ Adds lengths to the prompt memory. Safe to repeat with an id; without one a repeat weighs the same lengths
-twice, and no more.
+--[[ Adds lengths to the prompt memory. Safe to repeat with `repeatId`; without it a repeat only counts the same lengths
+twice.
 ARGV[1] JSON: {prompts, repeatId?}   at most 32 of {hash, lengths, atCap}: 16 hex digits, list of tokens, boolean;
-        repeatId: of this page, string
+        repeatId: id of this page, string
 Reply: remembered   number ]]
 local REPEATS_KNOWN_S = 600
 

@@ -1,5 +1,6 @@
--- Payloads are removed late: Redis may lose its last seconds, and then names again what it had freed. So a transition
--- that ends the last use of a payload only queues its reference, and upkeep removes it when the time of a loss is over.
+-- Payloads are removed late: a Redis that has lost its last seconds names payloads again that it had freed. So a
+-- transition that ends the last use of a payload only queues its reference, and upkeep removes the payload later, when
+-- no loss can name it again.
 local FreedPayloads = {}
 
 function FreedPayloads.free(tx, ref)
@@ -13,14 +14,14 @@ function FreedPayloads.wait_no_more(tx, ref)
   redis.call('HDEL', tx.key.awaitingBytes, ref)
 end
 
--- A prompt may be named by several groups, and by the saved groups of snapshots: it is freed by the last one.
+-- A prompt may be named by several groups, and by the saved groups of snapshots: the last of them frees it.
 function FreedPayloads.hold_prompt(tx, job, ref)
   redis.call('HINCRBY', tx.key:promptHolders(job), ref, 1)
   redis.call('ZREM', tx.key.freedPayloads, ref)
   FreedPayloads.wait_no_more(tx, ref)
 end
 
--- This prompt is about to be named: its wait begins again. False when the prompt is being removed.
+-- Restarts the wait of a freed prompt that is about to be named. False when the prompt is being removed.
 function FreedPayloads.keep_freed(tx, ref)
   local now = Format.integer(tx.now)
   redis.call('ZADD', tx.key.freedPayloads, 'XX', now, ref)
@@ -29,7 +30,7 @@ function FreedPayloads.keep_freed(tx, ref)
   return true
 end
 
--- One whose count was lost is left to the sweep of orphans.
+-- A prompt whose count was lost is left to the sweep of orphans.
 function FreedPayloads.release_prompt(tx, job, ref)
   if not ref or redis.call('HEXISTS', tx.key:promptHolders(job), ref) == 0 then return end
   if redis.call('HINCRBY', tx.key:promptHolders(job), ref, -1) > 0 then return end

@@ -1,7 +1,8 @@
---[[ What waits for its removal from the payload store. Marks one page of payloads as being removed: those freed long
-ago, and, as long as all together have more bytes than they may, the oldest of those freed before the loss window. Redis
-that lost its last seconds names none of them, and nothing may name them from then on. None for one loss window after
-Redis was restarted: it may be an old primary, and the new one, which lacks its last transitions, still names them.
+--[[ Lists payloads that wait for their removal from the payload store. Marks one page of them as being removed:
+payloads freed long ago, and, while all together have more than `maxBytes`, the oldest payloads freed before the loss
+window. A Redis that lost its last seconds names none of them, and nothing may name them from then on. No payload is
+marked for one loss window after Redis was restarted: it may be an old primary, and the new primary, which lacks its
+last transitions, still names these payloads.
 ARGV[1] JSON: {deleteAfterMs, lossWindowMs, maxBytes}   integers
 Reply: RemovalLook, with at most 128 references in each list
 Flags: allow-oom ]]

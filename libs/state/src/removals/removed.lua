@@ -1,4 +1,4 @@
---[[ Payloads that were being removed are gone from the store.
+--[[ Takes payloads that were being removed off the queue: they are gone from the store.
 ARGV[1] JSON: {refs: list of references, at most 128}
 Reply: {}
 Flags: allow-oom ]]
