@@ -19,8 +19,9 @@ function Group.load(tx, job, group_id)
   }
 end
 
--- Adds to a group the sums of its samples, read once: tokens of all, `longest` of all, `longestTokens` of the finished
--- ones; `probedAt`: the first arrival of a group with a probe. Returns the group.
+-- Adds to a group the sums of its samples, read once: `tokens` of all samples, tokens of the longest sample (`longest`)
+-- and of the longest finished sample (`longestTokens`); `probedAt`: the arrival number of the first request of a group
+-- with a probe. Returns the group.
 function Group.read_made(tx, group)
   if group.hasMade then return group end
   local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'tokens', 'longest', 'oldestVersion',
@@ -44,7 +45,7 @@ function Group.read_past(tx, group)
   return group
 end
 
--- A group as lists show it, also one that is not there.
+-- A group as lists show it; counts of a group that is not there are 0.
 function Group.read_listed(tx, job, group_id)
   local field = redis.call('HMGET', tx.key:group(job, group_id), 'state', 'samples', 'finished', 'live', 'cuts',
     'firstStep', 'tokens', 'held', 'promptRef')
@@ -70,7 +71,7 @@ end
 
 function Group.exists(tx, job, group_id) return redis.call('EXISTS', tx.key:group(job, group_id)) == 1 end
 
--- All samples that the group needs are there; others are surplus.
+-- True when the group has as many finished samples as it needs; its other samples are surplus.
 function Group.is_whole(group) return group.finished >= group.samples end
 
 local MAY_BE_ABORTED = { live = true, leaving = true, unfinished = true }
@@ -110,7 +111,7 @@ end
 
 function Group.delete(tx, job, group_id) redis.call('UNLINK', tx.key:group(job, group_id)) end
 
--- Fields of a group as a snapshot keeps them, and back.
+-- Copies all fields of a group for a snapshot, and restores them.
 function Group.copy(tx, job, group_id) return Hashes.all(tx.key:group(job, group_id)) end
 function Group.restore(tx, job, group_id, saved) Hashes.set(tx.key:group(job, group_id), saved) end
 

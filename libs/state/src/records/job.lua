@@ -4,7 +4,7 @@ local Job = {}
 
 function Tx.fields.known_jobs() return {} end
 
--- Fields that most transitions need, also of a job that is not there.
+-- Fields of a job that most transitions need; defaults for a job that is not there.
 function Job.get(tx, job)
   local known = tx.known_jobs[job]
   if not known then
@@ -52,11 +52,11 @@ function Job.is_orphaned(tx, known) return tx.now > known.trainerSeenAtMs + know
 -- Sets fields; false deletes one.
 function Job.set(tx, job, fields) Hashes.store(tx.key:job(job), tx.known_jobs[job], fields) end
 
--- A count that cannot be: Redis has lost something, and upkeep counts the job again from its requests.
+-- Notes an impossible count: Redis has lost a record, and upkeep recounts the job from its requests.
 function Job.mark_miscount(tx, job)
   redis.call('HINCRBY', tx.key.meta, 'miscounts', 1)
   redis.call('SADD', tx.key.miscountedJobs, job)
-  -- A recount that is under way may have been there before: another one follows.
+  -- A recount that is under way may have visited the requests concerned before: another recount follows.
   if redis.call('EXISTS', tx.key:recount(job)) == 1 then redis.call('HSET', tx.key:recount(job), 'again', 1) end
 end
 
@@ -78,10 +78,10 @@ end
 local FENCES = { 'trainerEpoch', 'takeovers', 'trainerSeenAtMs', 'abortedUpTo', 'abortedBy', 'saving', 'restoring',
   'restorePhase', 'restoreCursor', 'restoredFrom', 'restoredEpoch', 'restoredNumber' }
 
--- Fields of the job as a snapshot keeps them.
+-- Copies all fields of the job for a snapshot.
 function Job.copy(tx, job) return Hashes.all(tx.key:job(job)) end
 
--- Puts the job back as a snapshot has kept it; the restore is over.
+-- Restores the job from its copy in a snapshot and ends the restore.
 function Job.restore(tx, job, saved)
   local kept = redis.call('HMGET', tx.key:job(job), unpack(FENCES))
   Job.delete(tx, job)
@@ -90,7 +90,7 @@ function Job.restore(tx, job, saved)
   Hashes.set(tx.key:job(job), saved)
 end
 
--- Job, and the roundId or groupId, of a name in an index of the pool.
+-- Splits a name in an index of the pool into the job and the roundId or groupId.
 function Job.parse_name(name) return string.match(name, '^([^/]+)/(.+)$') end
 
 return Job

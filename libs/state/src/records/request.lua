@@ -8,7 +8,7 @@ Request.UNCLAIMED = '0' -- attempt of a request that was never claimed
 
 function Request.format_id(job, group_id, index) return job .. '/' .. group_id .. '/' .. Format.integer(index) end
 
--- Job, groupId and index; nil for a requestId that is not ours.
+-- Job, groupId and index of a requestId; nil for an id that Request.format_id did not make.
 function Request.parse_id(id) return string.match(id, '^([^/]+)/([^/]+)/(%d+)$') end
 
 -- Nil for a request that is not there.
@@ -26,9 +26,9 @@ function Request.load(tx, id)
     segments = field[7] or '[]', tokens = tonumber(field[8] or 0),
     savedSegment = field[9], savedTokens = tonumber(field[10] or 0),
     movePlan = field[11] or nil, boundServerId = field[12] or nil, boundServerEpoch = field[13] or nil,
-    stopped = field[14] or nil, -- it is never trained: 'aborted' or 'timeout'; its group may continue
-    recount = field[15] or nil, -- the last recount that has counted it
-    movedBy = field[16] or nil, -- plan of the move that its next or present attempt began with, see Moves.note_times
+    stopped = field[14] or nil, -- 'aborted' or 'timeout': never trained, while its group may continue
+    recount = field[15] or nil, -- the last recount that has counted this request
+    movedBy = field[16] or nil, -- plan of the move that led to its next or present attempt, see Moves.note_times
     setbacks = field[17] or nil, -- see setbacks.lua
   }
 end
@@ -37,8 +37,8 @@ function Request.exists(tx, id) return redis.call('EXISTS', tx.key:request(id)) 
 
 function Request.read_state(tx, id) return redis.call('HGET', tx.key:request(id), 'state') or nil end
 
--- Adds to a request when it was queued and claimed, and the server of its last attempt that began, read once. Returns
--- the request.
+-- Adds to a request when it was queued and claimed, and the server of its last started attempt, read once. Returns the
+-- request.
 function Request.read_times(tx, request)
   if request.hasTimes then return request end
   local field = redis.call('HMGET', tx.key:request(request.id), 'queuedAtMs', 'claimedAtMs', 'serverId')
@@ -105,7 +105,7 @@ end
 -- Sets fields; true is a flag that is set, false deletes a field.
 function Request.set(tx, request, fields) Hashes.store(tx.key:request(request.id), request, fields) end
 
--- The attempt runs on a server; `is_waiting`: in the queue of its engine.
+-- Notes that the attempt runs on a server; `is_waiting`: still in the queue of the engine.
 function Request.set_running(tx, request, server_id, is_waiting)
   Hashes.set(tx.key:request(request.id), { started = 1, serverId = server_id, waiting = is_waiting and 1 or 0 })
   request.started, request.serverId, request.waiting = true, server_id, is_waiting
@@ -128,13 +128,13 @@ function Request.set_segments(tx, request, segments, tokens)
   request.segments, request.tokens = segments, tokens
 end
 
--- The partial save of the attempt is kept, or counts no more.
+-- Deletes the partial save of the attempt: its tokens are in a segment now, or count no more.
 function Request.forget_saved(tx, request)
   redis.call('HDEL', tx.key:request(request.id), 'savedSegment', 'savedTokens')
   request.savedSegment, request.savedTokens = nil, 0
 end
 
--- All tokens of the request are thrown away, with the time they took.
+-- Deletes all tokens of the request, and the time that they took.
 function Request.forget_tokens(tx, request)
   redis.call('HDEL', tx.key:request(request.id), 'segments', 'tokens', 'generatedMs', 'attemptMs')
   request.segments, request.tokens, request.generatedMs, request.attemptMs = '[]', 0, 0, nil
@@ -148,7 +148,7 @@ end
 
 function Request.delete(tx, id) redis.call('UNLINK', tx.key:request(id)) end
 
--- Fields of a request as a snapshot keeps them, and back.
+-- Copies all fields of a request for a snapshot, and restores them.
 function Request.copy(tx, id) return Hashes.all(tx.key:request(id)) end
 function Request.restore(tx, id, saved) Hashes.set(tx.key:request(id), saved) end
 

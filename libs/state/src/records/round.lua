@@ -9,8 +9,8 @@ function Tx.fields.abort_of_pool(tx)
   return { abortedUpTo = tonumber(field[1] or -1), abortedBy = field[2] }
 end
 
--- A large abort is a number that every transition compares: of the round, its job or the pool, all groups submitted up
--- to that number are aborted. Returns the highest and the abortId, or -1.
+-- A large abort is a number in the round, its job or the pool, which every transition compares: all groups submitted up
+-- to that number are aborted. Returns the highest of the three numbers and its abortId, or -1.
 local function abort_flag(tx, job, up_to, abort_id)
   local of_job, of_pool = Job.get(tx, job), tx.abort_of_pool
   if of_job.abortedUpTo > up_to then up_to, abort_id = of_job.abortedUpTo, of_job.abortedBy end
@@ -77,7 +77,7 @@ function Round.read_rest(tx, round)
   return round
 end
 
--- The number up to which groups of this round are aborted, whatever its job and its pool have aborted; -1 without one.
+-- The number up to which groups were aborted by aborts of this round alone, not of its job or pool; -1 without one.
 function Round.read_abort_flag(tx, round)
   return tonumber(redis.call('HGET', hash_of(tx, round), 'abortedUpTo') or -1)
 end
@@ -88,13 +88,13 @@ function Round.exists(tx, job, round_id) return redis.call('EXISTS', tx.key:roun
 
 function Round.takes_results(round) return round.state == 'open' or round.state == 'opening' end
 
--- The requests of the group go to the long-tail queue, whatever their holders report.
+-- True when the requests of the group go to the long-tail queue, whatever their holders report.
 function Round.is_cut(round, group) return not round or not Round.takes_results(round) or group.state == 'leaving' end
 
 -- New groups that are still to be submitted.
 function Round.count_coming(round) return math.max(0, round.newGroups - round.submittedGroups) end
 
--- Groups asked for as replacements: nothing that is live or still to be submitted can fill these places.
+-- Number of replacement groups to ask for: no group that is live or still to be submitted can fill these places.
 function Round.count_shortfall(round)
   return math.max(0, round.neededGroups - round.acceptedGroups - round.liveGroups - Round.count_coming(round))
 end
@@ -143,7 +143,7 @@ function Round.add_in_flight(tx, group, by)
   Round.add(tx, { job = group.job, roundId = group.roundId }, 'inFlight', by)
 end
 
--- Attempts that came back unfinished, by reason.
+-- Counts an attempt that was returned unfinished, by reason.
 function Round.add_returned(tx, round, reason) Round.add(tx, round, 'returned.' .. reason, 1) end
 
 function Round.count_returned(tx, round, reason)

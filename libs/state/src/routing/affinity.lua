@@ -1,4 +1,4 @@
--- Where a group is already.
+-- Placement of a request by the servers that have leases of its group.
 local Affinity = {}
 
 local KV_REPORT_MS = 60000 -- an older report of KV use does not count
@@ -22,7 +22,8 @@ function Affinity.kv_use_of(tx, server)
   return server.kvUse or nil
 end
 
--- Under affinity: the server with most leases of the group below the cap, among equals the one chosen longest ago.
+-- Server with most leases of the group below the cap; among equals, the server chosen longest ago. Nil without such a
+-- server, and where the placement spreads the group.
 function Affinity.choose(tx, item, held)
   local placement = Settings.get(tx, 'groupPlacement') or 'group-spread'
   if placement == 'group-spread' then return nil end

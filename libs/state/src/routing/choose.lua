@@ -1,10 +1,13 @@
--- Where an acquire goes. The same rules in TypeScript: libs/policies/src/routing, which a differential test compares.
+-- Choice of the server for an acquire. libs/policies/src/routing has the same rules in TypeScript; a differential test
+-- compares both.
 local Choose = {}
 
--- One a transition, but for those asked for: each is as much work as many choices.
+-- True when this transition has taken a snapshot: one at most, besides snapshots that acquires request (`explain`),
+-- because a snapshot costs as much as many choices.
 function Tx.fields.has_snapshot() return false end
 
--- A server that has no room any more and was not scored since, as after a change of settings, leaves the order here.
+-- The server of this id, if it has room. A server that lost its room and was not scored since, as after a change of
+-- settings, is taken out of the order here.
 local function still_has_room(tx, id)
   local server = tx.known_servers[id] or Servers.get(tx, id)
   if server and Servers.has_room(tx, server) then return server end
@@ -14,7 +17,7 @@ end
 
 local function branch_of(tx, is_tie) return tx.policy.branch or (is_tie and 'tie' or 'least-loaded') end
 
--- As choose_in_order for an acquire that any server fits: the first one.
+-- Like choose_in_order for an acquire that every server fits: chooses the first server of the order.
 local function choose_first(tx)
   local order = Order.read(tx, Order.BEST)
   local first, scores, unit = order.first, order.scores, order.unit
@@ -22,12 +25,13 @@ local function choose_first(tx)
   local server = still_has_room(tx, order.ids[first])
   if not server then return choose_first(tx) end
   local lowest = math.floor(scores[first] / unit)
-  -- Scores are whole numbers: the next one has the same load when it is below that of the load above.
+  -- Scores are whole numbers: the next server has the same load when its score is below the lowest score of load + 1.
   local is_tie = first < order.last and scores[first + 1] < (lowest + 1) * unit
   return server, branch_of(tx, is_tie), Order.best(order), lowest, lowest
 end
 
--- The first of the lowest load that fits; under group-spread the first of these that holds no lease of the group.
+-- Chooses the first fitting server of the lowest load; under group-spread the first of these that holds no lease of the
+-- group.
 local function choose_in_order(tx, item, held)
   local spreads = held and tx.policy.branch == nil
   local unit = tx.policy.unit or Loads.LOAD_UNIT
@@ -52,12 +56,12 @@ local function choose_in_order(tx, item, held)
   if is_stale then return choose_in_order(tx, item, held) end
   if not first then return nil end
   if pick and pick ~= first then return pick, 'group-spread', best end
-  -- Where the turn of the pool stands is said by its first server, not by the first that fits.
+  -- The turn that the pool has reached is the load of its first server, not of the first server that fits.
   local order = Order.read(tx, Order.BEST)
   return first, branch_of(tx, ties > 1), best, Order.load_at(order, order.first)
 end
 
--- Where it goes without a session: (server, branch, best, lowest load of all, load of the server), or nil.
+-- Chooses a server without a session: (server, branch, best, lowest load of all, load of the server), or nil.
 local function choose_free(tx, item, is_restricted)
   local policy = tx.policy
   if policy.candidates then
@@ -72,7 +76,7 @@ local function choose_free(tx, item, is_restricted)
   return choose_in_order(tx, item, held)
 end
 
--- The server its session is bound to, while that is of the same epoch and takes leases.
+-- The server to which the session is bound, if it has the same epoch and takes leases; else nil.
 local function bound_server(tx, item)
   local binding = Sessions.get(tx, item.sessionId)
   local bound = binding and Servers.get(tx, binding.serverId)
@@ -80,15 +84,15 @@ local function bound_server(tx, item)
   return nil
 end
 
--- The server that the caller named, while that can take the lease.
+-- The server that the caller named, if it can take the lease; else nil.
 local function named_server(tx, item)
   local named = Servers.get(tx, item.boundServerId)
   if not named or (item.boundServerEpoch and named.epoch ~= item.boundServerEpoch) then return nil end
   return Servers.has_room(tx, named) and Restrictions.fits(tx, named, item) and named or nil
 end
 
--- The session leaves a server with more leases than the other one has, plus the margin; not when its context is so
--- long that another prefill costs more.
+-- Whether the session may leave its server when this has more leases than another server plus the margin; not when its
+-- context is so long that another prefill costs more.
 local function may_leave(tx, item)
   local longest = Settings.number(tx, 'affinityBreakMaxContextTokens')
   return Settings.get(tx, 'affinityBreakMargin') and not (longest and (item.contextTokens or 0) > longest)
@@ -99,12 +103,12 @@ local function is_above_margin(tx, bound, other)
     'affinityBreakMargin')
 end
 
--- True for one that waits for its session's server and may go to this other one instead.
+-- True when an acquire that waits for the server of its session (`bound`) may go to the other server instead.
 function Choose.may_leave_for(tx, item, bound, other)
   return may_leave(tx, item) and is_above_margin(tx, bound, other) and Restrictions.fits(tx, other, item)
 end
 
--- Where it goes with a session: (server, branch, best, lowest load of all), or nil to wait for the one it is bound to.
+-- Chooses a server with a session: (server, branch, best, lowest load of all), or nil to wait for the bound server.
 local function choose_bound(tx, item, bound, is_restricted)
   if may_leave(tx, item) then
     local other, _, best, lowest = choose_free(tx, item, is_restricted)
@@ -139,8 +143,8 @@ local function choose_server(tx, item)
     or Order.best(order), eligible = order.count, reached = reached, snapshot = snapshot, isRestricted = is_restricted }
 end
 
--- The acquire as one that excludes the servers it avoids. It keeps neither to the server of its session nor to the one
--- it names, if it avoids that.
+-- A copy of the acquire that excludes the servers which the acquire avoids. The copy has no session if the acquire
+-- avoids the server of its session, and names no server if the acquire avoids the server that it names.
 local function without_avoided(tx, item)
   local elsewhere, avoids = {}, {}
   for name, value in pairs(item) do elsewhere[name] = value end
@@ -155,17 +159,17 @@ local function without_avoided(tx, item)
   return elsewhere
 end
 
--- Where this acquire goes: (server, receipt), or (nil, lane to wait in; no lane when too many differ). It goes to the
--- server it names, if that can take it; else, and if it names none, where the policy decides. A session keeps to its
--- server while that one is usable and of the same epoch, full or not, unless the margin breaks it. A server that the
--- acquire avoids is chosen only while no other one can take it.
+-- Chooses the server of an acquire: (server, receipt), or (nil, lane to wait in; no lane when there are too many). The
+-- server that the acquire names is chosen if it can take the lease; otherwise the policy decides. A session keeps its
+-- server while this is usable and of the same epoch, full or not, unless the margin breaks the binding. A server that
+-- the acquire avoids is chosen only while no other server can take the lease.
 -- Receipt: {branch, via?, key, best, eligible, reached?, snapshot?, isRestricted}.
 function Choose.server(tx, item)
   if item.avoidServers then
     local elsewhere = without_avoided(tx, item)
     local server, choice = choose_server(tx, elsewhere)
     if server then
-      -- What a moved lease has to meet later.
+      -- A later move of the lease has to meet the restrictions of the acquire, but may go to an avoided server.
       choice.isRestricted = Restrictions.is_restricted(item)
       return server, choice
     end

@@ -1,4 +1,4 @@
--- What a full receipt holds.
+-- Snapshot of a decision for its full receipt.
 local DecisionSnapshot = {}
 
 local SNAPSHOT_SERVERS = 128
@@ -32,7 +32,7 @@ local REQUEST_FIELDS = { 'acquireId', 'requestId', 'sessionId', 'groupId', 'cont
 local NUMBERS = { 'affinityBreakMargin', 'affinityBreakMaxContextTokens', 'groupAffinityCap', 'groupSpreadBelowTokens',
   'groupSpreadAboveKvUse' }
 
--- Everything the choice is made from, as it is before.
+-- All inputs of the choice, as they are before it.
 function DecisionSnapshot.take(tx, item, bound, named)
   local held = Affinity.group_leases(tx, item)
   Servers.write_scores(tx)

@@ -1,18 +1,18 @@
 -- Receipts. Each granted lease leaves one packed line in a ring, written once at the end of a script, and every n-th
--- its whole snapshot in a smaller ring. Line: seq|decidedAtMs|acquireId|serverId|inflight|branch|via|policy|version|
--- key|eligible|best, with best as `serverId=key;...`. No id holds any of | = ;.
+-- lease also its whole snapshot in a smaller ring. Line: seq|decidedAtMs|acquireId|serverId|inflight|branch|via|policy|
+-- version|key|eligible|best, with best as `serverId=key;...`. No id contains any of | = ;.
 local Decisions = {}
 
 local RING, FULL_RING = 512, 64
-local SURPLUS = 64 -- lines above it that a ring may have, so that it is cut once for many
+local SURPLUS = 64 -- lines that a ring may have above its size, so that one trim serves many lines
 function Tx.fields.new_lines() return {} end
 function Tx.fields.new_full() return {} end
 function Tx.fields.sample_every(tx) return Settings.number(tx, 'decisionSampleEvery') or 1000 end
--- What is the same in each line of a transition.
+-- Part of a line that is the same in all lines of a transition.
 function Tx.fields.policy_text(tx) return tx.policy_name .. '|' .. (Settings.get(tx, 'version') or '0') .. '|' end
 
--- `choice`: {branch, via?, key, eligible, best: as Order.best gives it, snapshot?}; `inflight` of the server, with the
--- new lease. Returns the line.
+-- `choice`: {branch, via?, key, eligible, best: text by Order.best, snapshot?}; `inflight`: leases of the server, with
+-- the new lease. Returns the line.
 function Decisions.record(tx, seq_text, acquire_id, server_id, inflight, choice)
   local line = seq_text .. '|' .. tx.now_text .. '|' .. acquire_id .. '|' .. server_id .. '|'
     .. Format.integer(inflight) .. '|' .. choice.branch .. '|' .. (choice.via or '') .. '|' .. tx.policy_text
@@ -52,8 +52,8 @@ function Decisions.read_line(line)
   }
 end
 
--- The decision of this lease while it is in the ring, which holds each sequence once, or nil; also when the lease was
--- moved to another server since.
+-- The decision of this lease while it is in the ring, which has each sequence once. Otherwise nil; also nil when the
+-- lease was moved to another server since.
 function Decisions.recorded(tx, lease)
   local seq = lease.seq
   local last = redis.call('LINDEX', tx.key.decisions, -1)

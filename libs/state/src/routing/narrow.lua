@@ -1,13 +1,13 @@
--- The order of the servers that fit a restriction, made by Redis from the sets of their index entries. Each script
--- makes it again: to keep it would cost every acquire.
+-- The order of the servers that fit a restriction, computed by Redis from the sets of their index entries. Each script
+-- computes the order again, because keeping it up to date would cost every acquire.
 local Narrow = {}
 
--- False while servers stand there that were registered by a version without index entries; their heartbeats mend that.
+-- False while the pool has servers that were registered by a version without index entries; heartbeats add the entries.
 function Narrow.are_all_indexed(tx)
   return redis.call('HLEN', tx.key.serverIndexEntries) == redis.call('ZCARD', tx.key.servers)
 end
 
--- Weight versions, with what engines lack and list, that fit; and whether all do.
+-- Version entries (weight version, missing features and models of engines) that fit the acquire; and whether all fit.
 local function fitting_version_entries(tx, item)
   local fitting, all = {}, redis.call('SMEMBERS', tx.key.serverVersionEntries)
   for _, version_entry in ipairs(all) do
@@ -22,7 +22,7 @@ local function fitting_version_entries(tx, item)
   return fitting, #fitting == #all
 end
 
--- Of the servers with room those that are in all of these sets, with their scores.
+-- Stores in `into` the servers with room that are in all of these sets, with their scores.
 local function intersect(tx, into, sets)
   local arguments = { #sets + 1, tx.key.eligible }
   for _, set in ipairs(sets) do table.insert(arguments, set) end
@@ -32,8 +32,8 @@ local function intersect(tx, into, sets)
   redis.call('ZINTERSTORE', into, unpack(arguments))
 end
 
--- The zset of those with room that fit, in the order of the policy; it is kept while the script makes choices, and
--- removed with `forget_order`.
+-- Key of the zset of servers with room that fit the acquire, in the order of the policy. The zset is kept while the
+-- script makes choices; Scores.forget_order removes it.
 function Narrow.order(tx, item)
   local restriction = Restrictions.text(item)
   local narrowed = tx.narrowed_orders[restriction]
@@ -59,8 +59,8 @@ function Narrow.order(tx, item)
   return narrowed
 end
 
--- True when no server that takes leases, full or not, fits the restrictions. Beyond the first few different ones of a
--- script none is compared, since each costs Redis an intersection.
+-- Only the first few different restrictions of a script are compared with all servers, since each costs Redis an
+-- intersection.
 local RESTRICTIONS_LOOKED_AT = 16
 function Tx.fields.restrictions_met() return {} end
 function Tx.fields.restrictions_looked_at() return 0 end
@@ -77,6 +77,7 @@ local function any_in(sets, excluded)
   return false
 end
 
+-- True when no server that takes leases, full or not, fits the restrictions; false when that was not compared.
 function Narrow.none_fits(tx, item)
   if not Restrictions.is_restricted(item) or not Narrow.are_all_indexed(tx) then return false end
   local restriction = Restrictions.text(item)

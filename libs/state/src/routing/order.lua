@@ -1,12 +1,13 @@
 -- The eligible servers in the order of the policy, as this transition moves them: read once, kept here while leases are
--- granted, so that the next of many choices costs no call of Redis. Whatever else moves a server forgets it.
--- `tx.order`: {ids, scores, texts, first, last, unit, isWhole, count, moved}; `texts` is each as receipts name it, made
--- on demand; `moved`: the server that was granted a lease last and still stands where it was.
+-- granted, so that the next of many choices costs no call of Redis. Any other move of a server discards the order.
+-- `tx.order`: {ids, scores, texts, first, last, unit, isWhole, count, moved}; `texts`: text of each server for
+-- receipts,
+-- made on demand; `moved`: the server that was granted a lease last and still has its old place in the order.
 local Order = {}
 
 Order.BEST = 4 -- servers that a receipt names
 
-function Tx.fields.expected_choices() return 1 end -- each takes the first server and names BEST
+function Tx.fields.expected_choices() return 1 end -- each choice takes the first server and names BEST servers
 
 local function read_order(tx, size)
   Servers.write_scores(tx)
@@ -22,7 +23,7 @@ end
 
 function Order.load_at(order, position) return math.floor(order.scores[position] / order.unit) end
 
--- As a receipt names the server at this position.
+-- Text by which a receipt names the server at this position.
 local function text_at(order, position)
   if position > order.last then return '' end
   local text = order.ids[position] .. '=' .. Format.integer(math.floor(order.scores[position] / order.unit)) .. ';'
@@ -54,7 +55,7 @@ end
 
 local function put_in(order, id, score)
   local ids, scores, first, last = order.ids, order.scores, order.first, order.last
-  -- Behind what was read and not the end: it is somewhere there.
+  -- The server belongs behind the part of the order that was read, so its place there is unknown.
   if not order.isWhole and (last < first or score > scores[last]) then return end
   local position = last + 1
   while position > first and (scores[position - 1] > score
@@ -71,7 +72,7 @@ local function put_in(order, id, score)
   end
 end
 
--- False when the order does not contain the place of the server.
+-- Moves the server of `moved` to its new place. False when the order does not contain its old place.
 local function settle_moved(order, server, has_room)
   order.moved = nil
   local first = order.first
@@ -86,7 +87,7 @@ local function settle_moved(order, server, has_room)
   return true
 end
 
--- The order, with at least so many servers if there are.
+-- The order, with at least `size` servers if the pool has so many.
 function Order.read(tx, size)
   local order = tx.order
   if order then
@@ -97,7 +98,7 @@ function Order.read(tx, size)
   return read_order(tx, math.max(size, Order.BEST + tx.expected_choices - 1))
 end
 
--- A server was granted a lease: it stands further back now, or is full.
+-- Moves back a server that was granted a lease; a full server leaves the order.
 function Order.move_back(tx, server)
   if tx.order then
     if tx.order.moved then Order.read(tx, 0) end

@@ -1,11 +1,11 @@
--- What an acquire asks of its server, and the lanes of those who wait with such requests: one lane for each different
--- request, so that no waiter that cannot use a server delays one that can.
+-- Restrictions of an acquire to certain servers, and the lanes in which restricted acquires wait: one lane for each
+-- different restriction, so that no waiter that cannot use a server delays a waiter that can.
 local Restrictions = {}
 
 local MAX_LANES = 128
 local NAMES = { 'weightVersion', 'minWeightVersion', 'maxWeightLag', 'excludeServers', 'labels', 'needs', 'model' }
 
--- Of the servers that take leases; entries that are out of date are corrected on the way.
+-- Newest weight version of the servers that take leases. Index entries that are out of date are corrected on the way.
 function Restrictions.newest_weight_version(tx)
   while true do
     local first = redis.call('ZREVRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')
@@ -26,7 +26,7 @@ function Restrictions.is_restricted(item)
     or item.model or (item.labels and next(item.labels))) ~= nil
 end
 
--- The first request that this server does not meet, or nil.
+-- Name of the first restriction that this server does not meet, or nil.
 function Restrictions.unmet(tx, server, item)
   if item.weightVersion and server.weightVersion ~= item.weightVersion then return 'weightVersion' end
   if item.minWeightVersion and server.weightVersion < item.minWeightVersion then return 'minWeightVersion' end
@@ -48,7 +48,7 @@ end
 
 function Restrictions.fits(tx, server, item) return server ~= nil and Restrictions.unmet(tx, server, item) == nil end
 
--- What is kept of it with the lease; nil for most.
+-- Restrictions of an acquire as they are kept with the lease, JSON; nil for most acquires.
 function Restrictions.asked_text(item)
   if not Restrictions.is_restricted(item) then return nil end
   local asked = {}
@@ -56,7 +56,7 @@ function Restrictions.asked_text(item)
   return cjson.encode(asked)
 end
 
--- The same text for the same request, whatever the order it came in.
+-- Canonical text of the restrictions of an acquire: the order of lists and labels does not matter.
 function Restrictions.text(item)
   local parts = {}
   for _, name in ipairs({ 'weightVersion', 'minWeightVersion', 'maxWeightLag' }) do
@@ -73,7 +73,7 @@ function Restrictions.text(item)
     .. '|' .. table.concat(needs, ',') .. '|' .. (item.model or '')
 end
 
--- tx.restricted_lanes -- lane -> restriction, read once
+-- Lanes for restrictions that have waiters: lane -> restriction; read once, into tx.restricted_lanes.
 local function all_restricted_lanes(tx)
   if not tx.restricted_lanes then
     tx.restricted_lanes = {}
@@ -89,7 +89,8 @@ local function all_restricted_lanes(tx)
   return tx.restricted_lanes
 end
 
--- The lane for a request; nil when it would be one too many. One that waits already is not turned away.
+-- The lane for an acquire; nil when it needs a new lane and there are too many. An acquire that waits already always
+-- gets a lane.
 function Restrictions.lane_of(tx, item)
   if not Restrictions.is_restricted(item) then return '*' end
   local text = Restrictions.text(item)

@@ -1,17 +1,18 @@
--- Where servers stand in the order of the pool's policy, `tx.policy`. A policy is a table in routing/policies:
---   score(tx, server)            its load, a whole number of at most 2^21: the least is chosen
+-- Places of servers in the order of the pool's policy, `tx.policy`. A policy is a table in routing/policies:
+--   score(tx, server)            load of a server, a whole number: the server with the least load is chosen
 --   unit?                        room beside the load for the sequence of the last choice, LOAD_UNIT by default
---   candidates?(tx, item)        where an acquire goes instead of to the first of the order: a server or nil
+--   candidates?(tx, item)        chooses a server or nil for an acquire, instead of the first server of the order
 --   branch?                      branch in the receipt of a free choice, instead of whether there was a tie
---   on_grant?(tx, server, reached), on_move?(tx, server)   a lease came to it; it is placed in the order
---   on_forget?(tx, server)       it is removed from the pool, whatever the policy in force
---   goes_by?                     'sessions' or 'tokens': what else moves servers than leases
---   explain?(tx, server)         name and value of what the score is made of, for full receipts
--- Each place is an exact integer below 2^53: load * unit + sequence of the last choice. The same in TypeScript:
--- libs/policies/src/routing.
+--   on_grant?(tx, server, reached)   called when a lease was granted on the server
+--   on_move?(tx, server)         called when the server is placed in the order
+--   on_forget?(tx, server)       called when the server is removed from the pool, whatever the policy in force
+--   goes_by?                     'sessions' or 'tokens': a count that moves servers, besides leases
+--   explain?(tx, server)         name and value of the input of the score, for full receipts
+-- Each place is an exact integer below 2^53: load * unit + sequence of the last choice. libs/policies/src/routing has
+-- the same policies in TypeScript.
 local Scores = {}
 
--- True when the policy in force, or the one that takes over, goes by `sessions` or `tokens`.
+-- True when the policy in force or the next policy goes by `what`: 'sessions' or 'tokens'.
 function Scores.go_by(tx, what)
   return tx.policy.goes_by == what or (tx.next_policy and tx.next_policy.goes_by == what)
 end
@@ -34,16 +35,16 @@ function Scores.read_chosen(tx, servers)
   end
 end
 
--- By load, among equals the one chosen longest ago.
+-- Place by load; among servers of equal load, the server chosen longest ago is first.
 function Scores.place_of(tx, server, policy)
   local unit = policy.unit or Loads.LOAD_UNIT
   return policy.score(tx, server) * unit + (server.chosen or Scores.chosen(tx, server)) % unit
 end
 
--- Of those that fit a restriction, see narrow.lua: restriction -> zset.
+-- Orders of the servers that fit a restriction, see narrow.lua: restriction -> zset.
 function Tx.fields.narrowed_orders() return {} end
 
--- Something else than a choice has moved servers.
+-- Discards the orders, for a change other than a choice that has moved servers.
 function Scores.forget_order(tx)
   tx.order = nil
   if not rawget(tx, 'narrowed_orders') then return end
@@ -51,8 +52,8 @@ function Scores.forget_order(tx)
   tx.narrowed_orders = nil
 end
 
--- Where these servers stand now, for the policy in force and for the one that is about to take over. `place` of a
--- server: where it stands, while that is known.
+-- Writes the places of these servers, for the policy in force and for the policy that is about to take over. `place` of
+-- a server is its place, if it is known already.
 function Scores.place(tx, servers)
   if not servers[1] then return end
   if servers[2] then Scores.read_chosen(tx, servers) end
@@ -78,7 +79,7 @@ function Scores.withdraw(tx, server_id)
   if tx.next_policy then redis.call('ZREM', tx.key.nextEligible, server_id) end
 end
 
--- The server takes leases (or takes none any more): for the newest weight version of the pool.
+-- Adds a server that takes leases to the index of weight versions, or removes it: the newest version is read there.
 function Scores.place_version(tx, server, takes_leases)
   if takes_leases then
     redis.call('ZADD', tx.key.serverVersions, Format.integer(server.weightVersion), server.id)
@@ -87,7 +88,8 @@ function Scores.place_version(tx, server, takes_leases)
   end
 end
 
--- A removed server leaves every order. With the last one go the decisions and the hash of the last choices.
+-- A removed server leaves every order. With the last server, the decisions and the hash of the last choices are
+-- removed.
 function Scores.forget(tx, server)
   Scores.withdraw(tx, server.id)
   Scores.place_version(tx, server, false)

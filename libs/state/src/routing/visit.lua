@@ -1,17 +1,17 @@
 -- Servers with room, in the order of the policy.
 local Visit = {}
 
-Visit.LOOKED_AT = 32 -- servers looked at one by one for a choice that not every server fits
+Visit.LOOKED_AT = 32 -- servers checked one by one for a choice that not every server fits
 local CANDIDATES_PER_PAGE = 64
-local FAST_SCAN = 128 -- a choice that looks at more of them one by one counts as a slow scan
+local FAST_SCAN = 128 -- a choice that checks more servers one by one counts as a slow scan
 
--- Counts the choices whose price grows with the pool; see `slow_scans_total`.
+-- Counts the choices whose cost grows with the pool; see `slow_scans_total`.
 function Visit.count_look(tx, looked_at)
   if looked_at == FAST_SCAN + 1 then redis.call('HINCRBY', tx.key.meta, 'slowScans', 1) end
 end
 
--- Servers with room in the order of the policy, as (id, score, how many so far), until `visit` returns true.
--- All of them if need be: a refusal is never for want of looking.
+-- Calls `visit(id, score, servers visited so far)` for the servers with room in the order of the policy, until `visit`
+-- returns true. All servers are visited if need be, so an acquire is refused only when none can take it.
 function Visit.eligible(tx, first_page, visit)
   local seen, size = 0, first_page
   while true do
@@ -27,8 +27,8 @@ function Visit.eligible(tx, first_page, visit)
   end
 end
 
--- Servers with room that fit, as visit_eligible: the first of all servers are looked at one by one, the rest by their
--- index entries.
+-- Like Visit.eligible, for servers with room that fit the acquire: the first servers of the order are checked one by
+-- one, the rest by their index entries.
 function Visit.fitting(tx, item, visit)
   local passed, goes_on = 0, false
   Visit.eligible(tx, Order.BEST + 1, function(id, score, looked_at)
@@ -41,7 +41,7 @@ function Visit.fitting(tx, item, visit)
   while goes_on do
     local page = redis.call('ZRANGE', Narrow.order(tx, item), passed, passed + CANDIDATES_PER_PAGE - 1, 'WITHSCORES')
     for index = 1, #page, 2 do
-      -- A version without index entries may have changed the server.
+      -- A replica of a version without index entries may have changed the server.
       if not Restrictions.fits(tx, Servers.get(tx, page[index]), item) then
         ServerHash.save_index_entries(tx, page[index])
       elseif visit(page[index], tonumber(page[index + 1])) then

@@ -16,8 +16,8 @@ local function hash_of(text) return tonumber(string.sub(redis.sha1hex(text), 1, 
 
 local function point_name(server_id, index) return string.format('%s#%.0f', server_id, index) end
 
--- Puts the points of a server on the ring, or corrects their number. `ring` of the server remembers them, with the
--- generation of the ring, which is new each time the policy is chosen.
+-- Puts the points of a server on the ring, or corrects their number. Field `ring` of the server has this number, and
+-- the generation of the ring, which changes each time the policy is chosen.
 function ConsistentHash.on_move(tx, server)
   local generation = Settings.get(tx, 'ringGeneration') or '0'
   local points = points_of(server.weight)
@@ -43,7 +43,7 @@ local function point_of(tx, name)
   return Servers.get(tx, id), tonumber(index), id
 end
 
--- Of these points, each with its server, the first whose server is in the zset.
+-- Server of the first of these points whose server is in the zset and has room, or nil.
 local function first_point_in(tx, zset, points)
   local ids = {}
   for index, point in ipairs(points) do ids[index] = string.match(point, '^(.*)#%d+$') end
@@ -55,7 +55,8 @@ local function first_point_in(tx, zset, points)
   return nil
 end
 
--- The first points are looked at one by one, the rest by what is known of all servers.
+-- The servers of the first points are checked one by one; the other points are compared, page by page, with the zset of
+-- all servers with room that fit.
 function ConsistentHash.candidates(tx, item)
   Servers.write_scores(tx) -- a server that had no room may not be on the ring yet
   local size = redis.call('ZCARD', tx.key.ring)

@@ -1,5 +1,5 @@
--- Fewest sessions bound to it, by weight; a lease without a session counts as one of a single turn. Only sessions are
--- written down: one that is bound counts 1, each of its leases -1.
+-- Fewest sessions bound to the server, by weight; a lease without a session counts as a session of a single turn. The
+-- stored count is added to the load: 1 for each bound session, -1 for each lease of a session.
 local LeastSessions = { goes_by = 'sessions' }
 
 local function sessions_of(tx, server)

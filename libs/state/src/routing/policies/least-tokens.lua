@@ -1,4 +1,4 @@
--- Fewest tokens, by weight: those of its leases, and those it reported as not yet prefilled.
+-- Fewest tokens, by weight: context tokens of the server's leases, and tokens that it reported as not yet prefilled.
 local LeastTokens = { goes_by = 'tokens' }
 
 local function tokens_of(tx, server)

@@ -1,7 +1,7 @@
 -- Any of the servers with room that fit, drawn by a hash of the acquireId, so that the policy has no random numbers.
 local Random = { branch = 'hash', score = LeastInflight.score }
 
--- Place of a server among `count`, from 0. Of the hash 32 bits, which Lua divides exactly.
+-- Place of a server among `count`, from 0, by 32 bits of the hash, which Lua divides exactly.
 local function place_of(item, draw, count)
   return tonumber(string.sub(redis.sha1hex(item.acquireId .. '#' .. draw), 1, 8), 16) % count
 end
@@ -21,7 +21,7 @@ function Random.draw(tx, item, draws)
       Scores.withdraw(tx, id)
       return Random.draw(tx, item, draws)
     elseif not Restrictions.fits(tx, server, item) then
-      -- A version without index entries has changed the server.
+      -- A replica of a version without index entries has changed the server.
       ServerHash.save_index_entries(tx, id)
       redis.call('ZREM', order, id)
       return Random.draw(tx, item, draws)

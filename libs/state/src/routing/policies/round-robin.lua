@@ -1,5 +1,5 @@
--- By turns: each lease moves a server's turn on by 1 / weight. One that was away, or is new, begins at the turn that
--- the others have reached.
+-- By turns: each lease moves a server's turn on by 1 / weight. A server that was away, or is new, starts at the turn
+-- that the other servers have reached.
 local RoundRobin = { branch = 'round-robin' }
 
 local TURN = 4096 -- a turn of a server of weight 1
@@ -18,7 +18,8 @@ function RoundRobin.score(tx, server)
   return math.max(server.turn, turn_reached(tx))
 end
 
--- Turns of other policies do not count: they are not moved. `reached`: the lowest turn of all servers with room.
+-- Moves the turn of the server on; leases under other policies do not. `reached`: the lowest turn of all servers with
+-- room.
 function RoundRobin.on_grant(tx, server, reached)
   if reached and reached > turn_reached(tx) then
     tx.virtual_turn = reached
