@@ -1,9 +1,9 @@
 -- Aborts. A group that loses a sample to an abort is dropped as a whole, unless the abort is of the sample alone and
--- enough others are left. It leaves its round or the long-tail queue at once; it is `aborting` as long as a worker has
--- one of its requests, then `dropped`.
+-- enough other samples are left. A dropped group leaves its round or the long-tail queue at once; it is `aborting` as
+-- long as a worker has one of its requests, then `dropped`.
 local Aborts = {}
 
--- Rows that an abort has selected, each once, behind those that are there.
+-- Appends rows that an abort has selected, each once.
 local function record_rows(tx, abort_id, rows)
   -- A flag outlives the answer of its abort.
   local left_ms = redis.call('PTTL', tx.key:abort(abort_id))
@@ -37,7 +37,7 @@ function Aborts.record_group(tx, abort_id, group)
   record_rows(tx, abort_id, rows)
 end
 
--- One look at a group that is being aborted.
+-- Checks a group that is being aborted: stops its live requests, and ends the group when workers have none.
 function Aborts.end_aborting(tx, round, group, aborts)
   GroupEnds.stop_live(tx, round, group, aborts, function(request)
     GroupEnds.drop_request(tx, group, request, nil, 0)
@@ -61,8 +61,9 @@ function Aborts.time_out(tx, round, group, request, segment, tokens, aborts)
   GroupEnds.drop_group(tx, round, group, 'timeout', nil, aborts, request.id)
 end
 
--- Every script that moves a request on calls this first, so that what a flag has aborted is aborted for all, whether
--- the pages of the abort have come to it or not. True when the group was aborted just now: its requests have changed.
+-- Aborts a group that is under a flag. Every script that changes a request calls this first, so that the group is
+-- aborted for all scripts, whether the pages of the abort have reached it or not. True when the group was aborted just
+-- now: its requests have changed.
 function Aborts.apply(tx, round, group, aborts)
   if not round or group.arrival > round.abortedUpTo or not Group.may_be_aborted(group) then return false end
   Aborts.abort_group(tx, round, group, round.abortedBy, aborts)
@@ -70,8 +71,8 @@ function Aborts.apply(tx, round, group, aborts)
   return true
 end
 
--- `scope`: that of the abort, or nil: that of the round. A group without the sample may be whole, so a flag comes
--- first.
+-- `scope`: scope of the abort; nil: the scope of the round decides. A flag is applied first, because the group may be
+-- whole without the sample.
 function Aborts.abort_request(tx, round, group, request, abort_id, scope, aborts)
   if Aborts.apply(tx, round, group, aborts) then return end
   local is_alone = (scope or round and Round.rules(tx, round).abortScope) == 'sample'

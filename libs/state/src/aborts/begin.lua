@@ -1,5 +1,5 @@
---[[ Records that something is to be aborted, before anything else happens. A round, a job or the pool gets a number up
-to which all its groups are aborted at once; the selection follows in pages (aborts/select).
+--[[ Records an abort before anything else happens. A round, a job or the pool that is aborted gets a number, up to
+which all its groups are aborted at once; the selection follows in pages (aborts/select).
 ARGV[1] JSON: {abortId, selector, reason, work, flag, job, roundId, keptMs}: BeginScriptArgs
 Reply: selecting   boolean: pages are to be selected
 Errors: VALIDATION_FAILED.
@@ -22,8 +22,8 @@ return function(tx, args)
     redis.call('ZREMRANGEBYSCORE', tombstones, '-inf', now)
   end
   local flag = { abortedUpTo = tonumber(up_to), abortedBy = args.abortId }
-  -- What is not there gets no flag: a hash made of nothing but a flag would look like a round. A flag is never lowered:
-  -- a round that was cancelled has one for groups that are still to be submitted.
+  -- A round or job that is not there gets no flag: a hash of nothing but a flag would look like a round. A flag is
+  -- never lowered: a cancelled round has a flag for groups that are still to be submitted.
   if args.flag == 'round' then
     local round = Round.load(tx, args.job, args.roundId)
     if round and Round.read_abort_flag(tx, round) <= flag.abortedUpTo then Round.set(tx, round, flag) end

@@ -1,4 +1,5 @@
---[[ Ends what live holders have not confirmed until the deadline: their reply is not waited for any more.
+--[[ Ends aborted attempts that live holders have not confirmed until the deadline, and marks such leases as ended by a
+fence: the reply of the holders is not waited for any more.
 ARGV[1] JSON: {attempts, leaseIds}: OverdueArgs, at most 32 of each
 Reply: ended           number of requests
 Events: request.aborted.
@@ -9,7 +10,7 @@ return function(tx, args)
     local request = Request.load(tx, one.requestId)
     local group, round
     if request then group, round = Recovery.load_owners(tx, request) end
-    -- Confirmed since, or another attempt.
+    -- An attempt that was confirmed since, or has a successor, is left alone.
     local is_told = group and (group.state == 'aborting' or request.stopped)
     if is_told and Request.HELD[request.state] and request.attempt == one.attempt then
       Request.set(tx, request, { [one.fenced and 'fenced' or 'unconfirmed'] = true })

@@ -10,7 +10,7 @@ return function(tx)
     if touched >= PAGE then break end
     local job, group_id = Job.parse_name(name)
     local group = Group.load(tx, job, group_id)
-    -- Of a job that was deleted only the name is left.
+    -- A group of a deleted job has left only its name here.
     local is_lost = not group and redis.call('SISMEMBER', tx.key.jobs, job) == 1
     local launched = group and group.launched or (is_lost and GroupDeletion.MAX_SAMPLES or 0)
     GroupDeletion.delete(tx, job, group_id, launched, group and group.promptRef)

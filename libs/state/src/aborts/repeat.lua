@@ -1,13 +1,13 @@
---[[ Looks again at one page of aborts that are not confirmed: groups with requests a worker still has (aborted ones,
-samples that were stopped alone, and surplus siblings of those that have all their samples), and leases without a
-request of ours. Those of expired holders end here; those whose holders have had their time are listed as overdue too.
-A page ends with the group that makes it 32 requests.
+--[[ Checks one page of unconfirmed aborts again: groups with requests that a worker still has (requests of aborted
+groups, samples that were stopped alone, and surplus siblings in whole groups), and leases without a request of ours.
+Requests and leases of expired holders end here; when the deadline of their holders is over, they are also listed as
+overdue. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {cursor, deadlineMs}   {groups, leases}: numbers; number
 Reply: RepeatPage
 Events: request.aborted.
 Flags: allow-oom ]]
 return function(tx, args)
-  local END = 2 ^ 40 -- beyond every position: a list that is at its end is not looked at from its start again
+  local END = 2 ^ 40 -- beyond every position: a list that is at its end is not read from its start again
   local cursor = args.cursor or {}
   local aborts, leases, overdue, overdue_servers, overdue_leases = {}, {}, {}, {}, {}
   local function is_overdue(started_at) return tx.now - started_at > args.deadlineMs end
@@ -28,7 +28,7 @@ return function(tx, args)
     local first, stopped = #aborts + 1, {}
     if group then
       local round, can_continue = Recovery.load_round(tx, group)
-      -- Only samples that were stopped alone, while the others of the group are wanted.
+      -- Until the group is whole, only samples that were stopped alone are unwanted.
       local function is_unwanted(request)
         stopped[request.id] = request.stopped
         return request.stopped or Group.is_whole(group)
@@ -49,7 +49,7 @@ return function(tx, args)
         add_servers(one.requestId)
       end
     end
-    -- Confirmed, settled or folded meanwhile.
+    -- The group was confirmed, settled or folded meanwhile.
     if #aborts < first and not is_aborting then redis.call('ZREM', tx.key.abortingGroups, name) end
     return group and group.launched or 1
   end

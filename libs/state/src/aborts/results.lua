@@ -1,4 +1,4 @@
---[[ A page of what an abort has selected, as it stands now. Writes nothing.
+--[[ A page of the requests and leases that an abort has selected, with their present outcomes. Writes nothing.
 ARGV[1] JSON: {abortId, cursor, limit}   string, numbers
 Reply: AbortResultsPage
 Flags: no-writes ]]
@@ -8,7 +8,7 @@ return function(tx, args)
 
   local function request_result(id)
     local request = Request.load(tx, id)
-    -- Forgotten or trained since.
+    -- The request was forgotten or trained since.
     if not request then return { requestId = id, outcome = 'already-finished' } end
     local group_state = Group.read_state(tx, request.job, request.groupId)
     local of_abort = request.stopped or group_state == 'aborting' or group_state == 'dropped'

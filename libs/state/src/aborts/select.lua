@@ -1,16 +1,16 @@
---[[ Selects one page of what an abort means and begins to end it. Any replica may take the next page.
+--[[ Selects one page of the requests and leases of an abort and starts to end them. Any replica may take the next page.
 A page ends with the group that makes it 64 requests, or with 512 leases read (2,048 when most are passed over).
 ARGV[1] JSON: {abortId}   string
-Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for requests; absent: that of their round
-  requests   ids: by requestId; unknown ones leave tombstones for submits, with refuseAcquiresMs for acquires too, and
-             are looked for among the parked acquires and the leases
-  group      job, groupId; an unknown one leaves a tombstone
+Steps of the work: {kind: .., scope or absent}   scope: 'sample' | 'group', for requests; absent: as in their round
+  requests   ids: by requestId; unknown ids leave tombstones for submits, with refuseAcquiresMs for acquires too, and
+             are searched among the parked acquires and the leases
+  group      job, groupId; an unknown group leaves a tombstone
   round      job, roundId: its groups that are neither accepted nor newer than the abort
   longtail   job: the long-tail queue
   job        job: its long-tail queue and its rounds
   jobs       all jobs
-  attempts   workerId: what its live epoch has claimed
-  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: those of aborted requests
+  attempts   workerId: requests that its live epoch has claimed
+  waiters    workerId | sessionId | wanted | nothing = all: parked acquires; ofAbortedGroups: only of aborted groups
   leases     workerId | serverId | sessionId | nothing = all;
              known: leases of our own requests are selected too, by their request
   requestLeases  wanted (requestId -> 0, 1 when found)
@@ -18,7 +18,7 @@ Reply: SelectPage
 Events: group.dropped, request.aborted, round.completed, round.settled.
 Flags: allow-oom ]]
 local WAITERS_READ = 128
-local LEASES_READ, LEASES_PASSED_OVER = 512, 2048 -- read one by one; most passed over by a plain search
+local LEASES_READ, LEASES_PASSED_OVER = 512, 2048 -- unpacked one by one; most skipped by a search in the packed text
 
 local function is_of_aborted_group(tx, _, waiter)
   local request = Request.load(tx, waiter.requestId)
@@ -26,8 +26,8 @@ local function is_of_aborted_group(tx, _, waiter)
   return state == 'aborting' or state == 'dropped'
 end
 
--- The leases of a session, as (acquireId, packed) pairs in turn; nil when only a scan of all leases finds them. They
--- are on the server it is bound to, unless its binding has changed meanwhile: the binding counts them.
+-- The leases of a session, a flat list of acquireId and packed lease; nil when only a scan of all leases finds them.
+-- The leases are on the server of the session, unless its binding has changed meanwhile: the binding has their number.
 local function leases_of_session(tx, session_id)
   local binding = Sessions.get(tx, session_id)
   if not binding then return {} end
@@ -45,7 +45,7 @@ local function leases_of_session(tx, session_id)
   return #found == 2 * binding.leases and found or nil
 end
 
--- One page of the acquireIds of a request, and where the next one begins.
+-- One page of the acquireIds of a request, and the cursor of the next page.
 local function acquires_of(tx, id, cursor)
   local held = redis.call('HGET', tx.key.requestLeases, id)
   if held ~= RequestLeases.IN_SET then return RequestLeases.split(held or ''), '0' end
@@ -53,7 +53,7 @@ local function acquires_of(tx, id, cursor)
   return found[2], found[1]
 end
 
--- Each does a part of the page and returns true at its end. A step that is expanded inserts its parts behind itself.
+-- Each step does a part of the page and returns true at its end. A step that expands inserts its parts behind itself.
 local steps = {}
 
 function steps.requests(tx, page, step, work)
@@ -99,7 +99,7 @@ function steps.jobs(tx, _, _, work)
   return true
 end
 
--- A step that scans, page by page; requestIds that a page has found are selected before the next one.
+-- A step that scans, page by page; requestIds that a page has found are selected before the next page.
 local function scanning(scan)
   return function(tx, page, step, work)
     step.ids = step.ids or {}
@@ -126,7 +126,7 @@ steps.waiters = scanning(function(tx, page, step, work)
     local waiter = cjson.decode(found[position])
     if selects(tx, step, waiter) then
       Selection.waiter(tx, page, step, waiter)
-      -- Found among the waiters, it need not be found among the leases.
+      -- A request that was found among the waiters is no unknown request, even without a lease.
       if leases_step then leases_step.wanted[waiter.requestId] = 1 end
     end
   end
@@ -148,7 +148,7 @@ steps.leases = scanning(function(tx, page, step)
       if Selection.matches(tx, step, lease) then Selection.lease(tx, page, step, found[position], lease) end
     end
   end
-  -- So many leases fill the page.
+  -- One scan of leases fills the page.
   page.touched = Selection.PAGE
 end)
 

@@ -1,5 +1,5 @@
--- What an abort does with the groups, requests, leases and parked acquires that it selects. A page is {abortId, upTo,
--- aborts, leases, answers, touched}: the lists of SelectPage, and how much work the page has been so far.
+-- Aborts the groups, requests, leases and parked acquires that an abort selects. A page is {abortId, upTo, aborts,
+-- leases, answers, touched}: the lists of SelectPage, and the amount of work of the page so far.
 local Selection = {}
 
 Selection.PAGE = 64 -- dropping a group is some 25 commands
@@ -9,7 +9,7 @@ function Selection.bury(tx, name)
   redis.call('ZADD', tx.key.abortTombstones, Format.integer(tx.now + GroupEnds.kept_ms(tx)), name)
 end
 
--- Acquires of this request that arrive within this time are refused, unless it is found to be known after all.
+-- Acquires of this request that arrive within this time are refused, unless a later page finds the request.
 function Selection.bury_acquires(tx, id, for_ms)
   redis.call('ZADD', tx.key.abortedAcquires, Format.integer(tx.now + for_ms), id)
   local left_ms = redis.call('PTTL', tx.key.abortedAcquires)
@@ -34,7 +34,7 @@ local function select_request(tx, page, request, scope)
   Aborts.abort_request(tx, round, group, request, page.abortId, scope, page.aborts)
 end
 
--- Takes requestIds off a step until the page is full. Returns those that are not in the counts.
+-- Selects requests by the ids of a step until the page is full. Returns the ids of unknown requests.
 function Selection.ids(tx, page, step)
   local unknown = {}
   while #step.ids > 0 and page.touched < Selection.PAGE do
@@ -45,8 +45,8 @@ function Selection.ids(tx, page, step)
   return unknown
 end
 
--- Groups of a zset in the order of their scores, which only ever grow. `round`: whose live groups they are; nil for the
--- long-tail queue. True at the end.
+-- Selects groups of a zset in the order of their scores, which only grow. `round`: the round of these live groups; nil
+-- for the long-tail queue. True at the end.
 function Selection.groups(tx, page, step, zset, round)
   local found = redis.call('ZRANGEBYSCORE', zset, '(' .. Format.integer(step.cursor or -1), '+inf', 'WITHSCORES',
     'LIMIT', 0, Selection.PAGE)
@@ -75,7 +75,7 @@ function Selection.matches(tx, step, lease)
   return true
 end
 
--- True when its worker has claimed the request, so that the counts know it.
+-- True when the worker of the lease has claimed the request, so that the counts have the request.
 local function is_claimed(tx, lease)
   return Request.is_claimed_by(tx, lease.requestId, lease.workerId, lease.workerEpoch)
 end
