@@ -52,10 +52,10 @@ async function main(argv: string[]): Promise<number> {
     payloads = options.payloads ? await openPayloadStore(config.payloadStoreOptions()) : undefined;
     const audit = new PoolAudit(redis, new FunctionRunner(redis, keyPrefix), payloads);
     const made = await audit.run(options.pool, { repair: options.repair });
-    // With ids as the callers chose them, so that they can be given to other commands.
+    // Ids are shown as the callers chose them, so that they can be given to other commands.
     const report = wireRecord({ ...made }) as unknown as AuditReport;
     const pools = await new PoolDirectory(redis, keyPrefix).list();
-    // The counts of a pool that does not exist balance.
+    // The counts of a missing pool balance.
     if (!pools.includes(options.pool) && Object.values(report.counts).every((count) => count === 0)) {
       const some = `there are ${pools.slice(0, MAX_POOLS).join(', ')}${pools.length > MAX_POOLS ? ', ...' : ''}`;
       const known = pools.length > 0 ? some : 'there are no pools; check REDIS_KEY_PREFIX';

@@ -5,23 +5,23 @@ import { LoadBalancerConfig } from './load-balancer.config';
 import { EngineHealth } from './servers/engine-health';
 
 /**
- * An engine with a metrics page of vLLM; it answers what `status` says, `delayMs` late, or hangs up when it is stopped.
- * One that `hangs` accepts connections and answers nothing.
+ * An engine with a metrics page of vLLM. It answers every call with `status`, `delayMs` late, and closes its
+ * connections when it is stopped. While `hangs` is set, it accepts connections and answers nothing.
  */
 export class TestEngine {
   status = 200;
   delayMs = 0;
   hangs = false;
-  /** Every path is a page, as of a web server that got the address of an engine. */
+  /** Answers every path with a page, like a web server that got the address of an engine. */
   isWebServer = false;
-  /** Models and adapters that it lists. */
+  /** Models and adapters that the engine lists. */
   models = ['tiny'];
   /** Health routes answered so far, and resets of its prefix cache. */
   probes = 0;
   resets = 0;
   resetStatus = 200;
   metrics = { running: 0, waiting: 0, kvUse: 0, preemptions: 0 };
-  /** When it started, and the version of its weights; absent: it reports neither. */
+  /** Start time and weight version; absent: the engine does not report them. */
   startedAtSeconds?: number;
   weightVersion?: string;
   private constructor(private readonly server: Server) {}
@@ -72,7 +72,7 @@ export class TestEngine {
   }
 }
 
-/** Calls of engines that a test answers; those that it does not override are not made. */
+/** Base of scripted engine calls: a test overrides the calls that it needs. */
 export class TestEngineHealth extends EngineHealth {
   constructor() {
     super(new LoadBalancerConfig(), new EngineAccess());

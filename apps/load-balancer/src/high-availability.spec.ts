@@ -12,7 +12,7 @@ afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
 afterEach(() => setFailpoints(''));
 
-/** Sends as any client may: each message with an inbox of its own, and counts what comes to each. */
+/** A client that sends each message with an inbox of its own, and records the answers of each inbox. */
 class Inboxes {
   readonly answers = new Map<string, Record<string, unknown>[]>();
   private readonly prefix = `_INBOX.ha${Math.floor(Math.random() * 1e9)}`;
@@ -34,7 +34,7 @@ class Inboxes {
   }
 }
 
-/** One step of a client that sees messages lost and repeated. */
+/** One step of a client whose messages are lost and repeated. */
 const step = fc.record({
   worker: fc.nat(2),
   acquire: fc.nat(40),
@@ -53,12 +53,12 @@ describe('two replicas, with lost and repeated messages', () => {
         for (const id of ['a', 'b']) await lb.server(id, 5);
         const workers: TestWorker[] = [];
         for (const name of names) workers.push(await lb.worker(name));
-        // Replies that are lost after the script ran: the caller sees an error and may repeat.
+        // Replies are lost after the script ran: the caller gets an error and may repeat the call.
         setFailpoints(
           `load-balancer.acquire.before-reply=throw@${3 + lost},load-balancer.release.before-reply=throw@2`,
         );
         const inboxes = new Inboxes();
-        /** All calls of one acquireId: a repeat takes the place of the one that waits, and its answer. */
+        /** All calls by acquireId. A repeat replaces the parked call, and gets its answer. */
         const calls = new Map<string, string[]>();
         const others: string[] = [];
         for (const { worker, acquire, kind, copies, session } of steps) {
@@ -92,12 +92,13 @@ describe('two replicas, with lost and repeated messages', () => {
         expect(report.findings).toEqual([]);
         expect(report.counts.leases).toBe(report.counts.serverLoads);
         expect(report.counts.leases).toBe(report.counts.workerLoads);
-        // INTERNAL is the reply that was lost; what was parked by then is answered as well.
+        // INTERNAL stands for the lost reply. A call that was parked by then is answered as well.
         for (const [inbox, answers] of inboxes.answers) {
           const kept = answers.filter(({ error }) => (error as { code?: string } | undefined)?.code !== 'INTERNAL');
           expect(kept.length, inbox).toBeLessThanOrEqual(1);
         }
-        // One worker goes, one registers again, one is fenced by that: what they held comes back.
+        // One worker deregisters and two register again, which fences their old epochs: the leases of all three are
+        // returned.
         await lb.call('worker.deregister', workers[0]!);
         await lb.worker(names[1]);
         await lb.worker(names[2]);

@@ -15,13 +15,13 @@ export interface TestWorker {
   workerEpoch: Epoch;
 }
 
-/** What {@link openLoadBalancers} opens. */
+/** Replicas, client and helpers that {@link openLoadBalancers} returns. */
 export type LoadBalancers = Awaited<ReturnType<typeof openLoadBalancers>>;
 
-/** Some replicas of the load-balancer, an engine that is well, a client, and pools of their own. */
+/** Opens replicas of the load-balancer, a healthy engine and a client, with pools of their own. */
 export async function openLoadBalancers(count: number, env: Record<string, string> = {}) {
   const { pool: keyPrefix } = testPool();
-  /** The pools with periodic work: in the other ones it would keep a core busy with nothing. */
+  /** The pools with periodic work: in unused pools it would keep a core busy with nothing. */
   const used = [`${keyPrefix}-0`];
   const start = async (): Promise<RunningService<LoadBalancerConfig>> => {
     const config = loadConfig(LoadBalancerConfig, {
@@ -53,16 +53,16 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
     engine,
     replicas,
     start,
-    /** Another pool from here on. */
+    /** Switches to a new pool. */
     nextPool() {
       opened.pool = `${keyPrefix}-${used.length}`;
       used.push(opened.pool);
     },
     call<Name extends OperationName>(operation: Name, body: RequestOf<Name>): Promise<ReplyOf<Name>> {
-      // Longer than a busy machine stands still.
+      // Longer than a busy machine stalls.
       return client.call(opened.pool, operation, body, { timeoutMs: 60_000 });
     },
-    /** Any body, also one that is refused. */
+    /** Sends any body, also an invalid one. */
     request(operation: OperationName, body: object) {
       return client.messaging.request(subjectOf(opened.pool, operation), body);
     },
@@ -71,7 +71,10 @@ export async function openLoadBalancers(count: number, env: Record<string, strin
       const { workerEpoch } = await opened.call('worker.register', { workerId, registrationId, ttlMs });
       return { workerId, workerEpoch };
     },
-    /** On the engine, unless `more` names another endpoint; waits until an engine that is well has described itself. */
+    /**
+     * Registers a server on the test engine, unless `more` names another endpoint. Waits until a healthy engine has
+     * described itself.
+     */
     async server(serverId: string, maxInflight = 100, more: object = {}) {
       const registration = { serverId, endpoint: engine.url, dialect: 'vllm' as const, instanceId: serverId };
       const reply = await opened.call('server.register', { ...registration, maxInflight, ...more });

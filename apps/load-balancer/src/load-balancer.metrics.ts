@@ -3,7 +3,7 @@ import type { Decision } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 import type { AcquireResult, PoolTotals } from '@broomwagon/state';
 
-/** What the load-balancer counts. Gauges are read from Redis periodically, so every replica shows the same. */
+/** Metrics of the load-balancer. Gauges are read from Redis periodically, so every replica shows the same values. */
 @Injectable()
 export class LoadBalancerMetrics {
   readonly acquires = this.metrics.counter(
@@ -110,7 +110,10 @@ export class LoadBalancerMetrics {
     if ((via ?? branch) === 'sticky-broken') this.sessions.inc({ outcome: 'broken' });
   }
 
-  /** Of one script call, counted first: a counter with labels costs more than it seems. */
+  /**
+   * Counts the results of one script call, summed by outcome first: each increment of a counter with labels is
+   * expensive.
+   */
   answered(results: readonly AcquireResult[]): void {
     const plain = new Map<string, number>();
     for (const result of results) {

@@ -18,7 +18,7 @@ describe('two replicas of the load-balancer', () => {
     const w = await lb.worker();
     const grants = await Promise.all(Array.from({ length: 200 }, () => lb.acquire(w)));
     expect((await lb.status()).perServer.map(({ inflight }) => inflight)).toEqual([50, 50, 50, 50]);
-    // The first that was granted; whose call that was, chance decides between two replicas.
+    // The lease that was granted first. With two replicas, chance decides which call got it.
     const first = grants.toSorted((a, b) => Number.parseInt(a.leaseId, 10) - Number.parseInt(b.leaseId, 10))[0];
     expect(first).toMatchObject({
       endpoint: lb.engine.url,
@@ -32,7 +32,7 @@ describe('two replicas of the load-balancer', () => {
     await expect.poll(lb.status).toMatchObject(idle);
   });
 
-  it('grant a burst of 2,048 in order, the same again when repeated, and take it back', async () => {
+  it('grant a burst of 2,048 acquires in order, repeat the same grants, and release them', async () => {
     await lb.server('a', 2_000);
     await lb.server('b', 2_000);
     const w = await lb.worker();
@@ -96,7 +96,7 @@ describe('two replicas of the load-balancer', () => {
     expect((await lb.status()).perServer.map(({ inflight }) => inflight).sort()).toEqual([0, 1]);
   });
 
-  it('are answered NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
+  it('answer NO_SERVER_AVAILABLE at once, or after waitMs', async () => {
     const w = await lb.worker();
     await expect(lb.acquire(w)).rejects.toMatchObject({
       code: 'NO_SERVER_AVAILABLE',
@@ -116,7 +116,7 @@ describe('two replicas of the load-balancer', () => {
     expect(await waiting).toMatchObject({ serverId: 'a', decision: { branch: 'waited' } });
   });
 
-  it('measure how long an acquire waits for its grant, in its first replica or in the one that grants it', async () => {
+  it('measure how long an acquire waits for its grant, at the replica that grants it', async () => {
     const of = async (suffix: string) => {
       const pattern = new RegExp(`broomwagon_acquire_wait_seconds_${suffix}{app="load-balancer"} (\\S+)`);
       return (await lb.metrics()).reduce((sum, page) => sum + Number(pattern.exec(page)![1]), 0);
@@ -161,7 +161,7 @@ describe('two replicas of the load-balancer', () => {
     await expect.poll(async () => (await lb.status()).leases).toBe(0);
   });
 
-  it('take an engine that does not answer out of use, void its leases, and bring it back as a new epoch', async () => {
+  it('take a silent engine out of use, expire its leases, and bring it back with a new epoch', async () => {
     const sick = await TestEngine.start();
     await lb.server('well-1');
     await lb.server('well-2');
@@ -169,7 +169,7 @@ describe('two replicas of the load-balancer', () => {
     const w = await lb.worker();
     const leases = await Promise.all([lb.acquire(w), lb.acquire(w), lb.acquire(w)]);
     const stateOf = async () => (await lb.status()).perServer.find(({ serverId }) => serverId === 'sick')!;
-    // A refusal is an answer: only silence, 5xx and a missing route count.
+    // A refusal is an answer: only silence, 5xx and a missing route count as failures.
     sick.status = 401;
     const probes = sick.probes;
     await expect.poll(() => sick.probes).toBeGreaterThan(probes + 8);
@@ -187,7 +187,7 @@ describe('two replicas of the load-balancer', () => {
     sick.stop();
   });
 
-  it('have no server ready that never answered, however often it is registered; one that is not to be probed is', async () => {
+  it('keep servers pending that never answered, however often they register, except a server without probes', async () => {
     const dead = await TestEngine.start();
     const endpoint = dead.url;
     dead.stop();
@@ -202,7 +202,7 @@ describe('two replicas of the load-balancer', () => {
     expect(await lb.server('trainer-only', 100, { endpoint, probe: false })).toMatchObject({
       state: 'ready',
     });
-    // Both outlive more rounds of probes than make a silent server suspect.
+    // Both servers stay ready for more rounds of probes than make a silent server suspect.
     const before = lb.engine.probes;
     await expect.poll(() => lb.engine.probes).toBeGreaterThan(before + 12);
     const { readyServers, perServer } = await lb.status();
@@ -216,13 +216,13 @@ describe('two replicas of the load-balancer', () => {
     expect((await lb.list()).get('trainer-only')).toMatchObject({ probe: false });
   });
 
-  it('take an engine that answers late for slow, not for dead: its leases stay', async () => {
+  it('treat an engine that answers late as slow, not as dead, and keep its leases', async () => {
     const slow = await TestEngine.start();
     for (const id of ['well-1', 'well-2']) await lb.server(id);
     const { epoch } = await lb.server('slow', 100, { endpoint: slow.url });
     const w = await lb.worker();
     const leases = await Promise.all([lb.acquire(w), lb.acquire(w), lb.acquire(w)]);
-    // Each answer comes long after its round, and all of them would take longer than a silent server has.
+    // Each answer comes long after its round, and all answers together take longer than a server may be silent.
     slow.delayMs = 500;
     const { probes } = slow;
     await expect.poll(() => slow.probes).toBeGreaterThan(probes + 8);
@@ -241,7 +241,7 @@ describe('two replicas of the load-balancer', () => {
     expect(await lb.acquire(w)).toMatchObject({ serverId: 'a' });
   });
 
-  it('give a call that was done and lost its reply the same lease when it is repeated', async () => {
+  it('give a call that lost its reply the same lease when it is repeated', async () => {
     await lb.server('a');
     const w = await lb.worker();
     setFailpoints('load-balancer.acquire.before-reply=throw@1,load-balancer.release.before-reply=throw@1');

@@ -2,13 +2,13 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openLoadBalancers, type LoadBalancers, type TestWorker } from './load-balancer.fixture';
 
-/** What an adapter for verl raises for NO_SERVER_AVAILABLE: the text of the load balancer of verl. */
+/** Text of the load balancer of verl, which an adapter raises for NO_SERVER_AVAILABLE. */
 const VERL_NO_SERVER_MESSAGE = 'No available servers in load balancer';
 
 let lb: LoadBalancers;
 let calls = 0;
 
-/** verl's `RequestLoadBalancer`, all its methods, in terms of our operations: what an adapter has to do. */
+/** verl's `RequestLoadBalancer` with all its methods, made of our operations as in an adapter. */
 class VerlLoadBalancer {
   /** Leases by server and request, the oldest first; one request id may hold several. */
   private readonly held: { serverId: string; requestId: string; leaseId: string }[] = [];
@@ -27,7 +27,7 @@ class VerlLoadBalancer {
     }
   }
 
-  /** Unknown or idle: no error, but it goes out all the same, so that it is counted. */
+  /** A release of an unknown or idle server is no error, and is sent all the same, so that it is counted. */
   async releaseServer(serverId: string, requestId?: string): Promise<void> {
     const at = this.held.findIndex(
       (lease) => lease.serverId === serverId && (requestId === undefined || lease.requestId === requestId),
@@ -75,11 +75,11 @@ beforeEach(async () => {
 });
 
 describe("verl's contract, on two replicas", () => {
-  it('raises its text when there is no server', async () => {
+  it('raises the text of verl when there is no server', async () => {
     await expect(verl.acquireServer('r')).rejects.toThrow('No available servers in load balancer');
   });
 
-  it('gives each request id its server again, and a new one the server with the fewest in flight', async () => {
+  it('returns each request id to its server, and places a new one on the server with the fewest in flight', async () => {
     await verl.addServers('s0', 's1', 's2');
     const first = new Map<string, string>();
     for (const id of ['a', 'b', 'c']) first.set(id, await verl.acquireServer(id));
@@ -118,7 +118,7 @@ describe("verl's contract, on two replicas", () => {
     expect(await unknownReleases()).toBe(before + 3);
   });
 
-  it('takes servers in and out, and moves the sessions of one that is gone', async () => {
+  it('adds and removes servers, and moves the sessions of a removed server', async () => {
     await verl.addServers('s0');
     expect(await verl.acquireServer('a')).toBe('s0');
     await verl.addServers('s1');
@@ -129,7 +129,7 @@ describe("verl's contract, on two replicas", () => {
     await expect(verl.acquireServer('a')).rejects.toThrow(VERL_NO_SERVER_MESSAGE);
   });
 
-  it('improves on it: a live server that is added again keeps its count, and a late release ends no other lease', async () => {
+  it('keeps the count of a live server that is added again, and no late release ends another lease, unlike verl', async () => {
     await verl.addServers('s0');
     await verl.acquireServer('a');
     await verl.addServers('s0');

@@ -54,7 +54,7 @@ export class AcquireService {
     const entry: AcquireEntry = mayWait ? { replyTo, ...request } : request;
     let answered = await this.calls.add(pool, entry);
     if ('error' in answered.result && answered.result.error === 'MODEL_NOT_FOUND') {
-      // It may have been loaded since the last probe.
+      // An engine may have loaded the model since the last probe.
       await this.engines.refresh(pool);
       answered = await this.calls.add(pool, entry);
     }
@@ -66,7 +66,10 @@ export class AcquireService {
     return leaseGrantOf(request.acquireId, result, servers);
   }
 
-  /** The list contains the refusals. @throws BroomwagonError VALIDATION_FAILED when an item would wait; UNAVAILABLE */
+  /**
+   * The reply lists refused acquires with their errors.
+   * @throws BroomwagonError VALIDATION_FAILED when an item would wait; UNAVAILABLE
+   */
   async acquireMany(pool: string, request: AcquireManyRequest): Promise<AcquireManyReply> {
     const { workerId, workerEpoch, acquires } = request;
     const waiting = acquires.findIndex((item) => (item.waitMs ?? 0) > 0);

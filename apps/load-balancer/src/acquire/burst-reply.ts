@@ -3,25 +3,25 @@ import { BroomwagonError, ERROR_CODES, LIMITS, type AcquireManyReply, type Serve
 type Item = AcquireManyReply['leases'][number];
 type Server = AcquireManyReply['servers'][ServerId];
 
-/** The names of the two fields of the reply. */
+/** Upper bound of the JSON around the servers and leases of a reply. */
 const ENVELOPE_BYTES = 64;
 
 /**
- * A reply of `lb.acquire-many` that fits a message: what finds no room in it is answered REPLY_FULL, and told whether
- * its lease was granted all the same.
+ * A reply of `lb.acquire-many` that fits a message. Items without room are answered REPLY_FULL, which reports whether
+ * their lease was granted all the same.
  */
 export class BurstReply {
-  /** A server may be called `__proto__`. */
+  /** Without a prototype, since a server may be called `__proto__`. */
   readonly body: AcquireManyReply = { servers: Object.create(null) as AcquireManyReply['servers'], leases: [] };
-  /** What is left when each item to come is answered REPLY_FULL. */
+  /** Bytes left for further items if each of them is answered REPLY_FULL. */
   private roomBytes = LIMITS.bodyBytes - ENVELOPE_BYTES;
 
-  /** @param acquireIds of all items, in their order */
+  /** @param acquireIds ids of all items, in their order */
   constructor(acquireIds: readonly string[]) {
     for (const acquireId of acquireIds) this.roomBytes -= bytesOf(withoutRoom(acquireId, false));
   }
 
-  /** The next item. @param server of a lease */
+  /** Adds the next item. @param server the server of a granted lease */
   add(item: Item, server?: Server): void {
     const isGranted = 'leaseId' in item;
     const full = withoutRoom(item.acquireId, isGranted);
@@ -42,7 +42,7 @@ function withoutRoom(acquireId: string, granted: boolean): Item {
   return { acquireId, error: error.toWire() };
 }
 
-/** In a list of JSON. */
+/** Bytes of the value in a JSON list, with its comma. */
 function bytesOf(value: object): number {
   return Buffer.byteLength(JSON.stringify(value)) + 1;
 }

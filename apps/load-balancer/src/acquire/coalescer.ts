@@ -1,4 +1,4 @@
-/** Calls under way at once at most: two keep Redis busy while a reply is written. */
+/** Maximum calls under way at once. Two keep Redis busy while a reply is written. */
 const BATCHES_IN_FLIGHT = 2;
 
 interface Waiting<Item, Result> {
@@ -25,7 +25,7 @@ export class Coalescer<Item, Result> {
     private readonly batchSize: number,
   ) {}
 
-  /** Nothing waits and nothing is under way. */
+  /** True when no item waits and no call is under way. */
   get isIdle(): boolean {
     return this.waiting.length === 0 && this.inFlight === 0;
   }

@@ -10,13 +10,13 @@ afterAll(() => lb.close());
 beforeEach(() => lb.nextPool());
 
 describe('admission by two replicas', () => {
-  it('parks while the pool is paused, refuses who does not wait, and grants with the resume', async () => {
+  it('parks acquires while the pool is paused, refuses acquires that do not wait, and grants with the resume', async () => {
     await lb.server('a');
     const w = await lb.worker();
     expect(await lb.call('pool.pause', {})).toEqual({ paused: true, changed: true });
     expect(await lb.call('lb.status', {})).toMatchObject({ paused: true });
     await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'POOL_PAUSED', retryable: true });
-    // Who may wait is answered when that time is over.
+    // An acquire that may wait is answered when its wait is over.
     await expect(lb.acquire(w, { waitMs: 1 })).rejects.toMatchObject({ code: 'POOL_PAUSED', retryAfterMs: 250 });
     const waiting = lb.acquire(w, { waitMs: 20_000 });
     await expect.poll(async () => (await lb.status()).waiters).toBe(1);
@@ -25,9 +25,9 @@ describe('admission by two replicas', () => {
     expect(await waiting).toMatchObject({ serverId: 'a', decision: { branch: 'waited' } });
   });
 
-  it('answers a cancelled acquire once, and one that is released while it waits', async () => {
+  it('answers an acquire once that is cancelled or released while it waits', async () => {
     const w = await lb.worker();
-    // Its end is awaited from the start: it may come before the reply of the call that brings it.
+    // The rejection is awaited from the start: it may come before the reply of the call that causes it.
     const waiting = expect(lb.acquire(w, { acquireId: 'gone', waitMs: 20_000 })).rejects.toMatchObject({
       code: 'RELEASED',
     });
@@ -69,7 +69,7 @@ describe('admission by two replicas', () => {
     await expect(nobody).rejects.toMatchObject({ code: 'UNAVAILABLE', retryable: true });
   });
 
-  it('keeps to the bound of the pool, changed while it runs', async () => {
+  it('keeps to the bound of the pool when it changes', async () => {
     await lb.server('a');
     await lb.server('b');
     const w = await lb.worker();
@@ -97,7 +97,7 @@ describe('admission by two replicas', () => {
     expect((await lb.list()).get('a')).toMatchObject({ inflight: 10, capacity: 10 });
   });
 
-  it('shows the load that engines report, and adapts to it only where that is on', async () => {
+  it('shows the load that engines report, and adapts limits only with adaptive concurrency', async () => {
     lb.engine.metrics = { running: 3, waiting: 4, kvUse: 0.97, preemptions: 5 };
     await lb.server('a', 12);
     const w = await lb.worker();
@@ -107,7 +107,7 @@ describe('admission by two replicas', () => {
       .toMatchObject({ running: 3, waiting: 4, kvUse: 0.97, kvTokens: 16_000, preemptions: 5 });
     expect((await lb.list()).get('a')).toMatchObject({ capacity: 12, inflight: 8 });
     await lb.call('pool.configure', { adaptiveConcurrency: 1, adaptIntervalMs: 100 });
-    // Each step needs a report within 200 ms of its question, which a busy machine misses again and again.
+    // Each step needs a report within 200 ms of its request, which a busy machine misses again and again.
     const patience = { timeout: 55_000 };
     await expect.poll(async () => (await lb.list()).get('a')?.capacity, patience).toBe(1);
     lb.engine.metrics = { running: 0, waiting: 0, kvUse: 0.1, preemptions: 5 };
@@ -122,7 +122,7 @@ describe('admission by two replicas', () => {
       .toContain(`engine_drift_leases{pool="${lb.pool}",of="sum"`);
   });
 
-  it('drains: no new leases, removed with the last one, and by the deadline with what still runs', async () => {
+  it('grants nothing on a draining server, and removes it with its last lease or at the deadline', async () => {
     await lb.server('a');
     const w = await lb.worker();
     const held = await lb.acquire(w, { sessionId: 's' });
@@ -136,13 +136,13 @@ describe('admission by two replicas', () => {
     const late = await lb.acquire(w);
     await lb.call('server.drain', { serverId: 'b', deadlineMs: 50 });
     await expect.poll(async () => (await lb.status()).servers).toBe(0);
-    // The holder sees by the count of its heartbeat that it holds something expired.
+    // The holder learns from the lease count of its heartbeat that its lease has expired.
     const beat = { ...w, leaseCount: 1, leaseDigest: 1, attemptCount: 0 };
     await expect.poll(async () => (await lb.call('worker.heartbeat', beat)).leaseCount).toBe(0);
     expect((await lb.release(late.leaseId)).released).toBe(false);
   });
 
-  it('cordons and quarantines, and ends both', async () => {
+  it('cordons and quarantines a server, and ends both', async () => {
     await lb.server('a', 100, { weightVersion: 1 });
     const w = await lb.worker();
     expect(await lb.call('server.cordon', { serverId: 'a' })).toMatchObject({ state: 'cordoned' });
@@ -215,13 +215,13 @@ describe('admission by two replicas', () => {
       const call = lb.request(operation, body);
       await expect(call, `${operation} ${JSON.stringify(body).slice(0, 200)}`).rejects.toMatchObject({ code });
     }
-    // A million ids are over the limit of any message: the sender is told before anything is sent.
+    // A million ids exceed the limit of any message: the client refuses the call before it sends anything.
     const burst = lb.request('lb.acquire-many', {
       ...w,
       acquires: ids(1_000_000),
     });
     await expect(burst).rejects.toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
-    // The server is suspect for a moment when making the million ids has kept this process from its probes.
+    // The server is suspect for a moment if creating the million ids has delayed the probes of this process.
     await expect.poll(async () => [await lb.status(), (await lb.list()).get('a')?.maxInflight]).toEqual(before);
     expect((await lb.audit()).findings).toEqual([]);
   });

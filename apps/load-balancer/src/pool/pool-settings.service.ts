@@ -10,10 +10,10 @@ import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
 import { WaiterAnswersService } from '../acquire/waiter-answers.service';
 
-/** A replica finishes the change of settings of a replica that died after this time. */
+/** Interval at which each replica finishes changes of settings that another replica started and did not finish. */
 const RESUME_INTERVAL_MS = 2_000;
 
-/** Settings of pools. They stand in Redis, where the scripts read them: all replicas act alike at once. */
+/** Settings of pools. The scripts read them from Redis, so all replicas apply a change at once. */
 @Injectable()
 export class PoolSettingsService {
   private readonly logger = new Logger(PoolSettingsService.name);
@@ -25,7 +25,10 @@ export class PoolSettingsService {
     private readonly waiters: WaiterAnswersService,
   ) {}
 
-  /** What is absent stays; a repeat changes nothing. @throws BroomwagonError VERSION_MISMATCH, UNAVAILABLE */
+  /**
+   * Changes the named settings and keeps the others; a repeat changes nothing.
+   * @throws BroomwagonError VERSION_MISMATCH, UNAVAILABLE
+   */
   async configure(pool: string, { reset, ifVersion, ...set }: ConfigurePoolRequest): Promise<PoolSettingsReply> {
     await this.pools.add(pool);
     const stored = await this.settings.configure(pool, set, reset ?? [], ifVersion);
@@ -39,7 +42,7 @@ export class PoolSettingsService {
   }
 
   /**
-   * Restores an earlier version. What it says of the weights is replaced by the version that was committed last.
+   * Restores an earlier version of the settings, but requires the weight version that was committed last.
    * @throws BroomwagonError VERSION_NOT_FOUND, VERSION_MISMATCH, UNAVAILABLE
    */
   async rollBack(pool: string, { version, ifVersion }: RollbackPoolRequest): Promise<PoolSettingsReply> {
@@ -50,7 +53,7 @@ export class PoolSettingsService {
     }
     const [present] = versions;
     const settings = { ...found.settings };
-    // The pool trains on meanwhile: with the weights of then, every server would be quarantined.
+    // Training has continued since then: if the old weight version were required, every server would be quarantined.
     const hasGate = settings.requiredWeightVersion ?? present!.settings.requiredWeightVersion;
     if (hasGate !== undefined && weightVersion !== undefined) settings.requiredWeightVersion = weightVersion;
     return this.configure(pool, {
@@ -60,7 +63,7 @@ export class PoolSettingsService {
     });
   }
 
-  /** Ends a change of settings that a replica began and did not end. @throws BroomwagonError UNAVAILABLE */
+  /** Finishes a change of settings that a replica started and did not finish. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('settings', RESUME_INTERVAL_MS)
   async resume(pool: string): Promise<void> {
     await this.apply(pool, await this.settings.settings(pool));

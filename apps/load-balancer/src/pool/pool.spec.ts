@@ -29,7 +29,7 @@ it('lets every replica act by new settings from the next acquire on', async () =
   expect(back).toMatchObject({ version: 2, policy: 'least-inflight' });
   expect((await acquire()).decision).toMatchObject({ policy: 'least-inflight', policyVersion: 2 });
   const { decisions } = await lb.call('lb.decisions', { full: true });
-  // Every fifth, but one in each transition at most.
+  // Every fifth decision is recorded, but at most one in each transition.
   expect(decisions.length).toBeGreaterThan(0);
   expect(decisions.filter(({ seq }) => seq % 5 !== 0)).toEqual([]);
   const page = await lb.call('lb.decisions', { limit: 10 });
@@ -127,14 +127,14 @@ it('refuses bad settings and requests, and changes nothing', async () => {
   expect((await lb.call('lb.status', {})).leases).toBe(0);
 });
 
-it('names the pools there are to a caller of any pool', async () => {
+it('lists the existing pools to a caller of any pool', async () => {
   const found = await lb.call('pool.find', { name: lb.pool });
   expect(found.known).toBe(true);
   expect(found.pools).toContain(lb.pool);
   expect(found.pools).toEqual(found.pools.toSorted());
   expect((await lb.call('pool.find', { name: `${lb.pool}-misspelled` })).known).toBe(false);
   await expect(lb.call('pool.find', { name: '-' })).rejects.toMatchObject({ field: 'name' });
-  // Load-balancers of other tests may answer it too.
+  // Load-balancers of other tests may answer this call too.
   const elsewhere = await lb.client.call(NO_POOL, 'pool.find', { name: lb.pool });
   expect(elsewhere).toEqual({ known: expect.any(Boolean) as boolean, pools: expect.any(Array) as string[] });
 });

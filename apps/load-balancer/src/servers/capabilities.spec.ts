@@ -15,7 +15,7 @@ it('asks an engine for its capabilities if it was registered without them, and k
   expect(await capabilitiesOf('a')).toMatchObject({ tokenIdsIn: true, pauseModes: ['abort', 'wait', 'keep'] });
 });
 
-it('shows the capabilities it was registered with, and refuses unknown ones', async () => {
+it('shows the capabilities that a server was registered with, and refuses unknown ones', async () => {
   await lb.server('b', 1, { capabilities: { tokenIdsIn: false, pauseModes: [] } });
   expect(await capabilitiesOf('b')).toEqual({ tokenIdsIn: false, pauseModes: [] });
   for (const capabilities of [{ tokenIdsIn: 'yes' }, { pauseModes: ['sleep'] }, { dataParallelRanks: 0 }, 7]) {
@@ -32,7 +32,7 @@ it('grants a server with the needed features, waits for one, and refuses at once
     code: 'NO_CAPABLE_SERVER',
     retryable: false,
   });
-  // It has all that is known to be needed, and is the only one; the other is full.
+  // A server may lack no needed feature: the unknown ones of `whole` do not count, and `text-only` lacks one.
   await lb.server('whole', 1, { capabilities: { tokenIdsIn: true } });
   expect(await lb.acquire(w, { needs: ['logprobs'] })).toMatchObject({ serverId: 'text-only' });
   const first = await lb.acquire(w, { needs });

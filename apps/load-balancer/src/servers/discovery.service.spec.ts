@@ -128,7 +128,7 @@ describe('discovery by a static list', () => {
     expect(registered).toEqual([]);
   });
 
-  it('ends new requests of engines that are not ready or are listed no more, unless a source cannot be read', async () => {
+  it('ends new requests of engines that are not ready or no longer listed, unless a source cannot be read', async () => {
     const url = await startEngine();
     const known = [
       { serverId: toServerId(url), listedAs: 'pod-1' },

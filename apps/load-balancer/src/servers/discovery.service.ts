@@ -23,10 +23,10 @@ interface Found extends ListedEngine {
 }
 
 /**
- * Discovery: the pool follows the engines that its sources list (a static list, Kubernetes). Ready engines are
- * probed and registered, again after a restart; servers of engines that are not ready, that end or that are listed no
- * more get no new leases, at once when a source reports the change. Safe in all replicas, because each change is
- * idempotent and of one listed engine.
+ * Discovery: the pool follows the engines that its sources list (a static list, Kubernetes). Ready engines are probed
+ * and registered, again after a restart; servers of engines that are not ready, terminate or are no longer listed get
+ * no new leases, at once when a source reports the change. Safe in all replicas, because each change is idempotent and
+ * concerns one listed engine.
  */
 @Injectable()
 export class DiscoveryService implements OnModuleDestroy {
@@ -39,7 +39,7 @@ export class DiscoveryService implements OnModuleDestroy {
   /** A source has reported a change that no run of `followChanges` has read yet. */
   private isChanged = false;
   private following: Promise<void> | undefined;
-  /** Settles with the last call of `followLists`. */
+  /** Resolves with the last call of `followLists`. */
   private lastRead: Promise<unknown> = Promise.resolve();
 
   constructor(
@@ -108,7 +108,7 @@ export class DiscoveryService implements OnModuleDestroy {
     this.ready = new Set(ready.map(toName));
     const known = await this.knownServers();
     const named = new Set(listed.map(({ serverId }) => serverId));
-    // A source that could not be read may list the others.
+    // A source that could not be read may list the other servers.
     const judged = errors.length === 0 ? known : known.filter(({ serverId }) => named.has(serverId));
     await this.endLeases(listed, judged);
     return { ready, errors };
@@ -151,7 +151,7 @@ export class DiscoveryService implements OnModuleDestroy {
       await change();
       this.logger.log({ serverId }, message);
     } catch (error) {
-      // It was removed, or another engine is listed under its address by now.
+      // The server was removed, or another engine is listed under its address by now.
       if (isBroomwagonError(error, 'SERVER_NOT_FOUND') || isBroomwagonError(error, 'FENCED')) return;
       this.logger.warn({ serverId, err: error }, 'The list of engines was not followed; the next run repeats it');
     }

@@ -28,8 +28,8 @@ export class EngineHealth {
   ) {}
 
   /**
-   * True when the endpoint answers within `timeoutMs`; a refusal (4xx) is an answer too, but not that it has no such
-   * route: all engines have one for their health. Never throws.
+   * True when the endpoint answers within `timeoutMs`. A refusal (4xx) counts as an answer, but a missing route does
+   * not: every engine has a route for its health. Never throws.
    */
   async answers(server: PoolEngine, timeoutMs: number): Promise<boolean> {
     try {
@@ -54,7 +54,7 @@ export class EngineHealth {
     });
   }
 
-  /** @throws BroomwagonError ENGINE_PROTOCOL when it is not of its dialect, ENGINE_UNREACHABLE */
+  /** @throws BroomwagonError ENGINE_PROTOCOL when the engine does not speak its dialect, ENGINE_UNREACHABLE */
   describe(server: PoolEngine): Promise<EngineDescription> {
     return this.adapterOf(server).probe();
   }

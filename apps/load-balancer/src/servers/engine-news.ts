@@ -1,7 +1,7 @@
 import type { ServerStatus } from '@broomwagon/contracts';
 import type { EngineReport } from '@broomwagon/state';
 
-/** Whether the report differs from what is stored of the server. */
+/** Whether the report differs from the stored state of the server. */
 export function isNews(server: ServerStatus, report: EngineReport): boolean {
   const { startedAtSeconds, weightVersion, models } = report;
   const { engineStartedAtSeconds, engineWeightVersion, unconfirmedWeightVersion } = server;
@@ -26,7 +26,8 @@ function isOtherStart({ engineStartedAtSeconds }: ServerStatus, { startedAtSecon
 }
 
 /**
- * Whether the report changes the weight version of the server; the first report after a trainer named it does not.
+ * Whether the report changes the weight version of the server. The first report after a trainer set the version does
+ * not.
  */
 export function namesWeights(server: ServerStatus, version: number): boolean {
   const { engineWeightVersion: known, weightVersion, unconfirmedWeightVersion } = server;

@@ -103,7 +103,7 @@ it('counts an engine that could not be resumed for an hour once, however many re
   const [service, other] = [replica(engine, metrics), replica(engine, metrics)];
   await servers.register('three', { serverId: 's', endpoint: 'http://gone', ...server });
   await begin('three');
-  // A call of each, neither of them confirmed.
+  // Both replicas call the engine, and neither call is confirmed.
   engine.away = true;
   for (const one of [service, other]) await one.tell('three');
   await weights.end('three', { syncId: 'three', outcome: 'rolled-back', reason: 'deadline' });
@@ -120,7 +120,7 @@ it('counts an engine that could not be resumed for an hour once, however many re
   expect(page).toMatch(/alarms_total{[^}]*alarm="engines-paused"[^}]*} 1/);
   expect(page).toMatch(/engines_given_up_total(?:{[^}]*})? 0/);
   expect(await setBack(3_700_000)).toMatch(/engines_given_up_total(?:{[^}]*})? 1/);
-  // It is neither recorded nor published any more.
+  // The engine is neither recorded nor published any more.
   engine.away = false;
   engine.paused = true;
   for (const one of [other, service, other]) await one.tell('three');

@@ -21,7 +21,7 @@ const REFRESH_MS = 1_000;
 /** Engines that describe themselves at once; the others follow in the next rounds. */
 const DESCRIBED_AT_ONCE = 256;
 
-/** Records what engines report of themselves: what belongs to one start is forgotten with that start. */
+/** Records the reports of engines. A new start of an engine discards the state of the previous start. */
 @Injectable()
 export class EngineRecordsService implements OnModuleDestroy {
   private readonly logger = new Logger(EngineRecordsService.name);
@@ -30,7 +30,7 @@ export class EngineRecordsService implements OnModuleDestroy {
   private readonly resetting = new Set<string>();
   /** Servers whose engines answer but do not describe themselves, with the reason that was logged. */
   private readonly undescribed = new Map<string, string>();
-  /** Latest of each pool. */
+  /** Latest refresh of each pool. */
   private readonly refreshes = new Map<string, { startedAt: number; done: Promise<void> }>();
   private stopped = false;
 
@@ -46,7 +46,10 @@ export class EngineRecordsService implements OnModuleDestroy {
     this.stopped = true;
   }
 
-  /** Asks an engine for its report, and records what is new in the background. @returns its load. Never throws */
+  /**
+   * Reads the report of an engine, and records changes in the background.
+   * @returns the load of the engine. Never throws
+   */
   async report(pool: string, server: ServerStatus, timeoutMs: number): Promise<LoadReport | undefined> {
     const { load, ...report } = await this.health.report({ ...server, pool }, timeoutMs);
     if (this.stopped) return undefined;
@@ -89,8 +92,8 @@ export class EngineRecordsService implements OnModuleDestroy {
   }
 
   /**
-   * Asks engines to describe themselves, in the background: only then are pending and failed servers ready. An engine
-   * that is asked already is not asked twice.
+   * Asks engines to describe themselves, in the background; pending and failed servers become ready only then. Skips
+   * engines that are being asked.
    */
   describeAll(pool: string, servers: readonly ProbedServer[]): void {
     for (const server of servers) {
@@ -114,7 +117,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     return state;
   }
 
-  /** What the engine is, and its start. */
+  /** Description and start of the engine; empty if the engine does not describe itself. */
   private async ask(
     pool: string,
     server: ProbedServer,
@@ -136,7 +139,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     }
   }
 
-  /** Records other models, another weight version than before, or that the engine has restarted. */
+  /** Records new models, a new weight version, or a restart of the engine. */
   private async record(pool: string, server: ServerStatus, report: EngineReport): Promise<void> {
     const { serverId, epoch, weightVersion: before, engineWeightVersion: knownWeightVersion } = server;
     const { weightVersion = NO_VERSION, models } = report;

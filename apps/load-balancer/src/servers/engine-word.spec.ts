@@ -18,7 +18,7 @@ it('asks an engine that was registered by hand for its weights, also after it ha
   await expect.poll(() => lb.acquire(w).catch(() => undefined)).toMatchObject({ weightVersion: 5 });
   const { epoch } = await listed();
 
-  // It is back with the weights of its files before anybody has missed it.
+  // The engine is back with the weights of its files before a probe has missed it.
   lb.engine.weightVersion = 'default';
   lb.engine.startedAtSeconds = 2_000;
   await expect.poll(listed).toMatchObject({ state: 'quarantined', weightVersion: 0, inflight: 0 });
@@ -26,7 +26,7 @@ it('asks an engine that was registered by hand for its weights, also after it ha
   await expect(lb.acquire(w)).rejects.toMatchObject({ code: 'NO_SERVER_AVAILABLE' });
   lb.engine.weightVersion = '5';
   await expect.poll(listed).toMatchObject({ state: 'ready', weightVersion: 5 });
-  // On a busy machine it may miss two probes, and take nothing until the next.
+  // On a busy machine the engine may miss two probes, and get no leases until the next probe.
   await expect.poll(() => lb.acquire(w).catch(() => undefined)).toMatchObject({ weightVersion: 5 });
   expect((await lb.audit()).findings).toEqual([]);
 });

@@ -17,7 +17,7 @@ Logger.overrideLogger(false);
 const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'tiny', object: 'model' }] });
 const ENGINES = 4;
 
-/** Lists that change, and are reported as a watch reports them. */
+/** Lists that change, and report their changes as a watch does. */
 class ChangingList {
   private list: FoundEngine[] = [];
   private report: () => void = () => undefined;

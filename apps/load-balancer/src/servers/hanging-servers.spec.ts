@@ -5,14 +5,14 @@ import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture'
 
 const HANGING = 300;
 const WELL = 20;
-/** Rounds of probes after all of those that hang are suspect. */
+/** Rounds of probes after all hanging servers are suspect. */
 const ROUNDS = 3;
 
 let lb: LoadBalancers;
 let hanging: TestEngine;
 let well: TestEngine[];
 beforeAll(async () => {
-  // Suspect after two seconds.
+  // Servers are suspect after two seconds.
   lb = await openLoadBalancers(1, { PROBE_INTERVAL_MS: '1000' });
   const start = (count: number) => Promise.all(Array.from({ length: count }, () => TestEngine.start()));
   [hanging, ...well] = (await start(1 + WELL)) as [TestEngine, ...TestEngine[]];
@@ -37,7 +37,7 @@ it('300 servers that accept connections and answer nothing become suspect, and n
   const before = well.map(({ probes }) => probes);
   const rounds = () => Math.min(...well.map(({ probes }, index) => probes - before[index]!));
   await expect.poll(rounds).toBeGreaterThanOrEqual(ROUNDS);
-  // Each once; another one may be for a moment, when the machine is busy.
+  // Each hanging server is suspected once. Another server may be suspect for a moment when the machine is busy.
   expect((await suspected()).filter((id) => hung.includes(id))).toEqual(hung.toSorted());
   await expect.poll(async () => (await replies()).at(-1)).toMatchObject({ silent: HANGING });
   reviews.mockRestore();

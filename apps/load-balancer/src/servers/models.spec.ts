@@ -70,14 +70,14 @@ it('leaves the name to the engine while all engines list the same models', async
 it.each([
   ['its start', [1_000, 2_000]],
   ['no start', [undefined, undefined]],
-])('forgets what it knew of an engine that was started with another model and reports %s', async (_, starts) => {
+])('forgets the models of an engine that was started with another model and reports %s', async (_, starts) => {
   [one.startedAtSeconds, one.models] = [starts[0], ['a', 'lora']];
   await serve('one', one);
   await expect.poll(() => listed('one')).toMatchObject({ model: 'a', models: ['a', 'lora'] });
   if (starts[0] !== undefined) await expect.poll(() => listed('one')).toMatchObject({ engineStartedAtSeconds: 1_000 });
   const { epoch } = await listed('one');
   await lb.acquire(worker);
-  // The new start does not list its models yet: nobody is sent there under the old name.
+  // The new start does not list its models yet: no acquire is sent there under the old model name.
   [one.startedAtSeconds, one.models] = [starts[1], starts[1] === undefined ? ['b'] : []];
   await expect.poll(async () => (await listed('one')).epoch).not.toBe(epoch);
   if (starts[1] !== undefined) {
@@ -95,7 +95,7 @@ it('takes a failed server back only when an engine of its dialect describes itse
   await serve('one', one);
   one.hangs = true;
   await expect.poll(async () => (await listed('one')).state).toBe('failed');
-  // A web server got the address; every path is a page.
+  // A web server got the address, and answers every path with a page.
   Object.assign(one, { isWebServer: true, hangs: false });
   const { probes } = one;
   await expect.poll(() => one.probes).toBeGreaterThan(probes + 4);

@@ -38,19 +38,19 @@ it.each(['abort', 'wait'] as const)(
     // A call that took long was repeated.
     const { resets } = lb.engine;
     expect(resets).toBeGreaterThan(0);
-    // The same again, and by other ways.
+    // A repeated report, and reports of the same version by other calls, reset nothing.
     const { epoch } = await lb.server('a', 1, { weightVersion: 2, ...NO_PAUSE });
     await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
     expect(lb.engine.resets).toBe(resets);
   },
 );
 
-it('does so whether the server, its registration or the engine reports the version', async () => {
+it('resets a prefix cache whether the server, its registration or the engine reports the version', async () => {
   const { epoch } = await lb.server('a', 1, { weightVersion: 1 });
   await lb.call('server.heartbeat', { serverId: 'a', epoch, weightVersion: 2 });
   await lb.server('a', 1, { weightVersion: 3 });
   expect(lb.engine.resets).toBe(2);
-  // Its own number is another one; it counts when it changes.
+  // The engine counts its own versions; a change of its version is taken.
   lb.engine.weightVersion = '1';
   await expect.poll(async () => (await lb.list()).get('a')).toMatchObject({ engineWeightVersion: 1, weightVersion: 3 });
   lb.engine.weightVersion = '4';
@@ -59,7 +59,7 @@ it('does so whether the server, its registration or the engine reports the versi
   expect(lb.engine.resets).toBeGreaterThanOrEqual(3);
 });
 
-it('leaves caches of engines with salts alone that requests hold which were kept over the change', async () => {
+it('resets no cache of an engine with salts while requests are kept over the change of weights', async () => {
   await lb.server('a', 1, { weightVersion: 1, capabilities: { cacheSalt: true } });
   const w = await lb.worker();
   await lb.acquire(w);
@@ -69,7 +69,7 @@ it('leaves caches of engines with salts alone that requests hold which were kept
   expect([await versionOf('a'), lb.engine.resets]).toEqual([3, 0]);
 });
 
-it('lets an engine without salts finish what it runs, then resets its cache, before it takes the next request', async () => {
+it('lets an engine without salts finish its requests, then resets its cache, before it takes the next request', async () => {
   await lb.server('a', 2, { weightVersion: 1, ...NO_PAUSE });
   const w = await lb.worker();
   const { leaseId, ...lease } = await lb.acquire(w);
@@ -87,13 +87,13 @@ it('lets an engine without salts finish what it runs, then resets its cache, bef
   expect(lb.engine.resets).toBe(1);
 });
 
-it('asks nothing of the engine that was registered under this name before, and what is registered now at its address', async () => {
+it('calls no engine that had the name of the server before, and calls an engine that has moved at its new address', async () => {
   const resets = () => lb.engine.resets;
   await lb.server('a', 1, { weightVersion: 1 });
   lb.engine.resetStatus = 500;
-  // A new pod under the old name; then one without an identity, at another address.
+  // A new pod under the old name; then an engine without an identity, at another address.
   expect(await lb.server('a', 1, { weightVersion: 2, instanceId: 'b' })).not.toHaveProperty('weightVersionTaken');
-  // A name stays with its address while that answers.
+  // A server name stays with its address while the engine there answers.
   const leave = async () => {
     const { epoch } = (await lb.list()).get('a')!;
     await lb.call('server.fence', { serverId: 'a', epoch });
@@ -104,7 +104,7 @@ it('asks nothing of the engine that was registered under this name before, and w
   expect(await lb.server('a', 1, moved)).not.toHaveProperty('weightVersionTaken');
   expect([await versionOf('a'), resets()]).toEqual([3, 0]);
   await leave();
-  // The same start, which has moved.
+  // The same start at a new address.
   lb.engine.resetStatus = 200;
   const gone = { instanceId: 'c', endpoint: 'http://127.0.0.1:1' };
   await lb.server('a', 1, { ...gone, weightVersion: 3 });
@@ -113,7 +113,7 @@ it('asks nothing of the engine that was registered under this name before, and w
   expect([await versionOf('a'), resets()]).toEqual([4, 1]);
 });
 
-it('gives no leases to an engine that fails to reset until it has, and takes the version of one without the route', async () => {
+it('gives no leases to an engine until its reset succeeds, and takes the version of an engine without the route', async () => {
   await lb.server('a', 1, { weightVersion: 1, ...NO_PAUSE });
   const say = (weightVersion: number) => lb.call('server.update', { serverId: 'a', weightVersion });
   for (const status of [400, 401, 403, 408, 429]) {
@@ -132,7 +132,7 @@ it('gives no leases to an engine that fails to reset until it has, and takes the
   expect(await versionOf('a')).toBe(1);
   expect((await lb.metrics()).join()).toMatch(/prefix_cache_resets_total{[^}]*outcome="failed"[^}]*} ([89]|\d\d)/);
   lb.engine.resetStatus = 200;
-  // The probe asks again.
+  // The next probe requests the reset again.
   await expect.poll(async () => (await lb.list()).get('a')).toMatchObject({ state: 'ready', weightVersion: 2 });
   for (const [version, status] of [404, 405, 501].entries()) {
     lb.engine.resetStatus = status;

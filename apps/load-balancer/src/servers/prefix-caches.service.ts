@@ -9,8 +9,8 @@ const RESET_TIMEOUT_MS = 3_000;
 
 /**
  * Prevents that cache entries computed with other weights are used again. Requests carry the salt of their lease, which
- * is another one after each change of weights. For an engine without salts, the prefix cache is reset before the
- * reported weights of its server count; until then the server takes no leases.
+ * changes with the weights. For an engine without salts, the prefix cache is reset before the reported weights of its
+ * server count; until then the server takes no leases.
  */
 @Injectable()
 export class PrefixCachesService {
@@ -23,10 +23,10 @@ export class PrefixCachesService {
   ) {}
 
   /**
-   * Whether the server may count as one of these weights. False when its engine has no salts and did not reset its
+   * Whether the server may count as a server of these weights. False when its engine has no salts and did not reset its
    * cache. An engine without a route for a reset is not called.
-   * @param by the start that the server is registered as just now (another start has no cache of older weights), and
-   * whether the reporter may have loaded other weights under the same version
+   * @param by `start`: the start that is being registered (another start has no cache of older weights); `isLoad`: the
+   * reporter may have loaded other weights under the same version
    * @throws BroomwagonError UNAVAILABLE
    */
   async mayTake(

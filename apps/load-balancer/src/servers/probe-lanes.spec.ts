@@ -4,7 +4,10 @@ import { TestEngineHealth } from '../engine.fixture';
 import type { PoolEngine } from './engine-health';
 import { ProbeLanes, type ProbedServer } from './probe-lanes';
 
-/** Engines that answer when they are told to, at once by default; those that hang never do. */
+/**
+ * Engines that answer at once. The call of an engine in `hang` ends when the test ends it, or without an answer at its
+ * timeout.
+ */
 class ScriptedEngines extends TestEngineHealth {
   asked: string[] = [];
   readonly hanging = new Map<string, (answered: boolean) => void>();
@@ -44,13 +47,13 @@ function open(slowMs = 60_000) {
   return { engines, lanes, late, servers };
 }
 
-it('asks servers that hang apart from the others, once at a time, and no more than may be at once', async () => {
+it('probes hanging servers apart from the others, once at a time, and within a bound', async () => {
   const { engines, lanes, late, servers } = open();
   const well = servers('well', 300);
   const hung = servers('hung', 700);
   for (const { endpoint } of hung) engines.hang.add(endpoint);
   const all = [...hung, ...well];
-  // In the first round they are unknown: they hold a place each, and all others answer nevertheless.
+  // In the first round the lanes know no server: each hanging server holds a place, and all others answer nevertheless.
   await lanes.ask('p', all);
   expect(engines.asked).toHaveLength(1_000);
   await expect.poll(() => engines.hanging.size).toBe(0);
@@ -59,13 +62,13 @@ it('asks servers that hang apart from the others, once at a time, and no more th
     await lanes.ask('p', all);
     expect(engines.asked.filter((name) => name.startsWith('hung'))).toEqual([]);
     lanes.askSlow('p', all);
-    // Each of the others once; one may have been slow before, when this process stood still.
+    // Each other server is asked. A server that was slow while this process stalled is asked in the slow lane.
     expect(new Set(engines.asked.filter((name) => name.startsWith('well')))).toEqual(new Set(names(well)));
     expect(engines.hanging.size).toBe(512);
     await nextTurn();
   }
   await expect.poll(() => late.filter((name) => name.includes('hung'))).toEqual([]);
-  // One that answers late is recorded; its place goes to the one that has waited longest.
+  // A late answer is recorded, and its place goes to the server that has waited longest.
   engines.hang.delete('hung7');
   engines.hanging.get('hung7')!(true);
   await expect.poll(() => late).toContain('p hung7');
@@ -75,7 +78,7 @@ it('asks servers that hang apart from the others, once at a time, and no more th
   for (const end of engines.hanging.values()) end(false);
 });
 
-it('takes a server back into the fast lane when it answers promptly again, and forgets one that is gone', async () => {
+it('takes a server back into the fast lane when it answers promptly again, and forgets a removed server', async () => {
   const { engines, lanes, late, servers } = open();
   const [one, gone] = servers('s', 2);
   for (const { endpoint } of [one!, gone!]) engines.hang.add(endpoint);
@@ -89,7 +92,7 @@ it('takes a server back into the fast lane when it answers promptly again, and f
   expect(await lanes.ask('p', [one!])).toEqual([one]);
 });
 
-it('gives one answer to who asks: at once, or late to all', async () => {
+it('reports each answer once: to a caller that still waits, or as late', async () => {
   const { engines, lanes, late, servers } = open();
   const [server] = servers('s', 1);
   engines.hang.add('s0');

@@ -9,7 +9,7 @@ export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' 
 const FAST_AT_ONCE = 64;
 /** Probes under way at once of servers that did not answer at all the last time: a connection each. */
 const HANGING_AT_ONCE = 512;
-/** A probe gives its place in the fast lane to the next one after this. */
+/** Time after which a probe in the fast lane gives its place to the next one. */
 const PROMPT_MS = 200;
 
 /** How long probes may take, milliseconds. */
@@ -23,7 +23,10 @@ export interface ProbePatience {
 interface SlowServer {
   pool: string;
   server: ProbedServer;
-  /** It answered late the last time, possibly because this process was slow; it does not wait for hanging servers. */
+  /**
+   * Whether the last probe was answered, but late, possibly because this process was slow. Such a server does not wait
+   * for hanging servers.
+   */
   answered: boolean;
 }
 
@@ -34,18 +37,18 @@ interface SlowServer {
  */
 export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   private readonly underWay = new Set<string>();
-  /** Servers of the slow lane that wait for their turn, the one that has waited longest first. */
+  /** Servers of the slow lane that wait for their turn, the longest wait first. */
   private readonly slow = new Map<string, SlowServer>();
   private hangingUnderWay = 0;
 
-  /** @param onLate an answer that was not given to a caller of {@link ask} */
+  /** @param onLate called for an answer that came too late for the caller of {@link ask} */
   constructor(
     private readonly health: EngineHealth,
     private readonly patience: ProbePatience,
     private readonly onLate: (pool: string, server: ProbedServer) => void,
   ) {}
 
-  /** Probes these servers, except those in the slow lane. @returns those that answered promptly. Never throws. */
+  /** Probes the servers that are not in the slow lane. @returns servers that answered promptly. Never throws. */
   async ask(pool: string, servers: readonly Server[]): Promise<Server[]> {
     const due = servers.filter((server) => {
       const name = nameOf(pool, server);
@@ -60,7 +63,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
     return prompt;
   }
 
-  /** Whether it answers promptly. Never throws. */
+  /** Whether the server answers promptly. Never throws. */
   async answers(pool: string, server: ProbedServer, promptMs = PROMPT_MS): Promise<boolean> {
     const end = new AbortController();
     let isLate = false;

@@ -31,7 +31,7 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-/** An engine that answers at once and names other weights than before. */
+/** An engine that answers at once and reports new weights. */
 class NewWeights extends TestEngineHealth {
   override answers = () => Promise.resolve(true);
   override report = (): Promise<EngineReport> => Promise.resolve({ weightVersion: 2 });
@@ -70,7 +70,7 @@ it('continues when Redis does not answer while an engine has a new report', asyn
   await expect.poll(version).toBe(2);
 });
 
-it('waits for no engine that takes long to empty its cache, and asks it once at a time', async () => {
+it('does not wait for an engine that takes long to empty its cache, and asks it once at a time', async () => {
   let asked = 0;
   let empty!: () => void;
   const emptied = new Promise<boolean>((resolve) => (empty = () => resolve(true)));

@@ -30,7 +30,7 @@ export class ProbeService implements OnModuleDestroy {
     await this.recordProbes(pool, servers);
     return servers.map(() => undefined);
   });
-  /** Half the interval at most. */
+  /** Maximum time of a probe in the fast lane: at most half the probe interval. */
   private readonly roundMs: number;
   private stopped = false;
 

@@ -8,7 +8,7 @@ beforeAll(async () => {
 });
 afterAll(() => lb.close());
 
-it('reconciles a drift: the holder is asked once, returns what it does not hold, and keeps the rest', async () => {
+it('reconciles a drift: the holder is asked once, returns leases that it does not hold, and keeps the rest', async () => {
   lb.engine.metrics = { ...lb.engine.metrics, running: 1 };
   await lb.server('a');
   const w = await lb.worker();

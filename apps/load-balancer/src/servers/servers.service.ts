@@ -40,8 +40,8 @@ export class ServersService {
   ) {}
 
   /**
-   * Waits for the first answer of a new start, a second at most; new room goes to waiters.
-   * @param listedAs identity in the list that has found the server: settings of a known server go before the request
+   * Waits for the first answer of a new start, for one second at most. New room goes to waiters.
+   * @param listedAs identity of the engine in the list that found it; settings of a known server override the request
    * @throws BroomwagonError VALIDATION_FAILED for an address outside the allow-list, SERVER_ID_TAKEN, UNAVAILABLE
    */
   async register(pool: string, request: RegisterServerRequest, listedAs?: string): Promise<RegisterServerReply> {
@@ -84,7 +84,7 @@ export class ServersService {
     };
   }
 
-  /** Nothing when the version that a server reports may be taken; else what to change without it, and to reply. */
+  /** Empty when the reported version may be taken; else the change without the version, and the fields of the reply. */
   private async takenVersion(
     pool: string,
     { serverId, weightVersion }: { serverId: string; weightVersion?: number },
@@ -105,21 +105,27 @@ export class ServersService {
     return { ...this.changed(pool, change), ...taken.reply };
   }
 
-  /** `false` also takes a drain back. @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE */
+  /**
+   * Cordons or uncordons a server; uncordoning also cancels a drain.
+   * @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE
+   */
   async cordon(pool: string, serverId: string, cordoned: boolean): Promise<ServerChangeReply> {
     return this.changed(pool, await this.store.cordon(pool, { serverId, cordoned }));
   }
 
   /**
-   * The end of the drain is upkeep's.
-   * @param listedAs identity in the list that drains it: only for that engine, which may be listed as ready again
+   * Starts a drain, which UpkeepService ends.
+   * @param listedAs identity of the engine in the list that drains it: another engine under this name is not drained
    * @throws BroomwagonError SERVER_NOT_FOUND, UNAVAILABLE; FENCED with listedAs
    */
   async drain(pool: string, request: DrainServerRequest, listedAs?: string): Promise<ServerChangeReply> {
     return this.changed(pool, await this.store.drain(pool, { ...request, listedAs }));
   }
 
-  /** Ends with its next registration by a list. @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE */
+  /**
+   * Keeps new requests from a server until its next registration by a list.
+   * @throws BroomwagonError SERVER_NOT_FOUND, FENCED, UNAVAILABLE
+   */
   async withhold(pool: string, server: { serverId: string; listedAs: string }): Promise<ServerChangeReply> {
     return this.changed(pool, await this.store.withhold(pool, { ...server, withheld: true }));
   }
@@ -142,7 +148,7 @@ export class ServersService {
     return reply;
   }
 
-  /** Two transitions, each safe to repeat: a repeat after the first ends what the first began. */
+  /** Two transitions, each safe to repeat: a repeat completes a quarantine that stopped after the first transition. */
   async quarantine(pool: string, { serverId, reason }: QuarantineServerRequest): Promise<FenceServerReply> {
     const { epoch } = await this.cordon(pool, serverId, true);
     return this.fence(pool, { serverId, epoch, reason });

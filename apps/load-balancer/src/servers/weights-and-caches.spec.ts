@@ -7,16 +7,16 @@ import { afterAll, beforeAll, expect, inject, it } from 'vitest';
 import { startEngine, stateOf } from '../../../../lab/engine-simulator/src/test-engine';
 import { openLoadBalancers, type LoadBalancers } from '../load-balancer.fixture';
 
-/** What a trainer does with one engine after the other, and what it reports. */
+/** One change of weights, as a trainer makes and reports it. */
 interface Change {
-  /** Undefined: without `weights.begin`. */
+  /** Undefined: no `weights.begin` precedes the change. */
   mode?: WeightSyncMode;
-  /** Added to the version of the pool: 0 is the same number again. */
+  /** Added to the version of the pool; 0: other weights under the same version. */
   step: 0 | 1;
   end: 'committed' | 'rolled-back' | 'deadline';
-  /** Requests run on both engines meanwhile, where the mode allows it. */
+  /** Requests run on both engines during the change, where the mode allows it. */
   isBusy: boolean;
-  /** The engines are reported before the end of the change; else only after a deadline. */
+  /** The versions of the engines are reported before the end of the change, else only after a deadline. */
   isReported: boolean;
 }
 
@@ -38,7 +38,7 @@ afterAll(async () => {
   await Promise.all([lb.close(), ...DIALECTS.map((dialect) => engines[dialect].close())]);
 });
 
-/** A trainer that changes weights as it likes, and a worker beside it. */
+/** A trainer that makes arbitrary changes of weights, and a worker beside it. */
 class Run {
   private version = 0;
   private sequence = 0;
@@ -56,7 +56,7 @@ class Run {
     return new Run(await lb.worker());
   }
 
-  /** Undefined when the server takes no leases: another one may be granted in its place, and is returned. */
+  /** Undefined when the server takes no leases: a lease of another server is released. */
   private async lease(serverId: string) {
     const lease = await lb.acquire(this.worker, { boundServerId: serverId }).catch(() => undefined);
     if (lease === undefined || lease.serverId === serverId) return lease;
@@ -99,7 +99,7 @@ class Run {
     if (isReported || mode === undefined) await this.report(version);
     const isDeadline = mode !== undefined && end === 'deadline';
     if (isDeadline) {
-      // The holders of what runs were told to stop.
+      // The change has told holders to stop: they release their leases.
       for (const lease of held) if (lease !== undefined) await lb.release(lease.leaseId);
       held = [];
       await this.expire(syncId);
@@ -111,7 +111,7 @@ class Run {
     for (const lease of held) if (lease !== undefined) await lb.release(lease.leaseId);
     await this.serve();
     this.version = (await weights.status(lb.pool)).version ?? this.version;
-    // The next trainer begins with weights that all engines have.
+    // The next change starts with weights that all engines have.
     await this.recover();
     await this.serve();
   }
@@ -142,7 +142,7 @@ const changes = fc.array(
   { minLength: 1, maxLength: 6 },
 );
 
-it('no sequence of changes of weights lets a request use what other weights left in a prefix cache', async () => {
+it('lets no request use prefix cache entries of other weights, under any sequence of changes of weights', async () => {
   const property = fc.asyncProperty(changes, async (drawn) => {
     const run = await Run.start();
     await run.serve();

@@ -26,7 +26,7 @@ export class WorkerController {
     private readonly config: LoadBalancerConfig,
   ) {}
 
-  /** A new epoch, which ends the one before; a repeat gets the same. */
+  /** Starts a new epoch, which ends the previous one; a repeat gets the same epoch. */
   @Operation('worker.register')
   async register({ ttlMs = this.config.workerTtlMs, ...body }: RegisterWorkerRequest, { pool }: MessageContext) {
     this.checkTtl(body.workerId, ttlMs);
@@ -48,7 +48,7 @@ export class WorkerController {
     return this.workers.sync(pool, body);
   }
 
-  /** What the epoch still holds is returned at once. */
+  /** Leases of the epoch are returned at once. */
   @Operation('worker.deregister')
   async deregister(body: DeregisterWorkerRequest, { pool }: MessageContext) {
     const reply = await this.workers.deregister(pool, body);
@@ -61,7 +61,7 @@ export class WorkerController {
     return this.inspections.workers(pool, body);
   }
 
-  /** Warns of each new minimum of the times to live: the links of this service are cut too late for such a worker. */
+  /** Warns of each new shortest time to live for which this service notices a dead link too late. */
   private checkTtl(workerId: string, ttlMs: number): void {
     const silenceMs = linkSilenceMs(this.config.workerTtlMs);
     if (ttlMs >= this.shortestTtlMs || outlivesSilentLink(ttlMs, silenceMs)) return;

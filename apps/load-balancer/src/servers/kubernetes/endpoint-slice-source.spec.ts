@@ -19,7 +19,7 @@ let server: Server;
 let url: string;
 let asked: IncomingMessage[] = [];
 let answer: (page: string | null) => { status: number; body: string };
-/** The open watches, and what answers the next one. */
+/** The open watches, and the handler of the next watch. */
 let watches: ServerResponse[] = [];
 let onWatch: (response: ServerResponse) => void;
 
@@ -69,7 +69,7 @@ const source = (more: object = {}, watchSilenceMs?: number) =>
     ...more,
   });
 
-it('finds the ready endpoints of all pages by their labels, and those that end, as the service account of the pod', async () => {
+it('finds the ready and terminating endpoints of all pages by their labels, as the service account of the pod', async () => {
   const ports = [{ name: 'http', port: 8000 }];
   answer = (page) =>
     page === null
@@ -164,7 +164,7 @@ const send = (...events: object[]) =>
   watches.at(-1)!.write(events.map((event) => `${JSON.stringify(event)}\n`).join(''));
 const urls = async (of: EndpointSliceSource) => (await engines(of)).map((engine) => engine.url);
 
-it('lists once, and then follows the changes that a watch tells from the version of the list', async () => {
+it('lists once, and then follows the changes that a watch reports since the version of the list', async () => {
   answer = () => list([slice([['10.0.0.1']], undefined, 'a'), slice([['10.0.0.2']], undefined, 'b')]);
   const one = source();
   expect(await urls(one)).toEqual(['http://10.0.0.1:8000', 'http://10.0.0.2:8000']);
@@ -218,7 +218,7 @@ it('fails while the API server cannot list, and continues afterwards', async () 
   expect(await urls(one)).toEqual(['http://10.0.0.2:8000']);
 });
 
-it('lists each time while it may not watch, and warns once', async () => {
+it('lists each time while watches are refused, and warns once', async () => {
   const warn = vi.spyOn(Logger.prototype, 'warn');
   onWatch = (response) => response.writeHead(403).end('{"message":"cannot watch endpointslices"}');
   let address = '10.0.0.1';
@@ -240,7 +240,7 @@ it('logs once that the watch has failed, and once that slices are watched again'
   answer = () => list([slice([['10.0.0.1']], undefined, 'a')]);
   const one = source();
   await engines(one);
-  // Two watches in a row fail for one reason.
+  // Two watches in a row fail for the same reason.
   for (const count of [2, 3]) {
     send(EXPIRED);
     await expect.poll(() => engines(one).then(() => watches.length)).toBe(count);
@@ -262,7 +262,7 @@ it('ends its watch when it is stopped', async () => {
   await closed;
 });
 
-it('is one engine for each pod, whatever families its addresses have, and two pods may have one address', async () => {
+it('finds one engine for each pod, whatever families its addresses have, and two pods at one address', async () => {
   const pods = (name: string, ...endpoints: [string, string, object?][]) => ({
     metadata: { name },
     endpoints: endpoints.map(([address, uid, conditions]) => ({

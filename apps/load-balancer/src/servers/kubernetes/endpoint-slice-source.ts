@@ -6,7 +6,7 @@ import { KubernetesApi } from './kubernetes-api';
 
 /** EndpointSlices in one answer. */
 const PAGE = 500;
-/** Pages of one list: a bound on a server that never ends. */
+/** Maximum pages of one list, in case the server never ends it. */
 const MAX_PAGES = 200;
 /** The API server ends a watch after this time; the next one begins with a new list. */
 const WATCH_S = 300;
@@ -33,14 +33,14 @@ type WatchEvent =
   | { type: 'ERROR'; object: { message?: string } };
 
 /**
- * Engines that are pods behind a Kubernetes service: the ready endpoints of the EndpointSlices with certain labels, and
- * those that end, to be drained. The slices are listed and then watched; when a watch ends, for whatever reason, the
- * next call lists them again, so that no change is missed for longer than one watch. Needs the rights to `list` and
- * `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
+ * Engines that are pods behind a Kubernetes service: the endpoints of the EndpointSlices with certain labels.
+ * Terminating endpoints are listed to be drained. The slices are listed and then watched; when a watch ends, for
+ * whatever reason, the next call lists them again, so that no change is missed for longer than one watch. Needs the
+ * rights to `list` and `watch` `endpointslices` of `discovery.k8s.io` in the namespace.
  */
 export class EndpointSliceSource implements EngineSource {
   private readonly logger = new Logger(EndpointSliceSource.name);
-  /** By name. */
+  /** EndpointSlices by name. */
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
   private reportChange: () => void = () => undefined;
@@ -55,7 +55,7 @@ export class EndpointSliceSource implements EngineSource {
     >,
   ) {}
 
-  /** As configured by K8S_*; the API server is that of the cluster unless another one is named. */
+  /** Source with the settings K8S_*. The API server is the one of this cluster unless another one is set. */
   static ofConfig(config: LoadBalancerConfig): EndpointSliceSource {
     const host = process.env.KUBERNETES_SERVICE_HOST ?? 'kubernetes.default.svc';
     const port = process.env.KUBERNETES_SERVICE_PORT ?? '443';
@@ -122,7 +122,7 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   private apply(event: WatchEvent): void {
-    // Most of all 410: the API server has no longer all changes since the version of the list.
+    // Mostly status 410: the API server no longer has all changes since the version of the list.
     if (event.type === 'ERROR') throw new BroomwagonError('UNAVAILABLE', event.object.message ?? 'unknown');
     if (event.type === 'BOOKMARK') return;
     const { name } = event.object.metadata;
@@ -131,7 +131,7 @@ export class EndpointSliceSource implements EngineSource {
     this.reportChange();
   }
 
-  /** A watch that opens may fail at its first event, so only an event, or a regular end, counts. */
+  /** A watch that opens may fail at its first event, so only an event, or a regular end, counts as success. */
   private noteSuccess(): void {
     if (this.failure !== undefined) this.logger.log('EndpointSlices are watched again');
     this.failure = undefined;
@@ -151,8 +151,8 @@ export class EndpointSliceSource implements EngineSource {
   }
 
   /**
-   * `ready` that is missing counts as ready, as in Kubernetes. A pod that ends is never ready; it may be in several
-   * slices.
+   * Adds the endpoints of a slice. A missing `ready` counts as ready, as in Kubernetes. A terminating pod is never
+   * ready, also when another slice lists it as ready.
    */
   private findIn(slice: EndpointSlice, found: Map<string, FoundEngine>): void {
     const { k8sPortName: portName } = this.config;

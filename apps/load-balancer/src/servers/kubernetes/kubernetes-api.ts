@@ -5,10 +5,10 @@ import { BroomwagonError, cutText } from '@broomwagon/contracts';
 import { callSignal } from '@broomwagon/engines';
 
 const TIMEOUT_MS = 10_000;
-/** Bytes of one answer: a page of 500 EndpointSlices is far below, and a watch that reaches it is begun again. */
+/** Maximum bytes of one answer. A page of 500 EndpointSlices is far below; a watch that reaches it is started again. */
 const MAX_BYTES = 64 * 1_024 * 1_024;
 
-/** Where the API server is and who asks. */
+/** Address of the API server, and the account that calls it. */
 export interface KubernetesAccess {
   /** Base URL, e.g. `https://10.96.0.1:443`. */
   url: string;
