@@ -43,7 +43,7 @@ describe('Heartbeat', () => {
     ]);
   });
 
-  it('reports what calls get from their servers, but not to a load-balancer of the release before', async () => {
+  it('reports the progress of calls by server, but not to a load-balancer of the previous release', async () => {
     const { heartbeat, controlPlane, module } = await start();
     module.get(ServerSigns).begin(LEASE, 9);
     await heartbeat.beat();
@@ -125,7 +125,7 @@ describe('Heartbeat', () => {
     await heartbeat.beat();
     await heartbeat.beat();
     expect(controlPlane.of('worker.sync')).toEqual([]);
-    // Redis has forgotten that claim, and has us hold another, given out a moment ago.
+    // Redis has forgotten that claim, and has given this worker another one a moment ago.
     counts.attempts = [{ id: 'other', attempt: '1-b', sinceMs: NOW }];
     time.generation = 'b';
     await heartbeat.beat();
@@ -146,7 +146,7 @@ describe('Heartbeat', () => {
     expect(controlPlane.of('worker.sync')).toHaveLength(syncs);
   });
 
-  it('returns what is old in the counts and unknown here, on every page, and nothing that may be on its way', async () => {
+  it('returns items that are old in the counts and unknown here, on every page, and no item that may be on its way', async () => {
     const { heartbeat, controlPlane, counts, leases, registry, claim } = await start();
     const held = registry.admit(claim({ requestId: 'held' }), WORKER)!;
     leases.granted(held, `1.${held.acquireId}`);
@@ -190,7 +190,7 @@ describe('Heartbeat', () => {
     await heartbeat.stop();
   });
 
-  it('stops what it holds and the counts do not', async () => {
+  it('stops items that it holds and the counts do not', async () => {
     const { heartbeat, leases, registry, claim, counts } = await start();
     const withoutLease = registry.admit(claim({ requestId: 'a' }), WORKER)!;
     leases.granted(withoutLease, `1.${withoutLease.acquireId}`);

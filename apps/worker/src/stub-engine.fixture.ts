@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 /** An OpenAI-compatible engine whose streams the test plays. */
 export class StubEngine {
   readonly bodies: Record<string, unknown>[] = [];
-  /** Streams whose client has gone before their end. */
+  /** Streams whose client disconnected before their end. */
   disconnected = 0;
   private readonly server: Server;
 
@@ -52,7 +52,7 @@ export class EngineStream {
     this.response.end('data: [DONE]\n\n');
   }
 
-  /** As an engine that crashes. */
+  /** Breaks the connection, like an engine that crashes. */
   break(): void {
     this.response.destroy();
   }

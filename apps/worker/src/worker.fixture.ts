@@ -21,7 +21,7 @@ import { WorkerModule } from './worker.module';
 
 type Handler<Name extends OperationName> = (body: RequestOf<Name>) => ReplyOf<Name> | Promise<ReplyOf<Name>>;
 
-/** Load-balancer and coordinator as a table of answers; remembers what was asked. */
+/** Load-balancer and coordinator as a table of answers; records every call. */
 export class ScriptedControlPlane extends ControlPlane {
   readonly calls: { operation: OperationName; body: object }[] = [];
   private readonly handlers = new Map<OperationName, (body: never) => unknown>();
@@ -60,7 +60,7 @@ export class MemoryPayloadStore extends PayloadStore {
   readonly payloads = new Map<string, Buffer>();
   /** Thrown by the next puts, in order. */
   readonly putErrors: Error[] = [];
-  /** Thrown by the next checks whether it can be written, in order. */
+  /** Thrown by the next checks whether the store can be written, in order. */
   readonly checkErrors: Error[] = [];
   /** References whose reads fail. */
   readonly getErrors = new Map<string, Error>();
@@ -82,7 +82,7 @@ export class MemoryPayloadStore extends PayloadStore {
   json(ref: string): unknown {
     return JSON.parse(String(this.payloads.get(ref)));
   }
-  /** Without the random part. */
+  /** Names of the payloads of an owner, without the random part. */
   namesOf(owner: string): string[] {
     const names = [...this.payloads.keys()].map((ref) => parsePayloadRef('redis', ref));
     return names.filter((payload) => payload.owner === owner).map(({ name }) => name.replace(/\.[0-9a-f]{8}$/, ''));
@@ -114,7 +114,7 @@ function unused(): never {
 
 type Generate = (request: GenerationRequest, options: GenerateOptions) => Promise<GenerationResult>;
 
-/** Engines whose every stream is played by the test. */
+/** Engines whose streams are all played by the test. */
 export class ScriptedEngines extends EngineAdapters {
   readonly requests: GenerationRequest[] = [];
   readonly options: GenerateOptions[] = [];
@@ -240,7 +240,7 @@ export async function workerBench(settings: Partial<WorkerConfig> = {}): Promise
   return { module, controlPlane, payloads, engines, claim };
 }
 
-/** An error of ours with this code. */
+/** A BroomwagonError with this code. */
 export function errorOf(code: ErrorCode): BroomwagonError {
   return new BroomwagonError(code, `scripted ${code}`);
 }

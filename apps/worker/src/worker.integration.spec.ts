@@ -129,7 +129,7 @@ describe('worker on real NATS and Redis', () => {
   }
   const fails = () => stubs.of('request.fail') as FailRequest[];
 
-  it('runs a request on the engine and stores what it made', async () => {
+  it('runs a request on the engine and stores its tokens', async () => {
     play = (stream) => {
       for (const text of ['a', 'b', 'c']) stream.token(text);
       stream.finish('stop');
@@ -157,7 +157,7 @@ describe('worker on real NATS and Redis', () => {
   });
 
   it('lets an abort win that overtakes its claim', async () => {
-    // The worker has its epoch: commands for another one are ignored.
+    // Waits for the epoch of the worker: commands for another epoch are ignored.
     await expect.poll(() => stubs.of('request.claim').length).toBeGreaterThan(0);
     const command = { workerEpoch: 'e1', cause: 'cut' as const, attempts: [{ requestId: 'j/g/2', attempt: '1-a' }] };
     const reply = await client.request(workerCommandSubject(pool, 'w1', 'abort'), command);
@@ -179,7 +179,7 @@ describe('worker on real NATS and Redis', () => {
     expect(stubs.of('lb.release')[0]).toMatchObject({ outcome: 'failed' });
   });
 
-  it('drops everything when its epoch is void, and works on under a new one', async () => {
+  it('drops everything when its epoch expires, and continues under a new one', async () => {
     play = (stream, index) => (index === 0 ? stream.token('z') : stream.finish('stop'));
     await submit('j/g/4');
     await expect.poll(() => engine.bodies).toHaveLength(1);
@@ -191,7 +191,7 @@ describe('worker on real NATS and Redis', () => {
     expect(fails()).toEqual([]);
   });
 
-  it('hands back what runs when it is shut down, and gives its epoch up', async () => {
+  it('hands back running requests when it is shut down, and deregisters', async () => {
     play = (stream) => stream.token('w');
     await submit('j/g/5');
     await expect.poll(() => engine.bodies).toHaveLength(1);

@@ -5,7 +5,7 @@ import { AttemptAbortController } from './attempt-abort.controller';
 import { AttemptRegistry } from './attempt-registry';
 
 describe('AttemptAbortController', () => {
-  it('stops what is named by attempt or by lease, and nothing of another epoch', async () => {
+  it('stops attempts and leases that the command names, and nothing of another epoch', async () => {
     const { module, claim } = await workerBench();
     await module.get(WorkerSession).established();
     const registry = module.get(AttemptRegistry);
@@ -21,7 +21,7 @@ describe('AttemptAbortController', () => {
       attempts: [{ requestId: 'j/g/0', attempt: '1-a' }],
       leases: [
         { leaseId: `7.${second!.acquireId}`, requestId: 'j/g/1' },
-        // A lease of the same acquire that is no more.
+        // An ended lease of the same acquire.
         { leaseId: `1.${third!.acquireId}`, requestId: 'j/g/2' },
       ],
     };

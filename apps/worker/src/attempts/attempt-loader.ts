@@ -22,7 +22,7 @@ export interface AttemptInput {
   prompt: Prompt;
   /** Tokens of earlier attempts; undefined for a fresh start. */
   made?: MadeTokens & { tokenCount: number };
-  /** End of the text of `made` that no segment has as its text: a stop text may begin with it. */
+  /** End of the text of `made` that the last segment holds back from its text, since a stop text may begin with it. */
   heldText?: string;
 }
 
@@ -56,7 +56,7 @@ export class AttemptLoader {
       [claim.promptRef, ...claim.segments.map((segment) => segment.ref)].map((ref) => this.read(ref, signal)),
     );
     const promptValue: Prompt = valueOf(prompt!);
-    // A prompt that was given by reference is not checked before.
+    // A prompt given by reference has not been checked before.
     const fault = findPromptFault(promptValue);
     if (fault) {
       const reason = `The payload ${claim.promptRef} is not a prompt: ${fault.field} ${fault.reason}`;

@@ -10,7 +10,7 @@ describe('AttemptRegistry', () => {
     const registry = new AttemptRegistry();
     const held = registry.admit(claim('a', '2-a'), worker)!;
     expect(registry.stop('a', '1-a', 'cut')).toBe(false);
-    // The same number, given again by a Redis that was set back.
+    // The same number, assigned again by a Redis that was set back.
     expect(registry.stop('a', '2-b', 'cut')).toBe(false);
     expect(held.signal.aborted).toBe(false);
     expect(registry.stop('a', '2-a', 'cut')).toBe(true);
@@ -41,7 +41,7 @@ describe('AttemptRegistry', () => {
     expect(registry.size).toBe(0);
   });
 
-  it('stops everything and starts with nothing when its epoch is void', async () => {
+  it('stops and forgets all attempts when its epoch expires', async () => {
     const registry = new AttemptRegistry();
     const held = registry.admit(claim('a'), worker)!;
     held.stop('cut');

@@ -76,7 +76,7 @@ export class AttemptRegistry extends HeldAttempts {
     return this.held.size;
   }
 
-  /** Settles when the next attempt ends, or when the signal is aborted. */
+  /** Resolves when the next attempt ends, or when the signal is aborted. */
   async nextEnd(signal: AbortSignal): Promise<void> {
     await once(this.ends, 'end', { signal }).catch(() => undefined);
   }

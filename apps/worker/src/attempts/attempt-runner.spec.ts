@@ -18,7 +18,7 @@ describe('AttemptRunner', () => {
     expect(await run()).toBe('finished');
     expect(engines.requests[0]).toMatchObject({
       prompt: { promptTokenIds: [10, 11] },
-      // No seed unless the trainer gives one: an engine draws other random numbers for every request then.
+      // No seed unless the trainer sets one: an engine then draws other random numbers for every request.
       sampling: { temperature: 1 },
       maxTokens: 100,
     });
@@ -55,7 +55,7 @@ describe('AttemptRunner', () => {
     expect(payloads.namesOf('j/g/0')).toEqual(['1.2', '2.1', `${attempt.worker.workerEpoch}.1-a.3`]);
   });
 
-  it('reports the segment of an earlier attempt that is missing, and the request keeps the others', async () => {
+  it('reports the missing segment of an earlier attempt, and the request keeps the others', async () => {
     const { run, controlPlane, payloads, attempt } = await startAttempt();
     const name = (part: string) => ({ pool: 'default', job: 'j', owner: 'j/g/0', name: part });
     const refs: string[] = [];
@@ -85,7 +85,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toMatchObject([{ reason: 'payload', retryable: true, missingRef: ref }]);
   });
 
-  it('reports an error of the payload store without a type as retryable, read and written', async () => {
+  it('reports an untyped error of the payload store as retryable, from reads and from writes', async () => {
     const reading = await startAttempt();
     reading.payloads.getErrors.set(reading.attempt.claim.promptRef, new Error('EMFILE: too many open files'));
     await reading.run();
@@ -97,7 +97,7 @@ describe('AttemptRunner', () => {
     }
   });
 
-  it('gives each sample, and each place it is resumed from, a seed of its own, made of the one of the trainer', async () => {
+  it('derives from the seed of the trainer another seed for each sample and each position where a sample resumes', async () => {
     const seeds: (number | undefined)[] = [];
     for (const [groupId, sampleIndex, madeTokens] of [
       ['g', 0, 0],
@@ -147,7 +147,7 @@ describe('AttemptRunner', () => {
     ]);
   });
 
-  it('hands back a request whose prompt is not there, for good', async () => {
+  it('fails a request whose prompt is missing, for good', async () => {
     const { run, controlPlane } = await startAttempt(() => ({ promptRef: 'redis~default~j~g~other' }));
     expect(await run()).toBe('payload');
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'payload', retryable: false });
@@ -176,7 +176,7 @@ describe('AttemptRunner', () => {
     },
   );
 
-  it('asks for a server with one acquireId until there is one', async () => {
+  it('repeats its acquire with one acquireId until a server is granted', async () => {
     const { run, controlPlane } = await startAttempt();
     const answers = ['WAIT_TIMEOUT', 'TIMEOUT', 'NO_SERVER_AVAILABLE'] as const;
     let asked = 0;
@@ -218,7 +218,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.acquire').map(({ minWeightVersion }) => minWeightVersion)).toEqual([undefined, 5]);
   });
 
-  it('never names what two attempts made alike, though a Redis that was set back gives them the same number', async () => {
+  it('gives payloads of two attempts different names, also when a Redis that was set back repeats an attempt number', async () => {
     const { run, controlPlane, claim, module } = await startAttempt();
     await run();
     for (const [attempt, workerEpoch] of [
@@ -242,7 +242,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')[0]).toMatchObject({ reason: 'engine-rejected', retryable: false });
   });
 
-  it('reports an answer that is not of the dialect of its engine as evidence about the engine', async () => {
+  it('reports an answer in a wrong dialect as evidence about the engine', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = () => Promise.reject(errorOf('ENGINE_PROTOCOL'));
     expect(await run()).toBe('engine-rejected');
@@ -261,11 +261,11 @@ describe('AttemptRunner', () => {
     await expect.poll(() => leases.knows(`7.${attempt.acquireId}`)).toBe(false);
   });
 
-  it('asks on while the pool is paused: that time does not count for its deadline', async () => {
+  it('keeps asking while the pool is paused, and does not count that time for its deadline', async () => {
     const { run, controlPlane } = await startAttempt(undefined, { noServerDeadlineMs: 50 });
     let asked = 0;
     controlPlane.on('lb.acquire', async ({ acquireId }) => {
-      // In all longer than the deadline, as acquires that wait.
+      // Longer than the deadline in total, like acquires that wait.
       await delay(30);
       if (asked++ < 3) throw errorOf('POOL_PAUSED');
       return { ...LEASE, leaseId: `7.${acquireId}` };
@@ -299,7 +299,8 @@ describe('AttemptRunner', () => {
     release();
     expect(await running).toBe('finished');
     expect(complete).toEqual(['true', 'true', 'true']);
-    // Another name for the end: a payload never changes, and what is needed no longer is for the coordinator to remove.
+    // The end has another name: a payload never changes, and the coordinator removes payloads that are no longer
+    // needed.
     expect(payloads.namesOf('j/g/0')).toEqual([...names, names[2]]);
   });
 
@@ -398,7 +399,7 @@ describe('AttemptRunner', () => {
     },
   );
 
-  it('does not repeat what the engine refused', async () => {
+  it('does not repeat a request that the engine refused', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
     expect(await run()).toBe('engine-rejected');
@@ -415,7 +416,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.fail')).toEqual([]);
   });
 
-  it('repeats the end until it is taken', async () => {
+  it('repeats the report of its end until it is accepted', async () => {
     const { run, controlPlane, payloads } = await startAttempt();
     payloads.putErrors.push(errorOf('PAYLOAD_STORE_FULL'), errorOf('UNAVAILABLE'));
     let tries = 0;
@@ -427,7 +428,7 @@ describe('AttemptRunner', () => {
     expect(tries).toBe(3);
   });
 
-  it.each(['INTERNAL', 'VALIDATION_FAILED'] as const)('hands back as unclaimed what is answered %s', async (code) => {
+  it.each(['INTERNAL', 'VALIDATION_FAILED'] as const)('reports unclaimed if its end is answered %s', async (code) => {
     const { run, controlPlane, engines } = await startAttempt();
     engines.generate = () => Promise.reject(errorOf('ENGINE_REJECTED'));
     controlPlane.on('request.fail', ({ reason }) => {
@@ -443,7 +444,7 @@ describe('AttemptRunner', () => {
     expect(said.at(-1)).toEqual({ ...identity, reason: 'unclaimed', retryable: true });
   });
 
-  it('stores its tokens again when Redis has lost them before the end was taken, and names those', async () => {
+  it('stores its tokens again when they are lost before its end is accepted, and reports the new reference', async () => {
     for (const [losses, outcome] of [
       [2, 'finished'],
       [99, 'lost'],
@@ -460,7 +461,7 @@ describe('AttemptRunner', () => {
       expect(new Set(refs).size).toBe(refs.length);
       expect(refs).toHaveLength(Math.min(losses, 3) + 1);
       if (outcome === 'finished') expect(payloads.json(refs.at(-1)!)).toEqual({ tokenIds: [1, 2, 3], text: 'abc' });
-      // A store that keeps nothing, or another one than that of the coordinator: not for ever.
+      // The repeats end if the store keeps nothing, or is not the store of the coordinator.
       else expect(controlPlane.of('request.fail')).toMatchObject([{ ...identity, reason: 'unclaimed' }]);
     }
   });
@@ -477,7 +478,7 @@ describe('AttemptRunner', () => {
     expect(registry.size).toBe(0);
   });
 
-  it('cuts the answer of an engine between characters', async () => {
+  it('cuts the error text of an engine between characters', async () => {
     const { run, controlPlane, engines } = await startAttempt();
     const said = `${'x'.repeat(998)}\ud83d😀😀`;
     engines.generate = () => Promise.reject(new BroomwagonError('ENGINE_REJECTED', said));
@@ -511,7 +512,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('request.complete')).toEqual([]);
   });
 
-  it('counts a defect of ours as a failure and keeps no lease, so that nothing is run again for ever', async () => {
+  it('counts a defect as a failure and keeps no lease, so that no request runs again for ever', async () => {
     const { run, controlPlane, leases, registry } = await startAttempt();
     setFailpoints('worker.complete.between-payload-and-complete=throw');
     expect(await run()).toBe('engine-error');

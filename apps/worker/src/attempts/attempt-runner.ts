@@ -80,7 +80,7 @@ export class AttemptRunner {
     return outcome;
   }
 
-  /** Counted as a failure, so that a request that always causes the defect fails at the cap. */
+  /** Reports a failure of the attempt, so that a request that always causes the defect fails at the cap. */
   private endAfterDefect(attempt: Attempt, { message }: Error): Promise<AttemptOutcome> {
     // Changes nothing if the lease was released already.
     void this.releaser.release(attempt, { acquireId: attempt.acquireId }, 'failed');
@@ -146,7 +146,7 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  /** As {@link leaveTextOnly}: the tokens would be of weights that the round does not train. */
+  /** Like {@link leaveTextOnly}: the round does not train on tokens of older weights. */
   private async leaveStale(attempt: Attempt, lease: Lease): Promise<AttemptOutcome> {
     this.metStale = true;
     const { leaseId, serverId, weightVersion } = lease;
@@ -192,7 +192,10 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, failure, segment);
   }
 
-  /** Before an attempt that ended badly is reported, and given out again. A stop ends the pause. */
+  /**
+   * Delays the report of an attempt that ended badly, since its request is claimed again at once. A stop ends the
+   * delay.
+   */
   private async pause(attempt: Attempt, generated: Generated): Promise<void> {
     const { engineFailurePauseMs: baseMs } = this.config;
     const { setbacks = 0 } = attempt.claim;
@@ -232,7 +235,7 @@ export class AttemptRunner {
     return generated;
   }
 
-  /** A segment without tokens for the text that the last one has held, since the response ends with it. */
+  /** Saves held text of the last segment as a segment without tokens, since the response ends with it. */
   private async saveHeldText(attempt: Attempt, { heldText: text }: AttemptInput): Promise<Segment | undefined> {
     const last = attempt.claim.segments.at(-1);
     if (text === undefined || last === undefined) return undefined;
@@ -252,7 +255,7 @@ export class AttemptRunner {
     return made.tokenCount === 0 && !endsWithText ? undefined : this.segments.save(attempt, lease, made);
   }
 
-  /** Ends a stopped attempt with its tokens. */
+  /** Reports a stopped attempt with its tokens. */
   private async handBack(attempt: Attempt, segment?: Segment): Promise<AttemptOutcome> {
     if (attempt.cause === 'timeout')
       return this.reporter.fail(attempt, { reason: 'timeout', retryable: false }, segment);
@@ -261,7 +264,7 @@ export class AttemptRunner {
   }
 }
 
-/** An error of a store without a type says nothing about the request. */
+/** An untyped error comes from a store and is no evidence about the request. */
 function isRetryable(error: unknown): boolean {
   return !isBroomwagonError(error) || error.retryable;
 }
@@ -290,7 +293,10 @@ function generationRequest({ claim }: Attempt, { prompt, made }: AttemptInput): 
   return { engineRequestId: id, prompt, sampling, maxTokens: claim.maxTokens, clipsBudget: true, made };
 }
 
-/** The tokens of this attempt, behind the end of the earlier text with which a stop text may begin. */
+/**
+ * Buffer for the tokens of this attempt. It starts with the held end of the earlier text, since a stop text may begin
+ * there.
+ */
 function bufferFor({ claim }: Attempt, { prompt: { engineFields = {} }, heldText }: AttemptInput): TokenBuffer {
   const { include_stop_str_in_output: isIncluded, no_stop_trim: isUntrimmed, sampling_params: given } = engineFields;
   const { no_stop_trim: isUntrimmedByParameter } = (given ?? {}) as { no_stop_trim?: unknown };

@@ -12,7 +12,7 @@ const token = (id: number, text: string, more: Partial<TokenIncrement> = {}): To
   ...more,
 });
 
-/** An attempt that continues a segment with this payload, or begins. */
+/** An attempt that continues a segment with the given payload; without a payload, a first attempt. */
 async function continued(payload?: SegmentPayload, maxTokens = 100) {
   const bench = await startAttempt(() => ({ sampling: SAMPLING, maxTokens }));
   if (payload !== undefined) {
@@ -55,7 +55,7 @@ it('ends at a stop text that begins in an earlier segment, and stops the engine'
   expect(stored).toEqual({ tokenIds: [3, 4], text: '', logprobs: [-3, -4], stopReason: '</answer>' });
 });
 
-it('gives the held text back if no stop text follows, also without a further token', async () => {
+it('returns the held text if no stop text follows, also without a further token', async () => {
   const payload = { tokenIds: [1, 2], text: 'a ', heldText: '</an' };
   const { run, engines, controlPlane, payloads } = await continued(payload);
   engines.generate = async (_, { onTokens }) => {

@@ -8,7 +8,7 @@ import { identity, startAttempt } from './attempt.fixture';
 const REFUSED = new BroomwagonError('ENGINE_UNREACHABLE', 'refused', { details: { code: 'ECONNREFUSED' } });
 
 describe('an attempt that is stopped', () => {
-  it('obeys a stop while its acquire still waits, and gives back what may yet be granted', async () => {
+  it('obeys a stop while its acquire still waits, and returns a lease that may be granted later', async () => {
     const { run, controlPlane, attempt, engines } = await startAttempt();
     controlPlane.on('lb.acquire', () => new Promise(() => undefined));
     const running = run();
@@ -30,7 +30,7 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('lb.release')).toHaveLength(1);
     expect(controlPlane.of('request.fail')).toHaveLength(1);
     await expect.poll(() => [leases.count, leases.knows(`7.${attempt.acquireId}`)]).toEqual([0, false]);
-    // Stopped before it began, if it was asked at all.
+    // If the engine was called at all, the call was stopped before it began.
     for (const options of engines.options) expect(options.signal?.aborted).toBe(true);
   });
 
@@ -49,9 +49,9 @@ describe('an attempt that is stopped', () => {
     },
   );
 
-  it('ends at the time of its own with its tokens, which counts from when the engine is asked', async () => {
+  it('ends with its tokens after its timeout, which counts from the call of the engine', async () => {
     const { run, controlPlane, payloads, engines } = await startAttempt(() => ({ timeoutMs: 50 }));
-    // Longer than the whole of its time.
+    // Longer than the whole timeout.
     controlPlane.on('lb.acquire', ({ acquireId }) => delay(100, { ...LEASE, leaseId: `7.${acquireId}` }));
     engines.generate = streamUntilStopped([1, 2], () => undefined);
     expect(await run()).toBe('timeout');
@@ -61,7 +61,7 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'aborted', tokens: 2 });
   });
 
-  it('has the time that earlier attempts have left, and reports its own generation time', async () => {
+  it('has the rest of the time that earlier attempts have left, and reports its own generation time', async () => {
     const { run, controlPlane, engines } = await startAttempt(() => ({ timeoutMs: 60_000, generatedMs: 59_950 }));
     engines.generate = streamUntilStopped([1, 2], () => undefined);
     expect(await run()).toBe('timeout');
@@ -71,7 +71,7 @@ describe('an attempt that is stopped', () => {
     expect(controlPlane.of('request.save')[0]!.generatedMs).toBeGreaterThanOrEqual(0);
   });
 
-  it('ends without asking for a server when they have left nothing', async () => {
+  it('ends without asking for a server when earlier attempts have used up its time', async () => {
     const { run, controlPlane, engines } = await startAttempt(() => ({ timeoutMs: 50, generatedMs: 50 }));
     expect(await run()).toBe('timeout');
     expect(controlPlane.of('request.fail')).toMatchObject([{ ...identity, reason: 'timeout', retryable: false }]);
@@ -91,7 +91,7 @@ describe('an attempt that is stopped', () => {
   it.each([
     ['the engine has answered', [errorOf('ENGINE_ERROR'), errorOf('ENGINE_UNREACHABLE')], 3],
     ['nothing listens there any more', [errorOf('ENGINE_ERROR'), REFUSED, errorOf('ENGINE_ERROR')], 2],
-  ] as const)('keeps its lease and says nothing until %s', async (_, errors, calls) => {
+  ] as const)('keeps its lease and reports nothing until %s', async (_, errors, calls) => {
     const { run, controlPlane, attempt, engines } = await startAttempt();
     engines.abortErrors.push(...errors);
     const stream = streamUntilStopped([1, 2], () => attempt.stop('abort'));

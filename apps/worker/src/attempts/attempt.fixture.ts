@@ -17,5 +17,5 @@ export async function startAttempt(
   return { ...bench, attempt, run, leases: bench.module.get(HeldLeases), registry: bench.module.get(AttemptRegistry) };
 }
 
-/** What every message about that attempt begins with. */
+/** Fields that begin every message about the attempt of {@link startAttempt}. */
 export const identity = { requestId: 'j/g/0', attempt: '1-a', ...WORKER };

@@ -7,8 +7,9 @@ import { PayloadStore } from '@broomwagon/state';
 const CHECK_INTERVAL_MS = 1_000;
 
 /**
- * Holds the claims of this worker back while its payload store cannot be used: whatever it claimed would be generated
- * and lost. The coordinator stops the claims of all workers when its own store fails; here only one mount may fail.
+ * Holds the claims of this worker back while its payload store cannot be used: claimed requests would be generated and
+ * lost. The coordinator stops the claims of all workers when its own store fails; this gate covers a failed mount of
+ * one worker.
  */
 @Injectable()
 export class PayloadGate {
@@ -17,7 +18,7 @@ export class PayloadGate {
 
   constructor(private readonly payloads: PayloadStore) {}
 
-  /** After a call of the store that has failed; only UNAVAILABLE closes it. */
+  /** Closes the gate after a call of the store failed with UNAVAILABLE. */
   close(error: unknown): void {
     if (!isBroomwagonError(error, 'UNAVAILABLE') || !this.isOpen) return;
     this.isOpen = false;

@@ -7,7 +7,7 @@ import { WorkerLifecycle } from '../worker-lifecycle';
 import type { WorkerConfig } from '../worker.config';
 import { ClaimLoop } from './claim-loop';
 
-/** A coordinator with this much work; claims wait while there is none. */
+/** Starts a worker and a coordinator with this many requests; claims wait while there are none. */
 async function start(requests: number, settings: Partial<WorkerConfig> = {}) {
   const bench = await workerBench(settings);
   const { controlPlane, module } = bench;
@@ -42,7 +42,7 @@ describe('ClaimLoop', () => {
     await loop.stop();
   });
 
-  it('repeats a claim whose answer was lost under the same id, for what is left of its wait', async () => {
+  it('repeats a claim whose answer was lost under the same id, for the rest of its wait', async () => {
     const { loop, controlPlane, claim } = await start(0);
     let tries = 0;
     controlPlane.on('request.claim', () => {
@@ -71,7 +71,7 @@ describe('ClaimLoop', () => {
     await loop.stop();
   });
 
-  it('leaves what was granted to a void epoch, and claims for the new one', async () => {
+  it('drops grants of an expired epoch, and claims for the new epoch', async () => {
     const { loop, controlPlane, session, claim, engines } = await start(0);
     let grant: (reply: { claims: Claim[] }) => void = () => undefined;
     controlPlane.on('request.claim', () => new Promise((resolve) => (grant = resolve)));
@@ -113,7 +113,7 @@ describe('WorkerLifecycle', () => {
     expect(controlPlane.of('worker.deregister')).toEqual([]);
   });
 
-  it('hands back what does not end in time, with its tokens, and then gives its epoch up', async () => {
+  it('hands back requests that do not end in time, with their tokens, and then deregisters', async () => {
     const { loop, module, controlPlane, engines } = await start(3, { drainMs: 20 });
     engines.generate = streamUntilStopped([1, 2]);
     loop.start();
@@ -125,7 +125,7 @@ describe('WorkerLifecycle', () => {
     expect(controlPlane.calls.at(-1)).toEqual({ operation: 'worker.deregister', body: WORKER });
   });
 
-  it('lets what is nearly done finish', async () => {
+  it('lets a request finish that is nearly done', async () => {
     const { loop, module, controlPlane, engines } = await start(1);
     let finish: () => void = () => undefined;
     engines.generate = () =>

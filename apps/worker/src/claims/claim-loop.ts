@@ -40,13 +40,13 @@ export class ClaimLoop {
     this.loop ??= this.claimAll();
   }
 
-  /** Stops claiming. Deregistering returns what a parked claim may still be granted. */
+  /** Stops claiming. Deregistration returns requests that a parked claim may still be granted. */
   async stop(): Promise<void> {
     this.stopping.abort();
     await this.loop;
   }
 
-  /** Settles when all attempts have ended. */
+  /** Resolves when all attempts have ended. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await Promise.all(this.running);
   }
@@ -99,7 +99,7 @@ export class ClaimLoop {
         if (!again) throw error;
         if (error.code === 'TIMEOUT') continue;
         await delay(retryDelayMs(tries, error.retryAfterMs ?? 0, {}), undefined, { signal }).catch(() => undefined);
-        // While the pool is paused or its weights change, nothing can run, as after an empty answer.
+        // While the pool is paused or its weights change, no request can run: treated like an empty answer.
         if (error.code === 'POOL_PAUSED') return { claims: [] };
       }
     }
