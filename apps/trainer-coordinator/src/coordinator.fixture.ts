@@ -25,7 +25,7 @@ import { formatPayloadRef } from '../../../libs/state/src/payload/payload-ref';
 import { CoordinatorConfig } from './coordinator.config';
 import { CoordinatorModule } from './coordinator.module';
 
-/** Pools of one fixture; a test takes one. */
+/** Pools of one fixture; each test takes one. */
 const POOLS = 24;
 
 /** Two replicas of the coordinator, a client, and the scripts of the load-balancer for worker epochs. */
@@ -51,7 +51,7 @@ export class CoordinatorFixture {
       natsUrl: testNatsUrl(),
       redisUrl: testRedisUrl(),
       redisKeyPrefix: prefix,
-      // Pools of its own: no other test's coordinator may answer.
+      // Pools of its own, so that no coordinator of another test answers.
       pools: Array.from({ length: POOLS }, (_, position) => `${prefix}-${position}`),
       sweepIntervalMs: 20,
       cutRepeatMs: 100,
@@ -89,7 +89,7 @@ export class CoordinatorFixture {
     body: RequestOf<Name>,
     options?: RequestOptions,
   ): Promise<ReplyOf<Name>> {
-    // Longer than a busy machine stands still.
+    // Longer than a busy machine stalls.
     return this.client.call(this.pool, operation, body, { timeoutMs: 60_000, ...options });
   }
 
@@ -97,7 +97,7 @@ export class CoordinatorFixture {
     return this.runner.rootKey(this.pool);
   }
 
-  /** The value of a metric for this pool, added up over the replicas; of the lines with `label` if given. */
+  /** Value of a metric for this pool, summed over the replicas; with `label`, only of lines that contain it. */
   async metric(name: string, label = ''): Promise<number> {
     const pages = this.services.map(async ({ httpPort }) =>
       (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(),
@@ -116,12 +116,12 @@ export class CoordinatorFixture {
     this.lookAfterPool();
   }
 
-  /** Ends the periodic work in the other pools, which would keep a core busy with nothing. */
+  /** Limits periodic work to the pool of this test: in other pools it would keep a core busy with nothing. */
   private lookAfterPool(): void {
     for (const { config } of this.services) config.pools = [this.pool];
   }
 
-  /** Claims that are parked. */
+  /** Number of parked claims. */
   waitingClaims(): Promise<number> {
     return this.redis.hlen(`${this.runner.rootKey(this.pool)}:waiters:claim`);
   }
@@ -145,14 +145,14 @@ export class CoordinatorFixture {
     return { attempt, serverId: 's1', serverEpoch: 'e1', weightVersion, tokenCount, ref };
   }
 
-  /** Stores a text as what the claim made, and returns its reference. */
+  /** Stores a text as the payload of a claim, and returns its reference. */
   async put({ job, requestId, attempt }: Claim, text: string): Promise<string> {
     const payload = { job, requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from(text).toString('base64');
     return (await this.call('payload.put', { ...payload, data })).ref!;
   }
 
-  /** Waits until every payload that was freed is removed. */
+  /** Waits until every freed payload is removed. */
   async removed(): Promise<void> {
     const queues = ['freed', 'awaiting'].map((name) => `${this.rootKey}:payloads:${name}`);
     await waitUntil(async () => (await this.redis.exists(...queues)) === 0, {
@@ -161,7 +161,7 @@ export class CoordinatorFixture {
     });
   }
 
-  /** Of a group that is there. */
+  /** Reference of the prompt of a stored group. */
   async promptRef(job: string, groupId: string): Promise<string> {
     return (await this.redis.hget(`${this.rootKey}:group:${job}/${groupId}`, 'promptRef'))!;
   }
@@ -183,7 +183,7 @@ export class CoordinatorFixture {
       remainingGroups: number;
       policy: TailPolicy;
       trainerEpoch?: Epoch;
-      /** Default: by the step. */
+      /** Default: derived from the step. */
       roundId?: string;
     },
   ): Promise<OpenRoundReply & { plan: RoundPlan }> {
@@ -235,7 +235,7 @@ export class CoordinatorFixture {
   }
 }
 
-/** The request that opens what was planned. */
+/** The request that opens the planned round. */
 export function openRequest(
   job: string,
   plan: RoundPlan,
@@ -281,7 +281,7 @@ export class FixtureWorker {
     return { requestId, attempt, ...this.identity };
   }
 
-  /** Stores its tokens before, unless there are some. */
+  /** Completes a claim. Stores a payload for its tokens first, unless the claim has one. */
   async complete(claim: Claim, tokenCount = 3, finishReason: 'stop' | 'length' = 'stop'): Promise<CompleteReply> {
     const { client, pool } = this.fixture;
     await this.fixture.put(claim, 'tokens').catch((error: unknown) => {

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { JobStatus, MoveTimes } from '@broomwagon/contracts';
 import { Metrics } from '@broomwagon/platform';
 
-/** What the coordinator counts. Gauges are read from the counts periodically, so every replica shows the same. */
+/** Metrics of the coordinator. Gauges are read from the counts periodically, so every replica shows the same values. */
 @Injectable()
 export class CoordinatorMetrics {
   private readonly requests = this.metrics.gauge('requests', 'Requests of all jobs of a pool by state', [
@@ -99,7 +99,7 @@ export class CoordinatorMetrics {
 
   constructor(private readonly metrics: Metrics) {}
 
-  /** Nothing without times. */
+  /** Observes the phases of a move; ignores a move without times. */
   observeMove(times: MoveTimes | undefined): void {
     if (times === undefined) return;
     const { stopMs, placeMs, resumeMs, firstTokenMs } = times;

@@ -27,7 +27,7 @@ describe('trainer-coordinator', () => {
   const openRound = (policy: TailPolicy, needed: number, remaining?: number) =>
     fixture.openRound(policy, needed, remaining);
 
-  it('cuts what a round does not need and gives it back with all its tokens', async () => {
+  it('cuts groups that a round does not need, and gives them back with all their tokens', async () => {
     const { job, round, plan } = await openRound(RESUME, 1, 2);
     expect(plan).toMatchObject({ kind: 'short', neededGroups: 1, newGroups: 2, takeGroups: 0 });
     await fixture.call('round.submit', { ...round, groups: groups(2) });
@@ -103,7 +103,7 @@ describe('trainer-coordinator', () => {
     ).toMatchObject({ kind: 'done', step: 3 });
   });
 
-  it('throws everything of a cut group away under `regenerate`, and counts it', async () => {
+  it('throws all tokens of a cut group away under `regenerate`, and counts them', async () => {
     const { job, round } = await openRound({ name: 'regenerate', overProvision: 2 }, 1, 2);
     await fixture.call('round.submit', { ...round, groups: groups(2) });
     const worker = await fixture.worker(`regenerate-${job}`);
@@ -121,7 +121,7 @@ describe('trainer-coordinator', () => {
     expect((await fixture.call('longtail.list', { job })).groups).toMatchObject([{ finishedSamples: 0, tokens: 0 }]);
   });
 
-  it('opens a round once: the same again is a repeat, other parameters are a conflict', async () => {
+  it('opens a round once: the same request is a repeat, other parameters are a conflict', async () => {
     const job = fixture.newJob();
     const wanted = { groupsPerStep: 2, remainingGroups: 10, policy: WAIT };
     const plan = await fixture.call('round.next', { job, ...wanted });
@@ -276,7 +276,7 @@ describe('trainer-coordinator', () => {
     });
     for (const page of pages.slice(1)) await fixture.call('round.submit', { ...round, groups: page });
     const worker = await fixture.worker(`pages-${job}`);
-    // Finished: both samples of 140 groups; the other 140 were never started.
+    // Both samples of 140 groups are finished; the other 140 groups were never started.
     setFailpoints('coordinator.cut.between-pages=throw@1,coordinator.fold.between-pages=throw@1');
     for (let claimed = 0; claimed < 280;) {
       const claims = await worker.claim(Math.min(128, 280 - claimed));
@@ -297,7 +297,7 @@ describe('trainer-coordinator', () => {
       policy: RESUME,
     });
     const request = openRequest(job, plan, RESUME, { trainerEpoch });
-    // The sweeper may meet the failpoint first; then this call just succeeds.
+    // The sweeper may meet the failpoint first; then the call of the trainer succeeds.
     await fixture
       .call('round.open', request)
       .catch((error: unknown) => expect(error).toMatchObject({ code: 'INTERNAL' }));

@@ -10,12 +10,12 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
   const policy: TailPolicy = { name: 'resume', overProvision: 1 };
   let trainerEpoch: Epoch | undefined;
 
-  /** At rest: keys without a time to live, and the memory of all of them. */
+  /** Keys without a time to live and their total memory, when no work is left. */
   async function usage(): Promise<{ keys: number; bytes: number }> {
     await fixture.swept();
     await expect.poll(() => redis.xlen(`${fixture.rootKey}:events`)).toBe(0);
     const prefix = fixture.rootKey.split(':')[0];
-    // They are removed behind the fold.
+    // Payloads are removed after the fold.
     await expect.poll(() => redis.keys(`${prefix}:payload:*:item:*`)).toEqual([]);
     await fixture.removed();
     let keys = 0;
@@ -47,7 +47,7 @@ it('Redis holds as many keys and as much memory after 200 rounds as after 20', a
   let late = early;
   // A key that is being removed at that moment counts.
   await expect.poll(async () => (late = await usage()).keys).toBeLessThanOrEqual(early.keys);
-  // Numbers of three digits take a few bytes more than those of two; one field kept of each round would take far more.
+  // Numbers of three digits take a few bytes more than numbers of two; a field kept of each round would take far more.
   expect(late.bytes).toBeLessThan(early.bytes * 1.05);
   expect((await client.call(pool, 'job.status', { job: 'job' })).trainedGroups).toBe(400);
   await fixture.stop();

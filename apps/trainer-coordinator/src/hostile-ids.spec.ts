@@ -29,7 +29,7 @@ const JOBS: Record<string, string[]> = {
 };
 
 describe('ids that trainers use', () => {
-  it('go through a round in jobs whose names would collide, and nothing of one is taken for that of another', async () => {
+  it('go through a round in jobs whose names would collide, and no id of one job is taken for an id of another', async () => {
     const { client, pool } = fixture;
     const worker = await fixture.worker('w');
     const rounds: { job: string; roundId: string; trainerEpoch: string }[] = [];
@@ -86,14 +86,14 @@ describe('ids that trainers use', () => {
   });
 });
 
-/** Texts in which an id of below stands as the services store it; references are opaque and hold such. */
+/** Texts that contain an id of this file in its stored form. References are opaque and may contain such ids. */
 function encodedTexts(value: unknown, name = ''): string[] {
   if (typeof value === 'string') return !/ref$/i.test(name) && /%(?:20|25|40|7C|F0)/.test(value) ? [value] : [];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([field, part]) => [...encodedTexts(field), ...encodedTexts(part, field)]);
 }
 
-describe('a job, its groups and a worker with such ids', () => {
+describe('a job, its groups and a worker with ids that must be encoded', () => {
   const job = 'run 42/%7E @';
   const workerId = 'w@1/%';
   /** The first two look like requests of the job. */
@@ -151,7 +151,7 @@ describe('a job, its groups and a worker with such ids', () => {
     await handBack(heldOf(claims, 3));
     expect(await abort(body)).toContainEqual(expect.objectContaining({ requestId, outcome: 'aborted' }));
     expect(await abort({ job, groupId: groupIds[3] })).toMatchObject([{ requestId, outcome: 'aborted' }]);
-    // Unknown ones that come after all end dropped.
+    // Unknown groups that are submitted after their abort end dropped.
     const late = { ...templates[0]!, groupId: 'never/%' };
     await call('round.submit', { ...trainer, roundId, groups: [late] });
     expect((await call('round.status', { job })).droppedGroups).toBe(2);
@@ -198,7 +198,7 @@ describe('a job, its groups and a worker with such ids', () => {
     });
   });
 
-  it('stand in no reply, event or command as they are stored', async () => {
+  it('appear in no reply, event or command in their stored form', async () => {
     const failure = call('longtail.requeue', {
       job,
       workerId,

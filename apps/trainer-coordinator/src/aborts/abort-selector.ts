@@ -3,12 +3,13 @@ import type { AbortSelector } from '@broomwagon/state';
 
 const SELECTORS = ['requestIds', 'sessionId', 'groupId', 'workerId', 'serverId', 'roundId', 'all'] as const;
 
-/** Those that mean single requests. */
+/** Selectors of single requests. */
 const ALONE: ReadonlySet<string> = new Set(['requestIds', 'sessionId', 'workerId', 'serverId']);
 
 /**
- * What a body means. @throws BroomwagonError VALIDATION_FAILED: no selector, two, one without its job, or an option of
- * another
+ * The selector of an abort.
+ * @throws BroomwagonError VALIDATION_FAILED: no selector, two selectors, a selector without its job, or an option of
+ *   another selector
  */
 export function selectorOf(body: AbortRequestsRequest): AbortSelector {
   const [first, second] = SELECTORS.filter((name) => body[name] !== undefined);

@@ -18,14 +18,14 @@ import { WorkerCommands } from '../upkeep/worker-commands';
 import { selectorOf } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';
-/** Pauses between two looks at the confirmations of a page, milliseconds. */
+/** Shortest and longest pause between two reads of the confirmations of a page, milliseconds. */
 const FIRST_LOOK_MS = 1;
 const LONGEST_LOOK_MS = 100;
 const GROWTH = 1.5;
 
 /**
- * Aborts: the intent is recorded before anything is done about it, so that it survives this process. What follows an
- * abort is safe in all replicas at once.
+ * Aborts requests. The intent is recorded before any request is stopped, so that an abort survives this process. The
+ * later steps are safe in all replicas at once.
  */
 @Injectable()
 export class AbortService {
@@ -45,7 +45,7 @@ export class AbortService {
   async abort(pool: PoolName, body: AbortRequestsRequest): Promise<AbortRequestsReply> {
     const { abortId } = body;
     const selector = selectorOf(body);
-    // Its confirmations are followed by upkeep, which goes through the pools of the directory.
+    // The sweep follows the confirmations, and visits only pools of the directory.
     await this.pools.add(pool);
     const reason = body.reason ?? DEFAULT_REASON;
     const { selecting } = await this.aborts.begin(pool, {
@@ -60,7 +60,7 @@ export class AbortService {
     return { abortId, results, cursor };
   }
 
-  /** The page when all of it is confirmed, or as it stands when the caller will wait no longer. */
+  /** Page of results, when all of them are confirmed or the wait of the caller is over. */
   private async confirmed(pool: PoolName, body: AbortRequestsRequest): Promise<AbortResultsPage> {
     const page = { abortId: body.abortId, cursor: body.cursor ?? 0, limit: body.limit ?? LIMITS.page };
     const endsAtMs = Date.now() + (body.waitMs ?? 0);
@@ -72,7 +72,7 @@ export class AbortService {
     }
   }
 
-  /** Selects all that an abort means, and tells the holders. @throws BroomwagonError UNAVAILABLE */
+  /** Selects all requests of an abort, and commands their holders to stop them. @throws BroomwagonError UNAVAILABLE */
   async select(pool: PoolName, abortId: string): Promise<void> {
     for await (const page of this.aborts.whileMore('select', pool, { abortId })) {
       this.tell(pool, page);
@@ -81,7 +81,7 @@ export class AbortService {
     }
   }
 
-  /** Tells the holders again, and ends what is overdue. @throws BroomwagonError UNAVAILABLE */
+  /** Repeats the commands to holders, and ends overdue requests. @throws BroomwagonError UNAVAILABLE */
   async repeat(pool: PoolName): Promise<void> {
     for await (const page of this.aborts.pages('repeat', pool, { deadlineMs: this.config.abortDeadlineMs })) {
       this.tell(pool, page);
@@ -89,10 +89,7 @@ export class AbortService {
     }
   }
 
-  /**
-   * Holders that live and do not confirm: what they run is expired with the epoch of its server, so the answer is
-   * final.
-   */
+  /** Ends requests whose live holders do not confirm. The epoch of their server expires, so the answer is final. */
   private async endOverdue(pool: PoolName, { overdue, overdueServers, overdueLeases }: RepeatPage): Promise<void> {
     if (overdue.length + overdueLeases.length === 0) return;
     await this.fences.fence(pool, [...overdueServers, ...overdueLeases], 'abort');
@@ -105,7 +102,7 @@ export class AbortService {
     this.metrics.abortsUnconfirmed.inc(ended);
   }
 
-  /** Deletes dropped groups that are kept no longer. @throws BroomwagonError UNAVAILABLE */
+  /** Deletes dropped groups whose time to be kept is over. @throws BroomwagonError UNAVAILABLE */
   async forget(pool: PoolName): Promise<void> {
     for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });
   }

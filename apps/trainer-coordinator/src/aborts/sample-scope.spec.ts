@@ -51,7 +51,7 @@ describe('the scope of an abort', () => {
     expect(accepted[0]!.samples.map(({ sampleIndex }) => sampleIndex)).toEqual([2, 3]);
   });
 
-  it('is refused where whole groups are meant, and where more samples are needed than there are', async () => {
+  it('is refused for a selector of whole groups, and a group may not need more samples than it has', async () => {
     const body = { abortId: 'b', groupId: 'g0', job, scope: 'sample' } as const;
     await expect(fixture.call('request.abort', body)).rejects.toMatchObject({
       code: 'VALIDATION_FAILED',

@@ -15,22 +15,22 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 const RELAY_INTERVAL_MS = 200;
-/** A server that had no JetStream is asked again after this, milliseconds. */
+/** Pause before a server without JetStream is asked for it again, milliseconds. */
 const ASK_AGAIN_MS = 60_000;
 /** Events that the server has not confirmed within this time are published again later, milliseconds. */
 const CONFIRM_MS = 5_000;
-/** What the events of groups that end without training stand for. */
+/** Outcomes of groups that end without training, by the type of their event. */
 const OUTCOMES = new Map([
   ['group.failed', 'failed'],
   ['group.dropped', 'dropped'],
 ]);
-/** Reasons that are labels; a caller may give any other text. */
+/** Reasons that may be labels. A caller may give any other text, which counts as `other`. */
 const LOSS_REASONS = new Set<unknown>([...FAIL_REASONS, 'worker-lost', 'internal', 'lost', 'abort', 'round-cancelled']);
 
 /**
- * Publishes events from the outbox, in their order and at least once; they leave it when the server has confirmed them.
- * The id of the entry is the message id, by which JetStream drops what comes twice. Nothing depends on the stream: on a
- * server without JetStream events are plain messages.
+ * Publishes events from the outbox, in order and at least once. An event leaves the outbox when the server has
+ * confirmed it. The id of its entry is the message id, by which JetStream drops duplicates. On a server without
+ * JetStream, events are plain messages.
  */
 @Injectable()
 export class EventRelayService {
@@ -45,10 +45,10 @@ export class EventRelayService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** Relays all events of a pool there are now. @throws BroomwagonError UNAVAILABLE: they stay in the outbox */
+  /** Relays all present events of a pool. @throws BroomwagonError UNAVAILABLE: the events stay in the outbox */
   @InEachPool('events', (config: CoordinatorConfig) => (config.eventsRelay ? RELAY_INTERVAL_MS : undefined))
   async relay(pool: PoolName): Promise<void> {
-    // The client would buffer them, and they would be gone with this process.
+    // A disconnected client would buffer the events, and lose them with this process.
     if (!this.messaging.connection.isConnected()) return;
     for (;;) {
       const events = await this.outbox.take(pool);
@@ -68,11 +68,11 @@ export class EventRelayService {
     this.metrics.lostGroups.inc({ pool, outcome, reason: LOSS_REASONS.has(reason) ? String(reason) : 'other' });
   }
 
-  /** Settles when the server has them all. */
+  /** Publishes events. Resolves when the server has confirmed all of them. */
   private async publish(pool: PoolName, events: readonly RolloutEvent[]): Promise<void> {
     const messages = events.map(({ id, type, body }) => ({
       subject: eventSubject(pool, type),
-      // The outbox names its entries by the time of Redis.
+      // Ids of outbox entries begin with the time of Redis.
       body: wireText({ type, pool, atMs: Number(id.split('-')[0]), ...body }),
       messageId: `${pool}.${id}`,
     }));
@@ -85,13 +85,13 @@ export class EventRelayService {
       return;
     }
     const stream = this.messaging.connection.nats.jetstream({ timeout: CONFIRM_MS });
-    // Sent at once, and therefore in this order.
+    // All events are sent at once, and therefore in order.
     const answers = await Promise.allSettled(
       messages.map(({ subject, body, messageId }) => stream.publish(subject, body, { msgID: messageId })),
     );
     const failed = answers.find((answer) => answer.status === 'rejected');
     if (failed !== undefined) {
-      // It may be gone: it is looked for, and made, before the next try.
+      // The stream may be gone: the next try finds it or creates it.
       this.hasStream = false;
       this.askedAtMs = -Infinity;
       throw unconfirmed(`the stream ${EVENTS_STREAM}: ${(failed.reason as Error).message}`, failed.reason);
@@ -112,7 +112,7 @@ export class EventRelayService {
       this.hasStream = true;
     } catch (error) {
       if (isStreamAway(error)) {
-        // As plain messages they would be missing in the stream.
+        // As plain messages, the events would be missing in the stream.
         this.askedAtMs = -Infinity;
         throw unconfirmed((error as Error).message, error);
       }

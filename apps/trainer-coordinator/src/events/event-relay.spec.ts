@@ -26,7 +26,7 @@ afterAll(async () => {
   await redis.quit();
 });
 
-/** Events as `events/events.lua` writes them. */
+/** Writes events as `events/events.lua` does. */
 async function happen(pool: string, from: number, to: number): Promise<void> {
   const pipeline = redis.pipeline();
   const finished = {
@@ -44,7 +44,7 @@ async function happen(pool: string, from: number, to: number): Promise<void> {
   await pipeline.exec();
 }
 
-/** Replicas that relay, and what a permanent subscriber receives. */
+/** Opens replicas that relay events, and a permanent subscriber that records the events it receives. */
 async function open(user: string, pool: string) {
   const connect = () => connectNats({ url: `nats://${user}:x@127.0.0.1:${server.port}`, reconnectWaitMs: 20 });
   const heard: number[] = [];
@@ -62,7 +62,7 @@ async function open(user: string, pool: string) {
     relays.push(new EventRelayService(outbox, new MessagingClient(connection), new CoordinatorConfig(), metrics));
   }
   ends.push(() => Promise.all(connections.map((connection) => connection.close())));
-  /** One run of all replicas, as their periodic tasks make it: an error is logged, and the next run comes. */
+  /** Runs all replicas once, like their periodic tasks: an error is logged, and the next run follows. */
   const run = () => Promise.all(relays.map((relay) => relay.relay(pool).catch(() => undefined)));
   const runWell = () => Promise.all(relays.map((relay) => relay.relay(pool)));
   const left = () => redis.xlen(`${prefix}:{${pool}}:events`);

@@ -6,8 +6,8 @@ import { Periodically } from '@broomwagon/platform';
 const INTERVAL_MS = 60_000;
 
 /**
- * Names JetStream streams that store requests, before a caller gets their acknowledgements: at the start and each
- * minute, in log and readiness. Callers also recognize each such acknowledgement by themselves.
+ * Reports JetStream streams that store requests, before a caller gets their acknowledgements: in log and readiness, at
+ * the start and each minute. Callers also recognize each such acknowledgement by themselves.
  */
 @Injectable()
 export class ForeignStreamsService {

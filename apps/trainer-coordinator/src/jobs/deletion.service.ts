@@ -45,17 +45,17 @@ export class DeletionService {
     return { pool, jobs: jobs.length };
   }
 
-  /** Deletes what was idle for longer than its idle life. @throws BroomwagonError UNAVAILABLE */
+  /** Deletes jobs and pools that were idle for JOB_IDLE_MS or POOL_IDLE_MS. @throws BroomwagonError UNAVAILABLE */
   @Periodically('delete-idle', IDLE_INTERVAL_MS)
   async deleteAllIdle(): Promise<void> {
     const served = this.config.servedPools();
     for (const pool of served === '*' ? await this.pools.list() : served) await this.deleteIdle(pool);
   }
 
-  /** In one pool. @throws BroomwagonError UNAVAILABLE */
+  /** Deletes the idle jobs of a pool, and the pool if it is idle. @throws BroomwagonError UNAVAILABLE */
   async deleteIdle(pool: PoolName): Promise<void> {
     const { jobIdleMs, poolIdleMs } = this.config;
-    // What a process that died has begun to delete is finished in any case.
+    // Deletions that a dead process has started are finished in any case.
     const beforeMs = jobIdleMs === 0 ? 0 : Date.now() - jobIdleMs;
     for await (const { jobs } of this.rounds.pages('listJobs', pool, { idleBeforeMs: beforeMs })) {
       for (const job of jobs) {

@@ -46,7 +46,7 @@ describe('job.delete', () => {
     await expect(call(pool, 'round.submit', { ...round, groups: groups(1, 9) })).rejects.toMatchObject({
       code: 'FENCED',
     });
-    // Its workers confirm that they have stopped.
+    // The workers of the job confirm that they have stopped.
     for (const claim of claims.slice(3)) {
       await call(pool, 'request.fail', { ...worker.fence(claim), reason: 'aborted', retryable: true });
     }
@@ -61,12 +61,12 @@ describe('job.delete', () => {
     expect((await call(pool, 'job.list', {})).jobs).toEqual([neighbour]);
     expect(await call(pool, 'job.status', { job: neighbour })).toMatchObject({ openRoundId: 'round-1' });
     await call(pool, 'longtail.list', { job: neighbour });
-    // The name is free again, and the sweep meets no trace of what was.
+    // The name is free again, and the sweep finds no trace of the deleted job.
     await fixture.open(job, { groupsPerStep: 1, remainingGroups: 1, policy: WAIT });
     await fixture.swept();
   });
 
-  it('finishes what a process that died began, and opens no round meanwhile', async () => {
+  it('finishes a deletion that a dead process has started, and opens no round meanwhile', async () => {
     const { pool } = fixture;
     const { job, round } = await fixture.openRound(WAIT, 1);
     await call(pool, 'round.cancel', { ...round, mode: 'drop', reason: 'test' });
@@ -109,7 +109,7 @@ describe('pool.delete', () => {
     expect(await call(pool, 'pool.delete', {})).toEqual({ pool, jobs: 1 });
     expect(await keysOf(job)).toEqual([]);
     const left = await fixture.redis.keys(`${fixture.rootKey}:*`);
-    // What the periodic tasks of this pool, which is named in POOLS, write again.
+    // Keys that the periodic tasks of this pool, which is named in POOLS, write again.
     expect(left.filter((key) => !/:(meta|events|eventsRelay)$/.test(key))).toEqual([]);
     expect(await call(pool, 'pool.delete', { force: true })).toEqual({ pool, jobs: 0 });
   });

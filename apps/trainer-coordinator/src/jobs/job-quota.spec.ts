@@ -18,7 +18,7 @@ describe('job.configure', () => {
     await fixture.call('round.submit', { job, roundId, trainerEpoch, groups: groups(count, 0, 1) });
   }
 
-  it('holds a cap, gives the others what it leaves, and grants a parked claim as soon as there is room', async () => {
+  it('holds a cap, gives the rest to other jobs, and grants a parked claim as soon as there is room', async () => {
     const quota = { weight: 1_000, maxInFlight: 2 };
     expect(await fixture.call('job.configure', { job: 'capped', quota })).toEqual({
       job: 'capped',

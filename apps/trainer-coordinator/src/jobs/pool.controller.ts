@@ -5,7 +5,9 @@ import { LedgerService } from '../ledger/ledger.service';
 import { AuditService } from '../upkeep/audit.service';
 import { DeletionService } from './deletion.service';
 
-/** The operations `pool.delete`, `pool.audit` and `pool.ledger`; the load-balancer has the others of `pool.*`. */
+/**
+ * The operations `pool.delete`, `pool.audit` and `pool.ledger`. The load-balancer has the other operations `pool.*`.
+ */
 @Controller()
 export class PoolController {
   constructor(

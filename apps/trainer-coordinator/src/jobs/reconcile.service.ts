@@ -12,7 +12,7 @@ import { GrantService } from '../requests/grant.service';
 import { SweepService } from '../upkeep/sweep.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
-/** Takes over what a trainer has trained and Redis has lost, page by page. */
+/** Takes over groups that a trainer has trained and Redis has lost, page by page. */
 @Injectable()
 export class ReconcileService {
   constructor(

@@ -4,7 +4,7 @@ import type { InspectionStore, LedgerStore, RoundStore } from '@broomwagon/state
 import { expect, it } from 'vitest';
 import { ledgerOf, LedgerService } from './ledger.service';
 
-it('adds the ledgers of thousands of jobs, some at a time, without one that is deleted meanwhile', async () => {
+it('adds the ledgers of thousands of jobs, some at a time, without a job that is deleted meanwhile', async () => {
   const jobs = Array.from({ length: 10_000 }, (_, index) => `job-${index}`);
   let reading = 0;
   let most = 0;

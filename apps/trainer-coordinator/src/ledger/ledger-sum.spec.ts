@@ -15,7 +15,7 @@ const names = [
 const part = (name: string) => fc.dictionary(fc.constantFrom(...names, name), count);
 const ledger: fc.Arbitrary<LedgerParts> = fc.record({ counters: part('batch.sum'), open: part('cut.length.7') });
 
-it('is at each step the sum from scratch of the ledgers that are in it', () => {
+it('equals at each step the sum of its ledgers from scratch', () => {
   const step = fc.record({ job: fc.nat(4), ledger: fc.option(ledger, { nil: undefined }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 30 }), (steps) => {

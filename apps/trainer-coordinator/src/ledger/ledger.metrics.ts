@@ -25,7 +25,7 @@ export class LedgerMetrics {
   private readonly ofPool;
   private readonly waste;
   private readonly alarms;
-  /** What removes the series of a pool. */
+  /** Functions that remove the series of a pool. */
   private readonly shown = new Map<PoolName, (() => void)[]>();
 
   constructor(
@@ -69,9 +69,9 @@ export class LedgerMetrics {
 
   /**
    * Replaces the series of a pool.
-   * @param all of all jobs of the pool together
-   * @param jobs the job that changed last first; those beyond `METRICS_JOBS` show only sums of tokens and the highest
-   *   level of each bound
+   * @param all summary of all jobs of the pool together
+   * @param jobs the latest change first; jobs beyond `METRICS_JOBS` show only sums of tokens and the highest level of
+   * each bound
    */
   show(pool: PoolName, all: LedgerSummary, jobs: readonly JobLedger[]): void {
     this.hide(pool);
@@ -86,7 +86,7 @@ export class LedgerMetrics {
     set(this.ofPool.waste, { pool }, all.waste.share);
     const { metricsJobs } = this.config;
     for (const { job, summary, alarms } of jobs.slice(0, metricsJobs)) {
-      // With the job's name as its trainer chose it.
+      // The label is the name of the job as its trainer chose it.
       const labels = { pool, training_job: decodeId(job) };
       set(this.values.lengthBias, labels, summary.lengthBias);
       set(this.values.offPolicy, labels, summary.offPolicyShare);

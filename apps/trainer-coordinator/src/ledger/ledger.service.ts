@@ -24,7 +24,7 @@ import { LedgerSum } from './ledger-sum';
 /** Ledgers that are read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
 const READS_AT_ONCE = 32;
 
-/** What the tail policy costs: read from counters that the transitions keep. */
+/** Costs of the tail policy, read from counters that the transitions keep. */
 @Injectable()
 export class LedgerService {
   constructor(
@@ -33,7 +33,10 @@ export class LedgerService {
     private readonly rounds: RoundStore,
   ) {}
 
-  /** Over all steps of a job, or of one round that is kept. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  /**
+   * Ledger over all steps of a job, or of one round that is kept.
+   * @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND
+   */
   async read(pool: PoolName, job: JobId, roundId?: RoundId): Promise<JobLedgerReply> {
     if (roundId !== undefined) await this.ledgers.count(pool, { job, roundId });
     return ledgerOf(await this.ledgers.read(pool, { job, roundId }));
@@ -44,7 +47,7 @@ export class LedgerService {
     return this.ledgers.read(pool, { job });
   }
 
-  /** Of all jobs that the pool has. */
+  /** Ledger over all jobs of the pool. */
   async ofPool(pool: PoolName): Promise<PoolLedgerReply> {
     const sum = new LedgerSum();
     let jobs = 0;
@@ -66,7 +69,10 @@ export class LedgerService {
     });
   }
 
-  /** Of a round, with the length bias of all steps up to it. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  /**
+   * Ledger of a round, with the length bias of all steps up to it.
+   * @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND
+   */
   async ofRound(pool: PoolName, job: JobId, roundId: RoundId): Promise<JobLedgerReply> {
     const ledger = await this.read(pool, job, roundId);
     const { rounds } = await this.inspections.rounds(pool, { job });
@@ -80,7 +86,10 @@ export class LedgerService {
     return { ...ledger, lengthBiasSoFar: summariseLedger(counters, open).lengthBias };
   }
 
-  /** Of each length, from all other rounds of the job. @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND */
+  /**
+   * Acceptance by response length, from all other rounds of the job.
+   * @throws BroomwagonError JOB_NOT_FOUND, ROUND_NOT_FOUND
+   */
   async acceptanceBefore(pool: PoolName, job: JobId, roundId: RoundId): Promise<ReturnType<typeof acceptanceByLength>> {
     const { counters, open } = await this.without(pool, job, [roundId]);
     return acceptanceByLength(counters, open);
@@ -102,10 +111,10 @@ export class LedgerService {
   }
 }
 
-/** What `job.ledger` answers. */
+/** Reply of `job.ledger`. */
 export function ledgerOf({ counters, open, policy }: StoredLedger): JobLedgerReply {
   const summary = summariseLedger(counters, open);
-  // The bound of `auto` is of what the tail policy throws away.
+  // The bound `maxWaste` of `auto` is for tokens that the tail policy throws away.
   const isOfPolicy = policy?.maxWaste !== undefined && policy.alarms?.wasteShare === undefined;
   const waste = isOfPolicy ? { ...summary.waste, share: measuredCosts(summary).wasteShare } : summary.waste;
   return { summary, alarms: ledgerAlarms({ ...summary, waste }, policy && boundsOf(policy)) };
@@ -126,7 +135,7 @@ function boundsOf({ name, maxOffPolicyShare, maxCuts, maxLengthBias, maxWaste, a
     versionSpan: maxVersionSpan,
     cutsPerGroup: maxCuts,
     wasteShare: maxWaste,
-    // Absent, the default of the ledger holds.
+    // Without a bound, the default of the ledger holds.
     ...(maxLengthBias === undefined ? {} : { lengthBias: maxLengthBias }),
   };
   return { ...bounds, ...alarms };

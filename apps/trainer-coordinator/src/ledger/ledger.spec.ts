@@ -40,7 +40,7 @@ describe('the ledger and the prompt memory', () => {
     const short = await fixture.call('round.results', first);
     expect(short.ledger).toMatchObject({
       trained: { samples: 2, meanTokens: 4, p99Tokens: 5, capShare: 0 },
-      // 3, 5, 7 ended; one is longer than 6.
+      // Samples of 3, 5 and 7 tokens have ended; one is longer than 6.
       admitted: { samples: 4, meanTokens: (3 + 5 + 7 * 2) / 4 },
       offPolicyShare: 0,
       versionSpan: { max: 0 },
@@ -52,7 +52,7 @@ describe('the ledger and the prompt memory', () => {
       return (await Promise.all(roundIds.map(read))).map((one) => one.lengthBiasSoFar);
     };
     expect((await fixture.call('job.ledger', { job, roundId: first.roundId })).summary).toEqual(short.ledger);
-    // Trained: 3 and 5. Of all: 3, 5, 7, and one that is longer than 6.
+    // Trained: 3 and 5 tokens. All samples: 3, 5, 7, and another one longer than 6.
     const biasOfFirst = 4 / 5.5;
     expect(await biasesSoFar(first.roundId)).toEqual([biasOfFirst]);
     await fixture.close(first);
@@ -63,8 +63,8 @@ describe('the ledger and the prompt memory', () => {
     const [again] = (await worker.claim(4)) as [Claim];
     await worker.complete(again, 4);
     const long = await fixture.call('round.results', second);
-    // Of the first round. Within sqrt(2) of 7: half of the trained samples, and 5 and 7 of the four started ones; none of
-    // those trained is near 10.
+    // Acceptances come from the first round. Within a factor of sqrt(2) of 7: half of the trained samples, and 5 and 7
+    // of the four started samples. No trained sample is near 10.
     expect(acceptancesOf(short)).toEqual([undefined, undefined]);
     expect(acceptancesOf(long)).toEqual([0.5 / 0.75, undefined]);
     expect(long.ledger).toMatchObject({
@@ -82,7 +82,7 @@ describe('the ledger and the prompt memory', () => {
       lengthBias: 1,
       offPolicyShare: 13 / 25,
     });
-    // The second round trains only what the first one has cut: 7 and 10 of 10.
+    // The second round trains only samples that the first one cut: 7 and 10 tokens, of a started sample of 10.
     expect(long.ledger?.lengthBias).toBeLessThan(0.9);
     expect(await biasesSoFar(first.roundId, second.roundId)).toEqual([biasOfFirst, 1]);
     // Steps of 4 and of 9 (8.5) tokens.
@@ -94,7 +94,7 @@ describe('the ledger and the prompt memory', () => {
     ]);
   });
 
-  it('counts what is thrown away by its reason, as lengths that were not seen to their end, and raises alarms', async () => {
+  it('counts discarded tokens by reason, as lengths that were not seen to their end, and raises alarms', async () => {
     const alarms = { wasteShare: 0.5, truncatedShare: 0.6 };
     const round = await open({ name: 'regenerate', overProvision: 2, alarms }, 1, 2);
     await fixture.call('round.submit', { ...round, groups: groups(2) });
@@ -110,7 +110,7 @@ describe('the ledger and the prompt memory', () => {
     expect(summary.admitted.meanTokens).toBe((3 + 3 + 7 * 2) / 4);
     expect(summary.lengthBias).toBeCloseTo(3 / 5, 6);
     expect((await fixture.call('job.ledger', { job })).alarms).toEqual([
-      // Without a bound of the trainer.
+      // The trainer has set no bound: the default holds.
       { bound: 'lengthBias', value: 1 - summary.lengthBias, limit: 0.05, state: 'over' },
       { bound: 'truncatedShare', value: 0.5, limit: 0.6, state: 'near' },
       { bound: 'wasteShare', value: 11 / 17, limit: 0.5, state: 'over' },
@@ -136,7 +136,7 @@ describe('the ledger and the prompt memory', () => {
     const trained = async () => (await fixture.call('job.ledger', { job })).summary.trained.samples;
     expect(await trained()).toBe(0);
 
-    // The same step and roundId once more after a fall back: the first try has left nothing.
+    // Repeats the step and the roundId after a fallback: the first try has left nothing.
     const { trainerEpoch } = first;
     await expect
       .poll(async () => (await fixture.call('job.snapshot', { job, trainerEpoch, tag: 'before' })).state)
@@ -190,7 +190,7 @@ describe('the ledger and the prompt memory', () => {
       jobs: 2,
       summary: {
         trained: { samples: 4, meanTokens: 6 },
-        // 4, 4, 8, 8 have ended; two of each job are longer than 8.
+        // Samples of 4, 4, 8 and 8 tokens have ended; two samples of each job are longer than 8.
         admitted: { samples: 8, meanTokens: (4 * 2 + 8 * 6) / 8 },
         lengthBias: 6 / 7,
         waste: { tokens: 0 },
@@ -198,7 +198,7 @@ describe('the ledger and the prompt memory', () => {
     };
     const read = () => fixture.call('pool.ledger', {});
     const rounds = [await train('one', [4, 4]), await train('other', [8, 8])];
-    // Whatever step a process dies after, what it has counted is the same.
+    // The counts are the same whatever step a process dies after.
     const closes: CloseRoundRequest[] = [];
     for (const round of [...rounds, ...rounds]) {
       closes.push({ ...round, cursor: (await fixture.call('round.results', round)).cursor! });
@@ -219,7 +219,7 @@ describe('the ledger and the prompt memory', () => {
     expect(await read()).toMatchObject({ jobs: 1, summary: { trained: { samples: 2, meanTokens: 4 } } });
   });
 
-  it('refuses a job or a round that is not there', async () => {
+  it('refuses an unknown job or round', async () => {
     await expect(fixture.call('job.ledger', { job: 'none' })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await open({ name: 'wait', overProvision: 1 }, 1, 1);
     await expect(fixture.call('job.ledger', { job, roundId: 'none' })).rejects.toMatchObject({
@@ -227,7 +227,7 @@ describe('the ledger and the prompt memory', () => {
     });
   });
 
-  it('remembers the trained lengths of each prompt, and those of prompt.remember', async () => {
+  it('remembers the trained lengths of each prompt, and the lengths of prompt.remember', async () => {
     const round = await open({ name: 'wait', overProvision: 1 }, 1, 1);
     const [group] = groups(1);
     await fixture.call('round.submit', { ...round, groups: [{ ...group!, promptId: 'p/1' }] });

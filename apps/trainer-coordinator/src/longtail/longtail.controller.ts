@@ -24,7 +24,7 @@ export class LongtailController {
     return this.requeues.requeue(pool, body);
   }
 
-  /** The sweep deletes what is dropped, with its payloads. */
+  /** The sweep deletes dropped groups with their payloads. */
   @Operation('longtail.drop')
   async drop({ groupIds, all, cursor, ...body }: DropLongtailRequest, { pool }: MessageContext) {
     if ((groupIds === undefined) === (all === undefined)) {

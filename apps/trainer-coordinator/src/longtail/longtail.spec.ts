@@ -15,7 +15,7 @@ import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 
-describe('what is given up', () => {
+describe('groups that are given up', () => {
   let fixture: CoordinatorFixture;
   beforeAll(async () => {
     fixture = await CoordinatorFixture.start();
@@ -25,7 +25,7 @@ describe('what is given up', () => {
   afterEach(() => setFailpoints(''));
 
   const job = 'job';
-  /** A round that needs `needed` groups of two samples and has `count`, and a worker that receives its aborts. */
+  /** Opens a round that needs `needed` groups of two samples and has `count`, and a worker that receives its aborts. */
   async function opened(needed: number, policy: TailPolicy = POLICY, count = needed) {
     const { roundId, trainerEpoch } = await fixture.open(job, {
       groupsPerStep: needed,
@@ -57,7 +57,7 @@ describe('what is given up', () => {
   const counts = async () => (await fixture.call('job.status', { job })).requests;
 
   describe('longtail.requeue', () => {
-    it('puts the group into the long-tail queue with all its tokens, and the round asks for another', async () => {
+    it('puts the group into the long-tail queue with all its tokens, and the round asks for another group', async () => {
       const { round, worker, aborts, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
       await fixture.call('request.save', {
@@ -69,7 +69,7 @@ describe('what is given up', () => {
       expect(await requeue([mine])).toEqual(handedIn);
       expect(await status()).toMatchObject({ state: 'open', shortfallGroups: 1, settled: false });
       expect((await fixture.call('longtail.stats', { job })).settlingGroups).toBe(1);
-      // The holder of the sibling is told until it confirms.
+      // The command is repeated until the holder of the sibling confirms.
       await expect.poll(() => aborts.length).toBeGreaterThan(1);
       expect(aborts[0]).toMatchObject({
         cause: 'cut',
@@ -143,7 +143,7 @@ describe('what is given up', () => {
       expect((await queue()).groups).toMatchObject([{ finishedSamples: 1, tokens: 13 }]);
     });
 
-    it('answers each sample by itself, and a void worker as a whole', async () => {
+    it('reports a result for each sample, and refuses an expired worker as a whole', async () => {
       const { worker, requeue } = await opened(1);
       const [first, second] = (await worker.claim(2)) as [Claim, Claim];
       await worker.complete(first);
@@ -163,7 +163,7 @@ describe('what is given up', () => {
       await expect(requeue([second])).rejects.toMatchObject({ code: 'FENCED', field: 'workerEpoch' });
     });
 
-    it('gives back what a dead worker had of a group that was handed in', async () => {
+    it('gives back samples of a dead worker whose group was requeued', async () => {
       const { worker, requeue } = await opened(1);
       const [mine, sibling] = (await worker.claim(2)) as [Claim, Claim];
       await fixture.call('request.save', {
@@ -178,7 +178,7 @@ describe('what is given up', () => {
   });
 
   describe('longtail.drop', () => {
-    /** A queue of `count` groups with one finished sample each, after a round that got none. */
+    /** Makes a queue of `count` groups with one finished sample each, left by a round without accepted groups. */
     async function queueOf(count: number) {
       const { round, trainerEpoch, worker } = await opened(count);
       const claims = await worker.claim(128);
@@ -192,7 +192,7 @@ describe('what is given up', () => {
       return { job, trainerEpoch, reason: 'zero-variance' };
     }
 
-    it('drops the named groups with their payloads, and lists those that were not in the queue', async () => {
+    it('drops the named groups with their payloads, and lists groups that were not in the queue', async () => {
       const args = await queueOf(3);
       const [kept, freed] = [await fixture.promptRef('job', 'g0'), await fixture.promptRef('job', 'g1')];
       const dropped = await fixture.call('longtail.drop', { ...args, groupIds: ['g1', 'nobody', 'g1'] });
@@ -215,7 +215,7 @@ describe('what is given up', () => {
       expect(await code(kept)).toBe('there');
     });
 
-    it('drops all that were in the queue, in pages', async () => {
+    it('drops all groups that were in the queue, in pages', async () => {
       const args = await queueOf(80);
       const pages: number[] = [];
       for (let cursor: number | undefined = 0; cursor !== undefined;) {
@@ -234,7 +234,7 @@ describe('what is given up', () => {
       expect(await fixture.call('round.next', wanted)).toMatchObject({ kind: 'done', step: 1 });
     });
 
-    it('refuses neither, both, and a trainer that was replaced', async () => {
+    it('refuses no selector, two selectors, and a trainer that was replaced', async () => {
       const args = await queueOf(1);
       const refused = (body: object, error: object) =>
         expect(fixture.call('longtail.drop', { ...args, ...body })).rejects.toMatchObject(error);
@@ -246,7 +246,7 @@ describe('what is given up', () => {
   });
 
   describe('round.cancel', () => {
-    it('requeues everything with its tokens, also what was accepted, and counts no step', async () => {
+    it('requeues everything with its tokens, also accepted groups, and counts no step', async () => {
       const { round, trainerEpoch, worker, aborts } = await opened(3);
       const claims = await worker.claim(6);
       const held = claims.filter(({ groupId }) => groupId === 'g2');
@@ -269,7 +269,7 @@ describe('what is given up', () => {
         code: 'ROUND_NOT_OPEN',
       });
       await expect.poll(() => aborts.length).toBeGreaterThan(0);
-      // One finishes after all, the other confirms.
+      // One sample finishes after all, the other is confirmed.
       expect(await worker.complete(held[0]!, 6)).toMatchObject({ state: 'finished' });
       const confirmation = { ...worker.fence(held[1]!), reason: 'aborted' as const, retryable: true };
       await fixture.call('request.fail', { ...confirmation, segment: fixture.segmentOf(held[1]!, 2) });
@@ -310,7 +310,7 @@ describe('what is given up', () => {
       const cancelled = { roundId: round.roundId, step: 1, mode: 'drop', groups: 2, reason: 'diverged' };
       await expect.poll(() => events).toMatchObject([cancelled]);
       await expect.poll(async () => (await counts()).cutting).toBe(1);
-      // The counts of the round are folded into those of the job by then.
+      // The counts of the round are folded into the counts of the job by then.
       await fixture.swept();
       expect(await worker.complete(late, 7)).toMatchObject({ state: 'dropped' });
       expect(await counts()).toMatchObject({ submitted: 4, dropped: 4, cutting: 0 });
@@ -321,7 +321,7 @@ describe('what is given up', () => {
       expect(await fixture.call('round.next', wanted)).toMatchObject({ step: 1, takeGroups: 0, newGroups: 2 });
     });
 
-    it('gives up a round that is completed, not one that is closed or of another trainer', async () => {
+    it('gives up a completed round, but no closed round and no round of another trainer', async () => {
       const { round, worker } = await opened(1);
       await worker.finishAll();
       const cancel = (body: object) => fixture.call('round.cancel', { ...round, mode: 'requeue', ...body });

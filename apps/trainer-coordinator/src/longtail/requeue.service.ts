@@ -38,7 +38,7 @@ export class RequeueService {
       sample,
       ...segmentOf(this.payloads, pool, sample, `requests.${position}.segment`),
     }));
-    // Upkeep repeats the aborts of samples that still run, in the pools of the directory.
+    // The sweep repeats aborts of running samples, and visits only pools of the directory.
     await this.pools.add(pool);
     const results: RequeueResult[] = [];
     for (const { sample, segment, tokens } of samples) {

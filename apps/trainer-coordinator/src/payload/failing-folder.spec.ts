@@ -11,7 +11,7 @@ vi.mock('node:fs/promises', async (importOriginal) =>
 );
 
 const POLICY: TailPolicy = { name: 'wait', overProvision: 1 };
-/** Calls of the file system before the first failure: before, in and behind the payloads of a submission. */
+/** Calls of the file system before the first failure: before, in and after the payloads of a submission. */
 const STEPS = [0, 1, 2, 5, 9, 14, 20];
 
 describe('a coordinator whose payload folder fails', () => {

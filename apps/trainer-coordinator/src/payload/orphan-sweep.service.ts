@@ -16,8 +16,8 @@ const MESSAGES = {
 };
 
 /**
- * Removes payloads whose owner is gone, unless Redis may have lost the owners: because it is empty, has
- * lost a part, or the store is also that of another deployment. Safe in all replicas at once.
+ * Removes payloads whose owner is gone, unless Redis may have lost the owners: because Redis is empty, has lost a part,
+ * or another deployment uses the store too. Safe in all replicas at once.
  */
 @Injectable()
 export class OrphanSweepService {

@@ -24,7 +24,7 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), prefix);
 });
 
-/** A coordinator with a Redis of its own, as far as keys go. */
+/** A coordinator with Redis keys of its own. */
 class Deployment {
   private readonly metrics = new Metrics('test');
   private readonly config = Object.assign(new CoordinatorConfig(), { payloadOrphanAfterMs: 0 });
@@ -45,10 +45,10 @@ class Deployment {
     );
   }
 
-  /** With a pool in Redis. */
+  /** Adds a pool in Redis, and sweeps. */
   async comesUp(): Promise<this> {
     await new PoolDirectory(redis, `${prefix}-${this.name}`).add('pool');
-    // The id of the deployment is made, and is not used yet.
+    // The sweep creates the id of the deployment, and does not use it yet.
     await this.service.sweep();
     return this;
   }
@@ -57,7 +57,7 @@ class Deployment {
     return flushPrefix(testRedisUrl(), `${prefix}-${this.name}`);
   }
 
-  /** Sweeps, and returns the names of the alarms that were raised since it was made. */
+  /** Sweeps, and returns the names of all alarms that this deployment has raised. */
   async sweep(isUnchecked = false): Promise<string[]> {
     this.config.payloadSweepUnchecked = isUnchecked;
     await this.service.sweep();
@@ -75,7 +75,7 @@ for (const driver of ['redis', 'file'] as const) {
     const put = (owner: string) => payloads.put({ pool: 'pool', job: 'job', owner, name: 'prompt' }, Buffer.from('x'));
     const count = () => payloads.countAll();
 
-    it('takes nothing that may be of another deployment, or of Redis before it was lost', async () => {
+    it('removes no payload that may belong to another deployment, or to Redis before it was lost', async () => {
       const fresh = new Deployment(`${driver}-a`, payloads);
       expect(await fresh.sweep()).toEqual([]);
       await put('g1');
@@ -92,7 +92,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await second.sweep()).toEqual(['payload-sweep-shared']);
       expect(await first.sweep()).toEqual(['payload-sweep-shared']);
 
-      // Its own Redis came back empty, and pools have registered since.
+      // The Redis of this deployment came back empty, and pools have registered since.
       await second.loses();
       await first.loses();
       const third = await new Deployment(`${driver}-a`, payloads).comesUp();

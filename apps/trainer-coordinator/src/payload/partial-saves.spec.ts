@@ -22,7 +22,7 @@ class WatchedAlarms extends Alarms {
 }
 
 it('partial saves that were replaced wait for less at their bound, and the alarm goes off with them', async () => {
-  // Its own removals come to nothing within the test.
+  // The removals of the coordinator itself do nothing within the test.
   const forever = { payloadDeleteAfterMs: 60 * MINUTE_MS, redisLossWindowMs: 60 * MINUTE_MS };
   const fixture = await CoordinatorFixture.start(1, forever);
   const { pool, redis } = fixture;
@@ -66,19 +66,19 @@ it('partial saves that were replaced wait for less at their bound, and the alarm
     return stats.filter(({ status }) => status === 'fulfilled').length;
   };
 
-  // All within the loss window: none may go, whatever there is.
+  // All saves are within the loss window: none may be removed, however many there are.
   for (let count = 0; count < SAVES; count++) await save();
   await removals.sweep(pool);
   expect(await waitingBytes()).toBe((SAVES - 1) * SAVE_BYTES);
   expect(await there()).toBe(SAVES);
   expect(alarms.on).toBe(true);
-  // Long before their five minutes.
+  // Long before the five minutes of their grace.
   await pass(11_000);
   await removals.sweep(pool);
   expect(await waitingBytes()).toBe(MAX_BYTES);
   expect(await there()).toBe(MAX_BYTES / SAVE_BYTES + 1);
   expect(alarms.on).toBe(false);
-  // A rate of saves that is above the bound in five minutes and below it in the loss window raises none.
+  // A rate of saves that exceeds the bound in five minutes, and not in the loss window, raises no alarm.
   for (let count = 0; count < SAVES; count++) {
     await save();
     await pass(5_000);

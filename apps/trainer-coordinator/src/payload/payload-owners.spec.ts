@@ -106,7 +106,7 @@ describe('owners of payloads', () => {
     }
     expect(await fixture.redis.hgetall(hash)).toEqual(before);
 
-    // The tokens of the other stay when this one fails for good, and go when its round is closed.
+    // The tokens of the other request stay when this one fails for good, and are removed when its round is closed.
     const ref = await fixture.put(mine, 'wasted');
     const segment = { ...fixture.segmentOf(mine, 5), ref };
     await fixture.call('request.fail', {
@@ -120,7 +120,7 @@ describe('owners of payloads', () => {
     expect(await exists(other.ref)).toBe(true);
   });
 
-  it('finishes no sample whose tokens are not there, and finishes it with others', async () => {
+  it('finishes no sample whose tokens are missing, and finishes it with others', async () => {
     const { round } = await fixture.openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const worker = await fixture.worker('worker');
@@ -156,7 +156,7 @@ describe('owners of payloads', () => {
     for (const claim of claims) await worker.complete(claim);
     const [item] = (await fixture.redis.keys(`*:payload:{${fixture.pool}/*}:item:*${first.attempt}`)) as [string];
     await fixture.redis.del(item);
-    // A repeat: its answer was lost.
+    // A repeated call, whose answer was lost.
     expect(await calls(ended)[0]!()).toMatchObject({ state: 'finished', groupAccepted: true });
     expect(await calls(ended)[1]!()).toEqual({ action: 'abort' });
     const other = `9${first.attempt.slice(1)}`;
@@ -170,7 +170,7 @@ describe('owners of payloads', () => {
       await expect(call()).rejects.toMatchObject({ code: 'REQUEST_NOT_FOUND' });
   });
 
-  it('costs a request the segment that is gone and those after it, and nothing that is there', async () => {
+  it('costs a request the missing segment and the segments after it, and no other', async () => {
     const { job, round } = await fixture.openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const worker = await fixture.worker('worker');
@@ -187,7 +187,7 @@ describe('owners of payloads', () => {
     const [claim] = await worker.claim(1);
     expect(claim!.segments.map(({ ref }) => ref)).toEqual(refs);
     const lost = { ...worker.fence(claim!), reason: 'payload' as const, retryable: true };
-    // Of one that is there nothing is forgotten: the worker looks into another store.
+    // A segment that exists is not forgotten: the worker uses another store.
     await fixture.call('request.fail', { ...lost, missingRef: refs[0] });
     const [second] = await worker.claim(1);
     expect(second!.segments).toHaveLength(3);
@@ -208,7 +208,7 @@ describe('owners of payloads', () => {
     expect(status).toMatchObject({ failedGroups: 0, wastedByReason: { missing: 8 } });
   });
 
-  it('keeps a prompt that several groups and snapshots name until the last of them is gone', async () => {
+  it('keeps a prompt while a group or a snapshot refers to it', async () => {
     const job = fixture.newJob();
     const prompt = { job, groupId: 'prompts', name: 'shared', chunkIndex: 0, chunkCount: 1 };
     const data = Buffer.from('{"text":"shared"}').toString('base64');

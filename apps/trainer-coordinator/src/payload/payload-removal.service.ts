@@ -5,7 +5,7 @@ import { RemovalStore, PayloadStore, type RemovalLook, type RemovalTerms } from 
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
-/** Looks for payloads to remove, in pauses of the sweep. */
+/** Interval of removals, in intervals of the sweep. */
 const SWEEPS_PER_REMOVAL = 10;
 const MESSAGES = {
   'payloads-awaiting-deletion':
@@ -14,12 +14,12 @@ const MESSAGES = {
 };
 
 /**
- * Removes payloads that transitions have freed, after a grace: Redis that lost its last seconds names them again, and
- * then the queue has forgotten them too. Safe in all replicas at once.
+ * Removes payloads that transitions have freed, after a grace: a Redis that lost its last seconds refers to them again,
+ * and its queue has lost them too. Safe in all replicas at once.
  */
 @Injectable()
 export class PayloadRemovalService {
-  /** Since when each sweep of a pool has failed at something. */
+  /** Start of the latest series of failing sweeps, by pool. */
   private readonly failingSinceMs = new Map<PoolName, number>();
 
   constructor(
@@ -31,14 +31,14 @@ export class PayloadRemovalService {
   ) {}
 
   /**
-   * Pages until nothing is due now, without those that the store fails at.
-   * @throws BroomwagonError UNAVAILABLE; another error of the store, when all that it does not concern is done
+   * Handles pages until no payload is due now, and skips payloads at which the store fails.
+   * @throws BroomwagonError UNAVAILABLE; another error of the store, after all other payloads are handled
    */
   @InEachPool('removals', (config: CoordinatorConfig) => SWEEPS_PER_REMOVAL * config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     for (;;) {
       const errors: unknown[] = [];
-      // One that is stored from here on under the same name is another payload.
+      // A payload that is stored under the same name after this time is another payload.
       const cutoffMs = await this.payloads.nowMs().catch((error: unknown) => void errors.push(error));
       const page = await this.removals.look(pool, this.terms);
       const done = cutoffMs === undefined ? 0 : await this.handle(pool, page, cutoffMs, errors);
@@ -49,7 +49,7 @@ export class PayloadRemovalService {
     }
   }
 
-  /** @returns how many of the page are done */
+  /** @returns number of payloads of the page that are done */
   private async handle(pool: PoolName, page: RemovalLook, cutoffMs: number, errors: unknown[]): Promise<number> {
     const freed = await apart(page.unweighed, (refs) => this.payloads.free(refs), errors);
     for (const { refs, result } of freed) {
@@ -74,7 +74,7 @@ export class PayloadRemovalService {
     };
   }
 
-  /** What is left when everything that may be removed is: only that is worth an alarm. */
+  /** Shows the payloads that are left after all allowed removals: only these justify an alarm. */
   private show(pool: PoolName, { awaiting, awaitingBytes }: RemovalLook, hasFailed: boolean): void {
     this.metrics.awaitingDeletion.set({ pool }, awaiting);
     this.metrics.awaitingDeletionBytes.set({ pool }, awaitingBytes);
@@ -92,10 +92,10 @@ export class PayloadRemovalService {
 }
 
 /**
- * Work on all, or on parts when it fails, so that one reference that the store fails at does not keep the others. A
- * store that is unavailable is not asked again.
- * @param errors takes those of single references
- * @returns the parts at which it did not fail
+ * Runs the work on all references, or on parts of them when it fails, so that one failing reference does not hold up
+ * the others. An unavailable store is not called again.
+ * @param errors receives the errors of single references
+ * @returns the parts on which the work succeeded
  */
 async function apart<T>(
   refs: string[],

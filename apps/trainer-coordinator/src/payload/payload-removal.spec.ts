@@ -36,7 +36,7 @@ const config = Object.assign(new CoordinatorConfig(), {
   payloadAwaitingMaxBytes: 1_000,
 });
 
-/** What a transition does, and what time does. */
+/** Frees payloads like a transition. */
 const free = async (...refs: string[]) => {
   for (const ref of refs) await redis.zadd(key('payloads:freed'), 'NX', Date.now(), ref);
 };
@@ -71,7 +71,7 @@ for (const driver of ['redis', 'file'] as const) {
       return Promise.all(stats);
     };
 
-    it('removes what was freed after the grace, and not before', async () => {
+    it('removes freed payloads after the grace, and not before', async () => {
       const refs = [await put('1'), await put('2')];
       const kept = await put('3');
       await free(refs[0]!, refs[1]!, 'redis~nobody', 'a reference of no store', `${driver}~${pool}~job~g~never`);
@@ -103,7 +103,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await thereOf(refs)).toEqual([false]);
     });
 
-    it('waits for less when too much waits, for the loss window at least, and raises an alarm', async () => {
+    it('shortens the grace to the loss window when too many bytes wait, and raises an alarm', async () => {
       const refs = await Promise.all(['1', '2', '3'].map((name) => put(name, 500)));
       await free(...refs);
       const one = replica();
@@ -114,7 +114,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await metrics.text()).toMatch(/alarms_total\{alarm="payloads-awaiting-deletion",app="test"\} \d/);
       await pass(11_000);
       await one.sweep(pool);
-      // As many as are too many.
+      // Only the excess payload is removed.
       expect((await thereOf(refs)).filter(Boolean)).toHaveLength(2);
     });
 
@@ -150,7 +150,7 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await thereOf([bad])).toEqual([false]);
     });
 
-    it.each(['nowMs', 'free'] as const)('shows what waits when the store is unavailable to %s', async (name) => {
+    it.each(['nowMs', 'free'] as const)('shows waiting payloads when the store is unavailable to %s', async (name) => {
       await free(await put('1'), await put('2'));
       const asked = vi.spyOn(payloads, name).mockRejectedValue(new BroomwagonError('UNAVAILABLE', 'away'));
       await expect(replica().sweep(pool)).rejects.toThrow('away');
@@ -169,14 +169,14 @@ for (const driver of ['redis', 'file'] as const) {
       expect(await redis.keys(key('payloads:*'))).toEqual([]);
     });
 
-    it('still has what Redis names again when it was set back, and removes it when it is freed again', async () => {
+    it('keeps a payload to which a Redis that was set back refers again, and removes it when it is freed again', async () => {
       const ref = await put('1');
       const before = new Map<string, Buffer>();
       for (const name of await redis.keys(`${runner.rootKey(pool)}:*`))
         before.set(name, (await redis.dumpBuffer(name))!);
       await free(ref);
       await replica().sweep(pool);
-      // The freeing is lost, with the queue it stood in.
+      // Redis loses the freeing with its queue.
       const now = await redis.keys(`${runner.rootKey(pool)}:*`);
       if (now.length > 0) await redis.unlink(now);
       for (const [name, dump] of before) await redis.restore(name, 0, dump);
@@ -196,7 +196,7 @@ for (const driver of ['redis', 'file'] as const) {
       await pass(6 * MINUTE_MS);
       const cutoffMs = (await payloads.nowMs()) - 1;
       expect((await removals.look(pool, { deleteAfterMs: 1, lossWindowMs: 1, maxBytes: 1 })).due).toEqual([ref]);
-      // A replica that stood still with its page while others went on.
+      // A replica has stalled with its page while others continued.
       await replica().sweep(pool);
       await put('1');
       expect(await payloads.remove([ref], cutoffMs)).toBe(0);

@@ -10,7 +10,7 @@ const LOOK_INTERVAL_MS = 1_000;
 
 /**
  * Stops the claims of a job while its tokens cannot be stored, because its payloads are near their quota or the store
- * takes none: the tokens would be generated again and again. Claims continue when the store takes them again.
+ * takes none: the tokens would be generated again and again. Claims continue when the store takes payloads again.
  */
 @Injectable()
 export class PayloadRoomService {
@@ -25,7 +25,7 @@ export class PayloadRoomService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** All jobs with a round that is not closed. @throws BroomwagonError UNAVAILABLE */
+  /** Checks all jobs with a round that is not closed. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('payload-room', LOOK_INTERVAL_MS)
   async lookAtAll(pool: PoolName): Promise<void> {
     let blocked = 0;
@@ -34,8 +34,9 @@ export class PayloadRoomService {
   }
 
   /**
+   * Checks the room of a job.
    * @param isRefused the store has just refused tokens of this job
-   * @returns whether its requests are not claimed now
+   * @returns whether requests of the job are not claimed now
    * @throws BroomwagonError UNAVAILABLE
    */
   async look(pool: PoolName, job: JobId, isRefused = false): Promise<boolean> {
@@ -56,11 +57,11 @@ export class PayloadRoomService {
     return blocked;
   }
 
-  /** The payloads of a job, and why the store takes none of them now. */
+  /** Usage of the payloads of a job, with a fault while the store takes no payloads. */
   private async usageNow(pool: PoolName, job: JobId): Promise<PayloadUsage & { fault?: string }> {
     try {
       await this.payloads.checkWritable().catch((error: unknown) => {
-        // A store without room has a usage, which says for whom.
+        // A full store still reports usage, which shows the jobs without room.
         if (!isBroomwagonError(error, 'PAYLOAD_STORE_FULL')) throw error;
       });
       return await this.payloads.usage({ pool, job });
@@ -70,7 +71,7 @@ export class PayloadRoomService {
     }
   }
 
-  /** What is left for samples that are to be submitted. @throws BroomwagonError UNAVAILABLE */
+  /** Room for samples to be submitted. @throws BroomwagonError UNAVAILABLE */
   async roomOf(pool: PoolName, job: JobId): Promise<SubmitRoom> {
     const { usedBytes, quotaBytes } = await this.payloads.usage({ pool, job });
     const bytesPerToken = this.config.payloadReserveBytesPerToken;

@@ -6,7 +6,7 @@ import { CoordinatorFixture, groups } from '../coordinator.fixture';
 
 const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 const QUOTA_BYTES = 40_000;
-/** What a sample of 100 tokens takes here: more than the 2 bytes a token that are reserved for it. */
+/** Tokens of a sample. Their 6,000 bytes are more than the 2 bytes for each of 100 tokens that are reserved. */
 const TOKENS = 60;
 const TOKEN_BYTES = 100;
 let fixture: CoordinatorFixture;
@@ -42,7 +42,7 @@ it('stops the claims of a job whose tokens have no room, counts the tokens as wa
   await client.call(pool, 'round.submit', { ...round, groups: groups(16, 0, 1) });
   const worker = await fixture.worker('w');
   const status = () => client.call(pool, 'round.status', { job });
-  // As our worker does it: what cannot be stored is handed back, and everything is tried again at once.
+  // Like our worker: a request whose tokens cannot be stored is handed back, and everything is tried again at once.
   const run = async (claim: Claim): Promise<'finished' | 'refused'> => {
     try {
       await payloads.put(name(job, claim.requestId, claim.attempt), Buffer.alloc(TOKENS * TOKEN_BYTES));
@@ -64,7 +64,7 @@ it('stops the claims of a job whose tokens have no room, counts the tokens as wa
     }
   };
   await claimAll();
-  // Six fit. Two requests ran when the quota became full: the tokens of one or both are wasted, and of no others.
+  // Six samples fit. Two requests ran when the quota became full: tokens of one or both are wasted, and of no others.
   expect(ends.finished).toBe(6);
   expect(ends.refused).toBeLessThanOrEqual(2);
   const blocked = await status();

@@ -59,7 +59,7 @@ describe('payload operations', () => {
     expect(Buffer.concat(parts).equals(bytes)).toBe(true);
   });
 
-  it('answers what is wrong with its code', async () => {
+  it('answers invalid calls with the code of the error', async () => {
     const chunk = { job: 'j1', groupId: 'g2', name: 'prompt', chunkIndex: 0, chunkCount: 2, data: 'eHl6' };
     const { receivedChunks } = await client.call(pool, 'payload.put', chunk);
     expect(receivedChunks).toBe(1);

@@ -3,7 +3,7 @@ import { invalidField, GetPayloadRequest, PutPayloadRequest, StatPayloadRequest 
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { PayloadStore } from '@broomwagon/state';
 
-/** The operations `payload.*`: payloads in chunks, for those who have NATS only. Bytes travel as base64. */
+/** The operations `payload.*`: payloads in chunks, for callers with NATS only. Bytes travel as base64. */
 @Controller()
 export class PayloadController {
   constructor(private readonly payloads: PayloadStore) {}
@@ -29,7 +29,7 @@ export class PayloadController {
   }
 }
 
-/** @throws BroomwagonError VALIDATION_FAILED: not one owner, or a request of another job */
+/** @throws BroomwagonError VALIDATION_FAILED: not exactly one owner, or a request of another job */
 function ownerOf({ job, groupId, requestId }: PutPayloadRequest): string {
   if (requestId === undefined && groupId !== undefined) return groupId;
   if (requestId === undefined || groupId !== undefined) {

@@ -39,7 +39,7 @@ function requestsOf(load: ServerStatus, running: RunningRequest[]) {
 const phases = (load: ServerStatus, running: RunningRequest[]) =>
   Object.entries(requestsOf(load, running)).map(([name, { phase }]) => `${name} ${phase}`);
 
-it('takes those for waiting whose engine sends nothing, not those that came last', () => {
+it('takes silent requests for waiting, not the latest requests', () => {
   const fleet = [
     request('g/0', 9_000, { waits: true }),
     request('g/1', 8_000, { waits: true, madeTokens: 0 }),
@@ -47,13 +47,13 @@ it('takes those for waiting whose engine sends nothing, not those that came last
     request('g/3', 1_000),
   ];
   expect(phases(server(2), fleet)).toEqual(['g/0 preempted', 'g/1 waiting', 'g/2 running', 'g/3 running']);
-  // An engine that reports less waits for a prefill; an old report says nothing.
+  // If an engine reports fewer waiting requests, a silent one waits for its prefill; an old report is ignored.
   expect(phases(server(1), fleet)).toEqual(['g/0 running', 'g/1 waiting', 'g/2 running', 'g/3 running']);
   expect(phases(server(0), fleet)).not.toContain('g/1 waiting');
   expect(phases(server(0, 60_000), fleet)).toContain('g/1 waiting');
 });
 
-it('takes as many more for waiting as the engine reports, of those without tokens the last ones', () => {
+it('takes the latest requests without tokens for waiting too, up to the number that the engine reports', () => {
   const fleet = [
     request('g/0', 9_000, { madeTokens: 0 }),
     request('g/1', 2_000, { madeTokens: 0 }),
@@ -64,7 +64,7 @@ it('takes as many more for waiting as the engine reports, of those without token
   expect(phases(server(9), fleet).filter((one) => one.endsWith('waiting'))).toHaveLength(3);
 });
 
-it('expects of a sample what the memory and unfinished siblings on all servers tell', () => {
+it('estimates the remaining tokens of a sample from the memory and from unfinished siblings on all servers', () => {
   const elsewhere = request('g/1', 100, { serverId: 'other', madeTokens: 3_000 });
   expect(requestsOf(server(0), [request('g/0', 100), elsewhere])['g/0']).toMatchObject({ remainingTokens: 5_000 });
   const remembered = request('g/0', 100, {

@@ -9,21 +9,21 @@ import {
 } from '@broomwagon/policies';
 import { groupBy, type OtherCall, type RunningRequest } from '@broomwagon/state';
 
-/** What a plan is made from, as it was read. */
+/** State of the fleet from which a plan is made. */
 export interface FleetState {
   servers: readonly ServerStatus[];
   running: readonly RunningRequest[];
   others: readonly OtherCall[];
 }
 
-/** An engine that uses less of its cache does not show its size. */
+/** Minimum KV use from which the size of a cache can be computed. */
 const LEAST_TELLING_KV_USE = 0.05;
-/** Label of servers that keep their KV caches in one store: its name. */
+/** Label of servers that keep their KV caches in one store; the value is the name of the store. */
 const KV_STORE_LABEL = 'kv-store';
-/** A load report that is older is about other requests. */
+/** Maximum age of a load report, milliseconds: an older report is about other requests. */
 const FRESH_LOAD_MS = 30_000;
 
-/** Servers that may exchange requests: those of one weight version each. */
+/** Snapshots of servers that may exchange requests: one for each weight version. */
 export function fleetSnapshots(events: FleetState, settings: RebalanceSettings): RebalanceSnapshot[] {
   const running = groupBy(events.running, epochName);
   const unfinished = new Map<string, number>();
@@ -54,8 +54,9 @@ function epochName({ serverId, epoch }: { serverId: string; epoch: Epoch }): str
 }
 
 /**
- * Which requests have no KV cache on their engine: those without tokens for some time, as their streams show, and as
- * many more as the engine reports to wait. These are those that came last: engines admit first in, first out.
+ * Phases of the requests of a server. Requests without a KV cache on their engine wait: requests whose stream is
+ * silent, but no more than the engine reports; if it reports more, also the latest requests without tokens, since
+ * engines admit first in, first out.
  */
 function phasesOf(
   running: readonly RunningRequest[],

@@ -8,8 +8,8 @@ import { GrantService } from '../requests/grant.service';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 /**
- * Carries plans out: a move is recorded in Redis before its holder is told, and holders are told again until they have
- * confirmed. Safe in all replicas at once.
+ * Executes plans: a move is recorded in Redis before its holder gets the command, and the command is repeated until the
+ * holder confirms it. Safe in all replicas at once.
  */
 @Injectable()
 export class MoveSenderService {
@@ -23,7 +23,7 @@ export class MoveSenderService {
     private readonly config: CoordinatorConfig,
   ) {}
 
-  /** Sends what of a plan was not sent. @throws BroomwagonError PLAN_NOT_FOUND, UNAVAILABLE */
+  /** Sends the moves of a plan that were not sent. @throws BroomwagonError PLAN_NOT_FOUND, UNAVAILABLE */
   async send(pool: PoolName, planId: string, maxMovesPerRequest: number): Promise<void> {
     const args = { planId, maxMovesPerRequest, keptMs: this.config.planKeptMs };
     for await (const page of this.store.whileMore('send', pool, args)) {
@@ -36,7 +36,7 @@ export class MoveSenderService {
     }
   }
 
-  /** Tells the holders again. @throws BroomwagonError UNAVAILABLE */
+  /** Repeats the commands to holders. @throws BroomwagonError UNAVAILABLE */
   async repeat(pool: PoolName): Promise<void> {
     const args = { deadlineMs: this.config.moveDeadlineMs };
     for await (const page of this.store.pages('repeat', pool, args)) {

@@ -1,7 +1,7 @@
 import { invalidField, type RebalanceSettings } from '@broomwagon/contracts';
 import { checkTiers, TIER_COST_DEFAULTS } from '@broomwagon/policies';
 
-/** Off by default; the engine is a 7B model on one device. */
+/** Default settings: off, with the costs of a 7B model on one device. */
 export const REBALANCE_DEFAULTS: RebalanceSettings = {
   ...TIER_COST_DEFAULTS,
   version: 0,

@@ -16,8 +16,8 @@ interface WatchedPool {
 }
 
 /**
- * Plans when something has happened, in pools where that is switched on. Every replica looks; a turn in Redis sees to
- * it that one of them plans, and not too often, and the others learn from Redis that it has.
+ * Plans after triggers, in pools whose rebalancer is not off. Every replica checks; a turn in Redis lets one of them
+ * plan, with a minimum interval, and the other replicas learn from Redis that it has planned.
  */
 @Injectable()
 export class RebalanceWatchService {
@@ -31,7 +31,7 @@ export class RebalanceWatchService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** One look at a pool. @throws BroomwagonError UNAVAILABLE */
+  /** Checks a pool once. @throws BroomwagonError UNAVAILABLE */
   @InEachPool('rebalance', (config: CoordinatorConfig) => config.rebalanceCheckMs)
   async look(pool: PoolName): Promise<void> {
     const { settings, plannedAtMs } = await this.rebalance.watched(pool);
@@ -44,7 +44,7 @@ export class RebalanceWatchService {
     const { schedule } = watched;
     const trigger = schedule.look(await this.rebalance.servers(pool), settings, Date.now());
     if (plannedAtMs !== watched.plannedAtMs) {
-      // Another replica has planned since the last look. What it has not seen yet is left to it.
+      // Another replica has planned since the last check. Triggers that it has not seen are left to it.
       watched.plannedAtMs = plannedAtMs;
       schedule.planned(Date.now());
       return;

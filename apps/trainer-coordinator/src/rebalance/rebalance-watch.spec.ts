@@ -16,7 +16,7 @@ const store = new MoveStore(runner);
 let pool: string;
 let pools = 0;
 let settings: RebalanceSettings;
-/** What runs on each server. */
+/** Requests on each server. */
 let inflight: Record<string, number>;
 let makePlan: () => Promise<object>;
 let plans: number;
@@ -60,7 +60,7 @@ function watch(): RebalanceWatchService {
 }
 const endTurn = () => redis.del(`${runner.rootKey(pool)}:rebalance:turn`);
 
-it('plans again when the plan of what happened has failed, and no earlier than its next turn', async () => {
+it('plans again when the plan for a trigger has failed, and no earlier than its next turn', async () => {
   const replica = watch();
   await replica.look(pool);
   inflight = { a: 8, b: 0 };
@@ -76,7 +76,7 @@ it('plans again when the plan of what happened has failed, and no earlier than i
   expect(plans).toBe(2);
 });
 
-it('makes one plan for all replicas, for what has happened and at the interval', async () => {
+it('makes one plan for all replicas, for a trigger and at the interval', async () => {
   settings = { ...settings, policy: 'tier-min', planIntervalSteps: 1_000 };
   const replicas = [watch(), watch()];
   const lookAll = async () => {
@@ -101,7 +101,7 @@ it('makes one plan for all replicas, for what has happened and at the interval',
     await lookAll();
   }
   expect(plans).toBe(2);
-  // Also for a replica that has not tried to plan itself.
+  // The interval also holds for a replica that has not tried to plan itself.
   later(51);
   replicas.reverse();
   await lookAll();
@@ -113,7 +113,7 @@ it('makes one plan for all replicas, for what has happened and at the interval',
   expect(plans).toBe(3);
 });
 
-it('leaves what has happened to another replica when the plan of one has failed', async () => {
+it('leaves a trigger to another replica when the plan of one has failed', async () => {
   const [broken, whole] = [watch(), watch()];
   for (const replica of [broken, whole]) await replica.look(pool);
   inflight = { a: 8, b: 0 };

@@ -27,10 +27,10 @@ import { fleetSnapshots } from './fleet-snapshot';
 import { MoveSenderService } from './move-sender.service';
 import { changedSettings, REBALANCE_DEFAULTS } from './rebalance-settings';
 
-/** Changes of settings that other callers may make while one is made. */
+/** Maximum tries of a change of settings; a try fails when another caller changes them first. */
 const MAX_TRIES = 64;
 
-/** Plans of moves: made, kept for a while, carried out, and looked at. */
+/** Makes, keeps, executes and shows plans of moves. */
 @Injectable()
 export class RebalanceService {
   constructor(
@@ -42,7 +42,7 @@ export class RebalanceService {
   ) {}
 
   /**
-   * Changes the settings over the version that they were read with, so that no change of another caller is lost.
+   * Changes the settings only at the version that was read, so that no change of another caller is lost.
    * @throws BroomwagonError VALIDATION_FAILED, VERSION_MISMATCH, OVERLOADED, UNAVAILABLE
    */
   async configure(pool: PoolName, { ifVersion, ...change }: ConfigureRebalanceRequest): Promise<RebalanceSettings> {
@@ -70,13 +70,16 @@ export class RebalanceService {
     return (await this.watched(pool)).settings;
   }
 
-  /** With the time of the last plan that a replica has made of its own accord. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Settings, with the time of the latest plan that a replica has made after a trigger.
+   * @throws BroomwagonError UNAVAILABLE
+   */
   async watched(pool: PoolName): Promise<{ settings: RebalanceSettings; plannedAtMs?: number }> {
     const { settings = '{}', plannedAtMs } = await this.store.settings(pool);
     return { settings: { ...REBALANCE_DEFAULTS, ...(JSON.parse(settings) as object) }, plannedAtMs };
   }
 
-  /** A dry run. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  /** Makes and keeps a plan; moves nothing. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
   async plan(pool: PoolName, body: PlanRebalanceRequest): Promise<RebalanceStatus> {
     const { planId, policy, tiers, limit } = body;
     const settings = changedSettings(await this.settings(pool), { policy, tiers });
@@ -85,7 +88,10 @@ export class RebalanceService {
     return this.status(pool, { planId, limit });
   }
 
-  /** One plan for the pool; moves nothing. @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE */
+  /**
+   * Makes a plan for the pool without keeping it; moves nothing.
+   * @throws BroomwagonError VALIDATION_FAILED, UNAVAILABLE
+   */
   async makePlan(pool: PoolName, settings: RebalanceSettings): Promise<RebalancePlan> {
     // Servers first: a lease that is granted in between is on one of them, or of no interest to this plan.
     const servers = await this.servers(pool);
@@ -152,7 +158,7 @@ function transferOf(settings: RebalanceSettings): MoveCostModel['transfer'] {
   return { bytesPerToken, bytesPerSecond, setupSeconds };
 }
 
-/** Servers of different weight versions are planned apart; the plan of the pool is all of them. */
+/** Plan of a pool, joined from the plans for servers of each weight version. */
 function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings): RebalancePlan {
   const most = (of: (plan: RebalancePlan) => number): number => Math.max(0, ...plans.map(of));
   const moves = plans.flatMap((plan) => plan.moves);
@@ -168,7 +174,7 @@ function joined(plans: readonly RebalancePlan[], { policy }: RebalanceSettings):
   };
 }
 
-/** Kept as `<state>`, `refused:<reason>` or `moved:<times>`. */
+/** Status of a move, which is kept as `<state>`, `refused:<reason>` or `moved:<times>`. */
 function moveStatus(packed: string, kept: string): MoveStatus {
   const [state, detail] = kept.split(/:(.*)/s) as [MoveState, string?];
   const status: MoveStatus = { ...(JSON.parse(packed) as PlannedMove), state };
@@ -177,7 +183,7 @@ function moveStatus(packed: string, kept: string): MoveStatus {
   return status;
 }
 
-/** The state of a move is kept under what it moves, which may thus be named once. */
+/** Moves as they are kept. The state of a move is kept under its request or lease, which may thus be named once. */
 function keptMoves(moves: readonly WantedMove[]): KeptMove[] {
   const seen = new Set<string>();
   return moves.map((move, index) => {

@@ -13,8 +13,8 @@ const POLICY: TailPolicy = {
 };
 
 /**
- * Each way in which an attempt comes back unfinished, and how often a request may: with it, whatever happens again and
- * again, its group fails in the end, the round says why and asks for another group.
+ * Each way in which an attempt ends unfinished, and how often a request may be returned in this way. When an ending
+ * repeats beyond that bound, the group fails, and the round reports the reason and asks for another group.
  */
 const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
   ['engine-error', true, MAX_FAILURES],
@@ -22,10 +22,10 @@ const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
   ['engine-rejected', false, 0],
   ['engine-abort', true, MAX_RETURNS],
   ['no-server', true, MAX_RETURNS],
-  // The store is full or away, or the payload is not there or is no prompt.
+  // The store is full or unavailable, or the payload is missing or is no prompt.
   ['payload', true, MAX_RETURNS],
   ['payload', false, 0],
-  // Said of a store that has room: nothing is blocked.
+  // Reported of a store that has room: no job is blocked.
   ['payload-full', true, MAX_RETURNS],
   // A worker that gives up by itself: its lease was lost.
   ['aborted', true, MAX_RETURNS],

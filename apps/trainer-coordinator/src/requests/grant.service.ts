@@ -7,8 +7,8 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
 /**
- * Answers parked claims. A transition takes a waiter out and answers it at once, so the process that ran the transition
- * sends the answer; should the process die before, the worker repeats its claim and gets the same answer.
+ * Answers parked claims. A transition removes a waiter and returns its answer, so the process that ran the transition
+ * sends the answer. If that process dies first, the worker repeats its claim and gets the same answer.
  */
 @Injectable()
 export class GrantService {
@@ -21,7 +21,7 @@ export class GrantService {
     private readonly metrics: CoordinatorMetrics,
   ) {}
 
-  /** Something has become pending: gives it to those who wait, in the background. One run at a time and pool. */
+  /** Grants pending requests to parked claims in the background, with one run at a time in each pool. */
   soon(pool: PoolName): void {
     const running = this.underWay.get(pool);
     if (running !== undefined) {
@@ -36,7 +36,10 @@ export class GrantService {
       .finally(() => this.underWay.delete(pool));
   }
 
-  /** Gives what is pending to those who wait; nothing while Redis is full. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Grants pending requests to parked claims; grants nothing while Redis is full.
+   * @throws BroomwagonError UNAVAILABLE
+   */
   async grant(pool: PoolName): Promise<void> {
     for (let more = true; more;) {
       const page = await this.requests.grantClaims(pool).catch((error: unknown) => {
@@ -55,8 +58,9 @@ export class GrantService {
   }
 
   /**
-   * What keeps parked claims honest whatever dies: those that could be granted are, those whose deadline has come get
-   * an empty answer, or POOL_PAUSED. @throws BroomwagonError UNAVAILABLE
+   * Upkeep of parked claims after the death of any process: grants pending requests, and answers claims at their
+   * deadline with no requests or POOL_PAUSED.
+   * @throws BroomwagonError UNAVAILABLE
    */
   @InEachPool('claims', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async upkeep(pool: PoolName): Promise<void> {

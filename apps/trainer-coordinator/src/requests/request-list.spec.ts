@@ -60,7 +60,7 @@ describe('request.list', () => {
     expect(new Set(seen).size).toBe(300);
   });
 
-  it('refuses a look without a selector, with two, and at what is not there', async () => {
+  it('refuses a call without a selector or with two, and an unknown job or worker', async () => {
     fixture.freshPool();
     const refused = (body: object) => call(fixture.pool, 'request.list', body);
     await expect(refused({})).rejects.toMatchObject({ code: 'VALIDATION_FAILED', field: 'job' });

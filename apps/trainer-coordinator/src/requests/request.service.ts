@@ -31,8 +31,8 @@ import { GrantService } from './grant.service';
 import { jobOf, segmentOf } from './segment-of';
 
 /**
- * What each reason is evidence of. `failure`: a fault of the engine or of the request. `unserved`: its engine did not
- * serve it. `other` (a shutdown, an abort, a full store) tells nothing about either.
+ * Evidence of each reason. `failure`: a fault of the engine or of the request. `unserved`: the engine did not serve the
+ * request. `other` (a shutdown, an abort, a full store): no evidence about either.
  */
 const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
   'engine-error': 'failure',
@@ -47,21 +47,23 @@ const EVIDENCE: Record<FailReason, 'failure' | 'unserved' | 'other'> = {
   timeout: 'other',
 };
 
-/** A page of segments ends with the one that comes above it. */
+/** Bytes after which a page of segments ends. */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** The coordinator looks for a segment at most this often; it looks again only when Redis was set back. */
+/** Maximum checks for the segment of a finished sample. A check is repeated only when Redis was set back. */
 const MAX_LOOKS = 4;
 
-/** What is kept of the message of a failure, characters. */
+/** Characters of the message of a failure that are kept. */
 const REASON_LENGTH = 300;
 
-/** A payload store that is full or unavailable is no failure; a payload that is missing or is no prompt is one. */
+/**
+ * A full or unavailable payload store is no failure; a missing payload, or a payload that is no prompt, is a failure.
+ */
 function countsAsFailure({ reason, retryable }: FailRequest): boolean {
   return EVIDENCE[reason] === 'failure' && !(reason === 'payload' && retryable);
 }
 
-/** What workers do with requests: one script each, and what has to follow it. */
+/** Operations of workers on requests: one script each, and the steps that follow it. */
 @Injectable()
 export class RequestService {
   private readonly logger = new Logger(RequestService.name);
@@ -81,7 +83,7 @@ export class RequestService {
 
   /** @param replyTo inbox for the answer of a parked claim. @throws BroomwagonError FENCED, QUEUE_FULL, UNAVAILABLE */
   async claim(pool: PoolName, body: ClaimRequest, replyTo: string | undefined): Promise<ClaimReply | typeof PARKED> {
-    // Its deadline is kept by upkeep, which goes through the pools of the directory.
+    // Upkeep ends the wait of the claim at its deadline, and visits only pools of the directory.
     await this.pools.add(pool);
     const answer = await this.requests.claim(pool, { ...body, replyTo });
     await failpoint('coordinator.claim.before-reply');
@@ -148,7 +150,7 @@ export class RequestService {
     this.metrics.attempts.inc({ outcome: answer.state });
     this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'abort', answer.aborts);
-    // Before its request is given out again.
+    // The job is checked before the request is granted again.
     if (body.reason === 'payload-full' || (body.reason === 'payload' && body.retryable)) {
       await this.room.look(pool, answer.job, body.reason === 'payload-full');
     }
@@ -157,7 +159,7 @@ export class RequestService {
     return { state: answer.state };
   }
 
-  /** Looks for the segment again if Redis was set back after the look, because the segment may be lost. */
+  /** Checks the segment again if Redis was set back after the first check, because Redis may have lost the segment. */
   private async finish(pool: PoolName, body: CompleteRequest) {
     const segment = segmentOf(this.payloads, pool, body);
     for (let looks = 1; ; looks += 1) {
@@ -176,8 +178,9 @@ export class RequestService {
   }
 
   /**
-   * Redis may lose a payload after it was stored and before a message names it. Only the payload store has the tokens
-   * of a finished sample, so these must be there; a sample that is resumed loses only the segment that is missing.
+   * Whether a payload is stored: Redis may lose it between its storage and the message that refers to it. Only the
+   * payload store has the tokens of a finished sample, so the payload must be there; a sample that is resumed loses
+   * only the missing segment.
    */
   private async isStored(ref: string): Promise<boolean> {
     try {
@@ -190,8 +193,8 @@ export class RequestService {
   }
 
   /**
-   * A segment that the worker could not read is forgotten when it cannot be read here either, while the store itself
-   * works: otherwise the worker has another store, or all payloads come back with it.
+   * Reference of a segment that is to be forgotten: the worker could not read it, and this process cannot either, while
+   * its store works. Otherwise the worker has another store, or all payloads come back with the store.
    */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
     if (missingRef === undefined) return undefined;

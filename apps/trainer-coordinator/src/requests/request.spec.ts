@@ -32,7 +32,7 @@ describe('claims and the ends of attempts', () => {
     for (const claim of claims) await worker.complete(claim);
   });
 
-  it('answers a repeated claim with what it gave, and gives nothing twice', async () => {
+  it('answers a repeated claim with the same requests, and grants none of them twice', async () => {
     const { round } = await openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1) });
     const { workerId, workerEpoch } = await fixture.worker('repeats');
@@ -49,7 +49,7 @@ describe('claims and the ends of attempts', () => {
     await fixture.call('round.submit', { ...round, groups: groups(1, 0, 1) });
     const dead = await fixture.worker('dies');
     const [claim] = (await dead.claim(1)) as [Claim];
-    // The second one was sent before the first, and overtaken.
+    // The save of 4 tokens was sent before the save of 9, and overtaken.
     for (const tokens of [9, 4]) {
       const body = { ...dead.fence(claim), segment: fixture.segmentOf(claim, tokens) };
       expect(await fixture.call('request.save', body)).toEqual({ action: 'continue' });
@@ -96,7 +96,7 @@ describe('claims and the ends of attempts', () => {
         tokenCount: 1,
         ref: 'r'.repeat(512),
       }));
-    // As after as many moves: 31 of 80 kB each, and one of 2 MB.
+    // Segments of as many moves: 31 requests with 80 kB each, and one with 2 MB.
     const [long, short] = [list(3_000), list(120)];
     const ids = await fixture.redis.zrange(`${fixture.rootKey}:job-pending:${round.job}`, '0', '-1');
     expect(ids).toHaveLength(32);

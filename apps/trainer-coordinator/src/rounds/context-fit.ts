@@ -4,8 +4,8 @@ import { BroomwagonError, type GroupSubmission } from '@broomwagon/contracts';
 const MARGIN_TOKENS = 1;
 
 /**
- * The group with the token budget that the context of the engines leaves to its samples, as trainers with engines of
- * their own clip it. Only a prompt of token ids in the message has a known length.
+ * Clips the token budget of a group to the room that the context of the engines leaves to its samples, as trainers with
+ * engines of their own do. Only a prompt of token ids in the message has a known length.
  * @param contextTokens largest context of the engines of the pool
  * @param field path of the group in the request, for example `groups.3`
  * @throws BroomwagonError CONTEXT_TOO_LONG: no engine can ever take a sample of the group

@@ -2,7 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { ServerStore } from '@broomwagon/state';
 
-/** Capabilities of a fleet change seldom, and submissions come in many pages. */
+/**
+ * Time for which a context length is kept: capabilities of a fleet change seldom, and submissions come in many pages.
+ */
 const KEPT_MS = 2_000;
 
 /** Largest context of the engines of each pool. */
@@ -12,7 +14,7 @@ export class ContextLengthService {
 
   constructor(private readonly servers: ServerStore) {}
 
-  /** Tokens of prompt and response; undefined if a ready server does not report them, or there is none. */
+  /** Tokens of prompt and response; undefined if a ready server does not report its context, or no server is ready. */
   async largest(pool: PoolName): Promise<number | undefined> {
     const known = this.known.get(pool);
     if (known !== undefined && performance.now() < known.untilMs) return known.tokens;

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { GroupSubmission } from '@broomwagon/contracts';
 
-/** What a group is, whatever the order of its fields: the same group again is a repeat, another one a duplicate. */
+/**
+ * Digest of the contents of a group, whatever the order of its fields. A group id with the same digest is a repeat,
+ * with another digest a duplicate.
+ */
 export function groupDigest(group: GroupSubmission): string {
   const { groupId: _, ...contents } = group;
   const text = JSON.stringify(canonical({ ...contents, sampling: contents.sampling ?? {} }));

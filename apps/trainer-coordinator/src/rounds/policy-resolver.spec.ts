@@ -26,9 +26,9 @@ const PAST: ControlInput = {
 afterEach(() => vi.restoreAllMocks());
 
 describe('PolicyResolver', () => {
-  it('finds what the policies find, and gives the event loop back meanwhile', async () => {
+  it('chooses the same policy as without slices, and gives the event loop back meanwhile', async () => {
     let now = 0;
-    // Each look at the clock is a millisecond later.
+    // Each read of the clock is a millisecond later.
     vi.spyOn(performance, 'now').mockImplementation(() => (now += 1));
     let turns = 0;
     let isOver = false;
@@ -89,7 +89,7 @@ describe('PolicyResolver', () => {
     expect((await resolver.resolve(AUTO, PAST, Infinity)).choice!.auto!.frontier).not.toEqual([]);
   });
 
-  it('refuses more choices than may wait, and keeps those that do', async () => {
+  it('refuses more choices than may wait, and keeps the waiting choices', async () => {
     const resolver = new PolicyResolver();
     const pasts = Array.from({ length: 33 }, (_, index) => ({
       ...PAST,

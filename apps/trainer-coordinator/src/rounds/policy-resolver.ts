@@ -12,19 +12,21 @@ import {
   withChoice,
 } from '@broomwagon/policies';
 
-/** For this long a choice of `auto` keeps the event loop for itself, about. */
+/** Approximate time for which a choice of `auto` holds the event loop. */
 const SLICE_MS = 10;
-/** After this time, with that of waiting for other choices, a choice is late: it takes the best that it has found. */
+/**
+ * Time after which a choice is late, with its wait for other choices: it takes the best candidate that it has found.
+ */
 export const LATE_AFTER_MS = 2_000;
 const KEPT_CHOICES = 64;
-/** Of a refusal: about the time of a choice or two. */
+/** Pause before a repeat of a refused choice: about the time of one or two choices. */
 const RETRY_AFTER_MS = 1_000;
-/** Fewer than are kept, so that each choice is kept while a repeat may ask for it. */
+/** Less than the number of kept choices, so that each choice is kept while a repeat may ask for it. */
 const MAX_WAITING = 32;
 
 /**
  * Replaces `auto` by the policy that it chooses, without blocking other calls: one choice at a time, in slices. Choices
- * are kept, so that the opening of a round has that of its plan even if it was late.
+ * are kept, so that the opening of a round gets the choice of its plan even if the choice was late.
  */
 @Injectable()
 export class PolicyResolver {
@@ -42,8 +44,8 @@ export class PolicyResolver {
   }
 
   private choose(given: TailPolicy, past: ControlInput, lateAfterMs: number): Promise<ChosenAuto> {
-    // Only what the choice reads: the rest may change between the plan and the opening. The trainer sets `shortfall`,
-    // and the last round is cut and folded.
+    // The key has only fields that the choice reads: other fields may change between the plan and the opening. The
+    // trainer sets `shortfall`, and the last round is cut and folded.
     const { control, history = [], measured } = past;
     const rounds = history.map(({ acceptedGroups, newGroups, recorded }) => [acceptedGroups, newGroups, recorded]);
     const text = JSON.stringify([AUTO_FIELDS.map((field) => given[field]), control?.auto, rounds, measured]);

@@ -11,10 +11,12 @@ import { RoundStore } from '@broomwagon/state';
 import { LedgerService } from '../ledger/ledger.service';
 import { WaitingReaders } from './waiting-readers';
 
-/** A reply stays well below the limit of a message; the next sample may be as large as all before it. */
+/**
+ * Bytes after which a page ends, well below the limit of a message: the next sample may be as large as all before it.
+ */
 const REPLY_BYTES = LIMITS.bodyBytes / 2;
 
-/** Puts pages of results together from pages of scripts. */
+/** Joins pages of results from pages of scripts. */
 @Injectable()
 export class ResultsService {
   constructor(
@@ -24,7 +26,7 @@ export class ResultsService {
   ) {}
 
   /**
-   * A page, at once or, with `waitMs`, when there is something to read. It may end in the middle of a group.
+   * Returns a page at once or, with `waitMs`, when there is a result to read. A page may end in the middle of a group.
    * @param replyTo inbox for the answer of a reader that waits; without it the call does not wait
    * @throws BroomwagonError GENERATION_CHANGED, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED
    */
@@ -91,7 +93,7 @@ function isEmpty({ groups, complete }: RoundResultsReply): boolean {
   return groups.length === 0 && !complete;
 }
 
-/** The first group of a page may be the rest of the last one before it. */
+/** Appends a page, whose first group may be the rest of the last group before it. */
 function append(groups: GroupResult[], page: readonly GroupResult[]): void {
   for (const group of page) {
     const last = groups.at(-1);

@@ -20,7 +20,7 @@ export class RewardService {
   ) {}
 
   /**
-   * @param field of the request that has the groups, for errors
+   * @param field field of the request with the groups, for errors
    * @throws BroomwagonError VALIDATION_FAILED, GROUP_NOT_FOUND, FENCED, GENERATION_CHANGED, JOB_NOT_FOUND,
    *   ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED; nothing was changed
    */
@@ -44,7 +44,7 @@ export class RewardService {
     return reply;
   }
 
-  /** Those of `round.close`. A round that is closed has taken them: then the close is a repeat. */
+  /** Takes the rewards of `round.close`. A closed round has taken them already: the close is a repeat. */
   async rewardBeforeClose(
     pool: PoolName,
     { job, roundId, trainerEpoch, stamp }: Omit<CloseRoundRequest, 'rewards'>,

@@ -39,7 +39,7 @@ describe('rewards that are equal', () => {
     const policy: TailPolicy = { name: 'resume', overProvision: 1.5, equalRewards: 'replace' };
     const round = await open(policy, 2, 5);
     await worker.finishAll();
-    // It has two groups and a third that is held, and waits for rewards.
+    // The round has two groups and a third that is held, and waits for rewards.
     expect(await status()).toMatchObject({ state: 'open', acceptedGroups: 2, heldGroups: 1, unrewardedGroups: 2 });
     const first = await fixture.call('round.results', round);
     const [a, b] = first.groups.map(({ groupId }) => groupId) as [string, string];
@@ -50,7 +50,7 @@ describe('rewards that are equal', () => {
     expect(await outcomesOf(round, given, 2)).toEqual(['replaced', 'kept']);
     // A repeat, with other rewards too, gets the first outcomes.
     expect(await outcomesOf(round, [{ groupId: a, rewards: DIFFERENT }, given[1]!], 2)).toEqual(['replaced', 'kept']);
-    // The held group has its place; the next one has to be submitted.
+    // The held group has taken the place; the next group has to be submitted.
     expect(await status()).toMatchObject({ neededGroups: 3, newGroups: 3, acceptedGroups: 3, unrewardedGroups: 1 });
     const { groups: later, cursor } = await fixture.call('round.results', { ...round, cursor: first.cursor });
     const c = later[0]!.groupId;
@@ -77,7 +77,7 @@ describe('rewards that are equal', () => {
       excluded: { groups: 2, samples: 4 },
       waste: { byReason: { 'equal-rewards': 12 } },
     });
-    // They are known, so that no trainer submits them again.
+    // The job knows the replaced groups, so that no trainer submits them again.
     const known = { job, trainerEpoch: round.trainerEpoch, groupIds: [a, c, 'never'] };
     expect((await fixture.call('job.reconcile', known)).unknown).toEqual(['never']);
   });
@@ -92,7 +92,7 @@ describe('rewards that are equal', () => {
     expect(await status()).toMatchObject({ state: 'open', newGroups: 3 });
     await fixture.call('round.submit', { ...round, groups: groups(1, 2) });
     await worker.finishAll();
-    // Without another group to submit.
+    // The trainer has no other group to submit.
     expect(await outcomesOf(round, [{ groupId: 'g2', rewards: EQUAL }])).toEqual(['kept']);
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 3, excludedGroups: 1 });
     expect(await fixture.close(round)).toMatchObject({ trainedGroups: 2 });

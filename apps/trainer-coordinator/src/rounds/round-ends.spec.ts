@@ -5,7 +5,7 @@ import { CoordinatorFixture, type FixtureWorker, groups, openRequest } from '../
 const RESUME: TailPolicy = { name: 'resume', overProvision: 1 };
 const job = 'job';
 
-describe('how a round ends when it cannot have all its groups', () => {
+describe('a round that cannot have all its groups', () => {
   let fixture: CoordinatorFixture;
   let worker: FixtureWorker;
   beforeAll(async () => {
@@ -59,7 +59,7 @@ describe('how a round ends when it cannot have all its groups', () => {
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 3 });
   });
 
-  it('trains what is left in a last, partial step', async () => {
+  it('trains the remaining groups in a last, partial step', async () => {
     let trainerEpoch: Epoch | undefined;
     for (const [from, needed] of [
       [0, 2],

@@ -30,7 +30,7 @@ import { CoordinatorConfig } from '../coordinator.config';
 import { SweepService } from '../upkeep/sweep.service';
 import { PolicyResolver } from './policy-resolver';
 
-/** What a trainer does with rounds. */
+/** Plans and opens rounds. */
 @Injectable()
 export class RoundService {
   constructor(
@@ -44,8 +44,8 @@ export class RoundService {
   ) {}
 
   /**
-   * The plan of the next round; changes nothing of the job. Under `auto`, what the last round trained is counted in the
-   * ledger first, which otherwise happens when it is folded.
+   * The plan of the next round; changes nothing of the job. Under `auto`, the trained samples of the last round are
+   * counted in the ledger first; otherwise its fold counts them.
    * @throws BroomwagonError VALIDATION_FAILED; with `trainerEpoch` JOB_NOT_FOUND and FENCED; ROUND_CONFLICT while a
    *   round is not closed; ROUND_SETTLING
    */
@@ -58,7 +58,8 @@ export class RoundService {
         details: { roundId: openRoundId },
       });
     }
-    // Pins do not depend on what `auto` chooses, and a choice takes long: it would be made for each repeat.
+    // Pins do not depend on the choice of `auto`, and a choice takes long: it would be made for each repeat of this
+    // call.
     if (progress.settlingGroups > 0 && hasPins(roundRules(resolvePolicy(body.policy, {}).policy, 'short'))) {
       throw new BroomwagonError('ROUND_SETTLING', 'Cuts of groups that a bound may pin are still being confirmed', {
         retryAfterMs: 50,
@@ -78,7 +79,7 @@ export class RoundService {
     if (takeGroups + newGroups > LIMITS.groupsPerRound) {
       throw invalidField('newGroups', `a round has at most ${LIMITS.groupsPerRound} groups`);
     }
-    // Before the round is there, so that no round is ever without a sweeper.
+    // The pool is added before the round exists, so that no round is ever without a sweeper.
     await this.pools.add(pool);
     const { orphanAfterMs = this.config.orphanAfterMs, ...round } = body;
     const traceparent = activeTraceparent();
@@ -90,11 +91,11 @@ export class RoundService {
     return { ...opened, state, takenGroups };
   }
 
-  /** Computed again, so that the round does not depend on the replica that planned it. */
+  /** Computes the terms again, so that the round does not depend on the replica that planned it. */
   private async terms(pool: PoolName, { policy, ...plan }: OpenRoundRequest): Promise<RoundTerms> {
     if (!looksBack(policy)) return roundTerms(policy, plan, {});
     const past = await this.progress(pool, { policy, ...plan });
-    // A repeat, or a round that is refused: the transition answers it whatever the terms are.
+    // Otherwise the round is a repeat or will be refused: the transition answers it whatever the terms are.
     const isNext = past.openRoundId === undefined && plan.step === past.stepsTrained + 1;
     const resolved = isNext
       ? await this.resolver.resolve(policy, past)
@@ -111,13 +112,13 @@ export class RoundService {
     let progress = await read(looksBack(policy) && !isAuto);
     let measured: PlanProgress['measured'];
     if (isAuto && progress.lastRoundId !== undefined) {
-      // What the last round has trained is recorded when it is counted.
+      // The count also records the trained groups of the last round.
       await this.ledgers.count(pool, { job, roundId: progress.lastRoundId });
       measured = measuredCosts(summariseLedger((await this.ledgers.read(pool, { job })).counters));
       progress = await read(true);
     }
     const { lastRoundId: _, ...known } = progress;
-    // The store keeps them, and does not know what they mean.
+    // The store keeps these fields as opaque values.
     const fleetKvTokens = looksBack(policy) && !isAuto ? await this.fleetKvTokens(pool) : undefined;
     return { ...(known as JobProgress & Pick<PlanProgress, 'control' | 'history'>), measured, fleetKvTokens };
   }
@@ -142,7 +143,7 @@ function checkPolicy(policy: TailPolicy, groupsPerStep?: number): void {
   if (fault !== undefined) throw invalidField(`policy.${fault.field}`, fault.reason);
 }
 
-/** Groups that remain by domain, when quotas need to know them. */
+/** Checks the remaining groups by domain, which domain quotas need. */
 function checkDomains({ policy, remainingByDomain, remainingGroups }: NextRoundRequest): void {
   const field = 'remainingByDomain';
   if (remainingByDomain === undefined) {

@@ -6,7 +6,7 @@ import type { SweepService } from '../upkeep/sweep.service';
 import { PolicyResolver } from './policy-resolver';
 import { RoundService } from './round.service';
 
-/** A service whose job has this progress, and what it asks of the resolver and of the store. */
+/** A service whose job has this progress, with its calls of the resolver and of the store. */
 function serviceOf(progress: object) {
   const resolver = new PolicyResolver();
   const resolve = vi.spyOn(resolver, 'resolve');
@@ -62,11 +62,12 @@ it.each([
   ['a round is open', { ...PROGRESS, openRoundId: 'r' }, 10],
   ['the step is trained', PROGRESS, 9],
   ['the step is not the next', PROGRESS, 11],
-])('opens under `auto` without a choice what the transition answers itself: %s', async (_, progress, step) => {
+])('opens rounds under `auto` without a choice that is not needed: %s', async (_, progress, step) => {
   const { service, resolve, open } = serviceOf(progress);
   await service.open('p', { ...OPENING, step });
   expect(resolve).not.toHaveBeenCalled();
-  // The job may train a step between the read and the transition: the round then has `wait`, and keeps what was learned.
+  // The job may train a step between the read and the transition: the round then has `wait`, and keeps the learned
+  // factors.
   expect(open.mock.lastCall![1]).toMatchObject({
     choice: { auto: { policy: 'wait', reason: 'unknown' } },
     control: { auto: { name: 'wait', overProvision: 1, factors } },

@@ -23,7 +23,9 @@ import { groupDigest } from './group-digest';
 /** Prompts stored at the same time. */
 const PROMPTS_AT_ONCE = 16;
 
-/** Takes pages of new groups into a round: checked as a whole, prompts stored, then added in pages of requests. */
+/**
+ * Adds pages of new groups to a round: checks a page as a whole, stores its prompts, then adds its requests in pages.
+ */
 @Injectable()
 export class SubmissionService {
   constructor(
@@ -36,7 +38,7 @@ export class SubmissionService {
   ) {}
 
   /**
-   * A repeat finishes what was begun and adds nothing twice.
+   * A repeat finishes an interrupted submission and adds nothing twice.
    * @throws BroomwagonError VALIDATION_FAILED, CONTEXT_TOO_LONG, PAYLOAD_TOO_LARGE, PAYLOAD_NOT_FOUND,
    *   PAYLOAD_STORE_FULL, DUPLICATE_GROUP, FENCED, JOB_NOT_FOUND, ROUND_NOT_FOUND, ROUND_NOT_OPEN, ROUND_CLOSED;
    *   nothing was added
@@ -79,7 +81,7 @@ export class SubmissionService {
     return { roundGroups, added: missing.length, repeated: groups.length - missing.length, stamp };
   }
 
-  /** A prompt that is named but not there would only be found out by a worker, and fail its group. */
+  /** Checks the references of prompts: only a worker would find a missing prompt, and fail its group. */
   private async checkRefs(
     pool: PoolName,
     job: JobId,
@@ -92,7 +94,7 @@ export class SubmissionService {
     for (const { promptRef, position } of named) {
       const field = `groups.${position}.promptRef`;
       const { owner } = this.payloads.requireRef(promptRef, { pool, job }, field);
-      // Tokens go with their request; a prompt stays as long as any group names it.
+      // Payloads of a request are removed with it; a prompt stays as long as any group refers to it.
       if (owner.startsWith(`${job}/`)) {
         throw new BroomwagonError('PAYLOAD_FOREIGN', `${field}: the payload belongs to the request ${owner}`, {
           field,
@@ -112,7 +114,10 @@ export class SubmissionService {
     }
   }
 
-  /** Inline prompts become payloads; what was stored by the trainer is only named. */
+  /**
+   * Stores inline prompts as payloads.
+   * @returns the reference of each prompt, also of prompts that the trainer has stored
+   */
   private async storePrompts(
     pool: PoolName,
     job: JobId,
@@ -122,7 +127,7 @@ export class SubmissionService {
     for (const page of pagesOf(groups, PROMPTS_AT_ONCE)) {
       await Promise.all(
         page.map(async ({ groupId, prompt, promptRef }) => {
-          // A name that was never there: one that was freed may be removed at any moment.
+          // A name that was never used: a payload under a freed name may be removed at any moment.
           const name = { pool, job, owner: groupId, name: `prompt.${randomUUID()}` };
           refs.set(groupId, promptRef ?? (await this.payloads.put(name, Buffer.from(JSON.stringify(prompt)))));
         }),

@@ -4,24 +4,24 @@ import { BroomwagonError, isBroomwagonError, type PoolName, type RoundResultsRep
 import { MessagingClient } from '@broomwagon/messaging';
 import type { RoundName } from '@broomwagon/state';
 
-/** Between two looks; a group that this replica itself sees accepted is told at once. */
+/** Pause between two reads, milliseconds. A group that this replica accepts wakes its readers at once. */
 const LOOK_MS = 100;
-/** More readers are answered at once, with nothing. */
+/** Maximum parked readers; further readers get an empty page at once. */
 const MAX_READERS = 1_000;
 
 /** A parked `round.results`. */
 export interface Reader {
   replyTo: string;
   waitMs: number;
-  /** The answer when nothing comes in time. */
+  /** The answer when no result comes in time. */
   empty: RoundResultsReply;
-  /** A page, or undefined while there is nothing to read. */
+  /** Reads a page; undefined while there is nothing to read. */
   look: () => Promise<RoundResultsReply | undefined>;
 }
 
 /**
- * Readers of results that wait for the next group. Nothing of them is in Redis: a reader whose replica dies gets no
- * answer, and asks again with the same cursor.
+ * Parked readers of results, which wait for the next group. They are not in Redis: a reader whose replica dies gets no
+ * answer, and calls again with the same cursor.
  */
 @Injectable()
 export class WaitingReaders implements OnModuleDestroy {
@@ -31,7 +31,7 @@ export class WaitingReaders implements OnModuleDestroy {
 
   constructor(private readonly messaging: MessagingClient) {}
 
-  /** False when there are too many: the caller answers at once. */
+  /** Parks a reader. False when too many are parked: the caller answers at once. */
   park(round: RoundName & { pool: PoolName }, reader: Reader): boolean {
     if (this.stopped || this.readers >= MAX_READERS) return false;
     this.readers += 1;
@@ -41,7 +41,7 @@ export class WaitingReaders implements OnModuleDestroy {
     return true;
   }
 
-  /** A group of the round was accepted, or the round completed. */
+  /** Wakes the readers of a round that has accepted a group or has completed. */
   wake(pool: PoolName, round: RoundName): void {
     for (const wake of this.wakers.get(nameOf(pool, round)) ?? []) wake();
   }

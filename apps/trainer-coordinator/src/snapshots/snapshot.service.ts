@@ -10,7 +10,7 @@ import { failpoint } from '@broomwagon/platform';
 import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
-/** A call does pages for so long, then answers how far it is; milliseconds. */
+/** Time for which a call handles pages before it answers with its progress, milliseconds. */
 const BUSY_MS = 2_000;
 
 /** Saves, restores and deletes page by page; a repeated call continues where a failed replica stopped. */
@@ -37,7 +37,7 @@ export class SnapshotService {
   /** @throws BroomwagonError as the transition `snapshots/restore` */
   async restore(pool: PoolName, request: RestoreJobRequest): Promise<RestoreJobReply> {
     const endsAtMs = Date.now() + BUSY_MS;
-    // The trainer of the first page is that of all pages.
+    // All pages belong to the trainer epoch of the first page.
     for (let { stamp, trainerEpoch } = request; ;) {
       const { retired, ...reply } = await this.snapshots.restore(pool, { ...request, trainerEpoch, stamp });
       ({ stamp, trainerEpoch } = reply);
@@ -46,7 +46,10 @@ export class SnapshotService {
     }
   }
 
-  /** Deletes what is no longer kept, with the payloads only that named. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Deletes snapshots that are no longer kept, with payloads to which only they refer.
+   * @throws BroomwagonError UNAVAILABLE
+   */
   async unlinkOld(pool: PoolName): Promise<void> {
     for await (const _ of this.snapshots.whileMore('unlink', pool)) {
       this.metrics.sweepPages.inc({ kind: 'unlink' });

@@ -7,7 +7,7 @@ import { CoordinatorFixture, type FixtureWorker, groups } from '../coordinator.f
 const POLICY: TailPolicy = { name: 'resume', overProvision: 1 };
 const job = 'job';
 
-describe('snapshots of a job', () => {
+describe('job.snapshot and job.restore', () => {
   let fixture: CoordinatorFixture;
   let worker: FixtureWorker;
   beforeAll(async () => {
@@ -31,7 +31,7 @@ describe('snapshots of a job', () => {
   /** Token payloads, by request. */
   const stored = new Map<string, string>();
 
-  /** A round of new groups; those that are not to be accepted keep one sample with a stored token payload. */
+  /** Trains a round of new groups. Groups that are not accepted keep one sample with a stored token payload. */
   async function step(fresh: ReturnType<typeof groups>, needed: number, trainerEpoch?: Epoch) {
     const policy = { ...POLICY, overProvision: fresh.length / needed };
     const opened = await fixture.open(job, {
@@ -89,7 +89,7 @@ describe('snapshots of a job', () => {
     await longStep(90, epoch);
     await step(groups(3, 100), 3, epoch);
     expect(await counts()).toMatchObject({ trained: 198, unfinished: 0 });
-    // Trained and folded, but the snapshot has them.
+    // The groups are trained and folded, but the snapshot has them.
     const refs = [prompt, stored.get('job/g7/1')!];
     expect(await Promise.all(refs.map(exists))).toEqual([true, true]);
     const trained = `*:payload:{${fixture.pool}/${job}}:item:g100~*`;
@@ -126,7 +126,7 @@ describe('snapshots of a job', () => {
     expect(await counts()).toMatchObject({ submitted: 198, trained: 198 });
   });
 
-  it('keeps the last two, and deletes the payloads that only an older one named', async () => {
+  it('keeps the last two snapshots, and deletes payloads that only an older one refers to', async () => {
     const epoch = await step(groups(3), 1);
     await save(epoch, 'a');
     const refs = [await fixture.promptRef(job, 'g1'), stored.get('job/g1/0')!, stored.get('job/g2/1')!];
@@ -147,12 +147,12 @@ describe('snapshots of a job', () => {
       field: 'tag',
       message: expect.stringContaining('there are b, c') as string,
     });
-    // Falling back to b, c is of a time that has not been.
+    // After a fallback to b, c is a snapshot of an undone time.
     await restore('b');
     expect(await listed()).toEqual(['b']);
   });
 
-  it('keeps as many as its trainer asks for', async () => {
+  it('keeps as many snapshots as the trainer asks for', async () => {
     const epoch = await step(groups(6), 1);
     const saveOf = (tag: string, keep: number) => {
       const body = { job, trainerEpoch: epoch, tag, keep };
@@ -168,7 +168,7 @@ describe('snapshots of a job', () => {
     expect(await listed()).toEqual(['d']);
   });
 
-  it('is only made between rounds, and a tag names one state', async () => {
+  it('saves only between rounds, and a tag names one state', async () => {
     await expect(fixture.call('job.snapshots', { job })).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     await expect(restore('a')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' });
     const epoch = await step(groups(2), 1);
@@ -210,7 +210,7 @@ describe('snapshots of a job', () => {
     expect(await fixture.call('job.status', { job })).toMatchObject({ trainedGroups: 2, stepsTrained: 2 });
   });
 
-  it('takes groups of undone steps again, also those that were aborted when they were gone', async () => {
+  it('takes groups of undone steps again, also groups that were aborted while they were gone', async () => {
     const epoch = await step(groups(1), 1);
     await save(epoch, 'a');
     await step(groups(3, 10), 3, epoch);
@@ -222,7 +222,7 @@ describe('snapshots of a job', () => {
     const { trainerEpoch } = await restore('a', epoch);
     await step(groups(3, 10), 3, trainerEpoch);
     expect(await counts()).toMatchObject({ submitted: 8, trained: 8, dropped: 0 });
-    // Of another job.
+    // A tombstone of another job stays.
     const left = await fixture.redis.zrange(`${fixture.rootKey}:aborts:tombstones`, '0', '-1');
     expect(left).toEqual(['other/g1/0']);
   });

@@ -3,11 +3,16 @@ import { type AuditPoolReply, type JobId, LIMITS, type PoolName } from '@broomwa
 import { InEachPool } from '@broomwagon/platform';
 import { PoolAudit } from '@broomwagon/state';
 
-/** An audit ends after this with what is proven, before the calls of admin-api (CALL_TIMEOUT_MS), milliseconds. */
+/**
+ * Time after which an audit ends with its proven findings, milliseconds: before calls of admin-api end
+ * (CALL_TIMEOUT_MS).
+ */
 const MAX_MS = 8_000;
 /** A separate task, because the sweep must not wait for a scan of all keys. */
 const RECOUNTS_INTERVAL_MS = 1_000;
-/** A recount reads every key of Redis once: a job that stays marked is recounted after this, milliseconds. */
+/**
+ * Time after which a job that stays marked is recounted again, milliseconds: a recount reads every key of Redis once.
+ */
 const AGAIN_AFTER_MS = 5_000;
 
 /** Audits of the counts on request, and recounts of jobs with an impossible count or, after a loss of Redis, of all. */

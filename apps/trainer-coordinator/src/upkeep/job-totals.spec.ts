@@ -24,7 +24,7 @@ const LEDGER: StoredLedger = {
   policy: { name: 'resume', overProvision: 1, maxOffPolicyShare: 0.5 },
 };
 
-/** Each of its ratios depends on the tokens that were cut. */
+/** A ledger whose ratios all depend on the number of cut tokens. */
 function ledgerWith(cutTokens: number): StoredLedger {
   return {
     counters: {
@@ -70,7 +70,7 @@ function openTotals(metricsJobs = 20, ledgerOf = (_job: string): StoredLedger =>
   return { jobs, open, read, text: () => metrics.text() };
 }
 
-it('reads jobs that are open or have changed of late, and shows the sum of all', async () => {
+it('reads open and recently changed jobs, and shows the sum of all jobs', async () => {
   const { jobs, open, read, text } = openTotals();
   for (let job = 0; job < 100; job++) jobs.set(`old-${job}`, 1);
   jobs.set('live', 10);
@@ -81,7 +81,7 @@ it('reads jobs that are open or have changed of late, and shows the sum of all',
   jobs.set('live', 20);
   expect(await read(beganAtMs + 61_000)).toEqual(['live']);
   expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 120/);
-  // Closed: read on until it stands still.
+  // After its close, a job is read until its counts stop changing.
   open.clear();
   jobs.set('live', 30);
   expect(await read(beganAtMs + 66_000)).toEqual(['live']);
@@ -135,7 +135,7 @@ it('gives labels of their own to the jobs that changed last, and sums the others
   expect(page).not.toMatch(/ledger_waste_ratio\{pool="p",training_job="other"/);
 });
 
-it('shows the ratios of all ledgers together, however they changed, were deleted and came again', async () => {
+it('shows the ratios of all ledgers together, however jobs changed, were deleted and returned', async () => {
   const job = fc.constantFrom('a', 'b', 'c');
   const step = fc.record({ job, cut: fc.option(fc.nat(1_000)), isLater: fc.boolean() });
   await fc.assert(
@@ -146,7 +146,7 @@ it('shows the ratios of all ledgers together, however they changed, were deleted
       for (const { job: name, cut, isLater } of steps) {
         if (cut === null) jobs.delete(name);
         else jobs.set(name, cut);
-        // Only then jobs that are new, or have not changed of late, are read.
+        // Only the longer interval reads jobs that are new or have not changed recently.
         await read((nowMs += isLater ? 300_000 : 5_000));
       }
       await read((nowMs += 300_000));

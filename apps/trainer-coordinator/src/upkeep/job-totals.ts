@@ -9,11 +9,11 @@ import { LedgerSum } from '../ledger/ledger-sum';
 import { ledgerOf, LedgerService } from '../ledger/ledger.service';
 
 const READ_INTERVAL_MS = 5_000;
-/** All jobs are read again this often; in between only those that have changed of late. */
+/** Interval of reads of all jobs; in between only recently changed jobs are read. */
 const READ_ALL_MS = 300_000;
 /** A job without an open round that has not changed for this long is not read. */
 const CHANGED_OF_LATE_MS = 60_000;
-/** The ledger of such a job is a metric for this long. */
+/** Time for which the ledger of such a job is a metric. */
 const LEDGER_SHOWN_MS = 3_600_000;
 
 interface KnownJob {
@@ -26,7 +26,7 @@ interface KnownJob {
 interface KnownPool {
   jobs: Map<JobId, KnownJob>;
   readAllAtMs: number;
-  /** Of all its jobs. */
+  /** Sum of the ledgers of all jobs of the pool. */
   sum: LedgerSum;
 }
 
@@ -72,7 +72,7 @@ export class JobTotals {
     );
   }
 
-  /** Of all pools but these. */
+  /** Removes the totals and the series of all other pools. */
   keepOnly(pools: readonly PoolName[]): void {
     for (const pool of this.pools.keys()) {
       if (pools.includes(pool)) continue;
@@ -94,7 +94,7 @@ export class JobTotals {
   }
 }
 
-/** Absent: the job is gone. */
+/** Replaces the totals of a job. @param next absent: the job is gone */
 function replace(known: KnownPool, job: JobId, next?: KnownJob): void {
   const before = known.jobs.get(job);
   if (before !== undefined) known.sum.remove(before.stored);

@@ -4,7 +4,7 @@ import { TypedClient } from '@broomwagon/messaging';
 import type { ServerFence } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 
-/** Takes servers their epoch when what runs on them cannot be ended in any other way. */
+/** Expires the epochs of servers whose requests cannot be ended in any other way. */
 @Injectable()
 export class ServerFences {
   private readonly logger = new Logger(ServerFences.name);
@@ -15,13 +15,14 @@ export class ServerFences {
   ) {}
 
   /**
-   * Each of them once; one that is gone or expired already is no error. @throws BroomwagonError as `server.fence`
+   * Fences each server once; a removed server or an expired epoch is no error.
+   * @throws BroomwagonError as `server.fence`
    */
   async fence(pool: PoolName, servers: readonly ServerFence[], reason: string): Promise<void> {
     const each = new Map(servers.map(({ serverId, epoch }) => [`${serverId}:${epoch}`, { serverId, epoch }]));
     for (const server of each.values()) {
       try {
-        // A call of one service to another has ids as on the wire, too.
+        // Calls between services also have ids in their wire form.
         const serverId = decodeId(server.serverId);
         const { changed } = await this.client.call(pool, 'server.fence', { ...server, serverId, reason });
         if (!changed) continue;

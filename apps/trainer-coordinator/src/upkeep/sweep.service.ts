@@ -20,15 +20,15 @@ import { WeightSyncService } from '../weights/weight-sync.service';
 import { WorkerCommands } from './worker-commands';
 
 /**
- * Follows what a flipped flag left behind, page by page: cuts what completed rounds did not accept, folds closed
- * rounds, gives back what cancelled rounds have, opens rounds whose opener died, returns attempts of expired worker
- * epochs, follows aborts and groups on their way to the long-tail queue, deletes old snapshots. Every page is a
+ * Does the work that follows a change of state, page by page: cuts groups that completed rounds did not accept, folds
+ * closed rounds, gives back groups of cancelled rounds, opens rounds whose opener died, returns attempts of expired
+ * worker epochs, follows aborts and groups on their way to the long-tail queue, deletes old snapshots. Every page is a
  * script that checks again, so all replicas may sweep at once, and each continues the work of a failed one.
  */
 @Injectable()
 export class SweepService {
   private readonly logger = new Logger(SweepService.name);
-  /** Rounds being swept by this process, and what to run when they are. */
+  /** Work on rounds that this process does now, by kind and round. */
   private readonly underWay = new Set<string>();
   private readonly cutAtMs = new Map<string, number>();
   private readonly repeatedAtMs = new Map<PoolName, number>();
@@ -60,22 +60,22 @@ export class SweepService {
     }
   }
 
-  /** A round was just completed: cuts the rest now, in the background. */
+  /** Cuts the remaining groups of a round that has just completed, in the background. */
   cutSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'cut', () => this.cut(pool, round));
   }
 
-  /** A round was just cancelled: gives back or drops what it has, in the background. */
+  /** Gives back or drops the groups of a round that was just cancelled, in the background. */
   giveBackSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'give-back', () => this.giveBack(pool, round));
   }
 
-  /** A round was just closed: folds it now, in the background. */
+  /** Folds a round that was just closed, in the background. */
   foldSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'fold', () => this.fold(pool, round));
   }
 
-  /** One look at all there is to sweep in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
+  /** Does all work that is due in a pool. @throws the first error, at the end: UNAVAILABLE, INTERNAL */
   @InEachPool('sweep', (config: CoordinatorConfig) => config.sweepIntervalMs)
   async sweep(pool: PoolName): Promise<void> {
     const due = await this.rounds.due(pool, { stamp: this.rounds.seenStamp(pool) });
@@ -83,7 +83,7 @@ export class SweepService {
     this.metrics.lostEntries.set({ pool }, due.lostEntries);
     this.metrics.miscounts.set({ pool }, due.miscounts);
     const errors: unknown[] = [];
-    // What fails, for a key that is lost, does not stop what is behind it.
+    // An error, for example of a lost key, does not stop the later work.
     const attempt = (work: Promise<unknown>) => work.catch((error: unknown) => errors.push(error));
     if (due.deadlines > 0) await attempt(this.rounds.expire(pool));
     if (due.expiredEpochs > 0) await attempt(this.returnAttempts(pool));
@@ -102,7 +102,7 @@ export class SweepService {
     if (errors.length > 0) throw errors[0];
   }
 
-  /** Holders are told again now what they have not confirmed. */
+  /** Whether unconfirmed commands are repeated to their holders now. */
   private isRepeatDue(pool: PoolName, { leaving, aborting, moving }: DueWork): boolean {
     const isDue = Date.now() - (this.repeatedAtMs.get(pool) ?? 0) >= this.config.cutRepeatMs;
     if (leaving + aborting + moving === 0 || !isDue) return false;
@@ -110,7 +110,7 @@ export class SweepService {
     return true;
   }
 
-  /** Groups of which one sample was handed in: the holders of the others. */
+  /** Repeats the commands to holders of samples whose group is being requeued. */
   private async repeatLeaving(pool: PoolName): Promise<void> {
     for await (const page of this.longtail.pages('repeat', pool)) {
       this.metrics.sweepPages.inc({ kind: 'leave' });
@@ -118,7 +118,7 @@ export class SweepService {
     }
   }
 
-  /** The generation of the pool was renewed since the last look, or by it. */
+  /** Whether the generation of the pool was renewed by the last read, or since the read before it. */
   private isRenewed(pool: PoolName, { renewed = false, stamp }: DueWork): boolean {
     const [generation] = stamp.split('.') as [string];
     const known = this.generations.get(pool);
@@ -176,12 +176,12 @@ export class SweepService {
 
   private soon(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): void {
     this.once(pool, round, kind, work).catch((error: unknown) => {
-      // The periodic sweep takes it up.
+      // The periodic sweep repeats the work.
       this.logger.warn({ err: error, pool, job: round.job, roundId: round.roundId }, `The ${kind} failed`);
     });
   }
 
-  /** Two sweeps of one round in one process would only do each page twice. */
+  /** Runs the work unless this process already does it: a second run would only repeat each page. */
   private async once(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): Promise<void> {
     const name = `${kind} ${nameOf(pool, round)}`;
     if (this.underWay.has(name)) return;

@@ -56,16 +56,16 @@ it('counts and logs an impossible count when it is found, and when it is mended'
     ]);
 });
 
-it('counts the times that Redis was found to be another one', async () => {
+it('counts each time that Redis was found to be another process', async () => {
   const { client, pool } = fixture;
   const { job } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 1);
   const { stamp } = await client.call(pool, 'job.status', { job });
   expect(await fixture.metric('broomwagon_generations_total')).toBe(0);
   await fixture.redis.hset(`${fixture.rootKey}:meta`, 'generationOf', 'another process');
   await expect.poll(() => fixture.metric('broomwagon_generations_total')).toBe(1);
-  // Renewed by somebody else.
+  // Another client renews the generation.
   await fixture.redis.hset(`${fixture.rootKey}:meta`, 'generation', '0123456789abcdef');
   await expect.poll(() => fixture.metric('broomwagon_generations_total')).toBe(2);
-  // The trainer of another generation is told by whichever replica.
+  // Any replica refuses a trainer of another generation.
   await expect(client.call(pool, 'job.status', { job, stamp })).rejects.toMatchObject({ code: 'GENERATION_CHANGED' });
 });

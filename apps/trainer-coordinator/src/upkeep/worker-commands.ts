@@ -18,12 +18,12 @@ interface Held {
   planId?: string;
 }
 
-/** Commands to workers. A command may be lost: the sweep repeats those that need a confirmation. */
+/** Commands to workers. A command may be lost: the sweep repeats commands that need a confirmation. */
 @Injectable()
 export class WorkerCommands {
   constructor(private readonly messaging: MessagingClient) {}
 
-  /** Tells the holders to end these attempts, in one message per worker and 128 attempts. */
+  /** Commands the holders to end these attempts, in one message per worker and 128 attempts. */
   abort(pool: PoolName, cause: AbortAttemptsCommand['cause'], attempts: readonly AttemptFence[]): void {
     for (const { holder, page } of pagesByWorker(attempts)) {
       this.send(pool, holder, {
@@ -33,7 +33,7 @@ export class WorkerCommands {
     }
   }
 
-  /** Tells the holders to end the calls under these leases, in one message per worker and 128 leases. */
+  /** Commands the holders to end the calls under these leases, in one message per worker and 128 leases. */
   abortLeases(pool: PoolName, cause: AbortAttemptsCommand['cause'], leases: readonly LeaseFence[]): void {
     for (const { holder, page } of pagesByWorker(leases)) {
       this.send(pool, holder, {
@@ -44,7 +44,7 @@ export class WorkerCommands {
     }
   }
 
-  /** Tells holders that only route to take these calls elsewhere, in one message per worker, plan and 128 leases. */
+  /** Commands routing holders to move these calls to other servers, in one message per worker, plan and 128 leases. */
   moveLeases(pool: PoolName, leases: readonly LeaseTransfer[]): void {
     for (const { holder, page } of pagesByWorker(leases)) {
       const command: MoveLeasesCommand = {

@@ -18,11 +18,11 @@ import { ServerFences } from '../upkeep/server-fences';
 import { WorkerCommands } from '../upkeep/worker-commands';
 
 const DEFAULT_DEADLINE_MS = 120_000;
-/** Pauses between two looks at what still runs, milliseconds. */
+/** Shortest and longest pause between two reads of the running requests, milliseconds. */
 const FIRST_LOOK_MS = 5;
 const LONGEST_LOOK_MS = 100;
 
-/** Changes of weights: the flag is set before anything is done about it, so that it survives this process. */
+/** Changes of weights. The flag of a change is set before any other step, so that the change survives this process. */
 @Injectable()
 export class WeightSyncService {
   private readonly logger = new Logger(WeightSyncService.name);
@@ -46,7 +46,7 @@ export class WeightSyncService {
       const field = job === undefined ? 'job' : 'trainerEpoch';
       throw invalidField(field, 'job and trainerEpoch must be given together');
     }
-    // Its deadline is kept by upkeep, which goes through the pools of the directory.
+    // The sweep enforces the deadline, and visits only pools of the directory.
     await this.pools.add(pool);
     const sync = await this.weights.begin(pool, { ...change, deadlineMs });
     await failpoint('coordinator.weights.after-begin');
@@ -64,12 +64,12 @@ export class WeightSyncService {
     const args = { syncId, outcome, reason: 'asked', trainerEpoch, stamp } as const;
     const sync = await this.weights.end(pool, args);
     await failpoint('coordinator.weights.after-end');
-    // Parked acquires are granted by the load-balancer, which looks after its waiters every 100 ms.
+    // The load-balancer grants parked acquires: it checks its waiters every 100 ms.
     this.grants.soon(pool);
     return sync;
   }
 
-  /** As it stands when nothing runs any more, or when the caller will wait no longer. */
+  /** State of the change when no request runs any more, or when the wait of the caller is over. */
   private async quiesced(
     pool: PoolName,
     { syncId, stamp: begun }: WeightSyncReply,
@@ -85,8 +85,8 @@ export class WeightSyncService {
   }
 
   /**
-   * The part of the sweep that follows a change: repeats the commands to the holders of requests that are to be stopped
-   * until nothing runs, and rolls back after the deadline, also when the trainer is gone. Safe in all replicas at once.
+   * The part of the sweep that follows a change: repeats the commands to holders until all requests that must stop have
+   * stopped, and rolls back after the deadline, also when the trainer is gone. Safe in all replicas at once.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
@@ -100,7 +100,7 @@ export class WeightSyncService {
     if (sync.running > 0 && isDue) await this.stop(pool, sync.syncId);
   }
 
-  /** Tells all holders. */
+  /** Commands all holders to stop. */
   private async stop(pool: PoolName, syncId: string): Promise<void> {
     this.stoppedAtMs.set(pool, Date.now());
     const args = { syncId, fenceAfterMs: this.config.abortDeadlineMs };
@@ -120,7 +120,7 @@ export class WeightSyncService {
       this.logger.warn({ pool, syncId, version }, 'A change of weights was not committed in time and was rolled back');
       this.grants.soon(pool);
     } catch (error) {
-      // Committed between the two looks.
+      // The change was committed between the two reads.
       if (!isBroomwagonError(error) || error.retryable) throw error;
     }
     return true;
