@@ -25,7 +25,7 @@ export interface SentinelOptions extends Omit<RedisOptions, 'replyMapping'> {
 
 /**
  * A connection to the primary that Sentinels name. It closes and opens again when it is to an old primary:
- * docs/decisions/0140. The failover detector of ioredis is off: a message that comes while a connection opens would
+ * docs/decisions/0078. The failover detector of ioredis is off: a message that comes while a connection opens would
  * end it for ever.
  */
 export class SentinelRedis extends Redis {

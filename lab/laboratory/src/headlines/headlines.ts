@@ -28,7 +28,7 @@ const ROLLPACKER_WORDS: Record<string, string> = {
   r: 'samples over-provisioned',
 };
 const SIBLINGS =
-  'This row depends on how similar the lengths of siblings are, which is not published for these data. The laboratory uses what TailSieve measured on another model: 64.8 % of the variance is between prompts. In figure 4a the median of a long round (code) is 1.18 times that of all rounds; siblings with a share of 5 to 10 % would give that, but the rounds without the policy do not confirm it (decision 0135). `lab sensitivity` prints the row over this range.';
+  'This row depends on how similar the lengths of siblings are, which is not published for these data. The laboratory uses what TailSieve measured on another model: 64.8 % of the variance is between prompts. In figure 4a the median of a long round (code) is 1.18 times that of all rounds; siblings with a share of 5 to 10 % would give that, but the rounds without the policy do not confirm it (docs/laboratory.md). `lab sensitivity` prints the row over this range.';
 const SHORT_ROUNDS =
   'In which short rounds a response that never ends must be awaited depends on the share of such responses and on how similar the lengths of siblings are: `lab sensitivity` prints the row over both. 1 % is read from figure 2a, of another model at 16k.';
 

@@ -15,8 +15,8 @@ let timer: NodeJS.Timeout | undefined;
 
 /**
  * Collects the chunks of a stream whose tokens no client waits for. Chunks that are read one after the other cost less
- * than chunks that are read each in a turn of the event loop (decision 0094), and a connection that is not read
- * meanwhile brings several chunks at once (decision 0113).
+ * than chunks that are read each in a turn of the event loop (decision 0127), and a connection that is not read
+ * meanwhile brings several chunks at once (decision 0127).
  */
 export class ChunkBatch {
   private chunks: Buffer[] = [];

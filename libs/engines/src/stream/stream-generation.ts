@@ -78,7 +78,7 @@ export async function streamGeneration(
   let stopTimer: NodeJS.Timeout | undefined;
   const onAbort = (): void => {
     const disconnect = (): void => stop(signal?.reason);
-    // Before its headers the engine may not know the id, so the abort is repeated after them (decision 0137).
+    // Before its headers the engine may not know the id, so the abort is repeated after them (decision 0026).
     const isEarly = stream.abortOnceAnswered(signal?.reason);
     if (!isEarly && (opaque === undefined || tokens.isEmpty)) return disconnect();
     stopTimer = setTimeout(disconnect, STOP_MS);

@@ -48,9 +48,7 @@ function isFile(name: string): boolean {
 
 /** All that the pages name, as `<page>: <name>`, except what exists. */
 function missing(names: (text: string) => string[], exists: (name: string) => boolean): string[] {
-  // A decision record describes the code at its date.
-  const current = pages.filter((page) => !page.startsWith('docs/decisions/'));
-  return current.flatMap((page) =>
+  return pages.flatMap((page) =>
     names(readFileSync(page, 'utf8'))
       .filter((name) => !exists(name))
       .map((name) => `${page}: ${name}`),
