@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { DiscoveryModule } from '@nestjs/core';
 import { Alarms, HealthRegistry, Metrics, SchedulerModule, ServiceConfig } from '@broomwagon/platform';
 import { DeletionStore, PayloadModule, PoolDirectory, StateModule } from '@broomwagon/state';
 import { AbortService } from './aborts/abort.service';
@@ -24,7 +25,8 @@ import { RebalanceController } from './rebalance/rebalance.controller';
 import { RebalanceWatchService } from './rebalance/rebalance-watch.service';
 import { RebalanceService } from './rebalance/rebalance.service';
 import { PromptController } from './prompts/prompt.controller';
-import { GrantService } from './requests/grant.service';
+import { GrantService } from './grants/grant.service';
+import { ExpiredAttempts } from './requests/expired-attempts';
 import { RequestController } from './requests/request.controller';
 import { RequestService } from './requests/request.service';
 import { ResultsService } from './rounds/results.service';
@@ -32,22 +34,24 @@ import { RewardService } from './rounds/reward.service';
 import { RoundController } from './rounds/round.controller';
 import { PolicyResolver } from './rounds/policy-resolver';
 import { RoundService } from './rounds/round.service';
+import { RoundSweeps } from './rounds/round-sweeps';
 import { ContextLengthService } from './rounds/context-length.service';
 import { SubmissionService } from './rounds/submission.service';
-import { ServerFences } from './upkeep/server-fences';
+import { ServerFences } from './commands/server-fences';
 import { ReconcileService } from './jobs/reconcile.service';
 import { AuditService } from './upkeep/audit.service';
 import { JobTotals } from './upkeep/job-totals';
 import { WaitingReaders } from './rounds/waiting-readers';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
-import { WorkerCommands } from './upkeep/worker-commands';
+import { WorkerCommands } from './commands/worker-commands';
 import { WeightSyncService } from './weights/weight-sync.service';
 import { WeightsController } from './weights/weights.controller';
 
 /** Rounds, requests, the long-tail queue and payloads of the jobs of a pool. */
 @Module({
   imports: [
+    DiscoveryModule,
     StateModule.forRootAsync({
       inject: [CoordinatorConfig, HealthRegistry, Metrics],
       useFactory: (config: CoordinatorConfig, readiness: HealthRegistry, metrics: Metrics) => ({
@@ -95,6 +99,7 @@ import { WeightsController } from './weights/weights.controller';
     PayloadRemovalService,
     JobTotals,
     EventRelayService,
+    ExpiredAttempts,
     ForeignStreamsService,
     GrantService,
     LedgerMetrics,
@@ -109,6 +114,7 @@ import { WeightsController } from './weights/weights.controller';
     RewardService,
     PolicyResolver,
     RoundService,
+    RoundSweeps,
     ServerFences,
     ContextLengthService,
     SubmissionService,

@@ -9,12 +9,14 @@ import {
   refusalOf,
   type AbortCommands,
   type AbortResultsPage,
+  type DueWork,
   type RepeatPage,
 } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { ServerFences } from '../upkeep/server-fences';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { ServerFences } from '../commands/server-fences';
+import { WorkerCommands } from '../commands/worker-commands';
+import { attemptAll, PagedWork } from '../upkeep/paged-work';
 import { selectorOf } from './abort-selector';
 
 const DEFAULT_REASON = 'abort';
@@ -81,7 +83,14 @@ export class AbortService {
     }
   }
 
+  /** Continues selections whose process died. @throws BroomwagonError UNAVAILABLE */
+  @PagedWork({ order: 40, isDue: ({ aborts }) => aborts.length > 0 })
+  selectDue(pool: PoolName, { aborts }: DueWork): Promise<void> {
+    return attemptAll(aborts.map((abortId) => () => this.select(pool, abortId)));
+  }
+
   /** Repeats the commands to holders, and ends overdue requests. @throws BroomwagonError UNAVAILABLE */
+  @PagedWork({ order: 60, isRepeat: true, isDue: ({ aborting }) => aborting > 0 })
   async repeat(pool: PoolName): Promise<void> {
     for await (const page of this.aborts.pages('repeat', pool, { deadlineMs: this.config.abortDeadlineMs })) {
       this.tell(pool, page);
@@ -103,6 +112,7 @@ export class AbortService {
   }
 
   /** Deletes dropped groups whose time to be kept is over. @throws BroomwagonError UNAVAILABLE */
+  @PagedWork({ order: 80, isDue: ({ dropped }) => dropped > 0 })
   async forget(pool: PoolName): Promise<void> {
     for await (const _ of this.aborts.whileMore('forget', pool)) this.metrics.sweepPages.inc({ kind: 'forget' });
   }

@@ -14,7 +14,7 @@ import { MessageContext, Operation } from '@broomwagon/messaging';
 import { SnapshotStore, JobStore, RoundStore } from '@broomwagon/state';
 import { SnapshotService } from '../snapshots/snapshot.service';
 import { LedgerService } from '../ledger/ledger.service';
-import { GrantService } from '../requests/grant.service';
+import { GrantService } from '../grants/grant.service';
 import { DeletionService } from './deletion.service';
 import { ReconcileService } from './reconcile.service';
 

@@ -8,9 +8,9 @@ import {
 } from '@broomwagon/contracts';
 import { failpoint } from '@broomwagon/platform';
 import { pagesOfGroups, PoolDirectory, RoundStore, type ReconcileAnswer } from '@broomwagon/state';
-import { GrantService } from '../requests/grant.service';
-import { SweepService } from '../upkeep/sweep.service';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { GrantService } from '../grants/grant.service';
+import { RoundSweeps } from '../rounds/round-sweeps';
+import { WorkerCommands } from '../commands/worker-commands';
 
 /** Takes over groups that a trainer has trained and Redis has lost, page by page. */
 @Injectable()
@@ -18,7 +18,7 @@ export class ReconcileService {
   constructor(
     private readonly rounds: RoundStore,
     private readonly pools: PoolDirectory,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly commands: WorkerCommands,
     private readonly grants: GrantService,
   ) {}
@@ -53,7 +53,7 @@ export class ReconcileService {
 
   private follow(pool: PoolName, job: string, { aborts, cancelledRoundId }: ReconcileAnswer): void {
     this.commands.abort(pool, 'abort', aborts);
-    if (cancelledRoundId !== undefined) this.sweeper.giveBackSoon(pool, { job, roundId: cancelledRoundId });
+    if (cancelledRoundId !== undefined) this.sweeps.giveBackSoon(pool, { job, roundId: cancelledRoundId });
     if (aborts.length > 0) this.grants.soon(pool);
   }
 }

@@ -12,8 +12,9 @@ import { failpoint } from '@broomwagon/platform';
 import { LongtailStore, PayloadStore, PoolDirectory } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { segmentOf } from '../requests/segment-of';
-import { SweepService } from '../upkeep/sweep.service';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { RoundSweeps } from '../rounds/round-sweeps';
+import { PagedWork } from '../upkeep/paged-work';
+import { WorkerCommands } from '../commands/worker-commands';
 
 /** Takes unfinished samples out of their rounds: one transition for each, so that each has a result. */
 @Injectable()
@@ -21,7 +22,7 @@ export class RequeueService {
   constructor(
     private readonly longtail: LongtailStore,
     private readonly pools: PoolDirectory,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly commands: WorkerCommands,
     private readonly payloads: PayloadStore,
     private readonly metrics: CoordinatorMetrics,
@@ -48,6 +49,18 @@ export class RequeueService {
     return { results };
   }
 
+  /**
+   * Repeats the cuts of groups that leave an open round since one sample was requeued, to the holders of the other
+   * samples. @throws BroomwagonError UNAVAILABLE
+   */
+  @PagedWork({ order: 50, isRepeat: true, isDue: ({ leaving }) => leaving > 0 })
+  async repeatLeaving(pool: PoolName): Promise<void> {
+    for await (const page of this.longtail.pages('repeat', pool)) {
+      this.metrics.sweepPages.inc({ kind: 'leave' });
+      this.commands.abort(pool, 'cut', page.aborts);
+    }
+  }
+
   private async requeueOne(
     pool: PoolName,
     { workerId, workerEpoch }: RequeueRequest,
@@ -58,7 +71,7 @@ export class RequeueService {
       const answer = await this.longtail.requeue(pool, { requestId, attempt, workerId, workerEpoch, ...made });
       this.metrics.attempts.inc({ outcome: answer.state });
       this.commands.abort(pool, 'cut', answer.aborts);
-      if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+      if (answer.roundCompleted) this.sweeps.cutSoon(pool, answer);
       return { requestId, state: answer.state };
     } catch (error) {
       const isOfWorker = isBroomwagonError(error) && ['workerId', 'workerEpoch'].includes(error.field ?? '');

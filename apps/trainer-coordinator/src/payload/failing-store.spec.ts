@@ -6,7 +6,7 @@ import { afterAll, expect, it } from 'vitest';
 import { TestPools } from '../../../../libs/state/src/rounds/test-pools.fixture';
 import { CoordinatorConfig } from '../coordinator.config';
 import type { CoordinatorMetrics } from '../coordinator.metrics';
-import type { GrantService } from '../requests/grant.service';
+import type { GrantService } from '../grants/grant.service';
 import { PayloadRoomService } from './payload-room.service';
 
 const root = mkdtempSync(join(tmpdir(), 'broomwagon-room-'));

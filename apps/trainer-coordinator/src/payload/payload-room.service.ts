@@ -4,7 +4,7 @@ import { InEachPool } from '@broomwagon/platform';
 import { JobStore, PayloadStore, RoundStore, type PayloadUsage, type SubmitRoom } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { GrantService } from '../requests/grant.service';
+import { GrantService } from '../grants/grant.service';
 
 const LOOK_INTERVAL_MS = 1_000;
 

@@ -4,8 +4,9 @@ import { failpoint } from '@broomwagon/platform';
 import { MoveStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { GrantService } from '../requests/grant.service';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { GrantService } from '../grants/grant.service';
+import { WorkerCommands } from '../commands/worker-commands';
+import { PagedWork } from '../upkeep/paged-work';
 
 /**
  * Executes plans: a move is recorded in Redis before its holder gets the command, and the command is repeated until the
@@ -37,6 +38,7 @@ export class MoveSenderService {
   }
 
   /** Repeats the commands to holders. @throws BroomwagonError UNAVAILABLE */
+  @PagedWork({ order: 70, isRepeat: true, isDue: ({ moving }) => moving > 0 })
   async repeat(pool: PoolName): Promise<void> {
     const args = { deadlineMs: this.config.moveDeadlineMs };
     for await (const page of this.store.pages('repeat', pool, args)) {

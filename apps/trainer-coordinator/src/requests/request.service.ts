@@ -24,10 +24,10 @@ import { PayloadStore, PoolDirectory, RequestStore } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
 import { WaitingReaders } from '../rounds/waiting-readers';
-import { SweepService } from '../upkeep/sweep.service';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { RoundSweeps } from '../rounds/round-sweeps';
+import { WorkerCommands } from '../commands/worker-commands';
 import { PayloadRoomService } from '../payload/payload-room.service';
-import { GrantService } from './grant.service';
+import { GrantService } from '../grants/grant.service';
 import { jobOf, segmentOf } from './segment-of';
 
 /**
@@ -72,7 +72,7 @@ export class RequestService {
     private readonly requests: RequestStore,
     private readonly pools: PoolDirectory,
     private readonly grants: GrantService,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly commands: WorkerCommands,
     private readonly room: PayloadRoomService,
     private readonly readers: WaitingReaders,
@@ -126,7 +126,7 @@ export class RequestService {
     this.metrics.attempts.inc({ outcome: answer.state });
     this.metrics.observeMove(answer.moveTimes);
     this.commands.abort(pool, 'cut', answer.aborts);
-    if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    if (answer.roundCompleted) this.sweeps.cutSoon(pool, answer);
     if (answer.groupAccepted || answer.roundCompleted) this.readers.wake(pool, answer);
     if (answer.madeRoom) this.grants.soon(pool);
     await failpoint('coordinator.complete.before-reply');
@@ -155,7 +155,7 @@ export class RequestService {
       await this.room.look(pool, answer.job, body.reason === 'payload-full');
     }
     if (answer.state === 'pending' || answer.madeRoom) this.grants.soon(pool);
-    if (answer.roundCompleted) this.sweeper.cutSoon(pool, answer);
+    if (answer.roundCompleted) this.sweeps.cutSoon(pool, answer);
     return { state: answer.state };
   }
 

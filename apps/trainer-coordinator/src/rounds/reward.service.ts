@@ -9,14 +9,14 @@ import {
 } from '@broomwagon/contracts';
 import { areEqual } from '@broomwagon/policies';
 import { RoundStore } from '@broomwagon/state';
-import { SweepService } from '../upkeep/sweep.service';
+import { RoundSweeps } from './round-sweeps';
 
 /** Takes the rewards of accepted groups, in calls of their own or with the close of their round. */
 @Injectable()
 export class RewardService {
   constructor(
     private readonly rounds: RoundStore,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
   ) {}
 
   /**
@@ -40,7 +40,7 @@ export class RewardService {
       remainingGroups,
       groups: groups.map(({ groupId, rewards }) => ({ groupId, rewards: rewards.length, isEqual: areEqual(rewards) })),
     });
-    if (completed) this.sweeper.cutSoon(pool, trainer);
+    if (completed) this.sweeps.cutSoon(pool, trainer);
     return reply;
   }
 

@@ -13,7 +13,7 @@ import {
 } from '@broomwagon/contracts';
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { InspectionStore, RedisMemory, RoundStore } from '@broomwagon/state';
-import { SweepService } from '../upkeep/sweep.service';
+import { RoundSweeps } from './round-sweeps';
 import { ResultsService } from './results.service';
 import { RewardService } from './reward.service';
 import { RoundService } from './round.service';
@@ -30,7 +30,7 @@ export class RoundController {
     private readonly submissions: SubmissionService,
     private readonly pages: ResultsService,
     private readonly rewards: RewardService,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly memory: RedisMemory,
     private readonly inspections: InspectionStore,
   ) {}
@@ -83,14 +83,14 @@ export class RoundController {
   async close({ rewards, remainingGroups, ...body }: CloseRoundRequest, { pool }: MessageContext) {
     if (rewards?.length) await this.rewards.rewardBeforeClose(pool, body, { groups: rewards, remainingGroups });
     const closed = await this.store.close(pool, body);
-    this.sweeper.foldSoon(pool, body);
+    this.sweeps.foldSoon(pool, body);
     return closed;
   }
 
   @Operation('round.cancel')
   async cancel({ reason = DEFAULT_CANCEL_REASON, ...body }: CancelRoundRequest, { pool }: MessageContext) {
     const cancelled = await this.store.cancel(pool, { ...body, reason });
-    this.sweeper.giveBackSoon(pool, body);
+    this.sweeps.giveBackSoon(pool, body);
     return cancelled;
   }
 }

@@ -27,7 +27,7 @@ import {
 } from '@broomwagon/policies';
 import { LedgerStore, PoolDirectory, RoundStore, ServerStore, type JobProgress } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
-import { SweepService } from '../upkeep/sweep.service';
+import { RoundSweeps } from './round-sweeps';
 import { PolicyResolver } from './policy-resolver';
 
 /** Plans and opens rounds. */
@@ -38,7 +38,7 @@ export class RoundService {
     private readonly ledgers: LedgerStore,
     private readonly pools: PoolDirectory,
     private readonly servers: ServerStore,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly resolver: PolicyResolver,
     private readonly config: CoordinatorConfig,
   ) {}
@@ -86,8 +86,8 @@ export class RoundService {
     const terms = await this.terms(pool, body);
     const opened = await this.rounds.open(pool, { ...round, orphanAfterMs, traceparent, ...terms });
     if (opened.state !== 'opening') return opened;
-    const { state, takenGroups } = await this.sweeper.open(pool, { ...body, stamp: opened.stamp });
-    if (state === 'completed') this.sweeper.cutSoon(pool, body);
+    const { state, takenGroups } = await this.sweeps.open(pool, { ...body, stamp: opened.stamp });
+    if (state === 'completed') this.sweeps.cutSoon(pool, body);
     return { ...opened, state, takenGroups };
   }
 

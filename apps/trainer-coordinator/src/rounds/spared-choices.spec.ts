@@ -2,7 +2,7 @@ import type { OpenRoundRequest } from '@broomwagon/contracts';
 import type { LedgerStore, OpenRoundArgs, PoolDirectory, RoundStore, ServerStore } from '@broomwagon/state';
 import { expect, it, vi } from 'vitest';
 import { CoordinatorConfig } from '../coordinator.config';
-import type { SweepService } from '../upkeep/sweep.service';
+import type { RoundSweeps } from './round-sweeps';
 import { PolicyResolver } from './policy-resolver';
 import { RoundService } from './round.service';
 
@@ -17,7 +17,7 @@ function serviceOf(progress: object) {
     {} as LedgerStore,
     { add: async () => {} } as unknown as PoolDirectory,
     {} as ServerStore,
-    {} as SweepService,
+    {} as RoundSweeps,
     resolver,
     new CoordinatorConfig(),
   );

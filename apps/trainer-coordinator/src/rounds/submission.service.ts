@@ -13,8 +13,8 @@ import { failpoint } from '@broomwagon/platform';
 import { dispatchOf } from '@broomwagon/policies';
 import { PayloadStore, pagesOf, pagesOfGroups, promptHash, RoundStore, type NewGroup } from '@broomwagon/state';
 import { PayloadRoomService } from '../payload/payload-room.service';
-import { GrantService } from '../requests/grant.service';
-import { SweepService } from '../upkeep/sweep.service';
+import { GrantService } from '../grants/grant.service';
+import { RoundSweeps } from './round-sweeps';
 import { checkGroups } from './check-groups';
 import { fitToContext } from './context-fit';
 import { ContextLengthService } from './context-length.service';
@@ -32,7 +32,7 @@ export class SubmissionService {
     private readonly rounds: RoundStore,
     private readonly payloads: PayloadStore,
     private readonly grants: GrantService,
-    private readonly sweeper: SweepService,
+    private readonly sweeps: RoundSweeps,
     private readonly room: PayloadRoomService,
     private readonly contexts: ContextLengthService,
   ) {}
@@ -74,7 +74,7 @@ export class SubmissionService {
     for (const page of pagesOfGroups(added, checked.launchFactor)) {
       const answer = await this.rounds.submit(pool, args, page);
       ({ roundGroups, stamp } = answer);
-      if (answer.completed) this.sweeper.cutSoon(pool, { job, roundId });
+      if (answer.completed) this.sweeps.cutSoon(pool, { job, roundId });
       this.grants.soon(pool);
       await failpoint('coordinator.submit.between-pages');
     }

@@ -9,6 +9,7 @@ import type {
 import { failpoint } from '@broomwagon/platform';
 import { SnapshotStore } from '@broomwagon/state';
 import { CoordinatorMetrics } from '../coordinator.metrics';
+import { PagedWork } from '../upkeep/paged-work';
 
 /** Time for which a call handles pages before it answers with its progress, milliseconds. */
 const BUSY_MS = 2_000;
@@ -50,6 +51,7 @@ export class SnapshotService {
    * Deletes snapshots that are no longer kept, with payloads to which only they refer.
    * @throws BroomwagonError UNAVAILABLE
    */
+  @PagedWork({ order: 90, isDue: ({ oldSnapshots }) => oldSnapshots > 0 })
   async unlinkOld(pool: PoolName): Promise<void> {
     for await (const _ of this.snapshots.whileMore('unlink', pool)) {
       this.metrics.sweepPages.inc({ kind: 'unlink' });

@@ -1,7 +1,8 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type AuditPoolReply, type JobId, LIMITS, type PoolName } from '@broomwagon/contracts';
 import { InEachPool } from '@broomwagon/platform';
-import { PoolAudit } from '@broomwagon/state';
+import { type DueWork, PoolAudit } from '@broomwagon/state';
+import { PagedWork } from './paged-work';
 
 /**
  * Time after which an audit ends with its proven findings, milliseconds: before calls of admin-api end
@@ -44,6 +45,12 @@ export class AuditService {
     if (mended.length > 0)
       this.logger.warn({ pool, jobs, mended }, 'Counts of jobs were corrected from their requests');
     for (const job of jobs) if (!again.includes(job)) this.triedAtMs.delete(`${pool}/${job}`);
+  }
+
+  /** Marks the jobs whose counts were not checked since the pool's generation was renewed. */
+  @PagedWork({ order: 110, isDue: ({ uncheckedGeneration }) => uncheckedGeneration !== undefined })
+  async markUnchecked(pool: PoolName, { uncheckedGeneration }: DueWork): Promise<void> {
+    await this.audits.markCounts(pool, uncheckedGeneration!);
   }
 
   private isDue(pool: PoolName, job: JobId): boolean {

@@ -13,9 +13,10 @@ import { failpoint } from '@broomwagon/platform';
 import { PoolDirectory, WeightStore, type DueWork } from '@broomwagon/state';
 import { CoordinatorConfig } from '../coordinator.config';
 import { CoordinatorMetrics } from '../coordinator.metrics';
-import { GrantService } from '../requests/grant.service';
-import { ServerFences } from '../upkeep/server-fences';
-import { WorkerCommands } from '../upkeep/worker-commands';
+import { GrantService } from '../grants/grant.service';
+import { ServerFences } from '../commands/server-fences';
+import { WorkerCommands } from '../commands/worker-commands';
+import { PagedWork } from '../upkeep/paged-work';
 
 const DEFAULT_DEADLINE_MS = 120_000;
 /** Shortest and longest pause between two reads of the running requests, milliseconds. */
@@ -89,6 +90,7 @@ export class WeightSyncService {
    * stopped, and rolls back after the deadline, also when the trainer is gone. Safe in all replicas at once.
    * @throws BroomwagonError UNAVAILABLE
    */
+  @PagedWork({ order: 100, isDue: () => true })
   async sweep(pool: PoolName, due: DueWork): Promise<void> {
     if (!due.weightSync) {
       this.stoppedAtMs.delete(pool);
