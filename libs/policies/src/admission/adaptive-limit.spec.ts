@@ -5,7 +5,7 @@ import { adaptiveLimit, type EnginePressure } from './adaptive-limit';
 describe('adaptive concurrency', () => {
   const calm: EnginePressure = { limit: 50, maxInflight: 100, inflight: 50, waiting: 0, kvUse: 0.5, newPreemptions: 0 };
 
-  it('cuts what is in flight on preemptions and on a full KV cache', () => {
+  it('cuts the leases in flight on preemptions and on a full KV cache', () => {
     expect(adaptiveLimit({ ...calm, newPreemptions: 1 })).toBe(37);
     expect(adaptiveLimit({ ...calm, kvUse: 0.95 })).toBe(37);
     expect(adaptiveLimit({ ...calm, limit: 100, inflight: 20, newPreemptions: 3 })).toBe(15);

@@ -24,8 +24,8 @@ const GROWTH = 0.02;
 
 /**
  * Additive increase, multiplicative decrease. The limit is cut on preemptions or a KV cache that is nearly full. It
- * grows while it is in use and the engine has room. An unused limit does not show what the engine can run, so it grows
- * only when the engine is idle.
+ * grows while it is in use and the engine has room. An unused limit proves nothing about the engine, so it grows only
+ * when the engine is idle.
  */
 export function adaptiveLimit(pressure: EnginePressure): number {
   const { maxInflight, inflight, waiting, kvUse, newPreemptions } = pressure;

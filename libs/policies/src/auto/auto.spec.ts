@@ -106,7 +106,7 @@ describe('auto', () => {
       frontier: [],
     });
     expect(chooseAuto(AUTO, {}).state).toEqual({ name: 'wait', overProvision: 1 });
-    // What an earlier choice has taught is kept, as after cancelled rounds or a restore.
+    // Factors learned from earlier choices are kept, e.g. after cancelled rounds or a restore.
     const factors = { offPolicyShare: 3, lengthBias: 1, wasteShare: 1 };
     const learned = { factors, leastWaste: 0.2 };
     const control = { auto: { name: 'drip', overProvision: 1.5, ...learned } } as const;
@@ -143,7 +143,7 @@ describe('auto', () => {
     expect(control!.auto!.name).toBe('wait');
   });
 
-  it('does not choose again what the ledger has shown to break a bound', () => {
+  it('does not repeat a choice that broke a bound in the ledger', () => {
     const history = Array.from({ length: HISTORY_STEPS }, () => tailed);
     const policy = { ...AUTO, maxOffPolicyShare: 0, maxLengthBias: 0.2 };
     const nameOf = (name: string, overProvision: number): string => `${name} ${overProvision}`;
@@ -176,16 +176,16 @@ describe('auto', () => {
       const { state } = chooseAuto(policy, { history, control, measured });
       control = { auto: state };
       seen.push(state.overProvision);
-      // As when the weights go faster than the steps.
+      // The weights go faster than the steps.
       sum += 0.5 * (state.overProvision - 1);
     }
     expect(Math.max(...seen)).toBeGreaterThan(1.25);
-    // It stays where the ledger is within the bound.
+    // The choice stays where the ledger is within the bound.
     expect(new Set(seen.slice(-20)).size).toBe(1);
     expect(seen.at(-1)).toBeGreaterThan(1);
     expect(sum / 60).toBeLessThanOrEqual(0.1);
 
-    // Samples of earlier choices have made the tokens old: this choice makes none so.
+    // Samples of earlier choices have made the tokens old: this choice makes no old tokens.
     const biased = { ...AUTO, maxLengthBias: 1, maxOffPolicyShare: 0.1 };
     const late = { name: 'regenerate', overProvision: 1.25 } as const;
     const measured = { offPolicyShare: 0.12, lengthBias: 1, wasteShare: 0 };
@@ -194,7 +194,7 @@ describe('auto', () => {
     expect(rows.map(({ offPolicyShare }) => offPolicyShare)).toEqual(rows.map(() => 0));
   });
 
-  it('goes on by steps when it is late, from what is nearest to the last choice', () => {
+  it('goes on by steps when it is late, from the choice nearest to the last one', () => {
     const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.5 } };
     let replays = 0;
     const { choice, state } = chooseAuto(AUTO, { history: [tailed], control: last }, () => (replays += 1) > 2);
@@ -272,7 +272,7 @@ describe('recorded groups', () => {
     const groups = [{ lengths: [30, 63], finishedMs: 7 }, { lengths: [5] }];
     expect(readGroups(groups.map(recordGroup).join(''))).toEqual(groups);
     expect(readGroups('')).toEqual([]);
-    // Its samples were lost before it was written.
+    // The samples of the group were lost before it was written.
     expect(readGroups('7:30;:;9:;')).toEqual([{ lengths: [30], finishedMs: 7 }]);
   });
 });

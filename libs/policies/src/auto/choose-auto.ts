@@ -5,12 +5,12 @@ import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
 
 /** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
-/** Of two choices whose speeds differ by less, the one with less over-provision; and no change for less. */
+/** Relative gain of speed below which neither a change nor more over-provision is worth it. */
 const LEAST_GAIN = 0.015;
 const WAIT: AutoState = { name: 'wait', overProvision: 1 };
 const ROUNDING = 1e-9;
 
-/** What the choice reads of the past. */
+/** Part of a job's past that the choice depends on. */
 export interface AutoPast extends Pick<ControlInput, 'measured'> {
   control?: Pick<TailControl, 'auto'>;
   history?: readonly RecordedRound[];
@@ -21,11 +21,11 @@ export interface ChosenAuto {
 }
 
 /**
- * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps those that break
- * no bound, and goes towards the fastest of these by at most {@link AUTO_STEP}. When the ledger of the job breaks a
- * bound, it goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too low. If
- * it is late, it chooses among `wait`, the last choice and what is nearest to it. Stops after each round that it reads
- * and each step that it replays, for one that may not block.
+ * Chooses the policy of the next round: replays the groups of the last rounds under each policy, keeps the policies
+ * that break no bound, and goes towards the fastest by at most {@link AUTO_STEP}. When the ledger of the job breaks a
+ * bound, the choice goes back by a step instead, at last to `wait`, and remembers by how much the predictions were too
+ * low. When it is late, it chooses among `wait`, the last choice and the candidates nearest to it. Yields after each
+ * round that it reads and each step that it replays, for a caller that may not block.
  */
 export function* chooseAuto(
   policy: AutoPolicy,
@@ -46,14 +46,14 @@ export function* chooseAuto(
   const over = measuredBreaks(policy, measured);
   const found = yield* predictRows(policy, samples, { last, measured, over }, isLate);
   const { rows: frontier, learned, isPartial } = found;
-  // `wait` is never left out: it is what remains when all others break a bound.
+  // `wait` is never left out: it remains when all other choices break a bound.
   const kept = frontier.filter(({ policy: name, breaks }) => name === 'wait' || breaks.length === 0);
   const best = fastest(kept);
   const isBack = over.length > 0;
   const { row, reason } = isBack ? stepBack(kept, last) : stepTowards(best, kept, last);
   const broken = brokenOf(over, frontier.find((one) => isLast(one, last))?.breaks ?? []);
-  // After a step back, the ledger still has the costs of the choice before. In the first rounds it tells little: what
-  // they have cut is not trained yet.
+  // After a step back, the ledger still has the costs of the choice before. The first rounds prove little: groups that
+  // they have cut are not trained yet.
   const isProof = isBack && !last.isBack && history.length >= HISTORY_STEPS;
   const named = { policy: best.policy, overProvision: best.overProvision };
   return {
@@ -99,14 +99,14 @@ function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): 
   return { row: nearestBelow(kept, last.overProvision), reason: 'predicted' };
 }
 
-/** The fastest of those with the most over-provision up to `most`; `wait` is always there. */
+/** Fastest of the rows with the highest over-provision up to `most`; `wait` is always a candidate. */
 function nearestBelow(kept: readonly AutoRow[], most: number): AutoRow {
   const below = kept.filter(({ policy, overProvision }) => policy === 'wait' || overProvision <= most);
   const highest = Math.max(...below.map(({ overProvision }) => overProvision));
   return fastest(below.filter(({ overProvision }) => overProvision === highest));
 }
 
-/** With the least over-provision of those that are nearly as fast. */
+/** Row with the least over-provision among rows that are nearly as fast as the fastest. */
 function fastest(rows: readonly AutoRow[]): AutoRow {
   const most = Math.max(...rows.map(({ speed }) => speed));
   const near = rows.filter(({ speed }) => speed * (1 + LEAST_GAIN) >= most);

@@ -1,10 +1,12 @@
 import type { LedgerSummary, WasteReason } from '@broomwagon/contracts';
 import type { MeasuredCosts } from '../tail';
 
-/** Waste that a tail policy causes. What failed, was aborted or has equal rewards is not less under another policy. */
+/**
+ * Waste that a tail policy causes. Samples that failed, were aborted or have equal rewards are wasted under any policy.
+ */
 const OF_POLICY: readonly WasteReason[] = ['cut', 'unaccepted', 'surplus', 'version-span', 'off-policy'];
 
-/** What the ledger of a job has of the costs that `auto` chooses by. */
+/** Costs that `auto` chooses by, as the ledger of a job has measured them. */
 export function measuredCosts({
   offPolicyShare,
   lengthBias,

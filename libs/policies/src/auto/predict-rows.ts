@@ -2,7 +2,9 @@ import { AUTO_BOUNDS, type AutoBound, type AutoRow, type TailPolicy } from '@bro
 import type { AutoState, ControlInput, CostFactors, FixedPolicy, FixedPolicyName, MeasuredCosts } from '../tail';
 import { type RecordedSamples, whatIfSteps, type WhatIfOutcome } from '../what-if/what-if';
 
-/** The bounds of `auto`, and those that each policy keeps by itself: all fields of a policy that the choice reads. */
+/**
+ * All fields of a policy that the choice reads: the bounds of `auto`, and the bounds that every policy keeps by itself.
+ */
 export const AUTO_FIELDS = [...AUTO_BOUNDS, 'maxCuts', 'maxAgeSteps', 'maxLongtailShare'] as const;
 export type AutoPolicy = Pick<TailPolicy, 'name' | (typeof AUTO_FIELDS)[number]>;
 
@@ -11,10 +13,10 @@ export const DEFAULT_VERSION_SPAN = 2;
 /** Most that over-provision changes from one round to the next. */
 export const AUTO_STEP = 1 / 8;
 const OVER_PROVISIONS = Array.from({ length: 8 }, (_, index) => 1 + (index + 1) * AUTO_STEP);
-/** They keep the tokens of what they cut, and so train every sample that is begun. */
+/** Policies that keep the tokens of cut groups, and so train every sample that is started. */
 const UNBIASED: readonly FixedPolicyName[] = ['resume', 'drip'];
 
-/** The bounds that a replay keeps as production does: those that pin groups, and the share of the queue. */
+/** Bounds that a replay keeps as production does: the bounds that pin groups, and the share of the queue. */
 export function boundsOfReplay({ name, maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan }: AutoPolicy) {
   const defaultSpan = name === 'auto' ? DEFAULT_VERSION_SPAN : undefined;
   return { maxCuts, maxAgeSteps, maxLongtailShare, maxVersionSpan: maxVersionSpan ?? defaultSpan };
@@ -43,23 +45,24 @@ export function brokenBounds(policy: Omit<AutoPolicy, 'name'>, costs: Costs): Au
 export type Learned = Required<Pick<AutoState, 'factors' | 'leastWaste'>>;
 const COSTS: readonly (keyof CostFactors)[] = ['offPolicyShare', 'lengthBias', 'wasteShare'];
 
-/** What was found before it was late. */
+/** Rows that were predicted before it was late. */
 export interface Prediction {
   rows: AutoRow[];
-  /** That the costs are raised by. */
+  /** Corrections by which the costs are raised. */
   learned: Learned;
   /** Not all policies were replayed; `wait` and the last choice always are. */
   isPartial: boolean;
 }
 
 /**
- * What each policy would do to the samples: `wait`, and the others at each over-provision. Replayed are `wait`, the
- * last choice, and then what is nearest to it, until it is late. Stops after each replayed step.
+ * Predicts the costs and the speed of each policy: `wait`, and the others at each over-provision. `wait` and the last
+ * choice are always replayed, then the candidates nearest to the last choice, until it is late. Yields after each
+ * replayed step.
  * @param past.measured where the ledger has measured more than is predicted of the last choice, all predictions are
- *   raised by the same factor, or by that of an earlier choice that broke a bound. No factor raises a prediction of no
- *   waste: if the bound of the waste broke all the same, all choices waste what was measured, in proportion to their
- *   over-provision
- * @param past.over the bounds that the ledger breaks
+ *   raised by the same factor, or by the factor of an earlier choice that broke a bound. No factor raises a prediction
+ *   of no waste: if the bound of the waste broke all the same, every choice wastes the measured share, in proportion to
+ *   its over-provision
+ * @param past.over bounds that the ledger breaks
  */
 export function* predictRows(
   policy: AutoPolicy,
@@ -99,7 +102,7 @@ export function* predictRows(
   return { rows, learned, isPartial: replayed.length < candidates.length };
 }
 
-/** @param own what was predicted of the last choice; absent if that is `wait` */
+/** @param own predicted costs of the last choice; absent if the last choice is `wait` */
 function learn(
   last: AutoState,
   own: MeasuredCosts | undefined,
@@ -113,7 +116,7 @@ function learn(
   for (const cost of COSTS) {
     if (predicted[cost] > 0) factors[cost] = Math.max(factors[cost], seen[cost] / predicted[cost]);
   }
-  // The other costs are rightly predicted as 0: what the ledger has of them is of earlier choices.
+  // The other costs are rightly predicted as 0: in the ledger they come from earlier choices.
   if (predicted.wasteShare === 0 && over.includes('maxWaste')) {
     leastWaste = Math.max(leastWaste, seen.wasteShare / (last.overProvision - 1));
   }

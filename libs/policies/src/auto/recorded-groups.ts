@@ -2,7 +2,7 @@ import { binTokens, lengthBin } from '../ledger/length-bins';
 
 /** A trained group as a job keeps it for `auto`. */
 export interface RecordedGroup {
-  /** Of its samples, tokens; to the middle of their bins. */
+  /** Lengths of its samples, tokens; each is the middle of a bin. */
   lengths: number[];
   /** When it was accepted, milliseconds since its round was opened; undefined if it was begun in an earlier round. */
   finishedMs?: number;
@@ -31,7 +31,7 @@ export function recordGroup({ lengths, finishedMs }: RecordedGroup): string {
   return `${finishedMs === undefined ? '' : Math.floor(finishedMs)}:${lengths.map(lengthBin).join(',')};`;
 }
 
-/** All groups of a stored text, without those whose samples Redis had lost. */
+/** All groups of a stored text, except groups whose samples Redis had lost. */
 export function readGroups(text: string): RecordedGroup[] {
   return text
     .split(';')

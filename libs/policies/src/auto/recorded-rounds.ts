@@ -7,13 +7,13 @@ import { readGroups, type RecordedGroup } from './recorded-groups';
 /** Groups of closed rounds, each with the new groups that its round launched. */
 export interface Recording {
   groups: readonly (RecordedGroup & { newGroups: number })[];
-  /** Of the largest of these rounds. */
+  /** Groups per step of the largest of these rounds. */
   groupsPerStep: number;
   /** Most samples of a group. */
   samples: number;
 }
 
-/** What is read of a closed round. */
+/** Fields of a closed round that a recording reads. */
 export type RecordedRound = Pick<StepRecord, 'acceptedGroups' | 'newGroups' | 'recorded'>;
 
 /** Steps of a replay; fewer if they are large, so that a replay has about so many samples. */
@@ -22,12 +22,12 @@ const FEWEST_STEPS = 20;
 const SAMPLES_OF_REPLAY = 65_536;
 /** Groups of a replayed step; larger steps are replayed at a smaller scale. */
 const GROUPS_OF_STEP = 1_024;
-/** That a time is fitted to. */
+/** Most moments that a round time is fitted to. */
 const MOMENTS = 1_024;
-/** Until the long-tail queue is as long as it is afterwards. */
+/** Steps until the long-tail queue has reached its usual length; the means leave them out. */
 const WARM_UP_STEPS = 6;
 
-/** Stops after each round. */
+/** Collects the groups of closed rounds; yields after each round. */
 export function* recordingOf(history: readonly RecordedRound[]): Generator<void, Recording> {
   const groups: (RecordedGroup & { newGroups: number })[] = [];
   for (const { recorded = '', newGroups = 0 } of history) {

@@ -13,15 +13,15 @@ export interface ResolvedPolicy {
 }
 
 /**
- * The policy of the next round: the one given, or what `auto` chooses from the closed rounds. The same past gives the
- * same policy, so a plan and the opening of its round agree.
+ * Resolves the policy of the next round: the given policy, or the choice of `auto` from the closed rounds. The same
+ * past gives the same policy, so a plan and the opening of its round agree.
  */
 export function resolvePolicy(given: TailPolicy, past: ControlInput): ResolvedPolicy {
   if (given.name === 'auto') return withChoice(given, toEnd(chooseAuto(given, past)));
   return { policy: { ...given, name: given.name, overProvision: given.overProvision ?? 1 } };
 }
 
-/** What `auto` has chosen, with the fields of the given policy that the choice does not depend on. */
+/** Choice of `auto` as a policy, with the fields of the given policy that the choice does not depend on. */
 export function withChoice(given: TailPolicy, auto: ChosenAuto): ResolvedPolicy {
   const { name, overProvision } = auto.state;
   // The other bounds are kept by the choice: nothing is thrown away for them.

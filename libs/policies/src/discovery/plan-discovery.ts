@@ -1,4 +1,4 @@
-/** What the sources of a pool list of one engine: a pod, or the address of a static list. */
+/** An engine that a source of the pool lists: a pod, or an address of a static list. */
 export interface ListedEngine {
   /** Identity of the engine: the uid of its pod, else its base URL. */
   identity: string;
@@ -10,9 +10,9 @@ export interface DiscoveredServer {
   serverId: string;
   /** Identity under which its engine was listed. */
   listedAs: string;
-  /** It takes no leases, because no source lists its engine as ready. */
+  /** Takes no leases, because no source lists its engine as ready. */
   isWithheld: boolean;
-  /** It is removed with its last lease. */
+  /** Is removed with its last lease. */
   isDraining: boolean;
 }
 export interface DiscoveryPlan {
@@ -20,17 +20,17 @@ export interface DiscoveryPlan {
   withhold: DiscoveredServer[];
   /** Servers that take no leases from now on, and are removed with their last lease. */
   drain: DiscoveredServer[];
-  /** More servers than `massPercent` are listed no more: they are withheld, and none of them is removed. */
+  /** More than `massPercent` of the servers are no longer listed: they are withheld, and none of them is removed. */
   isMass: boolean;
 }
 
-/** Fewest servers of a pool that can vanish at once: one that is replaced is no alarm. */
+/** Fewest servers of a pool for a mass event: in a smaller pool, the replacement of one server would be an alarm. */
 const MASS_SERVERS = 3;
 
 /**
- * What ends on servers whose engines are not listed as ready: they get no leases at once, and those of engines that end
- * or are listed no more are removed with their last lease.
- * @param listed of all sources, all of which could be read
+ * Plans the end of servers whose engines are not listed as ready: they get no leases from now on, and servers whose
+ * engines terminate or are no longer listed are removed with their last lease.
+ * @param listed engines of all sources, all of which could be read
  * @param massPercent share of the servers above which a wrong list is more likely than the end of their engines
  */
 export function planDiscovery(

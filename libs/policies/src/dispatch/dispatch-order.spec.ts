@@ -26,7 +26,7 @@ it('expects the budget where one of the group will reach it, and never more', ()
   expect(expectedLongest(lengthsOf([100]), 1, 32_768)).toBe(100);
 });
 
-it('orders groups by what is known of their prompts, and probes those of which nothing is', () => {
+it('orders groups by known lengths of their prompts, and probes groups of unknown prompts', () => {
   const group = { samples: 1, maxTokens: 8_000 };
   const known = lengthsOf([300]);
   expect(dispatchOf('arrival', group, known)).toBeUndefined();

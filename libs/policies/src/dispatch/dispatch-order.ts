@@ -15,7 +15,7 @@ export interface Dispatch {
 /**
  * Which requests of a round begin first (`dispatchOrder` of a tail policy). Every sample is expected to be as long as
  * {@link expectedLongest} says, or as its budget if no length of the prompt is known.
- * @param known what the prompt memory has of the prompt; undefined if it was never seen
+ * @param known lengths in the prompt memory; undefined for a prompt that was never seen
  * @returns undefined in the order of arrival
  */
 export function dispatchOf(

@@ -1,7 +1,7 @@
 /**
- * What is remembered of the response lengths of one prompt, across steps, epochs and jobs. The prompt explains most of
- * the variance of lengths, and how far the model is trained next to none (TailSieve: 65 % and 2 %). So few samples tell
- * much, and old ones stay true for long. In logarithms, because lengths are spread over orders of magnitude.
+ * Remembered response lengths of one prompt, across steps, epochs and jobs. The prompt explains most of the variance of
+ * lengths, and the progress of the training next to none (TailSieve: 65 % and 2 %). So a few samples predict well, and
+ * old ones stay true for long. In logarithms, because lengths are spread over orders of magnitude.
  */
 export interface PromptLengths {
   /** Samples seen; counted up to 64, from where on old ones fade. */
@@ -9,7 +9,7 @@ export interface PromptLengths {
   /** Mean and standard deviation of the natural logarithm of the lengths, tokens. */
   meanLog: number;
   deviationLog: number;
-  /** Share that ended at its token budget, and would have become longer. */
+  /** Share of the samples that ended at their token budget, and would have become longer. */
   capShare: number;
 }
 

@@ -13,9 +13,9 @@ export interface Survival {
 }
 
 /**
- * Kaplan and Meier's estimate of a distribution some of whose values were cut before their end. A cut one counts among
- * those at risk up to where it was cut; cut and ended at the same value: the cut one is longer. What is left after the
- * longest value belongs to that value (Efron), so the shares add up to 1.
+ * Kaplan and Meier's estimate of a distribution some of whose values were cut before their end. A cut value counts as
+ * at risk up to where it was cut; of a cut and an ended value that are equal, the cut one is longer. The share above
+ * the longest value belongs to that value (Efron), so the shares add up to 1.
  * @param observed each value once, in any order
  */
 export function kaplanMeier(observed: readonly Observed[]): Survival {

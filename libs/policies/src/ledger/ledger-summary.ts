@@ -4,8 +4,8 @@ import { binFloor, binTokens, lengthBin } from './length-bins';
 import { kaplanMeier, meanOf, quantileOf, type Survival } from './kaplan-meier';
 
 /**
- * Reads a ledger.
- * @param open of samples that have not ended yet (`countOpen`); they are known to be longer than they are
+ * Summarises a ledger.
+ * @param open counters of samples that have not ended yet (`countOpen`), whose final lengths are known to be longer
  */
 export function summariseLedger(counters: LedgerCounters, open: LedgerCounters = {}): LedgerSummary {
   const all = addCounters({}, counters, open);
@@ -41,11 +41,11 @@ const HALF_WIDTHS = [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2];
 const ENOUGH_SAMPLES = 50;
 
 /**
- * How much a tail policy prefers samples of a length: the share of the samples that were trained whose length is about
- * that (at most a factor of sqrt(2) off), over the share of those that were started. Undefined for a length that was
+ * How much a tail policy prefers samples of a length: the share of samples near that length (at most a factor of
+ * sqrt(2) off) among the trained samples, over their share among the started samples. Undefined for a length that was
  * never trained.
- * @param counters of the steps to learn from
- * @param open as for {@link summariseLedger}
+ * @param counters ledger of the steps to learn from
+ * @param open counters of open samples, as for {@link summariseLedger}
  */
 export function acceptanceByLength(
   counters: LedgerCounters,
@@ -90,7 +90,7 @@ function populationOf(ended: Map<number, number>, cut: Map<number, number>): Sur
   );
 }
 
-/** What the tail policy has chosen: the trainer may have excluded a part of it. */
+/** Lengths that the tail policy has accepted, with samples that the trainer excluded later. */
 function keptOf(all: LedgerCounters): Survival {
   const lengths = numbered(all, 'trained.length.');
   for (const [bin, count] of numbered(all, 'excluded.length.')) lengths.set(bin, (lengths.get(bin) ?? 0) + count);
@@ -116,7 +116,7 @@ function quantileTokens(survival: Survival, q: number): number {
   return binFloor(lengthBin(quantileOf(survival, q)));
 }
 
-/** Within a value, the share at the cap is that of those that ended there. */
+/** Share of samples at the cap. Among all samples of a length, it is the same as among the samples that ended there. */
 function capShare({ steps }: Survival, ended: Map<number, number>, atCap: Map<number, number>): number {
   const shares = new Map([...atCap].map(([bin, count]) => [binTokens(bin), ratio(count, ended.get(bin))]));
   return steps.reduce((sum, { value, share }) => sum + share * (shares.get(value) ?? 0), 0);

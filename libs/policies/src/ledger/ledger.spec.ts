@@ -97,7 +97,7 @@ describe('length bins', () => {
 });
 
 describe('ledger', () => {
-  it('summarizes what was trained, wasted, old and cut', () => {
+  it('summarizes trained, wasted, old and cut samples', () => {
     const ledger = addCounters(
       {},
       countTrained({
@@ -210,7 +210,7 @@ describe('ledger', () => {
     const kept: number[] = [];
     let sum = 0;
     const samples = 20_000;
-    // Of ten samples nine are cut at any length up to 2,000 tokens.
+    // Nine of ten samples are cut, at any length up to 2,000 tokens.
     const chanceOf = (tokens: number): number => 0.1 + 0.9 * Math.max(0, 1 - tokens / 2_000);
     for (let sample = 0; sample < samples; sample++) {
       const tokens = Math.round(Math.exp(6 + 0.8 * random.normal()));
@@ -252,7 +252,7 @@ describe('ledger', () => {
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(1);
   });
 
-  it('counts what is still open as longer than it is, for this reading only', () => {
+  it('counts open samples as longer than they are, for one reading only', () => {
     const ledger = addCounters({}, trained(10), trained(10));
     expect(summariseLedger(ledger, countOpen(20)).admitted.meanTokens).toBeCloseTo((10 + 10 + 20) / 3, 9);
     expect(summariseLedger(ledger).admitted.meanTokens).toBe(10);

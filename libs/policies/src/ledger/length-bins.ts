@@ -17,12 +17,14 @@ export function lengthBin(tokens: number): number {
   return EXACT + (octave - Math.log2(EXACT)) * PER_DOUBLING + Math.floor(((whole - base) * PER_DOUBLING) / base);
 }
 
-/** The middle of a bin, tokens: what a length in it counts as in a mean. */
+/** Middle of a bin, tokens: the value of its lengths in a mean. */
 export function binTokens(bin: number): number {
   return bin < EXACT ? bin : binFloor(bin) + (binWidth(bin) - 1) / 2;
 }
 
-/** The shortest length of a bin, tokens: what a quantile in it is, so that none is above the longest sample. */
+/**
+ * Shortest length of a bin, tokens: the value of its lengths in a quantile, so that none is above the longest sample.
+ */
 export function binFloor(bin: number): number {
   if (bin < EXACT) return bin;
   return EXACT * 2 ** toOctave(bin) + ((bin - EXACT) % PER_DOUBLING) * binWidth(bin);

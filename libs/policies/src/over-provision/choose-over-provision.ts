@@ -2,17 +2,18 @@ import type { OverProvisionWhy } from '@broomwagon/contracts';
 import { tailShares, type GroupLengths } from './group-lengths';
 import { roundTime, type RoundTime } from './round-time';
 
-/** What an over-provision of one domain is chosen from. */
+/** Measurements and limits from which the over-provision of one domain is chosen. */
 export interface OverProvisionInput {
   /** Groups of the domain a step needs. */
   neededGroups: number;
-  /** Of the last steps. */
+  /** Group lengths of the last steps. */
   lengths: GroupLengths;
   rounds: readonly RoundTime[];
-  /** What the last round had, or where to begin. */
+  /** Over-provision of the last round, or the first one. */
   current: number;
-  /** Tokens of all samples of a group when it is done, and what the KV caches of the fleet hold; 0 = not known. */
+  /** Tokens of all samples of a finished group; 0: not known. */
   tokensPerGroup: number;
+  /** Tokens that the KV caches of the fleet hold; 0: not known. */
   fleetKvTokens: number;
 }
 
@@ -25,7 +26,7 @@ const HIGHEST = 1.75;
 const STEP = 1 / 16;
 const FEWEST_GROUPS = 32;
 const ROUNDING = 1e-9;
-/** Knees looked at: quantiles of the longest sample of a group. */
+/** Knees that are tried: quantiles of the longest sample of a group. */
 const QUANTILES = Array.from({ length: 50 }, (_, index) => 0.5 + index / 100);
 
 /**
@@ -40,9 +41,9 @@ export function overProvisionFor(tailShare: number, neededGroups: number, safety
 }
 
 /**
- * Chooses the over-provision of a domain: for each knee, the rounds until the queue holds a step, 1 / (e - 1), each as
- * long as the knee, and one long round; the knee with the least time per step. Damped to 1/16 a step, at most 1.75 and
- * what the KV caches hold.
+ * Chooses the over-provision of a domain: the knee with the least time per step. A knee costs the rounds until the
+ * queue holds a step, 1 / (e - 1), each as long as the knee, and one long round. The over-provision changes by at most
+ * 1/16 a step, and is at most 1.75 and at most the capacity of the KV caches.
  */
 export function chooseOverProvision(input: OverProvisionInput): { overProvision: number; why: OverProvisionWhy } {
   const { shares, groups, censoredGroups, longest } = tailShares(input.lengths);

@@ -10,10 +10,10 @@ export interface RoundMoment {
 const FEWEST_MOMENTS = 8;
 
 /**
- * How long a round takes until a sample has generated `tokens` and all together have generated `madeTokens`:
- * a + b x tokens + c x madeTokens, the best fit with no part below 0. It is what a decode step of t0 + cb x batch adds
- * up to, and so it holds for rounds with other batches too. With too few moments, or no fit, the tokens themselves:
- * only ratios of times matter.
+ * Fits how long a round takes until a sample has generated `tokens` and all together have generated `madeTokens`: a + b
+ * x tokens + c x madeTokens, the best fit without negative factors. Decode steps of t0 + cb x batch add up to this
+ * form, so the fit holds for rounds with other batches too. With too few moments, or no fit, the time is `tokens`: only
+ * ratios of times matter.
  */
 export function loadedRoundTime(moments: readonly RoundMoment[]): (tokens: number, madeTokens: number) => number {
   const plain = (tokens: number): number => tokens;
@@ -34,7 +34,9 @@ export function loadedRoundTime(moments: readonly RoundMoment[]): (tokens: numbe
   return (tokens, madeTokens) => fixed + (perToken * tokens) / mostTokens + (perMade * madeTokens) / mostMade;
 }
 
-/** The three factors of the columns that fit best, 0 for those not `used`; undefined if the columns are alike. */
+/**
+ * Factors of the three columns that fit best, 0 for columns that are not `used`; undefined if the columns are alike.
+ */
 function leastSquares(
   rows: readonly (readonly number[])[],
   wanted: readonly number[],

@@ -33,7 +33,7 @@ describe('tailShares', () => {
     expect(rounded({ finished: { 10: 6, 20: 3, 30: 1 }, censored: { 5: 0 } })).toEqual([0.4, 0.1, 0]);
   });
 
-  it('counts a group that was cut as one that would have been longer', () => {
+  it('counts a cut group as longer than its length at the cut', () => {
     expect(rounded({ finished: { 10: 6, 30: 1 }, censored: { 20: 3 } })).toEqual([0.4, 0]);
     expect(tailShares({ finished: { 10: 6 }, censored: { 20: 4 } })).toMatchObject({ groups: 10, censoredGroups: 4 });
   });
@@ -77,7 +77,7 @@ describe('chooseOverProvision', () => {
     expect(Math.min(1.75, why.wanted!)).toBeLessThanOrEqual(most);
   });
 
-  it('waits for lengths, then goes to what the model asks for by 1/16 a step', () => {
+  it('waits for lengths, then approaches the wanted over-provision by 1/16 a step', () => {
     const few = chooseOverProvision({ ...base, lengths: { finished: { 40: 31 }, censored: {} }, current: 1.25 });
     expect(few).toMatchObject({ overProvision: 1.25, why: { limitedBy: 'too-few', groups: 31 } });
     const lengths = { finished: { 80: 820, 112: 204 }, censored: {} };

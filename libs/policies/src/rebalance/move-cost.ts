@@ -14,7 +14,7 @@ export interface MoveCostModel {
 }
 
 /**
- * What a move costs the new server. A request without a cache loses nothing; one with a cache takes the cheaper way.
+ * Cost of a move for the new server. A request without a cache costs nothing; one with a cache moves the cheaper way.
  * @param sharesStore both servers use one KV store
  */
 export function moveCost(

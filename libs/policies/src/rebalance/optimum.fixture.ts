@@ -3,12 +3,12 @@ import { USABLE_KV_SHARE } from './planned-server';
 import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 import { tierOf } from './tiers';
 
-/** Which placements are tried: of all, or of those in which no server both gives and takes. */
+/** Placements that are tried: all, or only placements in which no server both gives and takes. */
 export type Freedom = 'any' | 'give-or-take';
 
 /**
- * The lowest maximum tier that any placement reaches, and the least that costs, by trying all. A server that takes a
- * request holds all it has afterwards at their peak.
+ * Finds the lowest maximum tier that any placement reaches, and the least cost of reaching it, by trying all
+ * placements. A server that takes a request can hold all its requests at their peak.
  */
 export function optimum(
   servers: readonly RebalanceServer[],

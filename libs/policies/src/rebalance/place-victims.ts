@@ -33,9 +33,10 @@ export interface Placed {
 }
 
 /**
- * Places all that is donated, with at most `limit` calls on each receiver, or nothing: then undefined. The receivers
- * are left with what was placed. Cheapest victims first; among receivers the least loaded, so that flows are even.
- * Small cases are exact; in large ones a KV cache that is nearly full everywhere may hide a placement that exists.
+ * Places all donated requests, with at most `limit` calls on each receiver, or none: then undefined. The placed
+ * requests stay applied to their receivers. The cheapest victims go first, each to the least loaded receiver, so that
+ * flows are even. Small cases are exact; in large ones, KV caches that are nearly full everywhere may hide a placement
+ * that exists.
  */
 export function placeAll(
   donations: readonly Donation[],
@@ -67,8 +68,8 @@ export function undoAll(placements: readonly Placement[]): void {
 }
 
 /**
- * Each to the least loaded receiver it fits; one that fits nowhere gives way to the next cheapest. The largest first
- * packs better and takes longer.
+ * Places each request on the least loaded receiver it fits; a request that fits nowhere gives way to the next cheapest.
+ * Placing the largest first packs better and takes longer.
  */
 function placeGreedily(
   donations: readonly Donation[],
@@ -104,7 +105,7 @@ function placeGreedily(
   return { placements, costSeconds };
 }
 
-/** Receivers by their KV store, and those by their load. */
+/** Receivers by their KV store, and by their load within a store. */
 export class ReceiverLine {
   private readonly lines = new Map<string | undefined, LineOfStore>();
 
@@ -120,7 +121,9 @@ export class ReceiverLine {
     }
   }
 
-  /** Gives it to the least loaded receiver it fits, of those that share its KV store if there is one. */
+  /**
+   * Places a request on the least loaded receiver it fits; receivers of its KV store first, if they can read its cache.
+   */
   place(request: RebalanceRequest, from: PlannedServer, limit: number): Placement | undefined {
     const { kvStore } = from.server;
     const isKept = kvStore !== undefined && moveCost(request, this.model, true).means === 'transfer';
@@ -181,7 +184,7 @@ function sharesStore(from: PlannedServer, to: PlannedServer): boolean {
   return from.server.kvStore !== undefined && from.server.kvStore === to.server.kvStore;
 }
 
-/** What it costs where that is cheapest. */
+/** Least cost of moving a request, over all receivers, seconds. */
 function leastSeconds(request: RebalanceRequest, from: PlannedServer, model: MoveCostModel): number {
   return moveCost(request, model, from.server.kvStore !== undefined).costSeconds;
 }

@@ -17,7 +17,7 @@ const view = (serverId: string, inflight: number, parts: Partial<ServerView> = {
   ...parts,
 });
 
-it('says what has happened until there was a plan, and plans at the latest after its interval', () => {
+it('reports the trigger until a plan is made, and plans at the latest after its interval', () => {
   const schedule = new PlanSchedule(0);
   expect(schedule.look([view('a', 4), view('b', 4)], settings, 0)).toBeUndefined();
   const uneven = [view('a', 8), view('b', 0)];

@@ -6,10 +6,10 @@ import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from './trig
 /** The settings that say when plans are made. */
 export type ScheduleSettings = StepModel & Pick<RebalanceSettings, 'tiers' | 'planIntervalMs' | 'planIntervalSteps'>;
 
-/** When to plan, from one look at the servers to the next. Times are any milliseconds that do not go back. */
+/** Decides when to plan, from one view of the servers to the next. Times are any milliseconds that do not go back. */
 export class PlanSchedule {
   private servers?: readonly ServerView[];
-  /** What has happened since the last plan. */
+  /** Latest reason to plan since the last plan. */
   private trigger?: RebalanceTrigger;
   private plannedAtMs: number;
   private lookedAtMs: number;
@@ -21,7 +21,7 @@ export class PlanSchedule {
     this.lookedAtMs = nowMs;
   }
 
-  /** Why a plan is due, again at each look until {@link planned}; undefined: none is. */
+  /** Returns why a plan is due, at each call until {@link planned}; undefined: none is due. */
   look(servers: readonly ServerView[], settings: ScheduleSettings, nowMs: number): RebalanceTrigger | undefined {
     const { tiers, planIntervalMs, planIntervalSteps } = settings;
     const largest = servers.reduce((most, { inflight }) => Math.max(most, inflight), 0);
@@ -36,7 +36,7 @@ export class PlanSchedule {
     return this.trigger ?? (isDue ? 'interval' : undefined);
   }
 
-  /** A plan was made for what {@link look} has said. */
+  /** Call after a plan: the reason that {@link look} returned is used up. */
   planned(nowMs: number): void {
     this.trigger = undefined;
     this.plannedAtMs = nowMs;

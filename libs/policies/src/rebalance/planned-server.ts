@@ -4,20 +4,20 @@ import type { RebalanceRequest, RebalanceServer } from './rebalance.types';
 /** KV cache in use above this share is not planned for: block rounding, and lengths that were guessed too short. */
 export const USABLE_KV_SHARE = 0.98;
 
-/** A server, with what was planned to come to it and to leave it. */
+/** A server with its planned arrivals and departures. */
 export class PlannedServer {
-  /** Calls on it: with those that are to come, without those that are to go. */
+  /** Calls on it, with planned arrivals and without planned departures. */
   load: number;
-  /** Engine time for those that are to come, seconds. */
+  /** Engine time that planned arrivals cost, seconds. */
   stallSeconds = 0;
   private readonly usableKvTokens: number;
-  /** Those that are to come. */
+  /** Planned arrivals. */
   private readonly arrivals: RebalanceRequest[] = [];
   private sortedArrivals?: readonly RebalanceRequest[];
   private sortedResidents?: readonly RebalanceRequest[];
-  /** Tokens that each has still to make, ascending. */
+  /** Remaining tokens of each request of the server, ascending. */
   private sortedEnds?: Float64Array;
-  /** KV tokens now, and as if each had ended but left its cache behind: bounds of the peak, in O(1). */
+  /** KV tokens now, and as if each request had ended but left its cache behind: bounds of the peak, in O(1). */
   private leastPeak = 0;
   private mostPeak = 0;
 
@@ -64,8 +64,8 @@ export class PlannedServer {
   }
 
   /**
-   * Most KV tokens at any later step, the request among them. All grow by one token a step, so the peak is just before
-   * one of them ends: those with as much or more to make are all there.
+   * Most KV tokens at any later step, with the request. All requests grow by one token a step, so the peak is just
+   * before one of them ends: all requests with as many or more remaining tokens are present then.
    */
   private peakWith(request: RebalanceRequest): number {
     const residents = this.residents();
@@ -100,12 +100,12 @@ export class PlannedServer {
   }
 }
 
-/** By what they have still to make. */
+/** Sorts requests by their remaining tokens, most first. */
 export function longestFirst(requests: readonly RebalanceRequest[]): RebalanceRequest[] {
   return [...requests].sort((one, other) => other.remainingTokens - one.remainingTokens);
 }
 
-/** What they have still to make, ascending. */
+/** Remaining tokens of the requests, ascending. */
 export function sortedEnds(requests: readonly RebalanceRequest[]): Float64Array {
   const ends = new Float64Array(requests.length);
   requests.forEach(({ remainingTokens }, index) => (ends[index] = remainingTokens));

@@ -20,13 +20,13 @@ export interface RebalanceRequest {
   sinceMoveMs?: number;
 }
 
-/** A server and what runs there. */
+/** A server and the requests on it. */
 export interface RebalanceServer {
   serverId: ServerId;
   epoch: Epoch;
   /** False: takes no new requests. */
   accepts: boolean;
-  /** All its requests are to leave it: a drain. Implies that it accepts none. */
+  /** A drain: all its requests must leave the server. Implies that it accepts none. */
   leaving?: boolean;
   /** Most requests at once. */
   capacity: number;

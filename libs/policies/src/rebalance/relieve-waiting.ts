@@ -16,9 +16,9 @@ interface Wait {
 export type Relief = Placement & Wait;
 
 /**
- * Requests without a cache go free to where they run at once: servers without a queue, up to the largest tier in use,
- * so that no step becomes slower than the slowest. Those that wait longest first.
- * @param given their requests leave their server anyway
+ * Moves requests without a cache, at no cost, to servers where they run at once: servers without a queue, up to the
+ * largest tier in use, so that no step becomes slower than the slowest. The longest waits come first.
+ * @param given placements of requests that leave their server anyway
  */
 export function relieveWaiting(
   servers: readonly PlannedServer[],
@@ -49,8 +49,8 @@ export function relieveWaiting(
 }
 
 /**
- * Each place in the queue is reached when one more of those that run has ended. Where only calls run that cannot be
- * moved, whose length is not known, they are taken to have as much to make as the request that waits.
+ * Predicts the wait of each queued request: a place in the queue is reached when one more running request has ended.
+ * Where only calls run that cannot be moved and whose length is not known, each counts as long as the waiting request.
  */
 function waitsOf(from: PlannedServer, leaving: ReadonlySet<RebalanceRequest>, settings: TierCostSettings): Wait[] {
   const staying = (isRunning: boolean): RebalanceRequest[] =>

@@ -22,7 +22,7 @@ const flows = (moves: ReturnType<typeof plan>['moves']) =>
   moves.map(({ requestId, toServerId }) => `${requestId} > ${toServerId}`);
 
 describe('planTierCost', () => {
-  it('lowers the tier of all, with what each move assumes, costs and brings', () => {
+  it('lowers the highest tier, and reports attempt, epochs, cost and gain of each move', () => {
     const made = plan([aServer('a', 6), aServer('b', 2, { epoch: 'e7' })]);
     expect(made).toMatchObject({ tierBefore: 8, tierAfter: 4 });
     // Two of six have ended after their 1,000 steps, each 4 ms longer at tier 8; two prefills of 0.1 s on one server.
@@ -44,7 +44,7 @@ describe('planTierCost', () => {
     });
   });
 
-  it('D1: takes those that cost least and are not nearly done', () => {
+  it('D1: takes the cheapest requests that are not nearly done', () => {
     const requests = [
       aRequest('dear', { madeTokens: 20_000 }),
       aRequest('cheap', { madeTokens: 100 }),
@@ -64,14 +64,14 @@ describe('planTierCost', () => {
     expect(plan([aServer('a', 6), aServer('b', 0, { kvUse: 0.3 })]).moves).toHaveLength(2);
   });
 
-  it('D4, D5: one that waits takes part like all others, and counts where it waits', () => {
+  it('D4, D5: moves a waiting request like all others, and counts it where it waits', () => {
     const queue = [...aServer('a', 5).requests, aRequest('waits', { phase: 'waiting', madeTokens: 0 })];
     const made = plan([aServer('a', queue), aServer('b', 2)]);
     expect(flows(made.moves)).toEqual(['waits > b', 'a/0 > b']);
     expect(made.moves[0]).toMatchObject({ means: 'bind', costSeconds: 0 });
   });
 
-  it('D7: a receiver has cache for what its requests grow to, at the peak and not at the sum', () => {
+  it('D7: a receiver has cache for the growth of its requests, at the peak and not at the sum', () => {
     const growing = Array.from({ length: 6 }, (_, index) => aRequest(`g${index}`, { remainingTokens: 10_000 }));
     const made = (kvCapacityTokens: number) => plan([aServer('a', growing), aServer('b', 2, { kvCapacityTokens })]);
     expect(made(20_000)).toMatchObject({ moves: [], reason: 'no-room' });
@@ -83,7 +83,7 @@ describe('planTierCost', () => {
     expect(plan([aServer('a', 6, { kvUse: 0.97 }), aServer('b', 2)]).moves).toHaveLength(2);
   });
 
-  it('D9: what was moved lately or often stays', () => {
+  it('D9: keeps requests in place that were moved lately or often', () => {
     const all = (parts: object) => Array.from({ length: 5 }, (_, index) => aRequest(`r${index}`, parts));
     const made = (parts: object) => plan([aServer('a', all(parts)), aServer('b', 0)]);
     expect(made({ moves: 2, sinceMoveMs: 90_000 })).toMatchObject({ moves: [], reason: 'held-back' });
@@ -125,7 +125,7 @@ describe('planTierCost', () => {
     expect(made.tierAfter).toBe(4);
   });
 
-  it('lets what waits run where there is room, the longest wait first, though no tier is lowered', () => {
+  it('runs waiting requests where there is room, the longest wait first, though no tier is lowered', () => {
     const waiting = (id: string) => aRequest(id, { phase: 'preempted' });
     const queue = [...aServer('a', 8).requests, waiting('first'), waiting('second'), waiting('third')];
     const made = plan([aServer('a', queue), aServer('b', 7), aServer('c', 7)], { tiers: [8] });
@@ -133,7 +133,7 @@ describe('planTierCost', () => {
     expect(made.moves[0]?.gainSeconds).toBeCloseTo(1_000 * 0.021);
   });
 
-  it('lets what waits behind calls that cannot be moved run elsewhere', () => {
+  it('runs requests elsewhere that wait behind calls that cannot be moved', () => {
     const queue = [700, 1_000, 900].map((remainingTokens, index) =>
       aRequest(`q${index}`, { phase: 'waiting', madeTokens: 0, remainingTokens }),
     );
@@ -159,7 +159,7 @@ describe('planTierCost', () => {
     expect(plan([aServer('a', 6), aServer('b', 0, small)], { tiers: [8, 4] }).reason).toBe('no-room');
   });
 
-  it('answers an empty pool, and refuses what cannot be', () => {
+  it('answers an empty pool, and refuses invalid tiers', () => {
     expect(plan([])).toMatchObject({ moves: [], reason: 'balanced', tierBefore: 0, tierAfter: 0 });
     for (const tiers of [[], [4, 8], [8, 8], [8, -4], [8, 0], [2.5]]) {
       expect(() => plan([], { tiers }), String(tiers)).toThrow(

@@ -29,7 +29,7 @@ export function planTierCost(snapshot: RebalanceSnapshot, options: TierCostOptio
 
   const moves = [
     ...left.map((placement) => plannedMove(placement, 'leave', 0)),
-    // What is free is carried out first.
+    // Free moves are carried out first.
     ...[...tierMoves.filter(isFree), ...tierMoves.filter((placement) => !isFree(placement))].map((placement) =>
       plannedMove(placement, 'tier', tierGainSeconds / tierMoves.length),
     ),
@@ -71,7 +71,9 @@ function longestStall(servers: readonly PlannedServer[]): number {
   return servers.reduce((longest, { stallSeconds }) => Math.max(longest, stallSeconds), 0);
 }
 
-/** What a drain asks for is not weighed: as many as there is room for, the longest to run first. */
+/**
+ * Places the requests of leaving servers without weighing cost: as many as there is room for, the longest to run first.
+ */
 function emptyServers(servers: readonly PlannedServer[], settings: TierCostSettings): Placement[] {
   const line = new ReceiverLine(
     servers.filter(({ server }) => server.accepts && !server.leaving),
@@ -94,7 +96,7 @@ interface LoweredTier {
   gainSeconds: number;
 }
 
-/** Moves to the tier with the greatest gain less stall, of those worth it. */
+/** Plans the moves to the tier with the greatest gain less stall, among tiers that are worth it. */
 function lowerTier(
   servers: readonly PlannedServer[],
   settings: TierCostSettings,
@@ -106,7 +108,7 @@ function lowerTier(
   const candidates = new Map<PlannedServer, readonly RebalanceRequest[]>();
   const refusals = new Set<NoMoveReason>();
   let best: (LoweredTier & { net: number }) | undefined;
-  // What the receivers were given: undone only when something else is to be placed.
+  // Placements applied to the receivers: undone only when something else is to be placed.
   let applied: readonly Placement[] = [];
   for (const target of tiers.toReversed()) {
     if (target >= tierNow) break;
@@ -151,7 +153,7 @@ function lowerTier(
 }
 
 /**
- * Those that may be moved: first those without a cache, the longest of them first, which gain most from a new place;
+ * Requests that may be moved: first those without a cache, the longest first, because they gain most from a new place;
  * then by the size of the cache. Plain numbers sort much faster than objects: each is the order and, below it, the
  * position.
  */

@@ -39,19 +39,19 @@ describe('the published algorithm', () => {
     ]);
   });
 
-  it('bounds what a receiver takes by its cache at present', () => {
+  it('bounds the requests that a receiver takes by its present cache', () => {
     // 8 * (1 - 0.75) / 0.75 = 2.67: two fit.
     expect(pairs(balancingTasks([running(18), running(8, 0.75)]))).toEqual([[0, 1, 2, true]]);
   });
 
-  it('has no tier above the largest: the target is bounded by it and by what an engine runs', () => {
+  it('bounds the target by the largest tier and by the most running requests of an engine', () => {
     expect(pairs(balancingTasks([running(80), running(40)]))).toEqual([[0, 1, 16, true]]);
     expect(pairs(balancingTasks([running(80), running(40)], { maxRunning: 50 }))).toEqual([[0, 1, 10, true]]);
     expect(balancingTasks([])).toEqual([]);
   });
 });
 
-describe('what is wrong with it, as published', () => {
+describe('faults of the published rule', () => {
   it('D1: its victims are the newest, whatever they have cost and have to go', () => {
     const requests = [
       aRequest('nearly-nothing-made', { madeTokens: 10, remainingTokens: 30_000 }),
@@ -92,7 +92,7 @@ describe('what is wrong with it, as published', () => {
     expect(balancingTasks([running(20), running(10), running(28)])).toEqual([]);
   });
 
-  it('D7: a receiver takes what fits now, though it cannot hold what that grows to', () => {
+  it('D7: a receiver takes requests that fit now, though it cannot hold their growth', () => {
     const grows = Array.from({ length: 6 }, (_, index) => aRequest(`r${index}`, { remainingTokens: 30_000 }));
     const small = aServer('b', [aRequest('b0'), aRequest('b1')], { kvCapacityTokens: 10_000, kvUse: 0.2 });
     const plan = planTierMin({ servers: [aServer('a', grows), small] }, { tiers: [8, 4] });

@@ -33,7 +33,7 @@ const HIGH_USAGE = 0.8;
 
 /**
  * The published rule of a DP group (rollout rebalance for vLLM on Ascend), step by step, as the reference for parity:
- * the lowest maximum tier first, then few moves, then even flows. What is wrong with it is kept, and pinned by tests;
+ * the lowest maximum tier first, then few moves, then even flows. Its faults are kept, and pinned by tests;
  * {@link planTierCost} is the one to use.
  */
 export function balancingTasks(ranks: readonly RankState[], options: TierMinOptions = {}): BalancingTask[] {

@@ -1,7 +1,7 @@
 import type { ServerStatus } from '@broomwagon/contracts';
 import { tierOf } from './tiers';
 
-/** What is looked at between plans. */
+/** Fields of a server that are compared between plans. */
 export type ServerView = Pick<ServerStatus, 'serverId' | 'epoch' | 'state' | 'inflight' | 'load'>;
 
 /** Why a plan is worth making now; `interval` is the fallback when nothing has happened. */
@@ -9,8 +9,8 @@ export type RebalanceTrigger =
   'drain' | 'failure' | 'new-server' | 'preemption' | 'tier' | 'idle' | 'waiting' | 'interval';
 
 /**
- * What has happened between two looks at the servers of a pool; the most important if there are several. A drain is
- * a reason as long as requests run on the server; every other change is a reason once.
+ * Most important change between two views of the servers of a pool. A drain is a reason as long as requests run on the
+ * server; every other change is a reason once.
  */
 export function rebalanceTrigger(
   before: readonly ServerView[] | undefined,
@@ -43,7 +43,7 @@ export function rebalanceTrigger(
   return undefined;
 }
 
-/** The largest tier in use, and the one that an even load would need. */
+/** Largest tier in use, and the tier that an even load would need. */
 function tiersOf(servers: readonly ServerView[], tiers: readonly number[]): [reached: number, reachable: number] {
   const ready = servers.filter(({ state }) => state === 'ready');
   const calls = servers.reduce((sum, { inflight }) => sum + inflight, 0);

@@ -1,7 +1,7 @@
 import { LIMITS, type RoundPlan } from '@broomwagon/contracts';
 import { chooseTail, type ControlInput, type FixedPolicy, sharePlaces, TAIL_RULES } from '../tail';
 
-/** What a plan depends on in the state of a job. */
+/** State of a job that a plan depends on. */
 export interface PlanProgress extends ControlInput {
   /** Rounds closed. */
   stepsTrained: number;
@@ -9,18 +9,18 @@ export interface PlanProgress extends ControlInput {
   longtailGroups: number;
   /** Groups of a completed round on their way into the queue. */
   settlingGroups: number;
-  /** Of the queue: those with all their samples, and those that a bound pins to the next step. */
+  /** Groups of the queue: with all their samples, and pinned to the next step by a bound. */
   finishedGroups?: number;
   pinnedGroups?: number;
 }
 
-/** What the trainer brings. */
+/** Inputs of a plan that the trainer provides. */
 export interface FormInput {
   /** Groups one training step consumes, at least 1. */
   groupsPerStep: number;
   /** Groups of the data set that were never submitted. */
   remainingGroups: number;
-  /** The same by domain; with `domainQuotas`. */
+  /** Remaining groups by domain; with `domainQuotas`. */
   remainingByDomain?: Readonly<Record<string, number>>;
   policy: FixedPolicy;
 }
@@ -30,10 +30,11 @@ const ROUNDING = 1e-9;
 const times = (factor: number, groups: number): number => Math.ceil(factor * groups - ROUNDING);
 
 /**
- * Plans the next round so that every step trains exactly `min(groupsPerStep, what is left)` groups: with N groups in
- * all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way and whatever the policy.
- * The policy forms the round; this keeps what no policy may break: urgent groups (finished, or pinned by a bound) are
- * taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data the queue fills up.
+ * Plans the next round so that every step trains exactly `min(groupsPerStep, untrained groups)` groups: with N groups
+ * in all, the data set takes exactly ceil(N / groupsPerStep) steps, whatever is cut on the way and whatever the policy.
+ * The policy forms the round; this function keeps the rules that no policy may break: urgent groups (finished, or
+ * pinned by a bound) are taken, `maxLongtailShare` holds as long as there are new groups, and at the end of the data
+ * the queue fills up.
  */
 export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
   const { policy, groupsPerStep, remainingGroups: remaining } = input;
@@ -72,8 +73,8 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
 }
 
 /**
- * New groups by domain: over-provision times the places of each; when a domain has no more, the others step in, those
- * with the most left first, so that `places` are filled as long as there is anything.
+ * New groups by domain: over-provision times the places of each. When a domain has no more, the domains with the most
+ * left fill in first, so that `places` are filled as long as there are groups.
  */
 function newOfDomains(
   { policy, groupsPerStep, remainingByDomain = {} }: FormInput,

@@ -6,7 +6,7 @@ import { planRound } from './plan-round';
 const policy = { name: 'resume', overProvision: 1.375 } as const;
 
 describe('planRound', () => {
-  it('launches overProvision times what a short round needs', () => {
+  it('launches overProvision times the groups that a short round needs', () => {
     const plan = planRound(
       { stepsTrained: 0, longtailGroups: 0, settlingGroups: 0 },
       { groupsPerStep: 64, remainingGroups: 1_319, policy },

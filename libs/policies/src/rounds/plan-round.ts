@@ -2,14 +2,14 @@ import type { RoundPlan, TailPolicy } from '@broomwagon/contracts';
 import { type ResolvedPolicy, resolvePolicy } from '../auto';
 import { type FormInput, formRound, type PlanProgress } from './form-round';
 
-/** What the trainer brings. */
+/** Inputs of a plan that the trainer provides. */
 export interface PlanInput extends Omit<FormInput, 'policy'> {
   policy: TailPolicy;
 }
 
 /**
  * Plans the next round, see {@link formRound}; under `auto`, with the policy that it chooses for this round.
- * @param resolved if it is known already
+ * @param resolved policy of the round, if it is known already
  */
 export function planRound(
   progress: PlanProgress,

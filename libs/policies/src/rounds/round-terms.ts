@@ -2,7 +2,7 @@ import { LIMITS, type RoundKind, type RoundRules, type TailChoice, type TailPoli
 import { type ResolvedPolicy, resolvePolicy } from '../auto';
 import { chooseTail, meanGroupTokens, roundRules, sharePlaces, type ControlInput, type TailControl } from '../tail';
 
-/** What a round is opened with besides its plan: all that follows from the policy and the last rounds. */
+/** Terms of a round besides its plan: all that follows from the policy and the last rounds. */
 export interface RoundTerms {
   rules: RoundRules;
   /** Groups with equal rewards that the round replaces at most; absent if it replaces none. */

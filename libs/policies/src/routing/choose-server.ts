@@ -4,12 +4,12 @@ import { leastInflight } from './policies/least-inflight';
 import type { Policy, PolicyRequest, RoutingServer } from './policies/policy';
 import { fits, laneOf, type Restrictions } from './restrictions';
 
-/** What an acquire asks for. */
+/** Requirements of an acquire. */
 export interface RoutingRequest extends Restrictions, PolicyRequest {
   contextTokens?: number;
   boundServerId?: string;
 }
-/** Everything a choice is made from. */
+/** All inputs of a choice. */
 export interface RoutingSnapshot {
   settings: PoolSettings;
   request: RoutingRequest;
@@ -28,11 +28,11 @@ export interface ChosenServer {
   via?: DecisionBranch;
   /** Load of the server before the choice, in the unit of the policy. */
   key: number;
-  /** The first four of those that fit, in the order of the policy; only the chosen one when the policy has none. */
+  /** The first four servers that fit, in the order of the policy; only the chosen one when the policy has no order. */
   best: { serverId: string; key: number }[];
   /** Servers with room. */
   eligible: number;
-  /** Of a free choice by the order of the policy: the lowest load of all servers with room. */
+  /** Lowest load of all servers with room, for a free choice by the order of the policy. */
   reached?: number;
 }
 /** Where an acquire goes, or the lane it would wait in. */
@@ -40,7 +40,7 @@ export type Choice = ChosenServer | { lane: string };
 
 interface Found extends Pick<ChosenServer, 'branch' | 'reached'> {
   server: RoutingServer;
-  /** Those it was chosen from, the best first. Absent: it did not come by the order. */
+  /** Servers that it was chosen from, the best first. Absent: not chosen by the order. */
   order?: readonly RoutingServer[];
 }
 

@@ -1,7 +1,7 @@
 import type { EngineFeature } from '@broomwagon/contracts';
 import type { RoutingServer } from './policies/policy';
 
-/** What an acquire asks of its server. */
+/** Requirements of an acquire on its server. */
 export interface Restrictions {
   weightVersion?: number;
   minWeightVersion?: number;
@@ -12,7 +12,7 @@ export interface Restrictions {
   model?: string;
 }
 
-/** @param newestWeightVersion of the servers that take leases */
+/** @param newestWeightVersion newest version of the servers that take leases */
 export function fits(
   server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks' | 'models' | 'lacksModel'>,
   request: Restrictions,
@@ -32,7 +32,7 @@ export function fits(
 }
 
 /**
- * @param models that the engine lists, with `*` if it has more; undefined: not known, so it may have any
+ * @param models names that the engine lists, with `*` if it has more; undefined: not known, so it may have any
  * @param model name of a model or an adapter; SGLang names an adapter `<model>:<adapter>`
  */
 export function listsModel(models: readonly string[] | undefined, model: string): boolean {
@@ -41,7 +41,7 @@ export function listsModel(models: readonly string[] | undefined, model: string)
 }
 
 /**
- * What the model that an acquire names asks of its server: `nothing` while all lists are equal, since then the engine
+ * Restriction to servers that list the model of an acquire: `nothing` while all lists are equal, since then the engine
  * decides; `unknown`: no server of the pool lists it.
  */
 export function modelConstraint(
@@ -52,7 +52,7 @@ export function modelConstraint(
   return lists.some((models) => listsModel(models, model)) ? 'model' : 'unknown';
 }
 
-/** The lane those wait in who have this request: `*` for none, `@<n>` for one exact weight version. */
+/** Lane of acquires with these restrictions: `*` for none, `@<n>` for one exact weight version. */
 export function laneOf(request: Restrictions): string {
   const excluded = (request.excludeServers ?? []).toSorted();
   const labels = Object.entries(request.labels ?? {}).sort(([one], [other]) => (one < other ? -1 : 1));

@@ -9,5 +9,8 @@ function form({ needed, groupsPerStep, queued, urgent, remaining, launched }: Si
 /** RollPacker: cut groups are generated again under the weights of their long round. On-policy, biased. */
 export const regenerate: TailRule = { onCut: 'discard', reservesTaken: reservesWithQuotas, form };
 
-/** The same rounds, but nothing is thrown away: a cut group continues. Unbiased, some tokens off-policy. */
+/**
+ * Rounds as under {@link regenerate}, but nothing is thrown away: a cut group continues. Unbiased, some tokens
+ * off-policy.
+ */
 export const resume: TailRule = { onCut: 'keep', reservesTaken: reservesWithQuotas, form };

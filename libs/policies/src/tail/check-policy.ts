@@ -1,6 +1,6 @@
 import { cutText, type TailPolicy } from '@broomwagon/contracts';
 
-/** What is wrong with a policy: the field, below `policy`, and why. */
+/** Fault of a policy: the field, below `policy`, and the reason. */
 export interface PolicyFault {
   field: keyof TailPolicy;
   reason: string;
@@ -14,16 +14,16 @@ const ONLY_WITH: Partial<Record<keyof TailPolicy, TailPolicy['name']>> = {
   maxLengthBias: 'auto',
   maxWaste: 'auto',
 };
-/** What `auto` chooses itself. */
+/** Fields that `auto` chooses itself. */
 const NOT_WITH_AUTO = ['overProvision', 'overProvisionMode', 'sampleOverProvision', 'onCut'] as const;
 /** Domains in one policy. */
 const MAX_DOMAINS = 64;
 const DOMAIN = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 
 /**
- * Checks what no rule of a single field can: values that contradict each other, or that a whole step cannot meet.
+ * Checks rules that no single field shows: values that contradict each other, or that a whole step cannot meet.
  * Undefined when all is well.
- * @param groupsPerStep of a whole step; when it is not known, what depends on it is not looked at
+ * @param groupsPerStep groups of a whole step; when it is not known, rules that depend on it are not checked
  */
 export function findPolicyFault(policy: TailPolicy, groupsPerStep = Infinity): PolicyFault | undefined {
   for (const [field, name] of Object.entries(ONLY_WITH) as [keyof TailPolicy, TailPolicy['name']][]) {

@@ -27,7 +27,7 @@ const HELD_AFTER_DECREASE = 2;
  * TailSieve's inner loop: takes as many groups of the queue as end at the pace of the new ones,
  * q* = N x tail pace / (bulk pace + tail pace), in damped steps, each held for a while so that its effect is seen.
  * @param before undefined for the first round, which takes `first` groups
- * @param pace of the step since; undefined if it was used before
+ * @param pace paces of the last step; undefined if they were used before
  */
 export function nextDrip(
   before: DripState | undefined,

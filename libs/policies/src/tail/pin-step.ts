@@ -14,9 +14,9 @@ export interface AgeingGroup {
 export const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * The step from which a group must be taken and run to its end, so that no bound is broken. Weights are taken to go
- * one version a step; if they go faster, `round.open` discards what has become too old.
- * @param round the round that cut it
+ * Step from which a group must be taken and run to its end, so that no bound is broken. Weights are assumed to go one
+ * version a step; if they go faster, `round.open` discards groups that have become too old.
+ * @param round round that cut the group
  */
 export function pinStep(
   group: AgeingGroup,

@@ -6,19 +6,19 @@ import type { FixedPolicy, FixedPolicyName } from './tail-rule';
 /** Steps whose lengths and times an adaptive policy looks at. */
 export const HISTORY_STEPS = 8;
 
-/** What a closed round leaves for the choices of later ones. */
+/** Record of a closed round, for the choices of later rounds. */
 export interface StepRecord extends StepPace, RoundTime {
   acceptedGroups: number;
-  /** Of all samples of the accepted groups. */
+  /** Tokens of all samples of the accepted groups. */
   acceptedTokens: number;
-  /** Groups first submitted in this step, by domain ('' = none); a later step that ends one puts it right here. */
+  /** Groups first submitted in this step, by domain ('' = none); corrected here when a later step ends one of them. */
   lengths: Record<string, GroupLengths>;
   /** New groups of its plan. */
   newGroups?: number;
   /** Groups it accepted, as `recordGroup` writes them; only of rounds under `auto`. */
   recorded?: string;
 }
-/** What adaptive policies keep from step to step. */
+/** State of adaptive policies, from step to step. */
 export interface TailControl {
   /** The last over-provision by domain; '' = all. */
   overProvision?: Record<string, number>;
@@ -29,9 +29,9 @@ export interface TailControl {
 export interface AutoState {
   name: FixedPolicyName;
   overProvision: number;
-  /** What the ledger had / what was predicted, of choices under which it broke a bound. */
+  /** Measured cost / predicted cost, of choices under which the ledger broke a bound. */
   factors?: CostFactors;
-  /** The waste that the ledger had where none was predicted, for each 1 of over-provision. */
+  /** Measured waste where none was predicted, for each 1 of over-provision. */
   leastWaste?: number;
   /** The ledger broke a bound, so that it has the costs of the choice before. */
   isBack?: boolean;
@@ -42,13 +42,13 @@ export interface ControlInput {
   control?: TailControl;
   /** The last {@link HISTORY_STEPS} closed rounds, oldest first. */
   history?: readonly StepRecord[];
-  /** What the KV caches of all engines hold, as they report; 0 or absent: not known. */
+  /** Tokens that the KV caches of all engines hold, as they report; 0 or absent: not known. */
   fleetKvTokens?: number;
-  /** What the ledger of the job has, for bounds of `auto`. */
+  /** Measured costs in the ledger of the job, for bounds of `auto`. */
   measured?: MeasuredCosts;
 }
 
-/** What an adaptive policy chooses for the next round; undefined when it has nothing to choose. */
+/** Choice of an adaptive policy for the next round; undefined when it has nothing to choose. */
 export function chooseTail(
   policy: FixedPolicy,
   groupsPerStep: number,
@@ -94,7 +94,7 @@ export function meanGroupTokens(history: readonly StepRecord[]): number {
   return groups === 0 ? 0 : history.reduce((sum, step) => sum + step.acceptedTokens, 0) / groups;
 }
 
-/** Places of a step by domain; '' are those that no quota names, or all. */
+/** Places of a step by domain; '' has the places that no quota names, or all. */
 function placesByDomain({ domainQuotas = {} }: TailPolicy, groupsPerStep: number): Record<string, number> {
   const rest = groupsPerStep - Object.values(domainQuotas).reduce((sum, quota) => sum + quota, 0);
   return rest > 0 ? { ...domainQuotas, '': rest } : { ...domainQuotas };

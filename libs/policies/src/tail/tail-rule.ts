@@ -5,20 +5,20 @@ export type FixedPolicyName = Exclude<TailPolicyName, 'auto'>;
 /** A policy with all that its rules need: never `auto`, which chooses one of these. */
 export type FixedPolicy = TailPolicy & { name: FixedPolicyName; overProvision: number };
 
-/** What a tail policy sees when it forms a round. All counts are groups. */
+/** Situation in which a tail policy forms a round. All counts are groups. */
 export interface Situation {
-  /** What the round trains: min(groups per step, groups not trained). */
+  /** Groups that the round trains: min(groups per step, groups not trained). */
   needed: number;
   groupsPerStep: number;
-  /** In the long-tail queue or on their way there. */
+  /** Groups in the long-tail queue or on their way there. */
   queued: number;
-  /** Of them those that cannot wait: finished, or pinned by a bound. At most `needed`. */
+  /** Queued groups that cannot wait: finished, or pinned by a bound. At most `needed`. */
   urgent: number;
-  /** Never submitted. */
+  /** Groups never submitted. */
   remaining: number;
   /** ceil(over-provision x needed), at most the remaining groups and what a round may have. */
   launched: number;
-  /** What `drip` takes. */
+  /** Groups that `drip` takes. */
   dripGroups: number;
 }
 
@@ -31,11 +31,11 @@ export interface Formation {
 }
 
 /**
- * A tail policy: how a round is formed and what becomes of its tail. One file each. What is the same for all (exact
- * steps, pins, reserved places, bounds) is not theirs: see plan-round.ts and round-rules.ts.
+ * A tail policy: how a round is formed and what becomes of its tail. One file each. Rules that are common to all (exact
+ * steps, pins, reserved places, bounds) are elsewhere: see form-round.ts and round-rules.ts.
  */
 export interface TailRule {
-  /** What happens to tokens that are cut, unless the policy has `onCut`. */
+  /** Fate of cut tokens, unless the policy has `onCut`. */
   readonly onCut: CutSemantics;
   /** Whether every group that is taken has a reserved place, besides those of domains: the step waits for it. */
   reservesTaken(policy: TailPolicy): boolean;

@@ -1,6 +1,6 @@
 import { reservesWithQuotas, type TailRule } from './tail-rule';
 
-/** Plain synchronous rollout: launches what it needs and waits for all of it. */
+/** Plain synchronous rollout: launches the groups that it needs and waits for all of them. */
 export const wait: TailRule = {
   onCut: 'keep',
   reservesTaken: reservesWithQuotas,

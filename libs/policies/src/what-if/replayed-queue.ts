@@ -4,11 +4,11 @@ import { spread } from './spread';
 
 /** A group of a replay. Each of its samples has run for {@link clock} tokens, or is done. */
 export class ReplayedGroup {
-  /** Of all samples, tokens. */
+  /** Tokens of all samples when they are done. */
   total = 0;
   /** Tokens of all samples so far. */
   made = 0;
-  /** Tokens that its longest sample lacks. */
+  /** Tokens that its longest sample still has to generate. */
   left = 0;
   /** Step of its first token that is kept. */
   firstStep = 0;
@@ -39,7 +39,7 @@ export class ReplayedGroup {
     return this.made - before;
   }
 
-  /** Its tokens are thrown away: each sample gets the length of a sibling. Spread, but the same in each replay. */
+  /** Throws its tokens away: each sample gets the length of a sibling, spread, but the same in each replay. */
   redraw(): void {
     const { id, recorded } = this;
     this.draws += 1;
@@ -59,7 +59,7 @@ interface Shape {
   longest: number;
 }
 
-/** The same recorded groups are replayed many times. */
+/** Shapes by recorded lengths, because the same recorded groups are replayed many times. */
 const shapes = new WeakMap<readonly number[], Shape>();
 
 function recordedShape(lengths: readonly number[]): Shape {
@@ -84,7 +84,7 @@ export class ReplayedQueue {
     return { longtailGroups: this.groups.length, finishedGroups, pinnedGroups };
   }
 
-  /** Takes finished groups first, then those that a bound pins to the step, then the others. */
+  /** Takes finished groups first, then groups that a bound pins to the step, then the others. */
   take(step: number, count: number): { urgent: ReplayedGroup[]; others: ReplayedGroup[] } {
     const finished = this.groups.filter(({ left }) => left === 0);
     const pinned = this.groups.filter((group) => isPinned(group, step));
@@ -96,7 +96,7 @@ export class ReplayedQueue {
     return { urgent, others };
   }
 
-  /** Groups that a round of this step has cut. Those that were taken keep their places before the others. */
+  /** Adds groups that a round of this step has cut. Groups taken from the queue keep their places before the others. */
   add(step: number, taken: readonly ReplayedGroup[], fresh: readonly ReplayedGroup[], rules: RoundRules): void {
     for (const group of [...taken, ...fresh]) {
       const { cuts, firstStep } = group;

@@ -63,7 +63,7 @@ describe('a replay of recorded samples', () => {
           expect(share).toBeGreaterThanOrEqual(0);
           expect(share).toBeLessThanOrEqual(1);
         }
-        // The same recording gives the same replay.
+        // The replay of a recording is deterministic.
         expect(whatIf({ groups, groupsPerStep, time }, one)).toEqual(outcome);
       }),
     );

@@ -16,7 +16,7 @@ export interface RecordedSamples {
   warmUpSteps?: number;
 }
 
-/** One policy, or that of each step, from 1. */
+/** One policy, or a policy for each step, from 1. */
 export type ReplayedPolicy = FixedPolicy | ((step: number) => FixedPolicy);
 
 /** Means over the steps while there is new data, or over all steps if there are no such steps. Shares are 0 to 1. */
@@ -65,7 +65,7 @@ export function toEnd<Result>(steps: Generator<void, Result>): Result {
   }
 }
 
-/** {@link whatIf} for one that may not block: it stops after each step. */
+/** Like {@link whatIf}, for a caller that may not block: yields after each step. */
 export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy): Generator<void, WhatIfOutcome> {
   const { groups, groupsPerStep, time, warmUpSteps = 0 } = recorded;
   const sums: Sums = {
@@ -136,7 +136,7 @@ export function* whatIfSteps(recorded: RecordedSamples, replayed: ReplayedPolicy
   return { steps: sums.steps, ...outcomeOf(since(within ?? sums, before)), lengthBias, versionSpan };
 }
 
-/** What came after `before`; everything if that is not before the end. */
+/** Sums of the steps after `before`; of all steps if `before` is not before the end. */
 function since(end: Sums, before: Sums | undefined): Sums {
   if (before === undefined || before.steps >= end.steps) return end;
   const names = Object.keys(end) as (keyof Sums)[];

@@ -1,6 +1,6 @@
 import { weighed, type Policy } from './policy';
 
-/** One unit of load; also what a lease without contextTokens counts. */
+/** Tokens of one unit of load; a lease without contextTokens counts as many. */
 export const TOKENS_PER_LOAD = 256;
 
 export const leastTokens: Policy = {

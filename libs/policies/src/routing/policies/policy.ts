@@ -6,7 +6,7 @@ export interface RoutingServer extends SnapshotServer {
   models?: readonly string[];
 }
 
-/** What of an acquire a policy may choose by. */
+/** Fields of an acquire that a policy may choose by. */
 export interface PolicyRequest {
   acquireId: string;
   requestId: string;
@@ -14,25 +14,25 @@ export interface PolicyRequest {
   groupId?: string;
 }
 
-/** A routing policy: what its Lua in `libs/state/src/routing/policies` does. */
+/** A routing policy; its Lua in `libs/state/src/routing/policies` does the same. */
 export interface Policy {
   /** Load of a server: the lowest is first. */
   load(server: RoutingServer): number;
   /**
-   * Chooses instead of the order of the loads.
+   * Chooses a server instead of the order of the loads.
    *
-   * @param withRoom in the order of the policy
+   * @param withRoom servers with room, in the order of the policy
    */
   choose?(
     withRoom: readonly RoutingServer[],
     fits: (server: RoutingServer) => boolean,
     request: PolicyRequest,
   ): RoutingServer | undefined;
-  /** Of a free choice; absent: `tie` or `least-loaded`. */
+  /** Branch of a free choice; absent: `tie` or `least-loaded`. */
   branch?: DecisionBranch;
 }
 
-/** Above it all loads count as equal: 2^20. */
+/** Load above which all loads count as equal: 2^20. */
 const HIGHEST_LOAD = 2 ** 20;
 
 /** Amount per weight, in whole units. */
