@@ -79,7 +79,7 @@ export interface AbortResult extends Partial<SegmentList> {
   fenced?: boolean;
 }
 export interface AbortRequestsReply extends NumberedPageReply {
-  /** As in the request. */
+  /** Id of the abort, from the request. */
   abortId: string;
   /** One result for each request of the page. */
   results: AbortResult[];

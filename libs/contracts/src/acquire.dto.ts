@@ -28,7 +28,7 @@ export class AcquireItem {
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Only a server with at least this weight version. */
   @IsOptional() @IsCounter(0) minWeightVersion?: Integer;
-  /** Only a server at most this many versions behind the newest one that takes leases in the pool. */
+  /** Only a server at most this many versions behind the newest version among servers of the pool that take leases. */
   @IsOptional() @IsCounter(0) maxWeightLag?: Integer;
   /** Not on these servers, for example one that has just failed. */
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) excludeServers?: ServerId[];
@@ -36,7 +36,7 @@ export class AcquireItem {
   @IsOptional() @IsList(LIMITS.excludedServers) @IsId({ each: true }) avoidServers?: ServerId[];
   /** Only a server that has all these labels. */
   @IsOptional() @IsLabels() labels?: Labels;
-  /** Only a server whose engine is not known to lack any of these. */
+  /** Only a server whose engine is not known to lack any of these features. */
   @IsOptional() @IsList(ENGINE_FEATURES.length) @IsIn(ENGINE_FEATURES, { each: true }) needs?: EngineFeature[];
   /**
    * Only a server whose engine lists this model or adapter, or whose list is not known; no constraint while the engines
@@ -46,8 +46,8 @@ export class AcquireItem {
   /** Data-parallel rank of the session; stored with its binding and returned to later turns. */
   @IsOptional() @IsWithin(0, 65_535) dpRank?: Integer;
   /**
-   * This server, if it can take the lease, regardless of session and policy; otherwise the usual choice, with the
-   * branch `bound-unavailable`. The session is bound to the chosen server.
+   * Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual choice, with
+   * the branch `bound-unavailable`. The session is bound to the chosen server.
    */
   @IsOptional() @IsId() boundServerId?: ServerId;
   /** Only this epoch of `boundServerId`. */

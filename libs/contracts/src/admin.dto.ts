@@ -9,14 +9,14 @@ import type { Integer, JobId, PoolName, RoundId, ServerId } from './scalars';
 
 export const ROLES = ['client', 'trainer', 'viewer', 'operator', 'admin'] as const;
 /**
- * What a caller may do. `client`: generate through the gateway, nothing else. `trainer`: also call the operations of
+ * Rights of a caller. `client`: generate through the gateway, nothing else. `trainer`: also call the operations of
  * trainers there, steer engines, add and remove them. `viewer`: read in admin-api, nothing else. `operator`: do all
  * this, and change what runs: servers, requests, rounds, queues, pauses. `admin`: also change configuration and tokens,
  * delete.
  */
 export type Role = (typeof ROLES)[number];
 
-/** True if the role may do what the other role may. */
+/** True if the role has all rights of the other role. */
 export function includesRole(role: Role, other: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(other);
 }
@@ -35,7 +35,7 @@ export interface IdentityReply {
   id: string;
   /** For people. */
   name: string;
-  /** What the caller may do. */
+  /** Rights of the caller. */
   role: Role;
   /** The pools the caller may use; absent: all pools. */
   pools?: PoolName[];
@@ -45,7 +45,7 @@ export interface IdentityReply {
 export class CreateTokenRequest {
   /** Who uses the token; the audit log has this name. Several tokens may have one name. */
   @IsName() name!: string;
-  /** What the token allows. */
+  /** Rights of the token. */
   @IsIn(ROLES) role!: Role;
   /** The pools it is for; absent: all pools. */
   @IsOptional() @IsList(LIMITS.page) @Matches(POOL_PATTERN, { each: true }) pools?: PoolName[];
@@ -175,11 +175,11 @@ export class StreamEventsRequest {
 export interface Problem extends Omit<WireError, 'message'> {
   /** URI of the kind of error, `urn:broomwagon:error:<code>`. */
   type: string;
-  /** What the code means. */
+  /** Meaning of the code. */
   title: string;
   /** HTTP status. */
   status: Integer;
-  /** What is wrong, as text. */
+  /** Explanation of this error, as text. */
   detail: string;
   /** Id of the request, as in the header `X-Request-Id`, the logs and the audit log. */
   instance: string;

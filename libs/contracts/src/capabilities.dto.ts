@@ -16,7 +16,7 @@ export const ENGINE_FEATURES = [
 export type EngineFeature = (typeof ENGINE_FEATURES)[number];
 
 export const PAUSE_MODES = ['abort', 'wait', 'keep'] as const;
-/** What happens to running requests when an engine is paused: they are aborted, awaited, or kept. */
+/** Treatment of running requests when an engine is paused: they are aborted, awaited, or kept. */
 export type PauseMode = (typeof PAUSE_MODES)[number];
 
 /** Capabilities found by the probe of an engine (libs/engines). An absent capability is unknown. */

@@ -67,11 +67,11 @@ export interface SnapshotServer extends Pick<ServerStatus, 'serverId' | 'weight'
   tokens?: Integer;
   /** Bound sessions, and leases without a session; only for `least-sessions`. */
   sessions?: Integer;
-  /** Its next turn; only for `round-robin`. */
+  /** Next turn of the server; only for `round-robin`. */
   turn?: Integer;
   /** Capabilities that its engine is known to lack. */
   lacks?: EngineFeature[];
-  /** Its engine does not list the model that the acquire names. */
+  /** The engine does not list the model that the acquire names. */
   lacksModel?: true;
   /** Reported KV use, 0 to 1. */
   kvUse?: number;
@@ -106,7 +106,7 @@ export class DecisionsRequest {
 }
 /** One recorded choice. */
 export interface DecisionRecord {
-  /** Sequence of the choice: that of the lease, or a separate one for a transfer. */
+  /** Sequence of the choice: the sequence of the lease, or a separate one for a transfer. */
   seq: Integer;
   /** The acquire of the choice. */
   acquireId: string;

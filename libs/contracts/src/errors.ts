@@ -1,10 +1,12 @@
 import type { Integer } from './scalars';
 
-/** What an error means. */
+/** Meaning of an error. */
 interface ErrorKind {
   retryable: boolean;
   about: string;
-  /** HTTP status; default: 404 for what names a missing thing, otherwise 409: the present state does not allow it. */
+  /**
+   * HTTP status; default: 404 for codes that name a missing thing, otherwise 409: the present state does not allow it.
+   */
   status?: number;
 }
 const final = (about: string, status?: number): ErrorKind => ({ retryable: false, about, status });
@@ -142,7 +144,9 @@ export function httpStatusOf(code: ErrorCode): number {
   return ERROR_CODES[code].status ?? (code.includes('NOT_FOUND') ? 404 : 409);
 }
 
-/** `details.reason` of an acquire or claim that could not be served: what has to change first. */
+/**
+ * Reasons in `details.reason` of an acquire or claim that could not be served: the obstacle that has to change first.
+ */
 export const UNSERVED_REASONS = [
   /** NO_SERVER_AVAILABLE: no server is registered. */
   'no-servers',
@@ -169,7 +173,7 @@ export type UnservedReason = (typeof UNSERVED_REASONS)[number];
 export interface WireError {
   /** Stable name of the error. */
   code: ErrorCode;
-  /** What is wrong, as text. */
+  /** Explanation of this error, as text. */
   message: string;
   /** The same body may succeed later. */
   retryable: boolean;
@@ -183,7 +187,7 @@ export interface WireError {
 
 /** An error reply; a reply without `error` is a result. */
 export interface ErrorReply {
-  /** What is wrong. */
+  /** The error. */
   error: WireError;
 }
 

@@ -100,7 +100,7 @@ export interface RoundClosedEvent extends RoundFields<'round.closed'>, Pick<Roun
 export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
   /** Training step of the round, from 1; another round will train it. */
   step: Integer;
-  /** What happens to its groups. */
+  /** Treatment of the groups of the round. */
   mode: CancelMode;
   /** Groups that are requeued or dropped. */
   groups: Integer;
@@ -110,7 +110,7 @@ export interface RoundCancelledEvent extends RoundFields<'round.cancelled'> {
 
 /** An attempt that has ended. The time of its end is `atMs` of the event. */
 interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
-  /** Its round. */
+  /** Round of the attempt. */
   roundId: RoundId;
   /** The attempt. */
   attempt: AttemptId;
@@ -122,7 +122,7 @@ interface AttemptFields<Type extends EventType> extends RequestFields<Type> {
   serverId?: ServerId;
   /** Tokens of this attempt. */
   attemptTokens: Integer;
-  /** What the worker measured; absent if the attempt had no server, or if the worker has expired. */
+  /** Measurements of the worker; absent if the attempt had no server, or if the worker has expired. */
   run?: AttemptRun;
 }
 /** A sample was finished. */
@@ -137,12 +137,12 @@ export interface RequestFinishedEvent extends AttemptFields<'request.finished'>,
  * request has ended for good.
  */
 export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {
-  /** What happened to the request. */
+  /** Outcome for the request. */
   outcome: 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 }
 /** A request was dropped for good. */
 export interface RequestAbortedEvent extends RequestFields<'request.aborted'> {
-  /** Its last attempt. */
+  /** Last attempt of the request. */
   attempt: AttemptId;
   /** Tokens of all attempts. */
   tokens: Integer;

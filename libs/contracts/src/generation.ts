@@ -8,7 +8,7 @@ const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */
 export interface ContentPart {
-  /** Kind of the part: `text`, `image_url` or another one that the engine accepts. */
+  /** Kind of the part: `text`, `image_url` or another kind that the engine accepts. */
   type: string;
   /** The text; needed for the type `text`. */
   text?: string;
@@ -81,11 +81,11 @@ export const RESERVED_ENGINE_FIELDS: readonly string[] = [
   'rid', 'stream', 'stream_options', 'return_token_ids', 'logprobs', 'return_logprob',
 ];
 
-/** What is wrong with a value, and in which of its fields. */
+/** A fault of a value, and the field that has it. */
 export interface Fault {
   /** Path below the value, e.g. `messages.0.content`; empty for the value itself. */
   field: string;
-  /** What is wrong with it. */
+  /** Reason, e.g. `must not be empty`. */
   reason: string;
 }
 

@@ -10,12 +10,12 @@ const CONTROL = /[\p{Cc}\p{Cs}]/u;
 /** One token of a NATS subject. */
 const TOKEN = /^[^\s.*>]+$/u;
 
-/** Rules of this name are those of ids; their constraints are the most bytes, and what the id is. */
+/** Name of the validation rule of ids; its constraints are the most bytes, and the kind of the id. */
 export const ID_RULE = 'isWireId';
 /** `plain`: one name; `composed`: names with `/` between them, or a name that nothing is composed of. */
 export type IdKind = 'plain' | 'composed' | 'token';
 
-/** What is wrong with a text as an id; undefined when nothing is. */
+/** Returns the fault of a text as an id; undefined for a valid id. */
 export function idFault(text: string, mostBytes = MAX_ID_BYTES, kind: IdKind = 'plain'): string | undefined {
   if (text === '') return 'must not be empty';
   if (text.length > mostBytes || (text.length * 3 > mostBytes && Buffer.byteLength(text) > mostBytes)) {

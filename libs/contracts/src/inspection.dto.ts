@@ -57,7 +57,7 @@ export class GetLeaseRequest {
 /** One live lease. */
 export interface LeaseStatus {
   leaseId: LeaseId;
-  /** As in the acquire. */
+  /** Request that the acquire named. */
   requestId: RequestId;
   /** Attempt of the acquire, if any. */
   attempt?: AttemptId;
@@ -125,7 +125,7 @@ export interface ListRequestsReply extends PageReply {
 export class GetRequestRequest {
   @IsCorrelationId() requestId!: RequestId;
 }
-/** One request with what it went through. */
+/** One request with its history. */
 export interface RequestDetails extends Omit<RequestStatus, 'state'>, SegmentList {
   /** State of the request (docs/architecture.md: States of a request). */
   state: RequestStatus['state'] | 'finished' | 'trained' | 'failed' | 'dropped';
@@ -139,7 +139,10 @@ export interface RequestDetails extends Omit<RequestStatus, 'state'>, SegmentLis
   cuts: Integer;
 }
 
-/** `round.list`: the rounds of a job that have summaries, latest step first: the last 16 and those not folded yet. */
+/**
+ * `round.list`: the rounds of a job that have summaries, latest step first: the last 16 rounds and all rounds that are
+ * not folded yet.
+ */
 export class ListRoundsRequest extends JobRequest {}
 /** One round of a list. */
 export interface RoundSummary extends Pick<
@@ -157,9 +160,9 @@ export class ListGroupsRequest extends JobRequest {
   /** Default: the round that is not closed, or the last one. */
   @IsOptional() @IsId() roundId?: RoundId;
   /**
-   * Which groups: those that are not accepted yet, in the order of their arrival; those that are; those with a request
-   * that failed for good; or `lost`, all that ended without training since the last round was completed: failed or
-   * dropped, with the reason. Until the round is folded, and at most the last 16,384.
+   * Which groups. `live`: not accepted yet, in the order of their arrival. `accepted`: accepted groups. `failed`:
+   * groups with a request that failed for good. `lost`: all groups that ended without training since the last round was
+   * completed, failed or dropped, with the reason. Until the round is folded, and at most the last 16,384.
    * @default 'live'
    */
   @IsOptional() @IsIn(GROUP_SETS) set?: (typeof GROUP_SETS)[number];
@@ -172,7 +175,7 @@ export interface GroupStatus extends LongtailGroup {
   state: string;
   /** Samples that are pending, claimed, running or cutting. */
   liveSamples: Integer;
-  /** It is finished and has no place in the round. */
+  /** The group is finished and has no place in the round. */
   isHeld?: true;
   /**
    * Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason of the abort or
@@ -202,9 +205,9 @@ export class ListSessionsRequest extends ScanRequest {
 export interface SessionStatus {
   /** The session. */
   sessionId: string;
-  /** Its server; absent if its next lease binds it again. */
+  /** Server of the session; absent if its next lease binds it again. */
   serverId?: ServerId;
-  /** Epoch of that server. */
+  /** Epoch of the server. */
   serverEpoch?: Epoch;
   /** Live leases of the session. */
   leases: Integer;
@@ -217,15 +220,15 @@ export interface ListSessionsReply extends PageReply {
 }
 
 /**
- * `pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s with what it has
- * compared; calls during an audit get its result. `npm run audit` has no such limit, and also repairs.
+ * `pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s with the results
+ * so far; calls during an audit get its result. `npm run audit` has no such limit, and also repairs.
  */
 export class AuditPoolRequest {}
-/** Something that is wrong with the counts. */
+/** One fault of the counts. */
 export interface AuditFinding {
   /** Which rule is broken. */
   check: string;
-  /** Where, and what was found there. */
+  /** Place of the fault, and the values found there. */
   message: string;
 }
 /** Result of an audit. */
@@ -236,11 +239,11 @@ export interface AuditPoolReply {
   findings: AuditFinding[];
   /** Number of all findings. */
   findingCount: Integer;
-  /** What was counted, by name. */
+  /** Counted items, by name. */
   counts: Record<string, Integer>;
   /**
-   * What is neither proven nor wrong, the first 128: jobs whose requests changed all the time, and what was not read or
-   * not confirmed within 8 s.
+   * Items that are neither proven nor wrong, the first 128: jobs whose requests changed all the time, and items that
+   * were not read or not confirmed within 8 s.
    */
   unproven: string[];
 }

@@ -2,7 +2,7 @@ import { getMetadataStorage } from 'class-validator';
 import { expect, it } from 'vitest';
 import * as contracts from './index';
 
-it('bounds every integer of the protocol by what Redis can write', () => {
+it('bounds every integer of the protocol by the largest integer that Redis can write', () => {
   const classes = Object.values(contracts).filter((one) => typeof one === 'function') as (new () => object)[];
   const unbounded: string[] = [];
   for (const contract of classes) {

@@ -12,8 +12,8 @@ export class TrainedGroup {
 }
 
 /**
- * `job.reconcile`: restores, after GENERATION_CHANGED and a takeover, what Redis may have lost. The trainer names the
- * steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis has.
+ * `job.reconcile`: restores state that Redis may have lost, after GENERATION_CHANGED and a takeover. The trainer names
+ * the steps that Redis does not count as trained, oldest first, each in pages; `groupIds` asks which groups Redis has.
  * All calls may be repeated.
  */
 export class ReconcileJobRequest extends StampedJobRequest {
@@ -30,7 +30,7 @@ export class ReconcileJobRequest extends StampedJobRequest {
   @IsOptional() @IsListOf(() => TrainedGroup, LIMITS.groupsPerReconcile) groups?: TrainedGroup[];
   /** The last page of the step: the step counts as trained. */
   @IsOptional() @IsBoolean() isLast?: boolean;
-  /** Groups that were submitted and not trained; the reply lists those that Redis does not know. */
+  /** Groups that were submitted and not trained; the reply lists the ones that Redis does not know. */
   @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
 export interface ReconcileJobReply extends StampedReply, JobPosition {

@@ -35,7 +35,7 @@ export class RestoreJobRequest extends StampedJobRequest {
   @IsId() tag!: string;
 }
 export interface RestoreJobReply extends StampedReply, JobPosition {
-  /** As in the request. */
+  /** Tag of the snapshot, from the request. */
   tag: string;
   /** `restoring`: not finished; send the same body again. */
   state: 'restoring' | 'restored';

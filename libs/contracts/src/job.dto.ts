@@ -42,9 +42,9 @@ export interface JobStatus extends StampedReply, JobPosition {
   failedGroups: Integer;
   /** Groups that lost samples to an abort and were dropped; never trained. */
   droppedGroups: Integer;
-  /** Its long-tail queue. */
+  /** Long-tail queue of the job. */
   longtail: LongtailStats;
-  /** Its requests, by state. */
+  /** Requests of the job, by state. */
   requests: RequestCounts;
   /** The round that is not closed, if any. */
   openRoundId?: RoundId;

@@ -47,7 +47,7 @@ export interface GrantedItem
 }
 /** A refused acquire; a granted one has `leaseId`. */
 export interface RefusedItem {
-  /** As in the request. */
+  /** Id of the acquire, from the request. */
   acquireId: string;
   /** Why there is no lease. */
   error: WireError;
@@ -61,14 +61,14 @@ export interface AcquireManyReply {
 
 /**
  * `lb.transfer`: moves a live lease to another server atomically, with its session; leaseId and holder stay. The reply
- * is that of an acquire, with the branch `transferred`. The caller ends the call on the old server. A refusal changes
- * nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED,
- * VALIDATION_FAILED (the lease is already on this server).
+ * is the reply of an acquire, with the branch `transferred`. The caller ends the call on the old server. A refusal
+ * changes nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND, SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE,
+ * POOL_PAUSED, VALIDATION_FAILED (the lease is already on this server).
  */
 export class TransferLeaseRequest extends WorkerRequest {
   /** Id of the transfer, for idempotency: a repeat gets the first answer for 120 s. */
   @IsId() transferId!: string;
-  /** One of leaseId and acquireId. */
+  /** The lease; exactly one of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** The acquire that the lease was granted to. */
   @IsOptional() @IsId() acquireId?: string;
@@ -90,7 +90,7 @@ export type ReleaseOutcome = (typeof RELEASE_OUTCOMES)[number];
 
 /** One lease to release. */
 export class ReleaseItem {
-  /** One of leaseId and acquireId. */
+  /** The lease; exactly one of leaseId and acquireId. */
   @IsOptional() @IsCorrelationId() leaseId?: LeaseId;
   /** The acquire of the lease. If it has not arrived yet, it is refused when it arrives. */
   @IsOptional() @IsId() acquireId?: string;
@@ -146,13 +146,13 @@ export interface ServerTotals extends ServerName, Pick<ServerStatus, 'inflight' 
 export interface LoadBalancerStatus {
   /** The pool. */
   pool: string;
-  /** It is paused (`pool.pause`). */
+  /** The pool is paused (`pool.pause`). */
   paused: boolean;
   /** End of a pause with a deadline, time of Redis, milliseconds. */
   pausedUntilMs?: Integer;
   /**
-   * When Redis was last restarted or set back, time of Redis, milliseconds: what was changed just before may be lost.
-   * Absent: never, as far as the pool knows.
+   * When Redis was last restarted or set back, time of Redis, milliseconds: changes just before may be lost. Absent:
+   * never, as far as the pool knows.
    */
   setBackAtMs?: Integer;
   /** Registered servers. */

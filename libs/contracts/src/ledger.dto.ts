@@ -73,11 +73,14 @@ export interface LedgerSummary {
     /** How many, by reason. */
     byReason: Record<string, Integer>;
   };
-  /** Trained samples by the kind of their round, from exact lengths: what tail steps do to length and truncation. */
+  /**
+   * Trained samples by the kind of their round, from exact lengths: shows the effect of tail steps on length and
+   * truncation.
+   */
   trainedByKind: {
-    /** Of rounds that are mostly new prompts. */
+    /** Samples of rounds that are mostly new prompts. */
     short: TrainedPart;
-    /** Of rounds from the long-tail queue. */
+    /** Samples of rounds from the long-tail queue. */
     long: TrainedPart;
   };
   /** Standard deviation / mean of the steps' mean lengths. */
@@ -152,20 +155,20 @@ export interface LedgerAlarm {
 }
 
 /**
- * `pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. It is the sum of what
- * `job.ledger` counts, so a job that is deleted takes its part with it.
+ * `pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. The reply adds up the
+ * ledgers of all jobs (`job.ledger`), so a job that is deleted takes its part with it.
  */
 export class PoolLedgerRequest {}
 export interface PoolLedgerReply {
-  /** Of all samples together; `batchVariation` compares the steps of all jobs with each other. */
+  /** Costs over all samples together; `batchVariation` compares the steps of all jobs with each other. */
   summary: LedgerSummary;
-  /** How many jobs it is of. */
+  /** Number of jobs in the summary. */
   jobs: Integer;
 }
 
 /** `job.ledger`: the cost of the tail policy over all steps of a job or in one of its last rounds. */
 export class JobLedgerRequest extends JobRequest {
-  /** One of the last 16 rounds; absent: all steps of the job. */
+  /** The round, among the last 16; absent: all steps of the job. */
   @IsOptional() @IsId() roundId?: RoundId;
 }
 export interface JobLedgerReply {
@@ -173,8 +176,8 @@ export interface JobLedgerReply {
   summary: LedgerSummary;
   /**
    * `lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which earlier rounds have
-   * cut is compared with those rounds, so under an unbiased policy this value approaches 1 and that of one round does
-   * not.
+   * cut is compared with those rounds, so under an unbiased policy this value approaches 1, but the value of one round
+   * does not.
    */
   lengthBiasSoFar?: number;
   /** Bounds of the last policy of the job (`alarms`) that are nearly reached or exceeded. */

@@ -16,9 +16,7 @@ export const LIMITS = {
   groupsPerSubmit: 128,
   /** Groups a round may need. */
   groupsPerRound: 65_536,
-  /**
-   * Samples of one group, those launched above what it needs included: a script that moves a group moves all of them.
-   */
+  /** Samples of one group, with samples launched above its need: a script that moves a group moves all of them. */
   samplesPerGroup: 128,
   /** JSON of a request's segments in a claim or result; above it they are read with `request.segments`. */
   inlineSegmentsBytes: 131_072,

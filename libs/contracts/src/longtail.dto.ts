@@ -82,7 +82,7 @@ export interface RequeueReply {
  * one of `groupIds` and `all`. Their payloads are deleted, and they count in `droppedGroups`.
  */
 export class DropLongtailRequest extends TrainerRequest {
-  /** These groups. */
+  /** The groups to drop; exactly one of `groupIds` and `all`. */
   @IsOptional() @IsList(LIMITS.groupsPerSubmit, 1) @IsId({ each: true }) groupIds?: GroupId[];
   /** All groups of the queue. */
   @IsOptional() @Equals(true) all?: true;

@@ -171,7 +171,7 @@ export function eventSubject(pool: string, event: string): string {
 }
 /** JetStream stream of all events of all pools. */
 export const EVENTS_STREAM = 'BROOMWAGON_EVENTS';
-/** JetStream stream of the changes made through admin-api; `-` in place of the pool for those of no pool. */
+/** JetStream stream of the changes made through admin-api; `-` in place of the pool for changes outside all pools. */
 export const AUDIT_STREAM = 'BROOMWAGON_AUDIT';
 /** Subject of an entry of the audit log. */
 export function auditSubject(pool: string, operation: string): string {

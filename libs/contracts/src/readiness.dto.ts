@@ -36,6 +36,6 @@ export interface ReadinessReply {
 
 /** Reply of admin-api. */
 export interface ReplicasReadinessReply {
-  /** The replicas that have replied in time: one that NATS does not reach is missing. */
+  /** The replicas that have replied in time; a replica that NATS does not reach is missing. */
   replicas: ReadinessReply[];
 }

@@ -35,7 +35,10 @@ export interface PlannedMove {
   means: MoveMeans;
   /** Cost: engine time of the new server, seconds. */
   costSeconds: number;
-  /** Its share of the gain, seconds; `tier` moves have equal shares, because they gain only together. */
+  /**
+   * Share of the move in the gain of its plan, seconds; `tier` moves have equal shares, because they gain only
+   * together.
+   */
   gainSeconds: number;
 }
 
@@ -142,9 +145,9 @@ class PlanRequest {
 
 /** `rebalance.plan`: makes a plan and stores it for an hour without moving requests. A repeat gets the same plan. */
 export class PlanRebalanceRequest extends PlanRequest {
-  /** Policy to use instead of that of the settings. */
+  /** Policy to use instead of the policy of the settings. */
   @IsOptional() @IsIn(REBALANCE_POLICIES) policy?: RebalancePolicy;
-  /** Batch tiers to use instead of those of the settings, strictly descending. */
+  /** Batch tiers to use instead of the tiers of the settings, strictly descending. */
   @IsOptional() @IsList(64) @IsCounter(1, { each: true }) tiers?: Integer[];
 }
 
@@ -225,12 +228,12 @@ export interface MoveStatus extends Partial<PlannedMove> {
   state: MoveState;
   /** Why the move was refused, if it was. */
   refusal?: MoveRefusal;
-  /** Its times, once it has its first token on the new server. */
+  /** Times of the move, once it has its first token on the new server. */
   times?: MoveTimes;
 }
 /** A plan with its moves. */
 export interface RebalanceStatus extends Partial<RebalanceSummary>, NumberedPageReply {
-  /** As in the request. */
+  /** Id of the plan, from the request. */
   planId: string;
   /** When the plan was made, milliseconds since 1970. */
   plannedAtMs: Integer;

@@ -21,7 +21,7 @@ export class ClaimRequest extends WorkerRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job. */
+  /** Claim requests of this job only, for a worker that cannot run requests of other jobs. Default: any job. */
   @IsOptional() @IsId() job?: JobId;
   /**
    * Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and no others.
@@ -57,7 +57,7 @@ export interface Claim extends SegmentList {
   boundServerId?: ServerId;
   /** Epoch of that server. */
   boundServerEpoch?: Epoch;
-  /** Its attempts in a row that an engine failed or did not serve, without a further token between them. */
+  /** Number of its attempts in a row that an engine failed or did not serve, without a further token between them. */
   setbacks?: Integer;
   /** Servers of these attempts, the last one last: send them with `lb.acquire`. */
   avoidServers?: ServerId[];
@@ -114,11 +114,14 @@ export class SaveRequest extends AttemptMessage {
   @IsOptional() @IsWithin(0, MAX_GENERATED_MS) generatedMs?: Integer;
   /** The server it runs on; required with the first call of an attempt that may be moved. */
   @IsOptional() @IsId() serverId?: ServerId;
-  /** Its engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it runs. */
+  /** The engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it runs. */
   @IsOptional() @IsBoolean() waiting?: boolean;
   /** Tokens of the attempt so far. */
   @IsOptional() @ValidateNested() @Type(() => Segment) segment?: Segment;
-  /** Times of the attempt so far; with the first tokens of one that was bound to its server, for the times of moves. */
+  /**
+   * Times of the attempt so far; for the times of moves, sent with the first tokens of an attempt that was bound to its
+   * server.
+   */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;
 }
 export interface SaveReply {
@@ -204,7 +207,7 @@ export class FailRequest extends AttemptMessage {
    * generated again.
    */
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) missingRef?: string;
-  /** Tokens of this attempt that could not be stored; those after the last partial save count as waste. */
+  /** Tokens of this attempt that could not be stored; the tokens after the last partial save count as waste. */
   @IsOptional() @IsWithin(0, LIMITS.maxTokens) lostTokens?: Integer;
   /** Server and times of the attempt, for the timeline of the round; absent if it had no server. */
   @IsOptional() @ValidateNested() @Type(() => AttemptRun) run?: AttemptRun;

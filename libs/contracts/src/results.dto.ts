@@ -37,8 +37,9 @@ export interface SampleResult
   tokenCount: Integer;
   /**
    * How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off): their share of the
-   * samples that earlier steps have trained / their share of those that were started. Proportional to the probability
-   * that a sample is trained: weight the sample by the inverse. Absent if earlier steps have trained none.
+   * samples that earlier steps have trained / their share of the samples that earlier steps have started. Proportional
+   * to the probability that a sample is trained: weight the sample by the inverse. Absent if earlier steps have trained
+   * none.
    */
   acceptance?: number;
 }
@@ -48,9 +49,9 @@ export interface GroupResult extends Pick<LongtailGroup, 'groupId' | 'cuts' | 'f
   domain?: string;
   /** Reference of its prompt. */
   promptRef: string;
-  /** It is not trained, as its rewards are equal. */
+  /** The group is not trained, as its rewards are equal. */
   excluded?: true;
-  /** Its samples. */
+  /** Samples of the group. */
   samples: SampleResult[];
   /** The page ends within this group; its other samples are in the next page. */
   more?: boolean;
@@ -75,7 +76,7 @@ export interface RoundResultsReply extends StampedReply {
 /** A group that was read completely. */
 export class ReadGroup {
   @IsId() groupId!: GroupId;
-  /** As in the results. */
+  /** Digest of the group, from the results. */
   @IsString() @MaxLength(32) digest!: string;
 }
 

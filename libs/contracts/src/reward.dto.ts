@@ -15,7 +15,7 @@ export class GroupRewards {
 
 /**
  * `round.reward`: reports the rewards of accepted groups, as soon as they are known. The `equalRewards` of the policy
- * says what happens to a group whose rewards are all equal. The first report of a group counts.
+ * decides over a group whose rewards are all equal. The first report of a group counts.
  */
 export class RewardGroupsRequest extends RoundRequest {
   /** The groups, each once. */
@@ -27,12 +27,12 @@ export class RewardGroupsRequest extends RoundRequest {
   @IsOptional() @IsCounter(0) remainingGroups?: Integer;
 }
 /**
- * What its rewards mean for a group. `kept`: it is trained. `excluded`: it is not trained. `replaced`: it is not
+ * Consequence of its rewards for a group. `kept`: it is trained. `excluded`: it is not trained. `replaced`: it is not
  * trained, and the round accepts another one.
  */
 export type RewardOutcome = 'kept' | 'excluded' | 'replaced';
 export interface RewardGroupsReply extends StampedReply {
-  /** One for each group of the request, in order; that of its first report. */
+  /** One outcome for each group of the request, in order: the outcome of the group's first report. */
   outcomes: {
     groupId: GroupId;
     outcome: RewardOutcome;

@@ -3,7 +3,7 @@ import { IsIn, IsOptional, MaxLength } from 'class-validator';
 import type { Integer, RoundId } from './scalars';
 
 export const CANCEL_MODES = ['requeue', 'drop'] as const;
-/** What happens to the groups of a cancelled round. */
+/** Treatment of the groups of a cancelled round. */
 export type CancelMode = (typeof CANCEL_MODES)[number];
 
 /**
@@ -26,7 +26,7 @@ export interface CancelRoundReply extends StampedReply {
   roundId: RoundId;
   /** Present state of the round. */
   state: 'cancelled';
-  /** As in the request. */
+  /** Mode from the request. */
   mode: CancelMode;
   /** Number of groups that are requeued or dropped; `round.status` has `settled` when all are. */
   groups: Integer;

@@ -26,7 +26,7 @@ export class NextRoundRequest extends StampedJobRequest {
   @IsWithin(1, LIMITS.groupsPerRound) groupsPerStep!: Integer;
   /** Groups of the data set that were never submitted. */
   @IsCounter(0) remainingGroups!: Integer;
-  /** Groups that were never submitted, by domain, '' for those without one; required with `domainQuotas`. */
+  /** Groups that were never submitted, by domain, '' for groups without one; required with `domainQuotas`. */
   @IsOptional() @IsObject() remainingByDomain?: Record<string, Integer>;
   /** Tail policy of the round. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
@@ -47,7 +47,7 @@ export interface RoundPlan {
   newGroups: Integer;
   /** Groups `round.open` takes from the long-tail queue. */
   takeGroups: Integer;
-  /** New groups to submit, by domain, '' for those without one; only with `domainQuotas`. */
+  /** New groups to submit, by domain, '' for groups without one; only with `domainQuotas`. */
   newByDomain?: Record<string, Integer>;
   /** The choice of an adaptive policy; absent without one. */
   choice?: TailChoice;
@@ -58,13 +58,13 @@ export interface NextRoundReply extends RoundPlan, StampedReply {}
 export class OpenRoundRequest extends StampedJobRequest {
   /** Id of the new round, chosen by the trainer; not used before in the job. */
   @IsId() roundId!: RoundId;
-  /** As in the plan of `round.next`. */
+  /** Id of the plan of `round.next`. */
   @IsId() planId!: string;
-  /** As in the plan. */
+  /** Step of the plan. */
   @IsCounter(1) step!: Integer;
-  /** As in the plan. */
+  /** Kind of the plan. */
   @IsIn(ROUND_KINDS) kind!: RoundKind;
-  /** As in the plan. */
+  /** Needed groups of the plan. */
   @IsWithin(1, LIMITS.groupsPerRound) neededGroups!: Integer;
   /** Groups taken from the long-tail queue, as in the plan. */
   @IsWithin(0, LIMITS.groupsPerRound) takeGroups!: Integer;
@@ -73,8 +73,8 @@ export class OpenRoundRequest extends StampedJobRequest {
   /** Tail policy of the round, as for the plan. */
   @ValidateNested() @Type(() => TailPolicy) policy!: TailPolicy;
   /**
-   * Weight version of the pool (default): the last committed one, otherwise the one that its servers report. Any other
-   * is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their engine.
+   * Weight version of the pool (default): the last committed version, otherwise the version that its servers report.
+   * Any other is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their engine.
    */
   @IsOptional() @IsCounter(0) weightVersion?: Integer;
   /** Epoch of an earlier open or takeover; absent for the first round of a job. */
@@ -97,7 +97,7 @@ export class OpenRoundRequest extends StampedJobRequest {
    */
   @IsOptional() @IsWithin(0, 9) priority?: Integer;
   /**
-   * Kind of the workers that may claim requests of the job, for example `agent`: those that send it with
+   * Kind of the workers that may claim requests of the job, for example `agent`: the workers that send this kind with
    * `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which send none.
    */
   @IsOptional() @IsName() workerKind?: string;
@@ -132,8 +132,9 @@ export class GroupSubmission {
   @IsOptional() @IsString() @MaxLength(MAX_REF_LENGTH) promptRef?: string;
   /**
    * Token budget of each sample. If all engines of the pool report their context, a budget that does not fit beside a
-   * prompt of `promptTokenIds` is clipped to it; what can never fit is refused (`CONTEXT_TOO_LONG`). For other prompts,
-   * workers clip it to what the engine says that its context leaves; the response then ends with `length`.
+   * prompt of `promptTokenIds` is clipped to it; a prompt that can never fit is refused (`CONTEXT_TOO_LONG`). For other
+   * prompts, workers clip the budget to the room that the engine reports in its context; the response then ends with
+   * `length`.
    */
   @IsWithin(1, LIMITS.maxTokens) maxTokens!: Integer;
   /**
@@ -159,7 +160,7 @@ export class SubmitGroupsRequest extends RoundRequest {
   @IsListOf(() => GroupSubmission, LIMITS.groupsPerSubmit, 1) groups!: GroupSubmission[];
 }
 export interface SubmitGroupsReply extends StampedReply {
-  /** Groups of the round so far, including those from the queue. */
+  /** Groups of the round so far, including groups from the queue. */
   roundGroups: Integer;
   /** Groups that were added. */
   added: Integer;
@@ -184,7 +185,7 @@ export interface RequestFailure {
   /** When it failed, milliseconds since 1970. */
   atMs: Integer;
 }
-/** Why a round is blocked, and what to do. */
+/** Why a round is blocked, and how to unblock it. */
 export interface BlockedReason {
   /**
    * `PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the payload store
@@ -193,9 +194,9 @@ export interface BlockedReason {
    * job.
    */
   code: 'PAYLOAD_STORE_FULL' | 'UNAVAILABLE' | 'STORE_FULL' | 'NO_SERVER_AVAILABLE' | 'NO_WORKER_AVAILABLE';
-  /** Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
+  /** Only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
   reason?: 'weights-unknown' | 'weights-differ' | 'no-worker-of-kind';
-  /** What to do, as text. */
+  /** Advice, as text. */
   message: string;
   /** Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`. */
   sinceMs?: Integer;
@@ -204,26 +205,26 @@ export interface BlockedReason {
   /** Kinds of the workers that claim requests in the pool, '' for built-in ones. Only with `no-worker-of-kind`. */
   workerKinds?: string[];
 }
-/** Why a round takes no more groups: it has those it needs, has passed its deadline, or needs fewer. */
+/** Why a round takes no more groups: it has all the groups it needs, has passed its deadline, or needs fewer. */
 export type CompletedReason = 'accepted' | 'deadline' | 'accepted-fewer';
 /** State and progress of a round. */
 export interface RoundStatus {
   roundId: RoundId;
   /** Training step, from 1. */
   step: Integer;
-  /** As in its plan. */
+  /** Kind of the round, from its plan. */
   kind: RoundKind;
   /** State of the round. */
   state: RoundState;
-  /** Its tail policy. */
+  /** Tail policy of the round. */
   policy: TailPolicy;
   /** Weight version at its opening. */
   weightVersion: Integer;
   /** Epoch of its trainer, which every call of the trainer has. */
   trainerEpoch: Epoch;
-  /** Groups the round accepts: those the step trains, and `replacedGroups`. */
+  /** Groups the round accepts: the groups that the step trains, and `replacedGroups`. */
   neededGroups: Integer;
-  /** New groups of its plan, and those that are to replace others. */
+  /** New groups of its plan, and new groups that replace others. */
   newGroups: Integer;
   /** Groups taken from the long-tail queue. */
   takenGroups: Integer;
@@ -233,7 +234,7 @@ export interface RoundStatus {
   acceptedGroups: Integer;
   /** Accepted groups that are not trained, as their rewards are equal. */
   excludedGroups: Integer;
-  /** Those of them in whose place the round accepts another group. */
+  /** Excluded groups in whose place the round accepts another group. */
   replacedGroups: Integer;
   /** Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`. */
   unrewardedGroups?: Integer;

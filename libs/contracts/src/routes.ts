@@ -16,7 +16,7 @@ export interface Route {
   readonly role: Role;
   /** Name in generated clients; default: the operation in camel case. */
   readonly id?: string;
-  /** What it does; default: the comment of the request class. */
+  /** Description of the operation; default: the comment of the request class. */
   readonly about?: string;
   /** Fields whose value the path or the verb implies; a caller cannot give them. */
   readonly values?: Readonly<Record<string, unknown>>;
@@ -24,9 +24,12 @@ export interface Route {
   readonly fields?: readonly string[];
   /** The field that makes a repeat harmless; if absent, it is made of caller and `Idempotency-Key`, or random. */
   readonly idField?: string;
-  /** The request names what only it can end (an epoch, a lease, an attempt, a plan): a repeat has no second effect. */
+  /**
+   * The request names something that only this request can end (an epoch, a lease, an attempt, a plan): a repeat has no
+   * second effect.
+   */
   readonly isFenced?: true;
-  /** An absent `trainerEpoch` is that of the present trainer of the job: an operator acts in its place. */
+  /** An absent `trainerEpoch` is the epoch of the present trainer of the job: an operator acts in its place. */
   readonly asTrainer?: true;
   /** The reply has a `token`: it is not stored for an `Idempotency-Key`, and is in the audit log without it. */
   readonly isSecret?: true;
@@ -36,7 +39,9 @@ export interface Route {
   readonly isExport?: true;
   /** The field of the reply that is the `ETag`, or the field of the request that `If-Match` goes to. */
   readonly versionField?: string;
-  /** The read that shows what the operation changes, before and after it, with the same ids; for the audit log. */
+  /**
+   * Read operation that shows what the operation changes, before and after it, with the same ids; for the audit log.
+   */
   readonly shows?: RestOperationName;
 }
 
@@ -68,7 +73,7 @@ const changes = (
 
 /**
  * All routes of admin-api: the running routes, docs/protocol/openapi.json and the tests of every route come from this
- * table. A route with a fixed segment is before one that has a field in its place.
+ * table. A route with a fixed segment is before a route that has a field in its place.
  */
 export const ROUTES: readonly Route[] = [
   reads('/pools', 'pool.list'),

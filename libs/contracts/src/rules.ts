@@ -58,14 +58,14 @@ export function IsId(options: Pick<ValidationOptions, 'each'> = {}, mostBytes = 
 }
 
 /**
- * As {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: ids that are composed of others, and those that only correlate
- * calls.
+ * Like {@link IsId}, up to {@link MAX_COMPOSED_ID_BYTES}: for ids that are composed of others, and ids that only
+ * correlate calls.
  */
 export function IsCorrelationId(options: Pick<ValidationOptions, 'each'> = {}): PropertyDecorator {
   return isWireId(MAX_COMPOSED_ID_BYTES, 'composed', options);
 }
 
-/** As {@link IsId}, and one token of a NATS subject: commands for a worker are sent to a subject with its id. */
+/** Like {@link IsId}, and one token of a NATS subject: commands for a worker are sent to a subject with its id. */
 export function IsWorkerId(): PropertyDecorator {
   return isWireId(MAX_ID_BYTES, 'token', {});
 }

@@ -210,7 +210,7 @@ export interface ServerStatus {
   endpoint: string;
   /** API of the engine. */
   dialect: EngineDialect;
-  /** Model of the engine: that of its registration, or else the first that the engine lists. */
+  /** Model of the engine: the model of its registration, or else the first model that the engine lists. */
   model?: string;
   /** Models and adapters that the engine lists, with `*` if it has more; absent before they are known. */
   models?: string[];
@@ -220,7 +220,7 @@ export interface ServerStatus {
   maxInflight: Integer;
   /** Relative capacity: load counts as leases / weight. */
   weight: number;
-  /** Its weight version. */
+  /** Weight version of the server. */
   weightVersion: Integer;
   /** Time since its engine answered a probe or sent a heartbeat, milliseconds. */
   heartbeatAgeMs: Integer;
@@ -228,13 +228,18 @@ export interface ServerStatus {
   capacity: Integer;
   /** Deadline of a drain, time of Redis, milliseconds. */
   drainUntilMs?: Integer;
-  /** It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls failed. */
+  /**
+   * Time of Redis before which the server takes no new leases, milliseconds: its engine was busy, or its calls failed.
+   */
   busyUntilMs?: Integer;
-  /** Its calls got no tokens though its engine answers: it gets one call at a time until one of them has a token. */
+  /**
+   * Calls of the server got no tokens though its engine answers: it gets one call at a time until one of them has a
+   * token.
+   */
   hung?: true;
   /** Present only if the server is not probed. */
   probe?: false;
-  /** Its labels, if it has any. */
+  /** Labels of the server, if it has any. */
   labels?: Labels;
   /** Capabilities of the engine; absent before they are probed. */
   capabilities?: EngineCapabilities;
@@ -248,7 +253,9 @@ export interface ServerStatus {
   unconfirmedWeightVersion?: Integer;
   /** Identity under which discovery lists its engine: the uid of its pod, or its own id; absent if it does not. */
   listedAs?: string;
-  /** It gets no new leases because discovery does not list its engine as ready; its state is `cordoned` then. */
+  /**
+   * The server gets no new leases because discovery does not list its engine as ready; its state is `cordoned` then.
+   */
   withheld?: true;
   /**
    * The weights are unknown, so the server takes no leases: a change of weights ended at its deadline, and the server

@@ -69,7 +69,7 @@ it('composes request ids that never collide, and that a service composes alike o
   );
 });
 
-it('writes what goes out with ids as the callers chose them, and leaves free texts alone', () => {
+it('writes messages with ids as the callers chose them, and leaves free texts alone', () => {
   const group = encodeId('a/b %2F');
   const body = {
     claims: [
@@ -95,7 +95,7 @@ it('writes what goes out with ids as the callers chose them, and leaves free tex
   for (const text of ['100% of %41', 'x%20y/%41', '%zz']) expect(wireMessage(text)).toBe(text);
 });
 
-it('refuses what is too long in bytes, empty, or holds control characters or half characters', () => {
+it('refuses ids that are too long in bytes, empty, or hold control characters or half characters', () => {
   expect(idFault('🚀'.repeat(MAX_ID_BYTES / 4))).toBeUndefined();
   expect(idFault(`${'🚀'.repeat(MAX_ID_BYTES / 4)}x`)).toMatch(/128 bytes/);
   for (const text of ['', 'a\nb', 'a\u0000', '\u0085', '\ud800', 'x'.repeat(129)]) expect(idFault(text)).toBeDefined();

@@ -1,12 +1,12 @@
 import { idOfPart, idPart } from './ids';
 
 /**
- * The form of ids inside the services: in keys, packed records, references and composed ids. On the wire they are what
- * the caller chose; a service encodes those of a request when it has checked them, and decodes those of what it sends
- * (decisions/0037). So all code in between may treat ids as plain texts.
+ * Ids as the services store them: in keys, packed records, references and composed ids. On the wire, ids are as the
+ * caller chose them; a service encodes the ids of a request when it has checked them, and decodes the ids of each
+ * message that it sends (decisions/0037). So all code in between may treat ids as plain texts.
  */
 
-/** What an encoded id is made of, beside `/` between the parts of a composed one. It needs no encoding. */
+/** Characters of an encoded id, beside `/` between the parts of a composed one. They need no encoding. */
 const SAFE = /^[A-Za-z0-9._:-]*$/;
 const SAFE_COMPOSED = /^[A-Za-z0-9._:/-]*$/;
 const UNSAFE = /[^A-Za-z0-9._:/-]+/g;
@@ -54,7 +54,7 @@ const COMPOSED = new Set(['requestId', 'requestIds', 'leaseId', 'sessionId', 'pr
 const MESSAGES = new Set(['message']);
 /** Fields whose names are ids. */
 const TABLES = new Set(['servers']);
-/** What callers and engines fill as they like. */
+/** Fields that callers and engines fill as they like. */
 const FREE_FORM = new Set(['prompt', 'sampling', 'labels', 'engineFields', 'messages', 'capabilities', 'settings']);
 
 /** Fields of replies, events and commands that hold ids, for the test that finds new ones. */
@@ -102,17 +102,17 @@ function wireTable(table: unknown): unknown {
   return Object.fromEntries(Object.entries(table).map(([id, field]) => [decodeId(id), wireValue(field)]));
 }
 
-/** What may be an encoded id within a text. */
+/** Parts of a text that may be encoded ids. */
 const WORD = /[A-Za-z0-9._:%/-]+/g;
 
-/** A message for people, with ids as the callers chose them; what no service has encoded stays as it is. */
+/** A message for people, with ids as the callers chose them; texts that no service has encoded stay as they are. */
 export function wireMessage(message: string): string {
   return message.includes('%') ? message.replace(WORD, wireWord) : message;
 }
 
 function wireWord(word: string): string {
   if (!word.includes('%')) return word;
-  // Of a composed id, or of several ids with `/` between them.
+  // The word is a composed id, or several ids with `/` between them.
   if (word.includes('/')) return encodeComposedId(unpercent(word)) === word ? unpercent(word) : word;
   return encodeId(decodeId(word)) === word ? decodeId(word) : word;
 }

@@ -7,8 +7,8 @@ import type { Integer } from './scalars';
 
 export const TAIL_POLICIES = ['wait', 'regenerate', 'resume', 'drip', 'fixed-concurrency', 'auto'] as const;
 /**
- * What happens to the slowest groups of a round (libs/policies/src/tail/README.md). `auto` chooses one of the others
- * for each round, within bounds.
+ * How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses one of the others for each
+ * round, within bounds.
  */
 export type TailPolicyName = (typeof TAIL_POLICIES)[number];
 export const AUTO_BOUNDS = ['maxOffPolicyShare', 'maxVersionSpan', 'maxLengthBias', 'maxWaste'] as const;
@@ -19,7 +19,7 @@ export const AUTO_REASONS = ['unknown', 'best', 'step', 'predicted', 'measured',
  * Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits. `best`: it is the
  * best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the last choice would break a bound.
  * `measured`: the ledger of the job breaks a bound, so it goes back. `late`: the replays took too long, so it chose
- * among `wait`, its last choice and what is nearest to that.
+ * among `wait`, its last choice and the candidates nearest to that choice.
  */
 export type AutoReason = (typeof AUTO_REASONS)[number];
 export const CHOICE_MODES = ['fixed', 'adaptive'] as const;
@@ -30,7 +30,7 @@ export const CUT_SEMANTICS = ['keep', 'discard'] as const;
 export type CutSemantics = (typeof CUT_SEMANTICS)[number];
 
 export const EQUAL_REWARDS = ['keep', 'exclude', 'replace'] as const;
-/** What happens to a group whose rewards are all equal. */
+/** Treatment of a group whose rewards are all equal. */
 export type EqualRewards = (typeof EQUAL_REWARDS)[number];
 
 export const WASTE_REASONS = [
@@ -56,7 +56,7 @@ export const WASTE_REASONS = [
   /** Tokens of accepted groups that are not trained, as their rewards are equal. */
   'equal-rewards',
 ] as const;
-/** Why tokens were thrown away (docs/protocol: What a policy costs). */
+/** Why tokens were thrown away (docs/protocol: `What a policy costs`). */
 export type WasteReason = (typeof WASTE_REASONS)[number];
 
 export const DISPATCH_ORDERS = ['arrival', 'longest-first', 'probe-first'] as const;
@@ -71,7 +71,7 @@ const FINITE = { allowNaN: false, allowInfinity: false };
 
 /** The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined. */
 export class TailPolicy {
-  /** What happens to the slowest groups. */
+  /** How the round treats its slowest groups. */
   @IsIn(TAIL_POLICIES) name!: TailPolicyName;
   /** Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`. */
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) overProvision?: number;
@@ -85,7 +85,9 @@ export class TailPolicy {
    * @default 1
    */
   @IsOptional() @IsNumber(FINITE) @Min(1) @Max(16) sampleOverProvision?: number;
-  /** What happens to the tokens of cut samples; `regenerate` discards them, all other policies keep them by default. */
+  /**
+   * Whether the tokens of cut samples are kept; `regenerate` discards them, all other policies keep them by default.
+   */
   @IsOptional() @IsIn(CUT_SEMANTICS) onCut?: CutSemantics;
   /**
    * `drip`: groups each round takes from the long-tail queue; default: as many as the round launches beyond its need.
@@ -106,8 +108,8 @@ export class TailPolicy {
   /** Groups of each domain in a whole step; other domains share the rest. */
   @IsOptional() @IsObject() domainQuotas?: Record<string, Integer>;
   /**
-   * Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision. Default: what the
-   * engines of the pool report; no limit if one of them reports nothing.
+   * Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision. Default: the sum
+   * that the engines of the pool report; no limit if one of them reports nothing.
    */
   @IsOptional() @IsCounter(1) fleetKvTokens?: Integer;
 
@@ -129,12 +131,12 @@ export class TailPolicy {
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxOffPolicyShare?: number;
   /**
-   * For `auto`: how much the mean length of trained samples may differ from that of all samples begun, as a share.
-   * Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is biased.
+   * For `auto`: how much the mean length of trained samples may differ from the mean length of all samples started, as
+   * a share. Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is biased.
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxLengthBias?: number;
   /**
-   * For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Those of failed and aborted
+   * For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Tokens of failed and aborted
    * samples and of groups with equal rewards do not count.
    */
   @IsOptional() @IsNumber(FINITE) @Min(0) @Max(1) maxWaste?: number;
@@ -158,15 +160,15 @@ export class TailPolicy {
    */
   @IsOptional() @IsIn(EQUAL_REWARDS) equalRewards?: EqualRewards;
   /**
-   * For `equalRewards` `replace`: groups that one round replaces; those after them are trained. Default: nine for each
-   * group the step trains.
+   * For `equalRewards` `replace`: groups that one round replaces; all further groups with equal rewards are trained.
+   * Default: nine for each group the step trains.
    */
   @IsOptional() @IsWithin(1, LIMITS.groupsPerRound) maxReplacedGroups?: Integer;
   /**
    * Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of `offPolicyShare`,
    * `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and `maxCuts`; under `auto` also of
-   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (of what the
-   * tail policy throws away; a bound that is given is of all waste).
+   * `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (`maxWaste` counts the waste of the tail policy; a
+   * given bound of `wasteShare` counts all waste).
    */
   @IsOptional() @ValidateNested() @Type(() => LedgerBounds) alarms?: LedgerBounds;
   /**
@@ -202,7 +204,7 @@ export interface OverProvisionWhy {
   shortRoundTime?: number;
   /** Expected time of a long round. */
   longRoundTime?: number;
-  /** What limited the value: too few lengths, the change of 1/16, the highest value, the KV caches. */
+  /** Limit of the value: too few lengths, the change of 1/16, the highest value, the KV caches. */
   limitedBy?: 'too-few' | 'damping' | 'cap' | 'kv';
 }
 /** How an adaptive `dripGroups` was computed. */
@@ -216,7 +218,7 @@ export interface DripWhy {
   /** Steps for which the value is still kept. */
   heldSteps: Integer;
 }
-/** What `auto` predicts of a policy, by a replay of the samples of the last rounds. Shares are 0 to 1. */
+/** Prediction of `auto` for one policy, by a replay of the samples of the last rounds. Shares are 0 to 1. */
 export interface AutoRow {
   /** Never `auto`. */
   policy: TailPolicyName;
@@ -235,7 +237,7 @@ export interface AutoRow {
   /** Bounds that it would break; empty: it may be chosen. */
   breaks: AutoBound[];
 }
-/** What `auto` chose for a round, and why. */
+/** Choice of `auto` for a round, and its reason. */
 export interface AutoChoice {
   /** The policy of the round; never `auto`. */
   policy: TailPolicyName;
@@ -275,11 +277,11 @@ export interface TailChoice {
   dripGroups?: Integer;
   /** How `dripGroups` was computed; only if adaptive. */
   drip?: DripWhy;
-  /** What `auto` chose; absent under the other policies. */
+  /** Choice of `auto`; absent under the other policies. */
   auto?: AutoChoice;
 }
 
-/** What the transitions of a round depend on, worked out once from its policy when it is opened. */
+/** Rules that the transitions of a round depend on, computed once from its policy when it is opened. */
 export interface RoundRules {
   onCut: CutSemantics;
   /** A place is reserved for every group taken. */

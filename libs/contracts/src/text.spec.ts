@@ -11,7 +11,7 @@ it('cuts a text between characters, and replaces half a surrogate pair', () => {
   expect(cutText('abc', 0)).toBe('');
 });
 
-it('property: what is cut is well formed, no longer than asked, and the beginning of the text', () => {
+it('property: a cut text is well formed, no longer than asked, and the beginning of the text', () => {
   const text = fc.array(fc.constantFrom('a', 'é', '\ud800', '\udc00', '😀')).map((parts) => parts.join(''));
   fc.assert(
     fc.property(text, fc.integer({ min: 0, max: 20 }), (given, most) => {

@@ -8,11 +8,10 @@ import { IsCorrelationId, IsCounter, IsId } from './rules';
 import type { Integer, RequestId, RoundId } from './scalars';
 
 /**
- * `round.timeline`: the events that explain the time of a round, oldest first: those of the round and of its requests
+ * `round.timeline`: the events that explain the time of a round, oldest first: events of the round and of its requests
  * (`request.finished` and `attempt.ended` have the times of each attempt), and changes of weights meanwhile with the
  * pauses of engines for them. They are read from the stream of events, which keeps them for EVENTS_STREAM_MAX_AGE_MS
- * and within EVENTS_STREAM_MAX_BYTES.
- * Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
+ * and within EVENTS_STREAM_MAX_BYTES. Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND; UNAVAILABLE without JetStream.
  */
 export class RoundTimelineRequest extends JobRequest {
   /** A round of `round.list`. */
@@ -25,7 +24,7 @@ export class RoundTimelineRequest extends JobRequest {
 export interface RoundTimelineReply {
   /** The events of the page. */
   events: PoolEvent[];
-  /** Events of the pool that are missing in the stream between those of this page; the timeline may lack them. */
+  /** Events of the pool that are missing in the stream between the events of this page; the timeline may lack them. */
   missingEvents: Integer;
   /** Send this for the next page; absent on the last page. */
   cursor?: Integer;
@@ -34,7 +33,7 @@ export interface RoundTimelineReply {
 }
 
 /**
- * `job.frontier`: speed and cost of the last steps of a job, and what other tail policies would have cost on the same
+ * `job.frontier`: speed and cost of the last steps of a job, and the speed and cost of other tail policies on the same
  * samples. Errors: JOB_NOT_FOUND.
  */
 export class JobFrontierRequest extends JobRequest {}
@@ -47,15 +46,15 @@ export interface FrontierCost extends Pick<LedgerSummary, 'offPolicyShare' | 'le
   /** Share of generated tokens that were thrown away. */
   wasteShare: number;
 }
-/** One step of the job, from its ledger. `lengthBias` is that of all steps up to it. */
+/** One step of the job, from its ledger. `lengthBias` covers all steps up to this one. */
 export interface FrontierStep extends FrontierCost, Pick<RoundStatus, 'roundId' | 'step' | 'kind'> {}
 /** One policy on the recorded samples: means over its steps. */
 export interface FrontierWhatIf extends FrontierCost {
   /** The policy. */
   policy: TailPolicyName;
-  /** Launched / needed groups; of the policy of the job, those of its last round. */
+  /** Launched / needed groups; for the policy of the job, the value of its last round. */
   overProvision: number;
-  /** The policy that the job had. Under `auto`, each step is replayed with what was chosen for its round. */
+  /** The policy that the job had. Under `auto`, each step is replayed with the choice for its round. */
   isOwn: boolean;
   /** Steps in which the policy trains the recorded samples. */
   steps: Integer;

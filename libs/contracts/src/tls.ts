@@ -1,6 +1,8 @@
 /** How TLS to NATS or Redis is spoken, as `node:tls` takes it. Texts in PEM. */
 export interface TlsSettings {
-  /** Certificates of those who may have signed the server's; default: those Node trusts. */
+  /**
+   * Certificates of the authorities that may have signed the certificate of the server; default: all that Node trusts.
+   */
   ca?: string;
   /** Certificate and key of this client, for a server that wants one. */
   cert?: string;

@@ -7,8 +7,8 @@ import type { Epoch, Integer, JobId, Stamp } from './scalars';
 
 export const WEIGHT_SYNC_MODES = ['abort', 'wait', 'keep'] as const;
 /**
- * What happens to running requests during a change of weights. `abort`: they are stopped with their tokens and run
- * again afterwards; `wait`: they are awaited; `keep`: they continue, and their tokens are from both versions
+ * Treatment of running requests during a change of weights. `abort`: they are stopped with their tokens and run again
+ * afterwards; `wait`: they are awaited; `keep`: they continue, and their tokens are from both versions
  * (`toWeightVersion` of the segment).
  */
 export type WeightSyncMode = (typeof WEIGHT_SYNC_MODES)[number];
@@ -25,7 +25,7 @@ export class BeginWeightsRequest {
   @IsId() syncId!: string;
   /** Version of the new weights; not below the version of the pool. */
   @IsWithin(0, 1_000_000_000) version!: Integer;
-  /** What happens to running requests. */
+  /** Treatment of running requests. */
   @IsIn(WEIGHT_SYNC_MODES) mode!: WeightSyncMode;
   /**
    * Time until the rollback, milliseconds; in a repeat from the repeat on.
@@ -37,7 +37,7 @@ export class BeginWeightsRequest {
    * @default 0
    */
   @IsOptional() @IsWithin(0, LIMITS.waitMs) waitMs?: Integer;
-  /** With `trainerEpoch`: only this trainer, or one that took the job over, may end the change. */
+  /** With `trainerEpoch`: only this trainer, or a trainer that took the job over, may end the change. */
   @IsOptional() @IsId() job?: JobId;
   /** Epoch of the trainer of `job`. */
   @IsOptional() @IsEpoch() trainerEpoch?: Epoch;
@@ -71,7 +71,7 @@ export interface WeightSync {
   job?: JobId;
   /** Version of the new weights. */
   version: Integer;
-  /** What happens to running requests. */
+  /** Treatment of running requests. */
   mode: WeightSyncMode;
   /** Version of the pool before; 0 before its first. */
   fromVersion: Integer;
@@ -108,11 +108,11 @@ export class WeightsStatusRequest {
 export interface WeightServer extends ServerName, Pick<ServerStatus, 'weightVersion' | 'inflight'> {
   /** No request is in flight on it. */
   quiesced: boolean;
-  /** Its engine is paused for a change of weights. Only for engines that can be paused. */
+  /** The engine is paused for a change of weights. Only for engines that can be paused. */
   paused: boolean;
-  /** It reports the coming version, or, without a change, the version of the pool. */
+  /** The server reports the coming version, or, without a change, the version of the pool. */
   confirmed: boolean;
-  /** Its weights are unknown, so it takes no leases until its version is reported. */
+  /** The weights of the server are unknown, so it takes no leases until its version is reported. */
   weightsUnknown?: true;
 }
 /** The weights of a pool. */

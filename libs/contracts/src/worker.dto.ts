@@ -39,7 +39,7 @@ export interface RegisterWorkerReply {
 export class ServerSigns {
   /** The server. */
   @IsId() serverId!: ServerId;
-  /** Its epoch, as in the leases of the calls. */
+  /** Epoch of the server, as in the leases of the calls. */
   @IsEpoch() epoch!: Epoch;
   /** Tokens received since the heartbeat before. */
   @IsCounter(0) tokens!: Integer;
@@ -78,7 +78,7 @@ export interface WorkerHeartbeatReply extends Pick<RegisterWorkerReply, 'ttlMs' 
 
 /** `worker.sync`: lists the leases or attempts of this epoch in Redis, page by page. */
 export class SyncWorkerRequest extends WorkerRequest {
-  /** What to list. */
+  /** Kind of the items to list. */
   @IsIn(['leases', 'attempts']) kind!: 'leases' | 'attempts';
   /** Cursor of the previous page. */
   @IsOptional() @IsScanCursor() cursor?: string;
@@ -107,7 +107,7 @@ export interface DeregisterWorkerReply {
 /** A lease of a caller that only routes. */
 export class AbortedLease {
   @IsCorrelationId() leaseId!: LeaseId;
-  /** As in the acquire. */
+  /** Request that the acquire named. */
   @IsCorrelationId() requestId!: RequestId;
 }
 /** An attempt to stop. */

@@ -40,7 +40,7 @@ class AbortRequestsReply(TypedDict):
     """Set if there are more: send the same body with this cursor."""
 
     abortId: str
-    """As in the request."""
+    """Id of the abort, from the request."""
 
     results: list[AbortResult]
     """One result for each request of the page."""
@@ -162,7 +162,7 @@ class AbortedLease(TypedDict):
     """
 
     requestId: str
-    """As in the acquire."""
+    """Request that the acquire named."""
 
 
 class Acceptance(TypedDict):
@@ -211,7 +211,9 @@ class AcquireItem(TypedDict):
     """Only a server with at least this weight version."""
 
     maxWeightLag: NotRequired[int]
-    """Only a server at most this many versions behind the newest one that takes leases in the pool."""
+    """Only a server at most this many versions behind the newest version among servers of the pool that
+    take leases.
+    """
 
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
@@ -225,7 +227,7 @@ class AcquireItem(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these."""
+    """Only a server whose engine is not known to lack any of these features."""
 
     model: NotRequired[str]
     """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
@@ -237,8 +239,8 @@ class AcquireItem(TypedDict):
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
 
     boundServerId: NotRequired[str]
-    """This server, if it can take the lease, regardless of session and policy; otherwise the usual choice,
-    with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
+    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
@@ -315,7 +317,9 @@ class AcquireRequest(TypedDict):
     """Only a server with at least this weight version."""
 
     maxWeightLag: NotRequired[int]
-    """Only a server at most this many versions behind the newest one that takes leases in the pool."""
+    """Only a server at most this many versions behind the newest version among servers of the pool that
+    take leases.
+    """
 
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
@@ -329,7 +333,7 @@ class AcquireRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these."""
+    """Only a server whose engine is not known to lack any of these features."""
 
     model: NotRequired[str]
     """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
@@ -341,8 +345,8 @@ class AcquireRequest(TypedDict):
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
 
     boundServerId: NotRequired[str]
-    """This server, if it can take the lease, regardless of session and policy; otherwise the usual choice,
-    with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
+    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
@@ -387,7 +391,7 @@ class AttemptEndedEvent(TypedDict):
     """The request."""
 
     roundId: str
-    """Its round."""
+    """Round of the attempt."""
 
     attempt: str
     """The attempt."""
@@ -405,10 +409,10 @@ class AttemptEndedEvent(TypedDict):
     """Tokens of this attempt."""
 
     run: NotRequired[AttemptRun]
-    """What the worker measured; absent if the attempt had no server, or if the worker has expired."""
+    """Measurements of the worker; absent if the attempt had no server, or if the worker has expired."""
 
     outcome: Literal["cut", "moved", "stopped", "returned", "failed", "dropped"]
-    """What happened to the request."""
+    """Outcome for the request."""
 
 
 class AttemptRun(TypedDict):
@@ -433,13 +437,13 @@ class AttemptRun(TypedDict):
 
 
 class AuditFinding(TypedDict):
-    """Something that is wrong with the counts."""
+    """One fault of the counts."""
 
     check: str
     """Which rule is broken."""
 
     message: str
-    """Where, and what was found there."""
+    """Place of the fault, and the values found there."""
 
 
 class AuditPoolReply(TypedDict):
@@ -455,17 +459,17 @@ class AuditPoolReply(TypedDict):
     """Number of all findings."""
 
     counts: dict[str, int]
-    """What was counted, by name."""
+    """Counted items, by name."""
 
     unproven: list[str]
-    """What is neither proven nor wrong, the first 128: jobs whose requests changed all the time, and what
-    was not read or not confirmed within 8 s.
+    """Items that are neither proven nor wrong, the first 128: jobs whose requests changed all the time,
+    and items that were not read or not confirmed within 8 s.
     """
 
 
 class AuditPoolRequest(TypedDict):
     """`pool.audit`: compares the counts of the pool with its leases and requests. An audit ends after 8 s
-    with what it has compared; calls during an audit get its result. `npm run audit` has no such limit,
+    with the results so far; calls during an audit get its result. `npm run audit` has no such limit,
     and also repairs.
     """
 
@@ -486,8 +490,8 @@ class AutoChoiceBest(TypedDict):
     """The fastest policy that keeps the bounds; absent while nothing is known."""
 
     policy: TailPolicyName
-    """What happens to the slowest groups of a round (libs/policies/src/tail/README.md). `auto` chooses one
-    of the others for each round, within bounds.
+    """How a round treats its slowest groups (libs/policies/src/tail/README.md). `auto` chooses one of the
+    others for each round, within bounds.
     """
 
     overProvision: float
@@ -495,7 +499,7 @@ class AutoChoiceBest(TypedDict):
 
 
 class AutoChoice(TypedDict):
-    """What `auto` chose for a round, and why."""
+    """Choice of `auto` for a round, and its reason."""
 
     policy: TailPolicyName
     """The policy of the round; never `auto`."""
@@ -504,8 +508,8 @@ class AutoChoice(TypedDict):
     """Why `auto` chose a policy. `unknown`: too few groups are closed to predict anything, so it waits.
     `best`: it is the best that keeps the bounds. `step`: it is on the way to the best. `predicted`: the
     last choice would break a bound. `measured`: the ledger of the job breaks a bound, so it goes back.
-    `late`: the replays took too long, so it chose among `wait`, its last choice and what is nearest to
-    that.
+    `late`: the replays took too long, so it chose among `wait`, its last choice and the candidates
+    nearest to that choice.
     """
 
     broken: NotRequired[AutoChoiceBroken]
@@ -524,7 +528,9 @@ class AutoChoice(TypedDict):
 
 
 class AutoRow(TypedDict):
-    """What `auto` predicts of a policy, by a replay of the samples of the last rounds. Shares are 0 to 1."""
+    """Prediction of `auto` for one policy, by a replay of the samples of the last rounds. Shares are 0 to
+    1.
+    """
 
     policy: TailPolicyName
     """Never `auto`."""
@@ -568,7 +574,7 @@ class BeginWeightsRequest(TypedDict):
     """Version of the new weights; not below the version of the pool."""
 
     mode: WeightSyncMode
-    """What happens to running requests."""
+    """Treatment of running requests."""
 
     deadlineMs: NotRequired[int]
     """Time until the rollback, milliseconds; in a repeat from the repeat on."""
@@ -577,7 +583,7 @@ class BeginWeightsRequest(TypedDict):
     """Wait until no request runs, at most this long, milliseconds. Not for `keep`."""
 
     job: NotRequired[str]
-    """With `trainerEpoch`: only this trainer, or one that took the job over, may end the change."""
+    """With `trainerEpoch`: only this trainer, or a trainer that took the job over, may end the change."""
 
     trainerEpoch: NotRequired[str]
     """Epoch of the trainer of `job`."""
@@ -587,7 +593,7 @@ class BeginWeightsRequest(TypedDict):
 
 
 class BlockedReason(TypedDict):
-    """Why a round is blocked, and what to do."""
+    """Why a round is blocked, and how to unblock it."""
 
     code: Literal["PAYLOAD_STORE_FULL", "UNAVAILABLE", "STORE_FULL", "NO_SERVER_AVAILABLE", "NO_WORKER_AVAILABLE"]
     """`PAYLOAD_STORE_FULL`: the payload quota of the job, or the disk of the payloads. `UNAVAILABLE`: the
@@ -597,10 +603,10 @@ class BlockedReason(TypedDict):
     """
 
     reason: NotRequired[Literal["weights-unknown", "weights-differ", "no-worker-of-kind"]]
-    """Of `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
+    """Only with `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
 
     message: str
-    """What to do, as text."""
+    """Advice, as text."""
 
     sinceMs: NotRequired[int]
     """Since when; absent for `STORE_FULL`, `NO_SERVER_AVAILABLE` and `NO_WORKER_AVAILABLE`."""
@@ -661,7 +667,7 @@ class CancelRoundReply(TypedDict):
     """Present state of the round."""
 
     mode: CancelMode
-    """As in the request."""
+    """Mode from the request."""
 
     groups: int
     """Number of groups that are requeued or dropped; `round.status` has `settled` when all are."""
@@ -754,7 +760,9 @@ class Claim(TypedDict):
     """Epoch of that server."""
 
     setbacks: NotRequired[int]
-    """Its attempts in a row that an engine failed or did not serve, without a further token between them."""
+    """Number of its attempts in a row that an engine failed or did not serve, without a further token
+    between them.
+    """
 
     avoidServers: NotRequired[list[str]]
     """Servers of these attempts, the last one last: send them with `lb.acquire`."""
@@ -797,7 +805,9 @@ class ClaimRequest(TypedDict):
     """Wait at most this long for a request, milliseconds."""
 
     job: NotRequired[str]
-    """Claim requests of this job only, for a worker that cannot run those of other jobs. Default: any job."""
+    """Claim requests of this job only, for a worker that cannot run requests of other jobs. Default: any
+    job.
+    """
 
     workerKind: NotRequired[str]
     """Kind of the worker: it gets requests of jobs that name the kind (`workerKind` of `round.open`), and
@@ -1181,7 +1191,7 @@ class DecisionRecord(TypedDict):
     """One recorded choice."""
 
     seq: int
-    """Sequence of the choice: that of the lease, or a separate one for a transfer."""
+    """Sequence of the choice: the sequence of the lease, or a separate one for a transfer."""
 
     acquireId: str
     """The acquire of the choice."""
@@ -1226,7 +1236,9 @@ class DecisionSnapshotRequest(TypedDict):
     """Only a server with at least this weight version."""
 
     maxWeightLag: NotRequired[int]
-    """Only a server at most this many versions behind the newest one that takes leases in the pool."""
+    """Only a server at most this many versions behind the newest version among servers of the pool that
+    take leases.
+    """
 
     excludeServers: NotRequired[list[str]]
     """Not on these servers, for example one that has just failed."""
@@ -1240,7 +1252,7 @@ class DecisionSnapshotRequest(TypedDict):
     """Only a server that has all these labels."""
 
     needs: NotRequired[list[EngineFeature]]
-    """Only a server whose engine is not known to lack any of these."""
+    """Only a server whose engine is not known to lack any of these features."""
 
     model: NotRequired[str]
     """Only a server whose engine lists this model or adapter, or whose list is not known; no constraint
@@ -1252,8 +1264,8 @@ class DecisionSnapshotRequest(TypedDict):
     """Data-parallel rank of the session; stored with its binding and returned to later turns."""
 
     boundServerId: NotRequired[str]
-    """This server, if it can take the lease, regardless of session and policy; otherwise the usual choice,
-    with the branch `bound-unavailable`. The session is bound to the chosen server.
+    """Server of the lease, if it can take the lease, regardless of session and policy; otherwise the usual
+    choice, with the branch `bound-unavailable`. The session is bound to the chosen server.
     """
 
     boundServerEpoch: NotRequired[str]
@@ -1441,7 +1453,7 @@ class DropLongtailRequest(TypedDict):
     """
 
     groupIds: NotRequired[list[str]]
-    """These groups."""
+    """The groups to drop; exactly one of `groupIds` and `all`."""
 
     all: NotRequired[Literal[True]]
     """All groups of the queue."""
@@ -1500,7 +1512,7 @@ class ErrorReply(TypedDict):
     """An error reply; a reply without `error` is a result."""
 
     error: WireError
-    """What is wrong."""
+    """The error."""
 
 
 class ExecuteRebalanceRequest(TypedDict):
@@ -1578,7 +1590,9 @@ class FailRequest(TypedDict):
     """
 
     lostTokens: NotRequired[int]
-    """Tokens of this attempt that could not be stored; those after the last partial save count as waste."""
+    """Tokens of this attempt that could not be stored; the tokens after the last partial save count as
+    waste.
+    """
 
     run: NotRequired[AttemptRun]
     """Server and times of the attempt, for the timeline of the round; absent if it had no server."""
@@ -1714,7 +1728,7 @@ class GrantedItem(TypedDict):
     """A granted acquire; a refused one has `error`."""
 
     acquireId: str
-    """As in the request."""
+    """Id of the acquire, from the request."""
 
     leaseId: str
     """Id of a lease, `<sequence>.<acquireId>`: the sequence fences a lease against a later one of the same
@@ -1744,10 +1758,10 @@ class GrantedServer(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine: that of its registration, or else the first that the engine lists."""
+    """Model of the engine: the model of its registration, or else the first model that the engine lists."""
 
     weightVersion: int
-    """Its weight version."""
+    """Weight version of the server."""
 
     cacheSalt: NotRequired[str]
     """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
@@ -1834,10 +1848,10 @@ class GroupResult(TypedDict):
     """Reference of its prompt."""
 
     excluded: NotRequired[Literal[True]]
-    """It is not trained, as its rewards are equal."""
+    """The group is not trained, as its rewards are equal."""
 
     samples: list[SampleResult]
-    """Its samples."""
+    """Samples of the group."""
 
     more: NotRequired[bool]
     """The page ends within this group; its other samples are in the next page."""
@@ -1886,7 +1900,7 @@ class GroupStatus(TypedDict):
     """Samples that are pending, claimed, running or cutting."""
 
     isHeld: NotRequired[Literal[True]]
-    """It is finished and has no place in the round."""
+    """The group is finished and has no place in the round."""
 
     reason: NotRequired[str]
     """Why it ended, with the set `lost`: the reason of the failed attempt (`engine-rejected`), the reason
@@ -1928,9 +1942,9 @@ class GroupSubmission(TypedDict):
 
     maxTokens: int
     """Token budget of each sample. If all engines of the pool report their context, a budget that does not
-    fit beside a prompt of `promptTokenIds` is clipped to it; what can never fit is refused
-    (`CONTEXT_TOO_LONG`). For other prompts, workers clip it to what the engine says that its context
-    leaves; the response then ends with `length`.
+    fit beside a prompt of `promptTokenIds` is clipped to it; a prompt that can never fit is refused
+    (`CONTEXT_TOO_LONG`). For other prompts, workers clip the budget to the room that the engine reports
+    in its context; the response then ends with `length`.
     """
 
     timeoutMs: NotRequired[int]
@@ -1973,7 +1987,7 @@ class JobLedgerReply(TypedDict):
     lengthBiasSoFar: NotRequired[float]
     """`lengthBias` of all steps up to `roundId`; absent without it. A round that trains groups which
     earlier rounds have cut is compared with those rounds, so under an unbiased policy this value
-    approaches 1 and that of one round does not.
+    approaches 1, but the value of one round does not.
     """
 
     alarms: list[LedgerAlarm]
@@ -1987,7 +2001,7 @@ class JobLedgerRequest(TypedDict):
     """Id of a job, one training run, chosen by its trainer."""
 
     roundId: NotRequired[str]
-    """One of the last 16 rounds; absent: all steps of the job."""
+    """The round, among the last 16; absent: all steps of the job."""
 
 
 class JobQuota(TypedDict):
@@ -2132,10 +2146,10 @@ class JobStatus(TypedDict):
     """Groups that lost samples to an abort and were dropped; never trained."""
 
     longtail: LongtailStats
-    """Its long-tail queue."""
+    """Long-tail queue of the job."""
 
     requests: RequestCounts
-    """Its requests, by state."""
+    """Requests of the job, by state."""
 
     openRoundId: NotRequired[str]
     """The round that is not closed, if any."""
@@ -2196,10 +2210,10 @@ class LeaseGrant(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine: that of its registration, or else the first that the engine lists."""
+    """Model of the engine: the model of its registration, or else the first model that the engine lists."""
 
     weightVersion: int
-    """Its weight version."""
+    """Weight version of the server."""
 
     cacheSalt: NotRequired[str]
     """Name of the weights of the server for its prefix cache: no other weights have it. Whoever calls the
@@ -2247,7 +2261,7 @@ class LeaseStatus(TypedDict):
     """
 
     requestId: str
-    """As in the acquire."""
+    """Request that the acquire named."""
 
     attempt: NotRequired[str]
     """Attempt of the acquire, if any."""
@@ -2335,15 +2349,15 @@ class LedgerSummaryWaste(TypedDict):
 
 
 class LedgerSummaryTrainedByKind(TypedDict):
-    """Trained samples by the kind of their round, from exact lengths: what tail steps do to length and
-    truncation.
+    """Trained samples by the kind of their round, from exact lengths: shows the effect of tail steps on
+    length and truncation.
     """
 
     short: TrainedPart
-    """Of rounds that are mostly new prompts."""
+    """Samples of rounds that are mostly new prompts."""
 
     long: TrainedPart
-    """Of rounds from the long-tail queue."""
+    """Samples of rounds from the long-tail queue."""
 
 
 class LedgerSummaryExcluded(TypedDict):
@@ -2397,8 +2411,8 @@ class LedgerSummary(TypedDict):
     """Tokens that were thrown away."""
 
     trainedByKind: LedgerSummaryTrainedByKind
-    """Trained samples by the kind of their round, from exact lengths: what tail steps do to length and
-    truncation.
+    """Trained samples by the kind of their round, from exact lengths: shows the effect of tail steps on
+    length and truncation.
     """
 
     batchVariation: float
@@ -2482,10 +2496,10 @@ class ListGroupsRequest(TypedDict):
     """Default: the round that is not closed, or the last one."""
 
     set: NotRequired[Literal["live", "accepted", "failed", "lost"]]
-    """Which groups: those that are not accepted yet, in the order of their arrival; those that are; those
-    with a request that failed for good; or `lost`, all that ended without training since the last round
-    was completed: failed or dropped, with the reason. Until the round is folded, and at most the last
-    16,384.
+    """Which groups. `live`: not accepted yet, in the order of their arrival. `accepted`: accepted groups.
+    `failed`: groups with a request that failed for good. `lost`: all groups that ended without training
+    since the last round was completed, failed or dropped, with the reason. Until the round is folded,
+    and at most the last 16,384.
     """
 
     cursor: NotRequired[int]
@@ -2580,8 +2594,8 @@ class ListRoundsReply(TypedDict):
 
 
 class ListRoundsRequest(TypedDict):
-    """`round.list`: the rounds of a job that have summaries, latest step first: the last 16 and those not
-    folded yet.
+    """`round.list`: the rounds of a job that have summaries, latest step first: the last 16 rounds and all
+    rounds that are not folded yet.
     """
 
     job: str
@@ -2672,14 +2686,14 @@ class LoadBalancerStatus(TypedDict):
     """The pool."""
 
     paused: bool
-    """It is paused (`pool.pause`)."""
+    """The pool is paused (`pool.pause`)."""
 
     pausedUntilMs: NotRequired[int]
     """End of a pause with a deadline, time of Redis, milliseconds."""
 
     setBackAtMs: NotRequired[int]
-    """When Redis was last restarted or set back, time of Redis, milliseconds: what was changed just before
-    may be lost. Absent: never, as far as the pool knows.
+    """When Redis was last restarted or set back, time of Redis, milliseconds: changes just before may be
+    lost. Absent: never, as far as the pool knows.
     """
 
     servers: int
@@ -2884,7 +2898,9 @@ class MoveStatus(TypedDict):
     """Cost: engine time of the new server, seconds."""
 
     gainSeconds: NotRequired[float]
-    """Its share of the gain, seconds; `tier` moves have equal shares, because they gain only together."""
+    """Share of the move in the gain of its plan, seconds; `tier` moves have equal shares, because they
+    gain only together.
+    """
 
     leaseId: NotRequired[str]
     """The lease, for a caller that only routes."""
@@ -2896,7 +2912,7 @@ class MoveStatus(TypedDict):
     """Why the move was refused, if it was."""
 
     times: NotRequired[MoveTimes]
-    """Its times, once it has its first token on the new server."""
+    """Times of the move, once it has its first token on the new server."""
 
 
 class MoveTimes(TypedDict):
@@ -2955,7 +2971,7 @@ class NextRoundReply(TypedDict):
     """Groups `round.open` takes from the long-tail queue."""
 
     newByDomain: NotRequired[dict[str, int]]
-    """New groups to submit, by domain, '' for those without one; only with `domainQuotas`."""
+    """New groups to submit, by domain, '' for groups without one; only with `domainQuotas`."""
 
     choice: NotRequired[TailChoice]
     """The choice of an adaptive policy; absent without one."""
@@ -2979,7 +2995,9 @@ class NextRoundRequest(TypedDict):
     """Groups of the data set that were never submitted."""
 
     remainingByDomain: NotRequired[dict[str, int]]
-    """Groups that were never submitted, by domain, '' for those without one; required with `domainQuotas`."""
+    """Groups that were never submitted, by domain, '' for groups without one; required with
+    `domainQuotas`.
+    """
 
     policy: TailPolicy
     """Tail policy of the round."""
@@ -3020,16 +3038,16 @@ class OpenRoundRequest(TypedDict):
     """Id of the new round, chosen by the trainer; not used before in the job."""
 
     planId: str
-    """As in the plan of `round.next`."""
+    """Id of the plan of `round.next`."""
 
     step: int
-    """As in the plan."""
+    """Step of the plan."""
 
     kind: RoundKind
-    """As in the plan."""
+    """Kind of the plan."""
 
     neededGroups: int
-    """As in the plan."""
+    """Needed groups of the plan."""
 
     takeGroups: int
     """Groups taken from the long-tail queue, as in the plan."""
@@ -3041,8 +3059,9 @@ class OpenRoundRequest(TypedDict):
     """Tail policy of the round, as for the plan."""
 
     weightVersion: NotRequired[int]
-    """Weight version of the pool (default): the last committed one, otherwise the one that its servers
-    report. Any other is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their engine.
+    """Weight version of the pool (default): the last committed version, otherwise the version that its
+    servers report. Any other is refused (`WEIGHT_VERSION_MISMATCH`). Segments have the version of their
+    engine.
     """
 
     trainerEpoch: NotRequired[str]
@@ -3062,9 +3081,9 @@ class OpenRoundRequest(TypedDict):
     """
 
     workerKind: NotRequired[str]
-    """Kind of the workers that may claim requests of the job, for example `agent`: those that send it with
-    `request.claim`. Counts until the next `round.open` of the job. Default: built-in workers, which
-    send none.
+    """Kind of the workers that may claim requests of the job, for example `agent`: the workers that send
+    this kind with `request.claim`. Counts until the next `round.open` of the job. Default: built-in
+    workers, which send none.
     """
 
 
@@ -3095,7 +3114,7 @@ class OverProvisionWhy(TypedDict):
     """Expected time of a long round."""
 
     limitedBy: NotRequired[Literal["too-few", "damping", "cap", "kv"]]
-    """What limited the value: too few lengths, the change of 1/16, the highest value, the KV caches."""
+    """Limit of the value: too few lengths, the change of 1/16, the highest value, the KV caches."""
 
 
 class PausePoolReply(TypedDict):
@@ -3131,10 +3150,10 @@ class PlanRebalanceRequest(TypedDict):
     """Maximum moves in the page."""
 
     policy: NotRequired[RebalancePolicy]
-    """Policy to use instead of that of the settings."""
+    """Policy to use instead of the policy of the settings."""
 
     tiers: NotRequired[list[int]]
-    """Batch tiers to use instead of those of the settings, strictly descending."""
+    """Batch tiers to use instead of the tiers of the settings, strictly descending."""
 
 
 class PoolHistoryReply(TypedDict):
@@ -3152,15 +3171,16 @@ class PoolLedgerReply(TypedDict):
     """Reply of `pool.ledger`."""
 
     summary: LedgerSummary
-    """Of all samples together; `batchVariation` compares the steps of all jobs with each other."""
+    """Costs over all samples together; `batchVariation` compares the steps of all jobs with each other."""
 
     jobs: int
-    """How many jobs it is of."""
+    """Number of jobs in the summary."""
 
 
 class PoolLedgerRequest(TypedDict):
-    """`pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. It is
-    the sum of what `job.ledger` counts, so a job that is deleted takes its part with it.
+    """`pool.ledger`: the cost of the tail policies of all jobs of the pool, over all their steps. The
+    reply adds up the ledgers of all jobs (`job.ledger`), so a job that is deleted takes its part with
+    it.
     """
 
 
@@ -3409,7 +3429,7 @@ class ReadGroup(TypedDict):
     """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
 
     digest: str
-    """As in the results."""
+    """Digest of the group, from the results."""
 
 
 class ReadinessCheck(TypedDict):
@@ -3543,7 +3563,7 @@ class RebalanceStatus(TypedDict):
     """Reason, if there are no moves."""
 
     planId: str
-    """As in the request."""
+    """Id of the plan, from the request."""
 
     plannedAtMs: int
     """When the plan was made, milliseconds since 1970."""
@@ -3600,8 +3620,8 @@ class ReconcileJobReply(TypedDict):
 
 
 class ReconcileJobRequest(TypedDict):
-    """`job.reconcile`: restores, after GENERATION_CHANGED and a takeover, what Redis may have lost. The
-    trainer names the steps that Redis does not count as trained, oldest first, each in pages;
+    """`job.reconcile`: restores state that Redis may have lost, after GENERATION_CHANGED and a takeover.
+    The trainer names the steps that Redis does not count as trained, oldest first, each in pages;
     `groupIds` asks which groups Redis has. All calls may be repeated.
     """
 
@@ -3633,7 +3653,7 @@ class ReconcileJobRequest(TypedDict):
     """The last page of the step: the step counts as trained."""
 
     groupIds: NotRequired[list[str]]
-    """Groups that were submitted and not trained; the reply lists those that Redis does not know."""
+    """Groups that were submitted and not trained; the reply lists the ones that Redis does not know."""
 
 
 class ReconcileServerReply(TypedDict):
@@ -3685,7 +3705,7 @@ class RefusedItem(TypedDict):
     """A refused acquire; a granted one has `leaseId`."""
 
     acquireId: str
-    """As in the request."""
+    """Id of the acquire, from the request."""
 
     error: WireError
     """Why there is no lease."""
@@ -3788,7 +3808,7 @@ class ReleaseItem(TypedDict):
     """One lease to release."""
 
     leaseId: NotRequired[str]
-    """One of leaseId and acquireId."""
+    """The lease; exactly one of leaseId and acquireId."""
 
     acquireId: NotRequired[str]
     """The acquire of the lease. If it has not arrived yet, it is refused when it arrives."""
@@ -3833,7 +3853,7 @@ class ReleaseRequest(TypedDict):
     """`lb.release`; may be sent without a reply subject."""
 
     leaseId: NotRequired[str]
-    """One of leaseId and acquireId."""
+    """The lease; exactly one of leaseId and acquireId."""
 
     acquireId: NotRequired[str]
     """The acquire of the lease. If it has not arrived yet, it is refused when it arrives."""
@@ -3904,7 +3924,7 @@ class RequestAbortedEvent(TypedDict):
     """The request."""
 
     attempt: str
-    """Its last attempt."""
+    """Last attempt of the request."""
 
     tokens: int
     """Tokens of all attempts."""
@@ -3947,7 +3967,7 @@ class RequestCounts(TypedDict):
 
 
 class RequestDetails(TypedDict):
-    """One request with what it went through."""
+    """One request with its history."""
 
     segments: list[Segment]
     """References of the tokens of ended attempts, in order."""
@@ -4046,7 +4066,7 @@ class RequestFinishedEvent(TypedDict):
     """The request."""
 
     roundId: str
-    """Its round."""
+    """Round of the attempt."""
 
     attempt: str
     """The attempt."""
@@ -4064,7 +4084,7 @@ class RequestFinishedEvent(TypedDict):
     """Tokens of this attempt."""
 
     run: NotRequired[AttemptRun]
-    """What the worker measured; absent if the attempt had no server, or if the worker has expired."""
+    """Measurements of the worker; absent if the attempt had no server, or if the worker has expired."""
 
     tokens: int
     """Tokens of all attempts."""
@@ -4234,7 +4254,7 @@ class RestoreJobReply(TypedDict):
     """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
 
     tag: str
-    """As in the request."""
+    """Tag of the snapshot, from the request."""
 
     state: Literal["restoring", "restored"]
     """`restoring`: not finished; send the same body again."""
@@ -4272,8 +4292,8 @@ class RewardGroupsReplyOutcomes(TypedDict):
     """Id of a group, one prompt with its samples, unique in its job, chosen by its trainer."""
 
     outcome: RewardOutcome
-    """What its rewards mean for a group. `kept`: it is trained. `excluded`: it is not trained. `replaced`:
-    it is not trained, and the round accepts another one.
+    """Consequence of its rewards for a group. `kept`: it is trained. `excluded`: it is not trained.
+    `replaced`: it is not trained, and the round accepts another one.
     """
 
 
@@ -4284,13 +4304,13 @@ class RewardGroupsReply(TypedDict):
     """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
 
     outcomes: list[RewardGroupsReplyOutcomes]
-    """One for each group of the request, in order; that of its first report."""
+    """One outcome for each group of the request, in order: the outcome of the group's first report."""
 
 
 class RewardGroupsRequest(TypedDict):
     """`round.reward`: reports the rewards of accepted groups, as soon as they are known. The
-    `equalRewards` of the policy says what happens to a group whose rewards are all equal. The first
-    report of a group counts.
+    `equalRewards` of the policy decides over a group whose rewards are all equal. The first report of a
+    group counts.
     """
 
     job: str
@@ -4369,7 +4389,7 @@ class RoundCancelledEvent(TypedDict):
     """Training step of the round, from 1; another round will train it."""
 
     mode: CancelMode
-    """What happens to its groups."""
+    """Treatment of the groups of the round."""
 
     groups: int
     """Groups that are requeued or dropped."""
@@ -4447,13 +4467,13 @@ class RoundOpenedEvent(TypedDict):
     """Training step, from 1."""
 
     kind: RoundKind
-    """As in its plan."""
+    """Kind of the round, from its plan."""
 
     neededGroups: int
-    """Groups the round accepts: those the step trains, and `replacedGroups`."""
+    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan, and those that are to replace others."""
+    """New groups of its plan, and new groups that replace others."""
 
     type: Literal["round.opened"]
     """Name of the event, as in its subject."""
@@ -4484,7 +4504,7 @@ class RoundProgressedEvent(TypedDict):
     """Groups accepted so far."""
 
     neededGroups: int
-    """Groups the round accepts: those the step trains, and `replacedGroups`."""
+    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     type: Literal["round.progressed"]
     """Name of the event, as in its subject."""
@@ -4594,13 +4614,13 @@ class RoundStatus(TypedDict):
     """Training step, from 1."""
 
     kind: RoundKind
-    """As in its plan."""
+    """Kind of the round, from its plan."""
 
     state: RoundState
     """State of the round."""
 
     policy: TailPolicy
-    """Its tail policy."""
+    """Tail policy of the round."""
 
     weightVersion: int
     """Weight version at its opening."""
@@ -4609,10 +4629,10 @@ class RoundStatus(TypedDict):
     """Epoch of its trainer, which every call of the trainer has."""
 
     neededGroups: int
-    """Groups the round accepts: those the step trains, and `replacedGroups`."""
+    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     newGroups: int
-    """New groups of its plan, and those that are to replace others."""
+    """New groups of its plan, and new groups that replace others."""
 
     takenGroups: int
     """Groups taken from the long-tail queue."""
@@ -4627,7 +4647,7 @@ class RoundStatus(TypedDict):
     """Accepted groups that are not trained, as their rewards are equal."""
 
     replacedGroups: int
-    """Those of them in whose place the round accepts another group."""
+    """Excluded groups in whose place the round accepts another group."""
 
     unrewardedGroups: NotRequired[int]
     """Accepted groups whose rewards an open round waits for; only with `equalRewards` `replace`."""
@@ -4749,13 +4769,13 @@ class RoundSummary(TypedDict):
     """Training step, from 1."""
 
     kind: RoundKind
-    """As in its plan."""
+    """Kind of the round, from its plan."""
 
     state: RoundState
     """State of the round."""
 
     neededGroups: int
-    """Groups the round accepts: those the step trains, and `replacedGroups`."""
+    """Groups the round accepts: the groups that the step trains, and `replacedGroups`."""
 
     acceptedGroups: int
     """Groups accepted so far."""
@@ -4795,9 +4815,9 @@ class SampleResult(TypedDict):
 
     acceptance: NotRequired[float]
     """How much the tail policy prefers samples of about this length (at most a factor of sqrt(2) off):
-    their share of the samples that earlier steps have trained / their share of those that were started.
-    Proportional to the probability that a sample is trained: weight the sample by the inverse. Absent
-    if earlier steps have trained none.
+    their share of the samples that earlier steps have trained / their share of the samples that earlier
+    steps have started. Proportional to the probability that a sample is trained: weight the sample by
+    the inverse. Absent if earlier steps have trained none.
     """
 
 
@@ -4877,7 +4897,7 @@ class SaveRequest(TypedDict):
     """The server it runs on; required with the first call of an attempt that may be moved."""
 
     waiting: NotRequired[bool]
-    """Its engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it
+    """The engine has sent no token for some seconds: the request waits there, or was preempted. Absent: it
     runs.
     """
 
@@ -4885,8 +4905,8 @@ class SaveRequest(TypedDict):
     """Tokens of the attempt so far."""
 
     run: NotRequired[AttemptRun]
-    """Times of the attempt so far; with the first tokens of one that was bound to its server, for the
-    times of moves.
+    """Times of the attempt so far; for the times of moves, sent with the first tokens of an attempt that
+    was bound to its server.
     """
 
 
@@ -5173,7 +5193,7 @@ class ServerSigns(TypedDict):
     """The server."""
 
     epoch: str
-    """Its epoch, as in the leases of the calls."""
+    """Epoch of the server, as in the leases of the calls."""
 
     tokens: int
     """Tokens received since the heartbeat before."""
@@ -5206,7 +5226,7 @@ class ServerStatus(TypedDict):
     """API of the engine."""
 
     model: NotRequired[str]
-    """Model of the engine: that of its registration, or else the first that the engine lists."""
+    """Model of the engine: the model of its registration, or else the first model that the engine lists."""
 
     models: NotRequired[list[str]]
     """Models and adapters that the engine lists, with `*` if it has more; absent before they are known."""
@@ -5221,7 +5241,7 @@ class ServerStatus(TypedDict):
     """Relative capacity: load counts as leases / weight."""
 
     weightVersion: int
-    """Its weight version."""
+    """Weight version of the server."""
 
     heartbeatAgeMs: int
     """Time since its engine answered a probe or sent a heartbeat, milliseconds."""
@@ -5233,20 +5253,20 @@ class ServerStatus(TypedDict):
     """Deadline of a drain, time of Redis, milliseconds."""
 
     busyUntilMs: NotRequired[int]
-    """It takes no new leases before this time of Redis, milliseconds: its engine was busy, or its calls
-    failed.
+    """Time of Redis before which the server takes no new leases, milliseconds: its engine was busy, or its
+    calls failed.
     """
 
     hung: NotRequired[Literal[True]]
-    """Its calls got no tokens though its engine answers: it gets one call at a time until one of them has
-    a token.
+    """Calls of the server got no tokens though its engine answers: it gets one call at a time until one of
+    them has a token.
     """
 
     probe: NotRequired[Literal[False]]
     """Present only if the server is not probed."""
 
     labels: NotRequired[dict[str, str]]
-    """Its labels, if it has any."""
+    """Labels of the server, if it has any."""
 
     capabilities: NotRequired[EngineCapabilities]
     """Capabilities of the engine; absent before they are probed."""
@@ -5273,8 +5293,8 @@ class ServerStatus(TypedDict):
     """
 
     withheld: NotRequired[Literal[True]]
-    """It gets no new leases because discovery does not list its engine as ready; its state is `cordoned`
-    then.
+    """The server gets no new leases because discovery does not list its engine as ready; its state is
+    `cordoned` then.
     """
 
     weightsUnknown: NotRequired[Literal[True]]
@@ -5315,10 +5335,10 @@ class SessionStatus(TypedDict):
     """The session."""
 
     serverId: NotRequired[str]
-    """Its server; absent if its next lease binds it again."""
+    """Server of the session; absent if its next lease binds it again."""
 
     serverEpoch: NotRequired[str]
-    """Epoch of that server."""
+    """Epoch of the server."""
 
     leases: int
     """Live leases of the session."""
@@ -5400,10 +5420,10 @@ class SnapshotServer(TypedDict):
     """Relative capacity: load counts as leases / weight."""
 
     weightVersion: int
-    """Its weight version."""
+    """Weight version of the server."""
 
     labels: NotRequired[dict[str, str]]
-    """Its labels, if it has any."""
+    """Labels of the server, if it has any."""
 
     leases: int
     """Number of its leases."""
@@ -5423,13 +5443,13 @@ class SnapshotServer(TypedDict):
     """Bound sessions, and leases without a session; only for `least-sessions`."""
 
     turn: NotRequired[int]
-    """Its next turn; only for `round-robin`."""
+    """Next turn of the server; only for `round-robin`."""
 
     lacks: NotRequired[list[EngineFeature]]
     """Capabilities that its engine is known to lack."""
 
     lacksModel: NotRequired[Literal[True]]
-    """Its engine does not list the model that the acquire names."""
+    """The engine does not list the model that the acquire names."""
 
     kvUse: NotRequired[float]
     """Reported KV use, 0 to 1."""
@@ -5465,7 +5485,7 @@ class SubmitGroupsReply(TypedDict):
     """State of Redis at the time of a reply: send the last one with the next call that takes a stamp."""
 
     roundGroups: int
-    """Groups of the round so far, including those from the queue."""
+    """Groups of the round so far, including groups from the queue."""
 
     added: int
     """Groups that were added."""
@@ -5519,7 +5539,7 @@ class SyncWorkerRequest(TypedDict):
     """
 
     kind: Literal["leases", "attempts"]
-    """What to list."""
+    """Kind of the items to list."""
 
     cursor: NotRequired[str]
     """Cursor of the previous page."""
@@ -5551,14 +5571,14 @@ class TailChoice(TypedDict):
     """How `dripGroups` was computed; only if adaptive."""
 
     auto: NotRequired[AutoChoice]
-    """What `auto` chose; absent under the other policies."""
+    """Choice of `auto`; absent under the other policies."""
 
 
 class TailPolicy(TypedDict):
     """The tail policy of a round, as data. libs/policies/src/tail describes which fields can be combined."""
 
     name: TailPolicyName
-    """What happens to the slowest groups."""
+    """How the round treats its slowest groups."""
 
     overProvision: NotRequired[float]
     """Launched groups / needed groups, at least 1. Needed by all policies but `wait` and `auto`."""
@@ -5572,7 +5592,7 @@ class TailPolicy(TypedDict):
     """
 
     onCut: NotRequired[CutSemantics]
-    """What happens to the tokens of cut samples; `regenerate` discards them, all other policies keep them
+    """Whether the tokens of cut samples are kept; `regenerate` discards them, all other policies keep them
     by default.
     """
 
@@ -5599,7 +5619,7 @@ class TailPolicy(TypedDict):
 
     fleetKvTokens: NotRequired[int]
     """Tokens that fit into the KV caches of the engines for this job; limits adaptive over-provision.
-    Default: what the engines of the pool report; no limit if one of them reports nothing.
+    Default: the sum that the engines of the pool report; no limit if one of them reports nothing.
     """
 
     dispatchOrder: NotRequired[DispatchOrder]
@@ -5622,13 +5642,13 @@ class TailPolicy(TypedDict):
     """
 
     maxLengthBias: NotRequired[float]
-    """For `auto`: how much the mean length of trained samples may differ from that of all samples begun,
-    as a share. Absent: no policy is chosen that throws tokens of cut samples away, so that nothing is
-    biased.
+    """For `auto`: how much the mean length of trained samples may differ from the mean length of all
+    samples started, as a share. Absent: no policy is chosen that throws tokens of cut samples away, so
+    that nothing is biased.
     """
 
     maxWaste: NotRequired[float]
-    """For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Those of
+    """For `auto`: maximum share: tokens that the tail policy throws away / generated tokens. Tokens of
     failed and aborted samples and of groups with equal rewards do not count.
     """
 
@@ -5652,15 +5672,15 @@ class TailPolicy(TypedDict):
     """
 
     maxReplacedGroups: NotRequired[int]
-    """For `equalRewards` `replace`: groups that one round replaces; those after them are trained. Default:
-    nine for each group the step trains.
+    """For `equalRewards` `replace`: groups that one round replaces; all further groups with equal rewards
+    are trained. Default: nine for each group the step trains.
     """
 
     alarms: NotRequired[LedgerBounds]
     """Bounds of the ledger: an alarm is raised when one is nearly reached or exceeded. Default of
     `offPolicyShare`, `versionSpan` and `cutsPerGroup`: `maxOffPolicyShare`, `maxVersionSpan` and
-    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste` (of
-    what the tail policy throws away; a bound that is given is of all waste).
+    `maxCuts`; under `auto` also of `lengthBias` and `wasteShare`: `maxLengthBias` and `maxWaste`
+    (`maxWaste` counts the waste of the tail policy; a given bound of `wasteShare` counts all waste).
     """
 
     maxFailures: NotRequired[int]
@@ -5730,8 +5750,8 @@ class TrainedPart(TypedDict):
 
 class TransferLeaseRequest(TypedDict):
     """`lb.transfer`: moves a live lease to another server atomically, with its session; leaseId and holder
-    stay. The reply is that of an acquire, with the branch `transferred`. The caller ends the call on
-    the old server. A refusal changes nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND,
+    stay. The reply is the reply of an acquire, with the branch `transferred`. The caller ends the call
+    on the old server. A refusal changes nothing: LEASE_NOT_FOUND, FENCED, SERVER_NOT_FOUND,
     SERVER_NOT_READY, SERVER_FULL, SERVER_UNSUITABLE, POOL_PAUSED, VALIDATION_FAILED (the lease is
     already on this server).
     """
@@ -5749,7 +5769,7 @@ class TransferLeaseRequest(TypedDict):
     """Id of the transfer, for idempotency: a repeat gets the first answer for 120 s."""
 
     leaseId: NotRequired[str]
-    """One of leaseId and acquireId."""
+    """The lease; exactly one of leaseId and acquireId."""
 
     acquireId: NotRequired[str]
     """The acquire that the lease was granted to."""
@@ -5820,7 +5840,7 @@ class WeightServer(TypedDict):
     """One server during a change of weights."""
 
     weightVersion: int
-    """Its weight version."""
+    """Weight version of the server."""
 
     inflight: int
     """Present number of leases."""
@@ -5838,13 +5858,13 @@ class WeightServer(TypedDict):
     """No request is in flight on it."""
 
     paused: bool
-    """Its engine is paused for a change of weights. Only for engines that can be paused."""
+    """The engine is paused for a change of weights. Only for engines that can be paused."""
 
     confirmed: bool
-    """It reports the coming version, or, without a change, the version of the pool."""
+    """The server reports the coming version, or, without a change, the version of the pool."""
 
     weightsUnknown: NotRequired[Literal[True]]
-    """Its weights are unknown, so it takes no leases until its version is reported."""
+    """The weights of the server are unknown, so it takes no leases until its version is reported."""
 
 
 class WeightSync(TypedDict):
@@ -5860,7 +5880,7 @@ class WeightSync(TypedDict):
     """Version of the new weights."""
 
     mode: WeightSyncMode
-    """What happens to running requests."""
+    """Treatment of running requests."""
 
     fromVersion: int
     """Version of the pool before; 0 before its first."""
@@ -5906,7 +5926,7 @@ class WeightSyncReply(TypedDict):
     """Version of the new weights."""
 
     mode: WeightSyncMode
-    """What happens to running requests."""
+    """Treatment of running requests."""
 
     fromVersion: int
     """Version of the pool before; 0 before its first."""
@@ -5946,7 +5966,7 @@ class WeightsBegunEvent(TypedDict):
     """Version of the new weights."""
 
     mode: WeightSyncMode
-    """What happens to running requests."""
+    """Treatment of running requests."""
 
     fromVersion: int
     """Version of the pool before; 0 before its first."""
@@ -6055,7 +6075,7 @@ class WireError(TypedDict):
     """Stable name of the error."""
 
     message: str
-    """What is wrong, as text."""
+    """Explanation of this error, as text."""
 
     retryable: bool
     """The same body may succeed later."""
