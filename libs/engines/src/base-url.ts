@@ -26,7 +26,7 @@ export function normalizeBaseUrl(text: string): string {
   return `${protocol}//${host.includes(':') ? `[${host}]` : host}${port && `:${port}`}${path}`;
 }
 
-/** @param hostname as {@link URL} has it; the result has no brackets */
+/** @param hostname host of a {@link URL}; the result has no brackets */
 export function normalizeHost(hostname: string): string {
   const host = hostname.replace(/^\[|\]$/g, '').toLowerCase();
   if (host === 'localhost') return '127.0.0.1';

@@ -20,7 +20,7 @@ export interface DetectedEngine extends EngineDescription {
 }
 
 /**
- * Finds out what answers at a URL: vLLM, SGLang, then plain OpenAI, which the other two would pass for.
+ * Finds the dialect of the engine at a URL: vLLM, SGLang, then plain OpenAI, which the other two would pass for.
  * ENGINE_UNREACHABLE when nothing answers; ENGINE_PROTOCOL, with the answers, when it is none of the three.
  */
 export async function detectEngine(

@@ -2,19 +2,19 @@ import type { EngineCapabilities, EngineDialect, PauseMode, Prompt, SamplingPara
 import type { EngineAccess } from './access/engine-access';
 import type { StopSignal } from './stop-signal';
 
-/** What the probe of an engine found; nothing here is guessed from a version alone. */
+/** Result of the probe of an engine; nothing here is guessed from a version alone. */
 export interface EngineDescription {
   model: string;
   /** All models and adapters that it lists, with {@link ANY_MODEL} if it has more than are kept. */
   models: string[];
   /** Identity of this start of the engine; absent when it has none. */
   instanceId?: string;
-  /** Of the weights it has, where the engine reports it (SGLang) as a number. */
+  /** Version of the weights that are loaded, where the engine reports it (SGLang) as a number. */
   weightVersion?: number;
   capabilities: EngineCapabilities;
 }
 
-/** What earlier attempts of a sample made, all of it in order. */
+/** Tokens that earlier attempts of a sample made, all in order. */
 export interface MadeTokens {
   tokenIds?: number[];
   text?: string;
@@ -29,8 +29,8 @@ export interface GenerationRequest {
   prompt: Prompt;
   sampling?: SamplingParameters;
   /**
-   * Budget of the whole sample, tokens; what was made already counts against it. Infinity: until the context is full;
-   * JSON writes it as null.
+   * Budget of the whole sample, tokens; tokens made already count against it. Infinity: until the context is full; JSON
+   * writes it as null.
    */
   maxTokens: number;
   /**
@@ -39,18 +39,23 @@ export interface GenerationRequest {
    */
   clipsBudget?: true;
   made?: MadeTokens;
-  /** Of the lease: cache entries of other weights have another salt. Sent to engines that keep them apart. */
+  /**
+   * Cache salt of the lease: cache entries of other weights have another salt. Sent to engines that keep them apart.
+   */
   cacheSalt?: string;
 }
 
 /** A choice in a chunk of `/v1/completions` or `/v1/chat/completions`, as the engine sent it. */
 export interface EngineChoice {
   text?: string;
-  /** Of a chat: what is new of its message. */
+  /** Only in a chat: the new part of the message. */
   delta?: Record<string, unknown> | null;
   /** vLLM, with return_token_ids. */
   token_ids?: number[] | null;
-  /** vLLM, with return_token_ids, in the first chunk of a completion; that of a chat has them beside its choices. */
+  /**
+   * vLLM, with return_token_ids, in the first chunk of a completion; the first chunk of a chat has them beside its
+   * choices.
+   */
   prompt_token_ids?: number[] | null;
   logprobs?: {
     tokens?: string[];
@@ -65,7 +70,7 @@ export interface EngineChoice {
   matched_stop?: string | number | null;
 }
 
-/** Tokens as they arrive; text and ids are those of this increment only. An increment may have no tokens. */
+/** Tokens as they arrive; text and ids belong to this increment only. An increment may have no tokens. */
 export interface TokenIncrement {
   tokenIds?: number[];
   text: string;
@@ -84,19 +89,19 @@ export interface TokenIncrement {
   choice?: EngineChoice;
 }
 
-/** What this attempt made, without anything from earlier ones. */
+/** Tokens of this attempt, without tokens of earlier attempts. */
 export interface GenerationResult {
   tokenIds?: number[];
   text: string;
   tokenCount: number;
   /** `aborted`: the caller's signal fired, or the engine ended it by itself; it can be continued. */
   finishReason: 'stop' | 'length' | 'aborted';
-  /** As the engine reports it: the stop string or token, or its finish reason when it is none of ours. */
+  /** Stop string or token, as the engine reports it, or its finish reason when Broomwagon has none like it. */
   stopReason?: string | number;
   /** The finish reason as the engine named it; absent if it named none. */
   engineFinishReason?: string;
   logprobs?: (number | null)[];
-  /** Fields of the engine's answer that are none of ours, unread: see {@link StreamStep.engineFields}. */
+  /** Fields of the engine's answer that Broomwagon does not read: see {@link StreamStep.engineFields}. */
   engineFields?: Record<string, unknown>;
   usage?: { promptTokens: number; completionTokens: number; cachedTokens?: number };
   /** How made tokens were handed back; absent when this was a fresh start. `text` is exact up to the tokenizer. */
@@ -116,7 +121,7 @@ export interface GeneratedChat {
 export interface GenerateOptions {
   /** Aborting it disconnects, aborts by id where the engine can, and gives finishReason `aborted`: no error. */
   signal?: StopSignal;
-  /** Called in order with every increment; what it has seen is all that survives a thrown error. Must not throw. */
+  /** Called in order with every increment; only increments given to it survive a thrown error. Must not throw. */
   onTokens?: (increment: TokenIncrement) => void;
   /**
    * True: each chunk is read when it arrives. Default: chunks after the first token wait up to 100 ms for others, and
@@ -156,16 +161,16 @@ export interface EngineLoad {
   preemptions?: number;
   /** Tokens of waiting requests that its prefix cache does not hold. */
   uncachedTokens?: number;
-  /** Its own count of tokens, of prompts and responses, since it started: it generates while the count changes. */
+  /** Count of prompt and response tokens since the start, by the engine: it generates while the count changes. */
   tokens?: number;
 }
 
-/** What an engine reports at a probe; a field is absent if it was not asked for, or has no answer. */
+/** Report of an engine at a probe; a field is absent if it was not asked for, or has no answer. */
 export interface EngineReport {
   load?: EngineLoad;
-  /** Its own time, seconds since 1970: another start has another. */
+  /** Start time by the engine's clock, seconds since 1970: it changes with a restart. */
   startedAtSeconds?: number;
-  /** Of the weights it has; -1 if the engine reports that it has no number for them. */
+  /** Version of the weights that are loaded; -1 if the engine reports that it has no number for them. */
   weightVersion?: number;
   /** Models and adapters that it lists, as in {@link EngineDescription}. */
   models?: string[];
@@ -173,7 +178,7 @@ export interface EngineReport {
 
 /** A request for tokens whose fields the engine reads, and nobody else: its answer is passed on as it is. */
 export interface PassedRequest {
-  /** As that of {@link GenerationRequest}. */
+  /** Id of the request, as in {@link GenerationRequest}. */
   engineRequestId: string;
   /** Routes that take the body: the first one that the engine has is called. */
   paths: readonly string[];
@@ -181,17 +186,17 @@ export interface PassedRequest {
   body: Record<string, unknown>;
   /** Headers that engines read. */
   headers?: Record<string, string>;
-  /** As that of {@link GenerationRequest}. */
+  /** Cache salt, as in {@link GenerationRequest}. */
   cacheSalt?: string;
   /** The field because of which the request is passed on: it is named if the engine has none of the routes. */
   reason: string;
 }
 
-/** What an engine answered to a {@link PassedRequest}: 200, or the status of a refusal. */
+/** Answer of an engine to a {@link PassedRequest}: 200, or the status of a refusal. */
 export interface PassedAnswer {
   status: number;
   contentType: string;
-  /** All of it, at the end also of a stream. */
+  /** The whole answer, also of a stream that has ended. */
   body: Buffer;
 }
 
@@ -221,13 +226,15 @@ export interface ForwardedCall {
 export interface EngineAdapter {
   readonly dialect: EngineDialect;
   readonly url: string;
-  /** Asks the engine what it is and can do. ENGINE_PROTOCOL when it is not of this dialect. */
+  /** Reads model and capabilities of the engine. ENGINE_PROTOCOL when it is not of this dialect. */
   probe(signal?: AbortSignal): Promise<EngineDescription>;
-  /** Runs one attempt to its end. Only ids of the prompt and budget decide what is asked: see {@link planAttempt}. */
+  /**
+   * Runs one attempt to its end. The request to the engine has only ids of prompt and budget: see {@link planAttempt}.
+   */
   generate(request: GenerationRequest, options?: GenerateOptions): Promise<GenerationResult>;
   /**
-   * Makes a call whose answer is passed on as it is, a whole one or a stream. Errors as those of {@link generate}, also
-   * if the signal fires; an engine that refuses the request is no error.
+   * Makes a call whose answer is passed on as it is, a whole answer or a stream. Errors as {@link generate} has them,
+   * also if the signal fires; an engine that refuses the request is no error.
    */
   pass(request: PassedRequest, options: PassOptions): Promise<PassedAnswer>;
   /** Stops one request by id; answered, it is stopped. False when there is no such route; an unknown id is no error. */
@@ -236,13 +243,13 @@ export interface EngineAdapter {
   canParseChats(): Promise<boolean>;
   /** The message of a chat (content, reasoning, tool calls) as the chat route of the engine writes it. */
   parseChat(chat: GeneratedChat): Promise<Record<string, unknown>>;
-  /** What the engine reports, in as few calls as possible. Never throws. */
+  /** Reads the report of the engine, in as few calls as possible. Never throws. */
   report(): Promise<EngineReport>;
   /** Resolves when the engine reports that it is healthy. ENGINE_REJECTED when it answers with 4xx. */
   health(signal?: AbortSignal): Promise<void>;
   /**
    * Stops generating until {@link resume}; requests that come meanwhile wait in the engine. `wait` resolves only when
-   * everything that ran has ended, so its deadline is the caller's: `timeoutMs`, default that of any call.
+   * everything that ran has ended, so the caller sets its deadline: `timeoutMs`, by default the deadline of any call.
    * ENGINE_REJECTED for a mode the dialect does not have, and when the engine has no such route. Repeating is harmless.
    */
   pause(mode: PauseMode, timeoutMs?: number): Promise<void>;

@@ -9,7 +9,7 @@ function request(more: Partial<GenerationRequest>): GenerationRequest {
 }
 
 describe('resume arithmetic', () => {
-  it('makes the new prompt of prompt and made, and the budget of what is left', () => {
+  it('joins prompt and made tokens to the new prompt, and gives it the rest of the budget', () => {
     const ids = fc.array(fc.nat(), { maxLength: 50 });
     fc.assert(
       fc.property(ids, ids, fc.integer({ min: 1, max: 60 }), (promptTokenIds, tokenIds, maxTokens) => {
@@ -36,7 +36,7 @@ describe('resume arithmetic', () => {
     });
   });
 
-  it('takes what was made off minTokens', () => {
+  it('subtracts made tokens from minTokens', () => {
     const plan = planAttempt(request({ made: { text: 'x', tokenCount: 4 }, sampling: { minTokens: 6 } }));
     expect(plan).toMatchObject({ minTokens: 2 });
   });

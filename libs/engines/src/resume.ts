@@ -1,7 +1,7 @@
 import { BroomwagonError, isMultimodal, type ChatMessage, type Prompt } from '@broomwagon/contracts';
 import type { GenerationRequest } from './engine-adapter';
 
-/** What to ask the engine in this attempt: the prompt with all that was made, and what is left of the budget. */
+/** Request to the engine in this attempt: the prompt with all tokens made so far, and the rest of the budget. */
 export type AttemptPlan =
   /** The budget is used up: the sample ended with `length` and the engine is not asked. */
   | { kind: 'exhausted'; resumedBy?: 'tokens' | 'text' }
@@ -14,7 +14,7 @@ export type AttemptPlan =
         | { messages: ChatMessage[]; continued: boolean };
       /** Tokens this attempt may make. */
       budget: number;
-      /** Of minTokens, what is still owed. */
+      /** Rest of minTokens after the tokens made so far. */
       minTokens?: number;
       resumedBy?: 'tokens' | 'text';
     };
@@ -23,7 +23,8 @@ export type AttemptPlan =
  * Resume arithmetic: the new prompt is prompt + made, the new budget is maxTokens - made. Token ids are continued as
  * token ids, which is exact; text and messages are continued as text, which is exact up to the tokenizer.
  * ENGINE_REJECTED for a prompt that is not exactly one of the three, or made tokens in a form it cannot resume from.
- * @param promptTokenIds of a text or messages, from the engine itself: then these too are continued as token ids
+ * @param promptTokenIds token ids of a text or messages, from the engine itself: then these too are continued as token
+ *   ids
  */
 export function planAttempt(request: GenerationRequest, promptTokenIds?: number[]): AttemptPlan {
   if (promptTokenIds !== undefined) return planAttempt({ ...request, prompt: { promptTokenIds } });
@@ -41,7 +42,7 @@ export function planAttempt(request: GenerationRequest, promptTokenIds?: number[
   };
 }
 
-/** True when what was made of a text or messages of text has token ids, and there is something left to make. */
+/** True when the tokens made of a text, or of messages of text, have ids, and the budget is not used up. */
 export function couldResumeByTokens({ prompt, made, maxTokens }: GenerationRequest): boolean {
   const count = made?.tokenCount ?? made?.tokenIds?.length ?? 0;
   // Token ids alone would leave out its images.

@@ -14,7 +14,7 @@ export interface SeededSample {
  * each sample, and each place a sample is resumed from, gets a different seed. The same inputs give the same seed in
  * every release: the first four bytes, big-endian and without the highest bit, of the SHA-256 of
  * `<seed>\n<job>\n<groupId>\n<sampleIndex>\n<madeTokens>` in UTF-8.
- * @param seed of the group's sampling parameters, an integer
+ * @param seed seed in the group's sampling parameters, an integer
  */
 export function sampleSeed(seed: number, { job, groupId, sampleIndex, madeTokens }: SeededSample): number {
   const text = [seed, job, groupId, sampleIndex, madeTokens].join('\n');

@@ -129,7 +129,7 @@ it.each([
   [['10.0.0.7:8000'], 'http://10.0.0.7:22', false],
   [['fd00::/8'], 'http://[fd00::1]:8000', true],
   [['fd00::/8'], 'http://[fe80::1]:8000', false],
-  // The same address in another notation.
+  // Other notations of the same address.
   [['10.0.0.0/8'], 'http://0x0a000001:8000', true],
   [['10.0.0.0/8', 'b'], 'http://2130706433/', false],
 ] as const)('by %j lets %s in: %s', (entries, endpoint, expected) => {

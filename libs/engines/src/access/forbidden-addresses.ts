@@ -5,10 +5,12 @@ import { embeddedIpv4, lastIpv4 } from './embedded-addresses';
 /** The code of the error of a name that resolves to an address that is never called. */
 export const ADDRESS_REFUSED = 'ENGINE_ADDRESS_REFUSED';
 
-/** Addresses of IPv4 under which clouds tell a machine its credentials; those of AWS, Google, Azure are link-local. */
+/**
+ * IPv4 addresses where clouds serve credentials to a machine; the addresses of AWS, Google and Azure are link-local.
+ */
 const METADATA_IPV4 = ['169.254.169.254', '100.100.100.200', '192.0.0.192', '168.63.129.16'];
 
-/** Link-local addresses, and those of metadata services. */
+/** Link-local addresses, and addresses of metadata services. */
 const FORBIDDEN = new BlockList();
 for (const address of METADATA_IPV4) FORBIDDEN.addAddress(address, 'ipv4');
 FORBIDDEN.addSubnet('169.254.0.0', 16, 'ipv4');
@@ -24,7 +26,7 @@ const METADATA_NAMES = new Set([
   'instance-data.ec2.internal',
 ]);
 
-/** @param host as {@link URL} has it, without brackets: decimal and hexadecimal forms of IPv4 are plain there */
+/** @param host host of a {@link URL}, without brackets: decimal and hexadecimal forms of IPv4 are plain there */
 export function isForbiddenHost(host: string): boolean {
   const version = isIP(host);
   if (version === 0) return METADATA_NAMES.has(host.replace(/\.+$/, ''));

@@ -1,6 +1,6 @@
 /**
- * The field of a request that keeps its cache entries apart from entries of other weights, with what the caller has
- * given for it behind the salt.
+ * The field of a request that keeps its cache entries apart from entries of other weights. A value that the caller has
+ * given for the field follows the salt.
  * @param name `cache_salt`, or `extra_key` of SGLang
  */
 export function saltedFields(

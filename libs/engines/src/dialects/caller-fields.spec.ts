@@ -16,7 +16,7 @@ it.each([
   ['vllm', { no_stop_trim: true }, { include_stop_str_in_output: true }],
   ['sglang', { sampling_params: { regex: 'a' } }, { sampling_params: { regex: 'a' } }],
   ['sglang', { include_stop_str_in_output: true }, { no_stop_trim: true }],
-  // They request nothing, change nothing, or are of no known dialect.
+  // Fields that request nothing, change nothing, or belong to no known dialect.
   ['sglang', { bad_words: [], best_of: 0 }, { bad_words: [], best_of: 0 }],
   ['sglang', { add_special_tokens: true }, { add_special_tokens: true }],
   ['vllm', { log_metrics: true, a_new_field: 1 }, { log_metrics: true, a_new_field: 1 }],

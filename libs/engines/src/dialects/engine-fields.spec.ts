@@ -106,13 +106,13 @@ describe('fields that Broomwagon does not read', () => {
     });
   });
 
-  it('never replace what Broomwagon sets', async () => {
+  it('never replace fields that Broomwagon sets', async () => {
     const engineFields = { max_tokens: 1_000_000, stream: false, request_id: 'mine' };
     await generate('vllm', { text: 'p', engineFields }, [{ choices: [{ text: 'a', finish_reason: 'stop' }] }]);
     expect(calls[0]!.body).toMatchObject({ max_tokens: 16, stream: true, request_id: 'x'.repeat(32) });
   });
 
-  it('are part of what is tokenized to resume, and images are resumed as messages', async () => {
+  it('are tokenized with the prompt to resume, and images are resumed as messages', async () => {
     const done = [{ choices: [{ text: 'b', delta: {}, token_ids: [2], finish_reason: 'stop' }] }];
     const made = { tokenIds: [1], text: 'a', tokenCount: 1 };
     const question = [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }];

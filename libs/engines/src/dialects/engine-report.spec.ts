@@ -26,7 +26,7 @@ beforeEach(() => {
   asked = [];
 });
 
-it('reads load and start of vLLM from one page, and asks one that has no route for its weights once', async () => {
+it('reads load and start of vLLM from one page, and asks a vLLM without a route for its weights once', async () => {
   const adapter = createEngineAdapter('vllm', url);
   pages = { '/metrics': 'vllm:num_requests_running 2\nprocess_start_time_seconds 1.73228300047e+09\n' };
   const report = { load: { running: 2, waiting: 0 }, startedAtSeconds: 1_732_283_000.47 };

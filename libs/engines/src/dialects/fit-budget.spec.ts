@@ -68,7 +68,7 @@ describe('a budget that does not fit beside the prompt', () => {
       `max_tokens is too large: 90. This model's ${VLLM} and your request has 30 input tokens`,
       text,
     ],
-    // Its tokenizer stops at the limit.
+    // The tokenizer of the engine stops at the limit.
     [
       'vLLM 0.25',
       'vllm',

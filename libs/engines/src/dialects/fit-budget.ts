@@ -9,7 +9,7 @@ type RunPlan = Extract<AttemptPlan, { kind: 'run' }>;
 const CONTEXT_TOKENS = /context length(?: is| of)? \(?(\d+)|max_total_tokens=(\d+)/i;
 /**
  * Tokens of the prompt in such a refusal, where the engine has counted all of them: vLLM, and SGLang. Newer releases of
- * vLLM stop to count at the limit, and name what the prompt has at least.
+ * vLLM stop to count at the limit, and name a lower bound.
  */
 const PROMPT_TOKENS =
   /(\d+) in the (?:messages|prompt)|(\d+) tokens from the input|has (\d+) input tokens|contains (\d+) input tokens/i;
@@ -20,7 +20,7 @@ const CONTINUED_MARGIN_TOKENS = 16;
 
 /**
  * The plan with the budget that the context of the engine leaves beside the prompt; less than 1: the prompt fills it.
- * @param refusal what the engine has answered to the plan
+ * @param refusal answer of the engine to the plan
  * @param tokenize token ids of a text or messages as the engine reads them
  * @returns undefined if the budget is not to be clipped, the refusal has another reason, or the prompt has no known
  *   number of tokens

@@ -57,7 +57,7 @@ export interface RouteCall {
   stop?: IncludedStop;
 }
 
-/** What all dialects share: plan the attempt, stream it, abort it, and the OpenAI routes all three of them have. */
+/** Common part of all dialects: plan the attempt, stream it, abort it, and the OpenAI routes that all three have. */
 export abstract class HttpEngineAdapter implements EngineAdapter {
   abstract readonly dialect: EngineDialect;
   protected readonly http: EngineHttp;
@@ -224,8 +224,9 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   }
 
   /**
-   * First model of `/v1/models`, or that of the options.
-   * @throws BroomwagonError ENGINE_PROTOCOL if the answer is no such list, ENGINE_REJECTED if it lacks that model
+   * First model of `/v1/models`, or the model of the options.
+   * @throws BroomwagonError ENGINE_PROTOCOL if the answer is no such list, ENGINE_REJECTED if it lacks the model of the
+   *   options
    */
   protected async listModel(signal?: AbortSignal): Promise<ModelCard & { models: string[] }> {
     const { status, text } = await this.http.call('GET', '/v1/models', undefined, signal);
@@ -248,8 +249,8 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
   }
 
   /**
-   * Whether a route is there, without using it: one that takes another method answers 405, one that is not there 404.
-   * Only of an engine whose dialect is known; a server of web pages answers anything.
+   * Checks whether a route exists, without using it: a route for another method answers 405, a missing one 404. Only
+   * for an engine whose dialect is known; a server of web pages answers anything.
    */
   protected async hasRoute(path: string, signal?: AbortSignal): Promise<boolean> {
     const { status } = await this.http.call('OPTIONS', path, undefined, signal);

@@ -25,7 +25,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
         tokenIdsOut: false,
         logprobs: true,
         abortById: false,
-        // This cannot be probed; all tested servers do it.
+        // Aborting on disconnect cannot be probed; all tested servers do it.
         abortOnDisconnect: true,
         loadReport: false,
         prefixCacheReset: false,
@@ -41,7 +41,7 @@ export class OpenAiAdapter extends HttpEngineAdapter {
     return Promise.resolve(false);
   }
 
-  /** These servers have no common route for load, start and weights. */
+  /** Plain OpenAI servers have no common route for load, start and weights. */
   async report(): Promise<EngineReport> {
     return { models: await this.listedModels() };
   }

@@ -16,8 +16,8 @@ const MAX_ANSWER_BYTES = 256 * 1_048_576;
 type Http = Pick<EngineHttp, 'baseUrl' | 'open' | 'transportError'>;
 
 /**
- * Makes a call with the fields of the caller, and returns the answer as it is. The deadline of the first token is that
- * of a whole answer, since nothing comes before it; a stream has the deadlines of any stream.
+ * Makes a call with the fields of the caller, and returns the answer as it is. A whole answer has the deadline of the
+ * first token, since nothing comes before it; a stream has the deadlines of any stream.
  * @param abortById stops the request on the engine; undefined: the call has failed
  * @throws BroomwagonError as {@link EngineAdapter.pass}; ENGINE_REJECTED with the field if there is no route
  */
@@ -29,7 +29,7 @@ export async function passCall(
   { signal, onPiece, onUnstopped }: PassOptions,
   abortById: () => Promise<boolean | undefined>,
 ): Promise<PassedAnswer> {
-  // The id is that of this call, in the field of the dialect.
+  // The id of this call replaces the caller's, in the field of the dialect.
   const { request_id: _id, rid: _rid, ...body } = request.body;
   const routes = REQUEST_FIELDS[dialect];
   if (routes !== undefined && !request.paths.some((path) => Object.hasOwn(routes, path)))

@@ -4,7 +4,7 @@ type Lists = Record<string, readonly string[]>;
 
 const names = (text: string): string[] => text.trim().split(/\s+/);
 
-// What the request models of engines declare, as of August 2026. Engines ignore any other field in silence.
+// Fields that the request models of engines declare, as of August 2026. Engines ignore any other field in silence.
 // vLLM: entrypoints/openai/{completion,chat_completion}/protocol.py, sampling_params.py,
 // entrypoints/scale_out/token_in_token_out/protocol.py.
 // SGLang: srt/entrypoints/openai/protocol.py, srt/managers/io_struct.py (GenerateReqInput),
@@ -84,7 +84,7 @@ export const SAMPLING_FIELDS: Partial<Record<EngineDialect, readonly string[]>> 
     spaces_between_special_tokens no_stop_trim custom_params stream_interval logit_bias sampling_seed`),
 };
 
-/** Of older releases of vLLM. */
+/** Fields of older releases of vLLM. */
 const OLDER_VLLM = names(
   'best_of guided_json guided_regex guided_choice guided_grammar guided_decoding_backend guided_whitespace_pattern',
 );
@@ -116,7 +116,7 @@ const DECLARED = new Map(
 /**
  * Refuses a field that only engines of another dialect take: this engine would ignore it in silence. Fields that no
  * dialect declares are passed on: a newer engine may take them.
- * @param parent of the fields, with a dot
+ * @param parent path of the object that has the fields, with a dot
  * @throws BroomwagonError ENGINE_REJECTED with the field
  */
 export function refuseForeignFields(dialect: EngineDialect, fields: Record<string, unknown>, parent = ''): void {

@@ -12,7 +12,9 @@ const EXTENDED: Names = {
   repetitionPenalty: 'repetition_penalty',
 };
 
-/** Our names to those of each dialect. `logprobs` is not among them: each route asks for it in its own way. */
+/**
+ * Broomwagon's names to the names of each dialect. `logprobs` is not among them: each route asks for it in its own way.
+ */
 const WIRE_NAMES: Record<EngineDialect, Names> = {
   vllm: EXTENDED,
   sglang: { ...EXTENDED, seed: 'sampling_seed', minTokens: 'min_new_tokens' },

@@ -7,7 +7,7 @@ let loads: object[] = [];
 const server = createServer((_, response) => response.end(JSON.stringify({ loads })));
 afterEach(() => new Promise((resolve) => server.close(resolve)));
 
-it('adds up what the ranks report, and leaves out what none of them reports', async () => {
+it('adds up the loads of all ranks, and leaves out values that no rank reports', async () => {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const adapter = new SglangAdapter(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
   loads = [

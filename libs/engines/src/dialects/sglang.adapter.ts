@@ -19,7 +19,7 @@ import { wireSampling } from './sampling';
 /** A chunk may repeat everything made so far, logprobs included. */
 const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
 
-/** Sampling parameters for which its chat route takes those of the model unless the request names them. */
+/** Sampling parameters for which the chat route takes the defaults of the model unless the request names them. */
 const MODEL_DEFAULTS = ['temperature', 'topP', 'topK', 'minP', 'repetitionPenalty'] as const;
 /** Fields of a chat that are sampling parameters of `/generate`. */
 const CHAT_SAMPLING = ['ignore_eos', 'skip_special_tokens', 'no_stop_trim', 'logit_bias'];
@@ -53,7 +53,7 @@ export class SglangAdapter extends HttpEngineAdapter {
   readonly dialect = 'sglang';
   /** Form of the texts of its chunks; known after it has described itself. */
   private textForm?: TextForm;
-  /** Its description of itself, with the time at which it was read. */
+  /** Server info of the engine, with the time at which it was read. */
   private about?: { info: Record<string, unknown>; atMs: number };
 
   constructor(url: string, options: EngineAdapterOptions = {}) {
@@ -133,7 +133,10 @@ export class SglangAdapter extends HttpEngineAdapter {
     };
   }
 
-  /** Its metrics, where they are on, are asked for its start only. The route of its weights was renamed. */
+  /**
+   * Reads the metrics, where they are on, for the start and the token counts only. The route of the weights was
+   * renamed.
+   */
   async report(): Promise<EngineReport> {
     const [load, page, weightVersion, models] = await Promise.all([
       this.load().catch(() => undefined),
@@ -146,7 +149,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { load: load && { ...load, tokens }, startedAtSeconds: startOf(metrics), weightVersion, models };
   }
 
-  /** It has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */
+  /** SGLang has no `wait`; its third mode, `retract`, computes kept requests again and is not used. */
   async pause(mode: PauseMode, timeoutMs?: number): Promise<void> {
     if (mode === 'wait') return this.cannot('pause by waiting');
     await this.control('/pause_generation', { mode: mode === 'keep' ? 'in_place' : mode }, timeoutMs);
@@ -160,7 +163,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     await this.control('/flush_cache', undefined, timeoutMs);
   }
 
-  /** Of messages since 0.5.12: as its chat route renders them. */
+  /** Token ids of messages, since 0.5.12, are as the chat route renders them. */
   protected override async tokenize(
     { text, messages, engineFields }: Prompt,
     signal?: StopSignal,
@@ -204,7 +207,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     if (promptTokenIds !== undefined) {
       return this.generateRoute(request, plan, { input_ids: promptTokenIds }, promptTokenIds);
     }
-    // Its OpenAI route has other names for two of them.
+    // The OpenAI route has other names for two of the parameters.
     const {
       sampling_seed: seed,
       min_new_tokens: minTokens,
@@ -225,7 +228,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return { ...this.chatRoute(prompt.messages, prompt.continued, body, request.sampling), stop };
   }
 
-  /** @param promptTokenIds of messages: reported as those of the prompt */
+  /** @param promptTokenIds token ids of messages: reported as the ids of the prompt */
   private async generateRoute(
     request: GenerationRequest,
     { budget, minTokens }: RunPlan,
@@ -264,7 +267,7 @@ export class SglangAdapter extends HttpEngineAdapter {
     return weightNumber(info.weight_version ?? (await this.http.getJson('/get_model_info', signal))?.weight_version);
   }
 
-  /** As in a report. */
+  /** Weight version, as in a report. */
   private async saidVersion(): Promise<number | undefined> {
     for (const path of ['/get_model_info', '/model_info']) {
       const said = (await this.http.getJson(path).catch(() => undefined))?.weight_version;

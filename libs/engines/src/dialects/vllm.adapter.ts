@@ -15,7 +15,7 @@ const TOKEN_IDS_SINCE = [0, 10, 2];
 const CACHE_SALT_SINCE = [0, 11, 0];
 
 const PARSE_PATH = '/v1/chat/completions/derender';
-/** Its streams have routed experts; those of completions have none. */
+/** Streams of this route have routed experts; streams of completions have none. */
 const TOKEN_PATH = '/inference/v1/generate';
 /** Sampling parameters that the gateway does not read. */
 // prettier-ignore
@@ -85,7 +85,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     return answered;
   }
 
-  /** Older versions, and those without the development routes, do not report their weights. */
+  /** Reads the report; versions that are older or lack the development routes do not report their weights. */
   async report(): Promise<EngineReport> {
     const [page, models] = await Promise.all([
       this.http.getText('/metrics').catch(() => undefined),
@@ -141,12 +141,15 @@ export class VllmAdapter extends HttpEngineAdapter {
       throw new BroomwagonError('ENGINE_PROTOCOL', `${this.url}${PARSE_PATH} answered without a message of a chat`);
     }
     const { tool_calls: calls } = message;
-    // Its chat route gives one call then; this route gives all of them.
+    // The chat route gives one call then; the parse route gives all of them.
     if (fields.parallel_tool_calls === false && Array.isArray(calls)) message.tool_calls = calls.slice(0, 1);
     return finishReason === 'stop' ? this.withoutEndToken(message, chat, model) : message;
   }
 
-  /** The parsed text contains special tokens, and so that which ended the response; a text of its routes does not. */
+  /**
+   * The parsed text contains special tokens, and so the token that ended the response; the text of vLLM's routes does
+   * not.
+   */
   private async withoutEndToken(
     message: Record<string, unknown>,
     { tokenIds, text }: GeneratedChat,
@@ -171,7 +174,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     signal?: StopSignal,
   ): Promise<number[] | undefined> {
     const prompt = messages === undefined ? { prompt: text } : { messages };
-    // Tools and arguments of the chat template are part of what the model reads.
+    // The rendered prompt has tools and arguments of the chat template in it.
     return this.askTokenIds({ model: await this.model(), ...engineFields, ...prompt }, signal);
   }
 

@@ -29,12 +29,12 @@ const agents = new Map<string, Agent>();
 
 type Purpose = 'streams' | 'calls' | 'repeats';
 
-/** Engines behind uvicorn close what is idle for 5 s, and the timers of undici may be a second late. */
+/** Engines behind uvicorn close connections that are idle for 5 s, and the timers of undici may be a second late. */
 const IDLE_MS = 2_000;
 
 /**
- * Streams have no deadline, since generations may last hours; calls have one by their signal. Idle connections are
- * closed before engines would close them, whatever an engine offers; those of `repeats` are used once.
+ * Streams have no deadline, since generations may last hours; calls have a deadline by their signal. Idle connections
+ * are closed before engines would close them, whatever an engine offers; connections of `repeats` are used once.
  */
 function agentFor(purpose: Purpose, connectTimeoutMs: number, connections: number): Agent {
   const name = `${purpose} ${connectTimeoutMs} ${connections}`;
@@ -64,7 +64,7 @@ export class EngineHttp {
   private address?: { origin: string; prefix: string };
   private readonly callTimeoutMs: number;
   private readonly streams: () => Agent;
-  /** Apart from the streams, so that an abort never waits for one of those to end. */
+  /** Agent of calls, apart from the streams, so that an abort never waits for a stream to end. */
   private readonly calls: () => Agent;
   private readonly repeats: () => Agent;
 
@@ -139,7 +139,7 @@ export class EngineHttp {
     if (!stream.isOpen) throw refusalOf(this.baseUrl + path, stream);
   }
 
-  /** Maps what undici throws; our own errors pass. */
+  /** Maps errors of undici; errors of Broomwagon pass. */
   transportError(error: unknown): BroomwagonError {
     if (isBroomwagonError(error)) return error;
     const code = errorCode(error);
@@ -183,8 +183,8 @@ export class EngineHttp {
   }
 
   /**
-   * Repeated once, on a new connection, if the engine had closed the idle one that was used: it has not seen the
-   * request.
+   * Sends, and repeats once on a new connection if the engine had closed the idle connection that was used: it has not
+   * seen the request.
    */
   private async repeatedIfStale<T>(
     isAnswered: () => boolean,
@@ -196,7 +196,7 @@ export class EngineHttp {
       return await send(dispatcher);
     } catch (error) {
       if (isAnswered() || !isStale(error, performance.now() - sentAt)) throw error;
-      // One that does not answer now has died of the request, or just before it.
+      // An engine that does not answer now has died of the request, or just before it.
       return send(this.repeats()).catch((again: unknown) => {
         throw isAnswered() ? again : error;
       });
@@ -227,7 +227,7 @@ export function refusalOf(url: string, answer: Refusal): BroomwagonError {
   return new BroomwagonError('ENGINE_PROTOCOL', message, { details });
 }
 
-/** What vLLM and SGLang answer if the prompt and the budget have more tokens than the context of the model. */
+/** Answers of vLLM and SGLang if the prompt and the budget have more tokens than the context of the model. */
 const CONTEXT_TOO_LONG = new RegExp(
   [
     'maximum context length',

@@ -1,6 +1,6 @@
 import { util, type Dispatcher } from 'undici';
 
-/** What is read of an answer that is no stream, bytes. */
+/** Most bytes read of an answer that is no stream. */
 const MAX_REFUSAL_BYTES = 65_536;
 
 /** An answer that is no stream. */
@@ -8,17 +8,17 @@ export type Refusal = Pick<EngineStream, 'status' | 'contentType' | 'contentEnco
 
 /** One call that is answered by a stream, read by callbacks: a readable stream of undici costs more for each chunk. */
 export class EngineStream implements Dispatcher.DispatchHandlers {
-  /** Of the answer; 0 before it. */
+  /** Status of the answer; 0 before it. */
   status = 0;
   contentType = '';
-  /** Of the answer: `identity` if it is not compressed. */
+  /** Encoding of the answer: `identity` if it is not compressed. */
   contentEncoding = 'identity';
   /** Header of an answer that is no stream. */
   retryAfter: string | undefined;
   /** The answer is a stream of events. */
   isOpen = false;
   private isAborted = false;
-  /** It is aborted, or will be: see {@link abortOnceAnswered}. */
+  /** The stream is aborted, or will be: see {@link abortOnceAnswered}. */
   private isStopped = false;
   private reason: unknown;
   private resumeRequest?: () => void;

@@ -6,8 +6,8 @@ import { guardedLookup } from '../access/forbidden-addresses';
 const SOON_MS = 1_000;
 
 /**
- * Bytes that Node receives beyond those that are read, before it stops: more than a usual chunk, since a stop at each
- * chunk costs two system calls; less than what an engine sends while a connection is not read (decision 0127).
+ * Bytes that Node receives ahead of the reader before it stops: more than a usual chunk, since a stop at each chunk
+ * costs two system calls; less than an engine sends while a connection is not read (decision 0127).
  */
 const BUFFER_BYTES = 1_024;
 
@@ -15,7 +15,7 @@ const BUFFER_BYTES = 1_024;
 const received = new WeakMap<object, number>();
 
 /**
- * Connects as undici does, to addresses that are allowed, and notes of a broken connection whether it had been used
+ * Connects as undici does, to addresses that are allowed, and notes for a broken connection whether it had been used
  * before.
  */
 export function connectorOf(timeoutMs: number): buildConnector.connector {
@@ -31,8 +31,8 @@ export function connectorOf(timeoutMs: number): buildConnector.connector {
 }
 
 /**
- * Whether the error, of a call of which nothing came back, is that of a connection that had answered calls before and
- * was closed while it was idle.
+ * Whether a call without an answer failed because its connection, which had answered calls before, was closed while it
+ * was idle.
  */
 export function isStale(error: unknown, afterMs: number): boolean {
   if (typeof error !== 'object' || error === null || afterMs > SOON_MS) return false;

@@ -47,7 +47,7 @@ describe('a batch of chunks', () => {
     expect(reads).toHaveLength(2);
   });
 
-  it('reports an error of what waited, and reads nothing after it', async () => {
+  it('reports an error of waiting chunks, and reads nothing after it', async () => {
     const { batch, reads, failures } = batchOf('wrong');
     batch.add(Buffer.from('wrong'), 'usual');
     await expect.poll(() => failures).toEqual(['wrong']);

@@ -22,7 +22,7 @@ export class ChunkBatch {
   private chunks: Buffer[] = [];
   private bytes = 0;
   private isResuming = false;
-  /** Of `read`. */
+  /** Error that `read` has thrown. */
   private failure: { error: unknown } | undefined;
 
   /**
@@ -36,7 +36,7 @@ export class ChunkBatch {
     private readonly resume: () => void,
   ) {}
 
-  /** @returns false if no chunk is needed before `resume`. Throws what `read` throws. */
+  /** @returns false if no chunk is needed before `resume`. Throws the errors of `read`. */
   add(chunk: Buffer, urgency: Urgency): boolean {
     this.chunks.push(chunk);
     this.bytes += chunk.length;
@@ -50,7 +50,9 @@ export class ChunkBatch {
     return urgency === 'usual';
   }
 
-  /** Reads all that waits. Throws what `read` throws or has thrown: a stream may have ended before `onFailure`. */
+  /**
+   * Reads all that waits. Throws the error of `read`, also an earlier one: a stream may have ended before `onFailure`.
+   */
   flush(): void {
     waiting.delete(this);
     const { chunks } = this;

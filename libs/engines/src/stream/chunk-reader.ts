@@ -18,7 +18,7 @@ export interface StreamStep {
 
 /**
  * The fields of `from` that are not `known` and not empty; undefined when there is none.
- * @param given what was returned before: fields with the same value are left out
+ * @param given fields returned before: fields with the same value are left out
  */
 export function unknownFields(
   from: object | undefined,
@@ -36,7 +36,7 @@ export function unknownFields(
   return found;
 }
 
-/** Adds a step's fields: texts and lists among the pieces are joined, everything else replaces what was there. */
+/** Adds a step's fields: texts and lists among the pieces are joined, other values replace earlier ones. */
 export function mergeEngineFields(
   into: Record<string, unknown>,
   { whole, pieces }: NonNullable<StreamStep['engineFields']>,
@@ -52,15 +52,15 @@ export function mergeEngineFields(
 
 /** Reads the events of one stream of one dialect, in order; may keep state between them. */
 export interface ChunkReader {
-  /** @param text of the event, if events that repeat it may be read by {@link readRepeated} */
+  /** @param text text of the event, if events that repeat it may be read by {@link readRepeated} */
   read(event: Record<string, unknown>, text?: string): StreamStep;
   /** Reads an event that is like the one before without parsing all of it; undefined: it has to be parsed. */
   readRepeated?(text: string): StreamStep | undefined;
 }
 
 /**
- * Maps the finish reasons of all dialects; what is none of ours (tool_calls, content_filter, ...) counts as `stop`.
- * ENGINE_ERROR for `error`: vLLM ends a stream so when it failed by itself.
+ * Maps the finish reasons of all dialects; a reason that Broomwagon does not have (tool_calls, content_filter, ...)
+ * counts as `stop`. ENGINE_ERROR for `error`: vLLM ends a stream so when it failed by itself.
  */
 export function finishReasonOf(said: string): GenerationResult['finishReason'] {
   if (said === 'length') return 'length';

@@ -13,7 +13,7 @@ export class ChunkText {
   /** Shown by a chunk; then every later chunk must agree. */
   private form: TextForm | undefined;
 
-  /** @param expected as the engine describes itself; decides where a chunk could have either form */
+  /** @param expected form in the server info of the engine; decides where a chunk could have either form */
   constructor(private readonly expected?: TextForm) {}
 
   /** Chunks have only new text. */
@@ -27,7 +27,7 @@ export class ChunkText {
   }
 
   /**
-   * @param form of this chunk, if its other fields show it
+   * @param form form of this chunk, if its other fields show it
    * @returns the new text
    * @throws BroomwagonError ENGINE_PROTOCOL if the chunk contradicts earlier ones: some of its text would be guessed
    */

@@ -23,7 +23,7 @@ export function newTokenIds(
   return newEntries(entries, { before, total })?.map(([, id]) => id);
 }
 
-/** The entries of new tokens; undefined if they do not add up. Some versions repeat those of all tokens. */
+/** Entries of new tokens; undefined if they do not add up. Some versions repeat the entries of all tokens. */
 export function newEntries(
   entries: LogprobEntry[] | undefined,
   { before, total }: ChunkCounts,

@@ -17,7 +17,7 @@ interface Drawn {
   decoder?: typeof decode | (() => Promise<undefined>);
 }
 
-/** Runs a call. Returns the ids and text of each increment, the text of the result, and the number of unchecked texts. */
+/** Runs a call. Returns ids and text of each increment, the text of the result, and the number of unchecked texts. */
 async function runCall({ made, sent, reason = 'stop', sendsStops = true, decoder = decode }: Drawn) {
   const given: [number[], string][] = [];
   let unchecked = 0;
@@ -113,7 +113,7 @@ describe('the text of a call that continues ids', () => {
     expect((await runCall({ made: half, sent })).text).toBe('€ab\uFFFD');
   });
 
-  it('has what ids decode to that never become a character', async () => {
+  it('has the decoded text of ids that never become a character', async () => {
     expect((await runCall({ made: half, sent: [[[FIRST], '\uFFFD']] })).text).toBe('\uFFFD\uFFFD');
   });
 

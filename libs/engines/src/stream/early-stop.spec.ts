@@ -8,11 +8,14 @@ import { streamGeneration } from './stream-generation';
 
 const EVENT_STREAM = [Buffer.from('content-type'), Buffer.from('text/event-stream')];
 
-/** The call is stopped before the engine has sent its headers. Timers are fake: time passes only when a test advances it. */
+/**
+ * The call is stopped before the engine has sent its headers. Timers are fake: time passes only when a test advances
+ * it.
+ */
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** One call, and what is done for it, in order. */
+/** Starts one call, and records its actions in order. */
 function begin(answerOfAbort: boolean | undefined) {
   const done: string[] = [];
   const stop = new StopSource();

@@ -50,7 +50,7 @@ export class EventStreamParser {
     return text.slice(6, -2);
   }
 
-  /** The text of what is kept and these bytes, which end with a line. */
+  /** Text of the kept bytes and these bytes, which end with a line. */
   private wholeLines(bytes: Buffer): string {
     const kept = this.pendingBytes > 0;
     let text = (kept ? Buffer.concat([...this.pending, bytes]) : bytes).toString('utf8');

@@ -8,7 +8,7 @@ export interface IncludedStop {
   stops: readonly string[];
   /** Texts of the stop token ids of the request: engines include these too. */
   tokenTexts: ReadonlyMap<number, string>;
-  /** Special tokens are part of the text, and so is the one that ends the response. */
+  /** Special tokens are part of the text, and so is the token that ends the response. */
   hasSpecialTokens: boolean;
 }
 
@@ -23,7 +23,7 @@ export function markStop(increment: TokenIncrement, reason: string | number | un
   // An engine that leaves the stop token out of the ids leaves it out of the text too.
   if (reason !== undefined && tokenIds !== undefined && tokenIds.at(-1) !== Number(reason)) return;
   const ending = stop.tokenTexts.get(Number(reason ?? tokenIds?.at(-1))) ?? '';
-  // The text of one token alone is that of the stop token.
+  // One token alone is the stop token, with all its text.
   const length = tokenCount === 1 ? text.length : text.endsWith(ending) ? ending.length : 0;
   if (length > 0) removeEnd(increment, length);
 }

@@ -8,7 +8,7 @@ const NAME = 'routed_experts';
 const text = fc.oneof(fc.string(), fc.constantFrom(NAME, `"${NAME}":"`, `\\"${NAME}`, `"${NAME}`, '"', 'rout'));
 const experts = fc.oneof(fc.base64String(), text, fc.constant('\\"\\\\'), fc.constant(null), fc.array(fc.integer()));
 const fields = fc.record({ text, [NAME]: experts, list: fc.array(text), inner: fc.record({ [NAME]: experts }) });
-/** As Python may write it. */
+/** JSON with spaces, as Python may write it. */
 const spaced = (json: string): string => json.replaceAll(`"${NAME}":`, `"${NAME}" : `);
 
 /** The chunks of some bytes, cut at these places. */

@@ -19,16 +19,16 @@ export class OpaqueField {
   private readonly name: Buffer;
   /** Bytes that may begin the name. */
   private rest: Buffer = EMPTY;
-  /** The text that has begun. */
+  /** The text whose end has not arrived. */
   private open: Buffer[] | undefined;
-  /** Of all texts that are kept. */
+  /** Bytes of all texts that are kept. */
   private bytes = 0;
   private readonly mark = `opaque-${randomUUID()}-`;
-  /** Those that no event has been read with, by their numbers. */
+  /** Texts by their numbers, until an event is read with them. */
   private readonly texts = new Map<string, OpaqueText>();
   private taken = 0;
 
-  /** @param name of the field, without characters that JSON escapes: in a text its quotes are escaped */
+  /** @param name name of the field, without characters that JSON escapes: in a text its quotes are escaped */
   constructor(name: string) {
     this.name = Buffer.from(`"${name}"`);
   }

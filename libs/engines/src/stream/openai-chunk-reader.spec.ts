@@ -38,7 +38,7 @@ it('has no ids of a chat whose parser of calls has kept some', () => {
   expect(result).toMatchObject({ tokenIds: undefined, tokenCount: 3, text: 'a' });
 });
 
-it('keeps the first of two ends, and what arrives behind it', () => {
+it('keeps the first of two ends, and tokens that arrive behind it', () => {
   const call = { tool_calls: [{ index: 0, function: { arguments: '}' } }] };
   const { increments, result } = read([
     chunk({ delta: { content: 'a' }, token_ids: [1], finish_reason: 'length' }),

@@ -33,7 +33,7 @@ export class OpenAiChunkReader implements ChunkReader {
 
   read(event: Record<string, unknown>): StreamStep {
     const choices = event.choices as EngineChoice[] | undefined;
-    // Neither a chunk nor the usage: its fields are not those of the response.
+    // The event is neither a chunk nor the usage: its fields do not belong to the response.
     if (choices === undefined && !event.usage) return {};
     const choice = choices?.[0];
     const usage = (event.usage ?? undefined) as OpenAiUsage | undefined;

@@ -11,7 +11,7 @@ const FIELDS = [
   { path: ['meta', 'count'], form: INTEGER },
 ];
 
-/** As engines write JSON: without spaces, or with those of Python. */
+/** JSON as engines write it: without spaces, or with Python's spaces. */
 const written = (value: unknown, isSpaced: boolean): string =>
   isSpaced
     ? JSON.stringify(value, null, 1)
@@ -51,7 +51,7 @@ describe('an event that repeats another', () => {
     expect(recognized).toBeGreaterThan(options.numRuns / 10);
   });
 
-  it('is one that JSON.parse accepts, whatever was changed in its text', () => {
+  it('is an event that JSON.parse accepts, whatever was changed in its text', () => {
     const json = '{"text":"a","meta":{"ids":[1,2],"count":3,"id":"x"}}';
     const repeated = RepeatedEvent.of(json, FIELDS)!;
     const change = fc.record({

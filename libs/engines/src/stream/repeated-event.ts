@@ -21,7 +21,7 @@ const MAX_DIGITS = 15;
 
 /**
  * The text of an event without the values that vary. A text that is the same around its values is the same event with
- * other values, so only these are parsed. Nothing is accepted that `JSON.parse` would read in another way: what is
+ * other values, so only these are parsed. Nothing is accepted that `JSON.parse` would read in another way: the text
  * around the values is compared character by character, and each value is one value of JSON.
  */
 export class RepeatedEvent {
@@ -33,7 +33,7 @@ export class RepeatedEvent {
   ) {}
 
   /**
-   * @param text of a valid object
+   * @param text text of a valid object
    * @param fields may be missing in the event
    * @returns undefined if it cannot be told where the values are
    */
@@ -62,7 +62,7 @@ export class RepeatedEvent {
     return event.isAt(fields) ? event : undefined;
   }
 
-  /** Whether values in these places are those of the fields: a name may also be that of another field. */
+  /** Whether values in these places belong to the fields: another field may have the same name. */
   private isAt(fields: readonly VaryingField[]): boolean {
     const { parts, order } = this;
     const text = parts.reduce((before, part, index) => `${before}"probe ${order[index - 1]}"${part}`);
@@ -92,7 +92,7 @@ export class RepeatedEvent {
   }
 }
 
-/** As `JSON.parse`. @throws SyntaxError */
+/** Parses a string, like `JSON.parse`. @throws SyntaxError */
 export function stringOf(json: string): unknown {
   const end = json.length - 1;
   if (end < 1 || json.charCodeAt(0) !== QUOTE || json.charCodeAt(end) !== QUOTE) return JSON.parse(json);
@@ -100,7 +100,7 @@ export function stringOf(json: string): unknown {
     const code = json.charCodeAt(index);
     if (code < SPACE || code === QUOTE || code === BACKSLASH) return JSON.parse(json);
   }
-  // A part of a text would keep the whole event in memory, also in the text of a response: V8 copies what it joins.
+  // A slice would keep the whole event in memory, also in the text of a response: V8 copies texts that it joins.
   return ` ${json.slice(1, end)}`.slice(1);
 }
 

@@ -102,7 +102,7 @@ describe('a chunk of a running request is refused', () => {
   });
 });
 
-it('reads the texts of an engine that has not described itself by what its chunks show', () => {
+it('recognizes the form of texts by the chunks of an engine that has not described itself', () => {
   for (const [textForm, idForm] of FORMS) {
     const reader = new SglangChunkReader();
     const texts = TEXTS.map((_, index) => {

@@ -13,10 +13,10 @@ const META_FIELDS = new Set([
   'id', 'finish_reason', 'prompt_tokens', 'completion_tokens', 'cached_tokens', 'output_token_logprobs',
   'e2e_latency', 'output_token_logprobs_length', 'output_token_logprobs_idx',
 ]);
-/** Lists with an entry for each token: chunks that hold only what is new may have only the new entries. */
+/** Lists with an entry for each token: chunks that hold only new text may have only the new entries. */
 const TOKEN_FIELDS = ['output_top_logprobs', 'output_token_ids_logprobs'];
 
-/** What differs from chunk to chunk of a response that has not ended. */
+/** Fields that differ from chunk to chunk of a response that has not ended. */
 const VARYING: readonly VaryingField[] = [
   { path: ['text'], form: STRING },
   { path: ['output_ids'], form: LIST },
@@ -67,8 +67,8 @@ export class SglangChunkReader implements ChunkReader {
   private triesLeft = SPARE_TRIES;
 
   /**
-   * @param textForm as the server info of the engine reports it; used where a chunk does not show it
-   * @param promptTokenIds those of messages, reported with the first chunk
+   * @param textForm form of texts in the server info of the engine; used where a chunk does not show it
+   * @param promptTokenIds token ids of messages, reported with the first chunk
    */
   constructor(
     textForm?: TextForm,
@@ -77,7 +77,7 @@ export class SglangChunkReader implements ChunkReader {
     this.text = new ChunkText(textForm);
   }
 
-  /** Reads chunks that hold only what is new, and do not end the response. */
+  /** Reads chunks that hold only new tokens, and do not end the response. */
   readRepeated(json: string): StreamStep | undefined {
     const values = this.repeated?.valuesOf(json);
     const increment = values && incrementOf(values);
@@ -117,7 +117,7 @@ export class SglangChunkReader implements ChunkReader {
     this.made = total;
 
     const added = tokenCount === 0 ? undefined : newEntries(entries, counts);
-    // Entries that do not add up are those of this chunk: its tokens have none.
+    // Entries that do not add up are entries of this chunk: its tokens have none.
     const logprobs = entries && Array.from({ length: tokenCount }, (_, index) => added?.[index]?.[0] ?? null);
     // With return_text_in_logprobs.
     const tokens = added?.flatMap(([, , token]) => token ?? []);
@@ -136,7 +136,7 @@ export class SglangChunkReader implements ChunkReader {
     const metaFields = unknownFields(meta, META_FIELDS, this.given.metaFields);
     const pieces = isWholeList ? undefined : takePieces(metaFields, total);
     if (fields || metaFields) step.engineFields = { whole: { ...fields, ...metaFields }, pieces };
-    // Entries of new tokens may be equal to those before: a chunk that has some is not a repeated one.
+    // Entries of new tokens may be equal to earlier entries: a chunk that has some is not a repeated one.
     const isRunning = step.finishReason === undefined && chunk.output_ids !== undefined && pieces === undefined;
     const isRepeatable = this.text.isNew && !isWholeList && total > 0 && isRunning;
     this.repeated = isRepeatable && json !== undefined ? this.repeatedOf(json) : undefined;
@@ -186,7 +186,7 @@ function takePieces(fields: Record<string, unknown> | undefined, total: number):
   return pieces;
 }
 
-/** What SGLang reports as an abort with a status: no request of a client has caused it. */
+/** Error for an abort that SGLang reports with a status: no request of a client has caused it. */
 function failureOf(status: number, message = ''): BroomwagonError {
   const said = quote(message);
   return new BroomwagonError(toErrorCode(status), `The engine ended the stream with status ${status}: ${said}`, {

@@ -95,7 +95,8 @@ export async function streamGeneration(
     try {
       await http.receive(stream, call.path, call.body, call.headers);
     } finally {
-      // What has arrived is read first: an error that the engine sends is the cause of a connection that it closes.
+      // Chunks that have arrived are read first: an error that the engine sends is the cause of a connection that it
+      // closes.
       batch.flush();
     }
     if (tokens.finishReason === undefined && !isDone) {
@@ -112,7 +113,7 @@ export async function streamGeneration(
     // The engine has reported the end; a later error changes nothing.
     if (tokens.finishReason !== undefined) return tokens.result(tokens.finishReason, call.resumedBy);
     const failure = silence.error ?? http.transportError(error);
-    // One that refused, or was not reached, has not begun.
+    // An engine that refused, or was not reached, has not started the request.
     const isBroken = !isBroomwagonError(error) && failure.code !== 'ENGINE_UNREACHABLE';
     const isSilent = silence.error !== undefined;
     const mayBeAtWork = stream.isOpen || signal?.aborted || isSilent || isBroken || failure.code === 'ENGINE_PROTOCOL';
@@ -138,7 +139,7 @@ function eventObject(http: Pick<EngineHttp, 'baseUrl'>, data: string): Record<st
   throw failureOf(http.baseUrl, failure);
 }
 
-/** The error of ours for one that an engine sends in a stream, after status 200. */
+/** Broomwagon's error for an error that an engine sends in a stream, after status 200. */
 function failureOf(baseUrl: string, failure: unknown): BroomwagonError {
   const { message, detail, code } = (typeof failure === 'object' ? failure : {}) as Record<string, unknown>;
   const said = String(message ?? detail ?? (typeof failure === 'string' ? failure : JSON.stringify(failure)));

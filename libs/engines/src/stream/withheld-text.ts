@@ -81,7 +81,7 @@ export class WatchedText {
 
   /** The call was cut. @returns the text that is missing at its end; undefined: the engine does not tell */
   async findMissing(): Promise<string | undefined> {
-    // An engine without ids loses nothing: what follows begins behind the text.
+    // An engine without ids loses nothing: the next text begins behind this one.
     if (this.tokenIds.length === 0 || !this.hasIds) return '';
     const decoded = await this.decode(this.tokenIds);
     if (decoded === undefined) return undefined;
