@@ -21,7 +21,7 @@ export class EngineAdapters {
     this.access = new EngineAccess(config.engineAllowList);
   }
 
-  /** What an adapter has learned of its engine is of one start of it: each epoch of a server has an adapter. */
+  /** Returns the adapter of one epoch of a server, because an adapter caches facts about one start of the engine. */
   of({ endpoint, dialect, model, epoch }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model' | 'epoch'>): EngineAdapter {
     const key = JSON.stringify([endpoint, dialect, model, epoch]);
     const adapter =

@@ -15,13 +15,13 @@ import { type EngineRunOptions, type Generated, runOnEngine } from './run-on-eng
 import { ServerSigns } from './server-signs';
 
 export interface CallOptions extends Omit<EngineRunOptions, 'stopDeadlineMs' | 'opaqueField' | 'onUncheckedText'> {
-  /** Routed experts of the response, if they were asked for: those of the call are added. */
+  /** Routed experts of the response, if they were asked for; the experts of the call are added. */
   experts?: RoutedExperts;
 }
 
 /**
- * Runs calls on the engines of leases, with the salt of the lease for the prefix cache, and notes what they tell of
- * their servers.
+ * Runs calls on the engines of leases, with the salt of the lease for the prefix cache, and notes signs of life and
+ * failures of their servers.
  */
 @Injectable()
 export class EngineCalls {
@@ -34,7 +34,7 @@ export class EngineCalls {
 
   /**
    * Runs one call, which begins or continues a response, to its end: afterwards its lease may be released. `tokens` and
-   * `experts` then have what the call has generated, whatever ended it.
+   * `experts` then have the output of the call, whatever ended it.
    */
   async run(
     call: LeasedCall,
@@ -71,7 +71,7 @@ export class EngineCalls {
     return generated;
   }
 
-  /** As {@link run}, for a call whose answer is passed on. */
+  /** Like {@link run}, for a call whose answer is passed on. */
   async pass(
     call: LeasedCall,
     lease: Lease,

@@ -1,10 +1,10 @@
 import { isBroomwagonError, type ErrorCode } from '@broomwagon/contracts';
 
 /**
- * What the error of a call of an engine is evidence about. `refused`: the request, which fails for good. `not-served`:
- * nothing, since the engine could not serve now or has not seen the request. `wrong`: this start of the server, whose
- * answer is not of its dialect; a second one shows that each call would cost a whole generation for nothing. `failed`:
- * the request or the server, which the next calls of either tell apart.
+ * Kind of a failed call of an engine, by the party at fault. `refused`: the request, which fails for good.
+ * `not-served`: nobody, since the engine could not serve now or has not seen the request. `wrong`: this start of the
+ * server, whose answer is not of its dialect; a second such answer shows that each call would cost a whole response for
+ * nothing. `failed`: the request or the server; further calls of either show which.
  */
 export type FailureKind = 'refused' | 'not-served' | 'wrong' | 'failed';
 

@@ -34,7 +34,8 @@ export interface EngineRunOptions {
 
 /**
  * Runs one call to its end: afterwards its lease may be released. Never throws.
- * @param tokens of the response: those of the call are added, and a character that is not whole is dropped at a cut
+ * @param tokens tokens of the response: tokens of the call are added, and a character that is not whole is dropped at a
+ *   cut
  */
 export async function runOnEngine(
   engine: Pick<EngineAdapter, 'generate' | 'abort'>,

@@ -22,7 +22,7 @@ interface SeenServer {
   countedAtMs: number;
 }
 
-/** What one call reports of its server. */
+/** Signs of life that one call reports of its server. */
 export interface CallSigns {
   /** Tokens, or parts of an answer, have arrived. */
   receive(count: number): void;
@@ -31,8 +31,9 @@ export interface CallSigns {
 }
 
 /**
- * What the calls of this process get from each server, for its heartbeat. Time in which no stream runs is no silence,
- * and a stream that ends without a token ends no silence: callers of a hung engine may give up one after the other.
+ * Signs of life that the calls of this process get from each server, for its heartbeat. Time in which no stream runs is
+ * no silence, and a stream that ends without a token ends no silence: callers of a hung engine may give up one after
+ * the other.
  */
 @Injectable()
 export class ServerSigns {

@@ -5,14 +5,14 @@ const BACKSLASH = 0x5c;
 const PADDING = 0x3d;
 const EMPTY = Buffer.alloc(0);
 
-/** Bytes [from, to) of what a Base64 text means. */
+/** Bytes [from, to) of a decoded Base64 text. */
 export interface ByteRange {
   text: OpaqueText;
   from: number;
   to: number;
 }
 
-/** How many bytes a Base64 text means; undefined if it is none, or one whose JSON has escapes. */
+/** Number of bytes that a Base64 text decodes to; undefined if it is no Base64, or if its JSON has escapes. */
 export function byteLengthOf(text: OpaqueText): number | undefined {
   const { parts, length } = text;
   if (length % 4 !== 0 || parts.some((part) => part.includes(BACKSLASH))) return undefined;
@@ -20,7 +20,7 @@ export function byteLengthOf(text: OpaqueText): number | undefined {
   return (length / 4) * 3 - end.filter((character) => character === PADDING).length;
 }
 
-/** The first bytes of what a Base64 text means, at least so many if there are. */
+/** First bytes of a decoded Base64 text, at least `count` if it has as many. */
 export function firstBytesOf({ parts }: OpaqueText, count: number): Buffer {
   const needed = Math.ceil(count / 3) * 4;
   let [last, length] = [0, 0];
@@ -29,9 +29,9 @@ export function firstBytesOf({ parts }: OpaqueText, count: number): Buffer {
 }
 
 /**
- * One Base64 text of several ranges, one after the other. A part of some 64 KiB is written in each turn of the event
- * loop; what the first range has at the start of its text is not written again.
- * @param header bytes before all of them
+ * Joins several ranges to one Base64 text. A part of some 64 KiB is written in each turn of the event loop; the first
+ * range is reused unchanged if it is at the start of its text.
+ * @param header bytes before all ranges
  */
 export async function joinedBase64(ranges: readonly ByteRange[], header: Buffer = EMPTY): Promise<OpaqueText> {
   const parts: Buffer[] = [];

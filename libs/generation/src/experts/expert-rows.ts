@@ -32,7 +32,7 @@ const NUMBER_BYTES = 4;
 /**
  * The rows of a text of experts; undefined if it is neither a file nor a whole number of rows.
  * @param counts numbers of rows that a text without a header may have
- * @param known rows of the same response: those of another form are none
+ * @param known rows of the same response: rows of another form are rejected
  */
 export function rowsOf(text: OpaqueText, counts: readonly number[], known?: ExpertRows): ExpertRows | undefined {
   const bytes = byteLengthOf(text);

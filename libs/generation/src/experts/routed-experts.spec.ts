@@ -13,7 +13,7 @@ function textOf(data: Buffer, partLength: number): OpaqueText {
   );
 }
 
-/** What an OpaqueText means, and that it is one text of Base64 without padding inside. */
+/** Bytes of an OpaqueText; checks that it is one text of Base64 without padding inside. */
 function bytesOf(text: unknown): Buffer {
   expect(text).toBeInstanceOf(OpaqueText);
   const characters = Buffer.concat((text as OpaqueText).parts).toString();
@@ -25,7 +25,7 @@ function bytesOf(text: unknown): Buffer {
 const asked = (more: object = {}): RoutedExperts =>
   RoutedExperts.of({ promptTokenIds: [1], engineFields: { return_routed_experts: true, ...more } })!;
 
-/** Rows [from, to) of a call; each has its number and that of the call. */
+/** Rows [from, to) of a call; each has its number and the number of the call. */
 function rowsOf(call: number, from: number, to: number, width: number, bytes = 4): Buffer {
   const rows = Array.from({ length: to - from }, (_, index) => {
     const row = Buffer.alloc(width * bytes, call);
@@ -97,7 +97,7 @@ describe('routed experts of a response over several calls', () => {
     );
   });
 
-  it('are those of the only call as they came, whatever they are', async () => {
+  it('are passed on unchanged from the only call, whatever they are', async () => {
     for (const reported of [new OpaqueText([Buffer.from('AAA\\/')]), [[1]], 'AAAA', textOf(rowsOf(1, 0, 9, 3), 7)]) {
       const experts = asked();
       experts.take({ reported, engineTokens: 10, keptTokens: 10, from: 0 });
@@ -105,7 +105,7 @@ describe('routed experts of a response over several calls', () => {
     }
   });
 
-  it('are those of a later call alone if their rows differ in width', async () => {
+  it('are the experts of a later call alone if its rows differ in width', async () => {
     const experts = asked();
     experts.take({ reported: textOf(rowsOf(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
     const from = experts.nextRow('vllm');

@@ -20,14 +20,14 @@ export interface PackedExperts {
 /** Types of numbers by their names in an .npy file. */
 const DTYPES: Record<string, string> = { '|u1': 'uint8', '<u2': 'uint16', '<i4': 'int32' };
 
-/** What a call has reported at its end. */
+/** Experts that a call has reported at its end. */
 export interface ReportedExperts {
   reported: unknown;
   /** Tokens of prompt and response in the engine at the end of the call, if it has counted them. */
   engineTokens?: number;
-  /** Those of them that the response has kept. */
+  /** Number of these tokens that the response has kept. */
   keptTokens: number;
-  /** Row from which on the call was asked. */
+  /** First row that the call was asked for. */
   from: number;
 }
 
@@ -39,14 +39,14 @@ export interface ReportedExperts {
 export class RoutedExperts {
   /** Row of the sequence with which the client wants them to begin. */
   readonly firstRow: number;
-  /** Those of the last call as they came; undefined if it has reported none. */
+  /** Experts of the last call, unchanged; undefined if it has reported none. */
   private last: unknown;
   /** Known rows, from `firstRow` on. */
   private ranges: ByteRange[] = [];
   private rows: ExpertRows | undefined;
   /** Row of the sequence behind the known ones. */
   private end = 0;
-  /** The known rows are not those of `last`. */
+  /** The known rows are of more calls than the last one, or of a part of its tokens. */
   private isJoined = false;
 
   private constructor(firstRow: unknown) {
@@ -78,7 +78,7 @@ export class RoutedExperts {
     this.isJoined = false;
   }
 
-  /** Takes what a call has reported. */
+  /** Adds the experts that a call has reported. */
   take({ reported, engineTokens = 0, keptTokens, from }: ReportedExperts): void {
     this.last = reported;
     if (!(reported instanceof OpaqueText)) return;
@@ -95,7 +95,7 @@ export class RoutedExperts {
     const begin = end - (rows?.rows ?? 0);
     if (!isNext) {
       this.clear();
-      // Which rows they are is not known: those of the whole sequence are passed on as they are.
+      // Their rows are not known: experts of the whole sequence are passed on as they are.
       if (from === firstRow) this.last = reported;
       if (rows === undefined || begin !== firstRow) return;
     }
@@ -122,9 +122,9 @@ export class RoutedExperts {
   }
 
   /**
-   * Those of the whole response as its engines report them; undefined if rows are missing, because the last call has
+   * Experts of the whole response as its engines report them; undefined if rows are missing, because the last call has
    * ended without a report.
-   * @param tokens of prompt and response
+   * @param tokens number of tokens of prompt and response
    */
   async whole(tokens: number): Promise<unknown> {
     const { rows, ranges, last } = this;
@@ -133,7 +133,9 @@ export class RoutedExperts {
     return joinedBase64(ranges, rows.file && fileHeaderOf({ ...rows.file, shape: this.shape }));
   }
 
-  /** The same as SkyRL reads them; null if they are missing, or their shape is not known (SGLang). */
+  /**
+   * Experts of the whole response as SkyRL reads them; null if rows are missing, or their shape is not known (SGLang).
+   */
   async packed(tokens: number): Promise<PackedExperts | null> {
     const { rows, ranges, last } = this;
     if (isPacked(last)) return last;

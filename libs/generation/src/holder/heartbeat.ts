@@ -14,8 +14,8 @@ import { isExpiredEpoch, WorkerSession } from './worker-session';
 const MISMATCHES_BEFORE_SYNC = 2;
 
 /**
- * Keeps all leases and attempts of this worker alive, compares them with the counts in Redis, and reports what calls
- * get from servers.
+ * Keeps all leases and attempts of this worker alive, compares them with the counts in Redis, and reports signs of life
+ * of servers.
  */
 @Injectable()
 export class Heartbeat {

@@ -6,13 +6,13 @@ import { Heartbeat } from './heartbeat';
 import { HolderConfig } from './holder.config';
 import { WorkerSession } from './worker-session';
 
-/** Maximum time to end what is stopped, and again to release its leases. */
+/** Maximum time to end stopped responses, and again to release their leases. */
 const END_MS = 10_000;
 
-/** The generations of a process at its shutdown. */
+/** The responses that a process generates at its shutdown. */
 export interface RunningGenerations {
   count(): number;
-  /** Settles when none runs. */
+  /** Resolves when no response is generated. */
   idle(): Promise<unknown>;
   stopAll(cause: 'shutdown'): void;
 }
@@ -37,7 +37,7 @@ export class HolderLifecycle {
     this.heartbeat.start();
   }
 
-  /** Waits for what runs, stops the rest, and deregisters. */
+  /** Waits for running responses, stops the rest, and deregisters. */
   async end(running: RunningGenerations): Promise<void> {
     await within(this.config.drainMs, running.idle());
     if (running.count() > 0) {

@@ -19,8 +19,8 @@ import { WorkerSession } from './worker-session';
 
 /**
  * The providers of a module that holds leases.
- * @param attempts what the module runs for claimed requests
- * @param calls how it acquires and releases
+ * @param attempts attempts of the module for claimed requests
+ * @param calls calls by which the module acquires and releases
  */
 export function holderProviders(
   config: Type<HolderConfig>,

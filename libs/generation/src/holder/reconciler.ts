@@ -12,8 +12,9 @@ const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];
 
 /**
- * Compares the leases and attempts of this worker in Redis with those it holds. One that only Redis has was granted in
- * a reply that was lost: it is returned once it is too old to be on its way. One that only the worker has is stopped.
+ * Compares the leases and attempts of this worker in Redis with the ones it holds. A lease or attempt that only Redis
+ * has was granted in a reply that was lost: it is returned once it is too old to be on its way. An item that only the
+ * worker has is stopped.
  */
 @Injectable()
 export class Reconciler {

@@ -60,7 +60,7 @@ describe('GatheredLeaseCalls', () => {
     expect(sent).toEqual([['lb.acquire-many', { ...WORKER, acquires }]]);
   });
 
-  it('sends what is alone in its turn, a repeat, or of another epoch by a message of its own', async () => {
+  it('sends a call that is alone in its turn, a repeat, or of another epoch by a message of its own', async () => {
     await acquire('a');
     await Promise.all([acquire('b', true), acquire('c')]);
     await Promise.all([acquire('d'), acquire('e'), acquire('f', false, 'e9')]);
@@ -71,7 +71,7 @@ describe('GatheredLeaseCalls', () => {
     expect(sent.at(-1)).toEqual(['lb.release', releaseOf('a')]);
   });
 
-  it('lets those wait that find no room, alone, and refuses the others', async () => {
+  it('lets acquires without room wait, alone, and refuses acquires that fail otherwise', async () => {
     refused.set('full', 'SERVERS_FULL').set('fenced', 'FENCED');
     const [full, fenced, granted] = await Promise.allSettled([acquire('full'), acquire('fenced'), acquire('granted')]);
     expect(full).toMatchObject({ value: { leaseId: '1.full' } });

@@ -10,11 +10,11 @@ import {
 import { tracing } from '@broomwagon/messaging';
 import { type Lease, LeaseCalls } from './lease-calls';
 
-/** `lb.acquire-many` does not wait, so it refuses items that may wait, and those that its reply has no room for. */
+/** `lb.acquire-many` does not wait, so it refuses items that may wait, and items that do not fit into its reply. */
 const WITHOUT_ROOM = new Set<ErrorCode>(['NO_SERVER_AVAILABLE', 'SERVERS_FULL', 'POOL_PAUSED', 'REPLY_FULL']);
 /**
- * Refusals of a message, not of each of its calls: one of them is invalid, they are too long together, or the user of
- * NATS may not send it.
+ * Refusals of a message, not of each of its calls: one call is invalid, the calls are too long together, or the user of
+ * NATS may not send the message.
  */
 const OF_MESSAGE = ['VALIDATION_FAILED', 'PAYLOAD_TOO_LARGE', 'FORBIDDEN'] as const;
 /** How long acquires are sent singly after one found no room, milliseconds: they would be sent twice. */
@@ -22,7 +22,7 @@ const SINGLE_MS = 1_000;
 
 interface Call<Request, Reply> {
   request: Request;
-  /** Of its message if it is sent singly: timeout of an acquire, deadline of a release, milliseconds. */
+  /** Limit of a message that has only this call: timeout of an acquire, deadline of a release, milliseconds. */
   limitMs: number;
   resolve(reply: Reply): void;
   reject(error: unknown): void;
@@ -41,7 +41,7 @@ export class GatheredLeaseCalls extends LeaseCalls {
   private singleUntilMs = -Infinity;
 
   override acquire(request: AcquireRequest, limitMs: number, isRepeat: boolean): Promise<Lease> {
-    // A message of several has one trace. A repeat must keep its place among those that wait.
+    // A message of several calls has one trace. A repeat must keep its place among the waiting acquires.
     if (tracing.isOn || isRepeat || performance.now() < this.singleUntilMs) {
       return super.acquire(request, limitMs, isRepeat);
     }

@@ -6,7 +6,7 @@ import { LeasedCall } from './leased-call';
 const call = () => new LeasedCall({ workerId: 'w', workerEpoch: 'e1' }, {});
 
 describe('HeldLeases', () => {
-  it('has the digest of what is held, whatever was granted and dropped before', () => {
+  it('has the digest of all held leases, whatever was granted and dropped before', () => {
     const grants = fc.array(fc.record({ sequence: fc.maxSafeNat(), kept: fc.boolean() }), { maxLength: 50 });
     fc.assert(
       fc.property(grants, (list) => {
@@ -37,7 +37,7 @@ describe('HeldLeases', () => {
     expect(leases.knows(`5.${one.acquireId}`)).toBe(false);
   });
 
-  it('stops what is held or asked for when the epoch has expired', () => {
+  it('stops held leases and pending acquires when the epoch has expired', () => {
     const leases = new HeldLeases();
     const [asking, holding] = [call(), call()];
     leases.asking(asking);

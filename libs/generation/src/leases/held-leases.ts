@@ -7,7 +7,7 @@ const DIGEST_MODULUS = 2 ** 40;
 export interface HeldLease {
   leaseId: string;
   call: LeasedCall;
-  /** Its release was sent: Redis may have removed the lease. */
+  /** The release was sent: Redis may have removed the lease. */
   releasing: boolean;
 }
 

@@ -26,10 +26,10 @@ const EXPIRED = new Set<ErrorCode>(['FENCED', 'WORKER_NOT_FOUND', 'RELEASED', 'A
 /** The outcome of asking for a server. `refused`: the acquire itself is wrong, and asking again cannot help. */
 export type Acquisition = { lease: Lease } | { failed: 'stopped' | 'no-server' | 'refused'; error?: Error };
 
-/** What is acquired: ids for placement and constraints. */
+/** Fields of an acquire: ids for placement and constraints. */
 export type LeaseRequest = Omit<AcquireItem, 'acquireId' | 'waitMs'>;
 
-/** When a wait for a server ends, which may be that of several acquires. A pause of the pool puts it off. */
+/** End of a wait for a server; several acquires may share it. A pause of the pool puts it off. */
 export interface WaitDeadline {
   endsAtMs: number;
 }
@@ -78,7 +78,7 @@ export class LeaseAcquirer {
       } catch (error) {
         last = error as Error;
         if (isExpiredEpoch(error)) this.session.fence(call.worker);
-        // The wait of a call is shorter than that of all its repeats.
+        // A single acquire waits for a shorter time than all its repeats together.
         if (isBroomwagonError(error, 'WAIT_TIMEOUT') || isBroomwagonError(error, 'TIMEOUT')) continue;
         // A load-balancer of the release before does not know the field.
         if (avoidServers !== undefined && asked !== known && isBroomwagonError(error, 'VALIDATION_FAILED')) {

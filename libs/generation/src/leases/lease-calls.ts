@@ -12,7 +12,7 @@ export class LeaseCalls {
 
   /**
    * One attempt.
-   * @param _isRepeat of an acquire that may wait already
+   * @param _isRepeat the acquire may wait already
    * @throws BroomwagonError
    */
   async acquire(request: AcquireRequest, timeoutMs: number, _isRepeat: boolean): Promise<Lease> {

@@ -32,7 +32,7 @@ export class LeasedCall {
     readonly acquireId: string = randomUUID(),
   ) {}
 
-  /** The same for functions of Node, made when one needs it. */
+  /** Stop signal for functions of Node, created at its first use. */
   get signal(): AbortSignal {
     this.controller ??= new AbortController();
     if (this.isStopped) this.controller.abort();
@@ -85,8 +85,8 @@ export class MovableCall extends LeasedCall {
   }
 
   /**
-   * Ends the call for new weights. One that would lose its tokens runs on, for a time: the command is repeated.
-   * @returns whether it is stopped
+   * Ends the call for new weights. A call that would lose its tokens runs on for a time: the command is repeated.
+   * @returns whether the call is stopped
    */
   cut(): boolean {
     this.cutAskedAtMs ??= performance.now();
@@ -95,7 +95,7 @@ export class MovableCall extends LeasedCall {
     return true;
   }
 
-  /** The next call under the same lease. @param isMoved the lease is on the server of its plan now */
+  /** Returns the next call under the same lease. @param isMoved the lease is on the server of its plan now */
   again(isMoved: boolean): MovableCall {
     const next = new MovableCall(this.worker, this.ids, this.acquireId);
     next.isMovable = this.isMovable;

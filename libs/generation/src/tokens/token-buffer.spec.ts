@@ -84,7 +84,7 @@ it('gives readers only text that stays, and all of it at the end', () => {
   );
 });
 
-it('removes the beginning of a stop text from an engine that trims only what it has not sent', () => {
+it('removes the beginning of a stop text from an engine that trims only text that it has not sent', () => {
   const buffer = new TokenBuffer(['</answer>'], false);
   for (const text of ['The', ' end ', '</an']) buffer.take({ text, tokenIds: [1], tokenCount: 1 });
   buffer.take({ text: '', tokenIds: [2], tokenCount: 1, isLast: true, matchedStop: '</answer>' });

@@ -62,7 +62,7 @@ export class TokenBuffer {
     return isAcross;
   }
 
-  /** The engine has ended the response, or the response ends with what it has: nothing is held any more. */
+  /** The engine has ended the response, or the response ends with its present tokens: held tokens are released. */
   complete(): void {
     this.release();
     this.isEnded = true;
@@ -81,7 +81,7 @@ export class TokenBuffer {
     this.cut();
   }
 
-  /** The call ended early. What is held is generated again: a continued text never begins within a character. */
+  /** The call ended early. Held tokens are generated again: a continued text never begins within a character. */
   cut(): void {
     this.drop();
     this.cutAt = this.texts.length;
@@ -193,7 +193,7 @@ export class TokenBuffer {
     const start = Math.max(0, this.cutAt - maxLength + 1);
     const found = this.stops.findAcross(this.texts.from(start), this.cutAt, start);
     if (found === undefined) {
-      // What comes later belongs to this call only.
+      // Later text belongs to this call only.
       if (this.texts.length >= this.cutAt + maxLength) this.cutAt = 0;
       return false;
     }
