@@ -29,11 +29,11 @@ export class MessagingConnection {
   private reason: Error | undefined;
   /** Called when the link to a server is up again. */
   onReconnect: () => void = () => undefined;
-  /** What NATS has refused to this user. */
+  /** Permissions that NATS has refused to this user. */
   readonly refusals: Refusals;
   /** Replies to requests on this connection that no service has sent. */
   readonly foreignReplies = new ForeignReplies();
-  /** Names this process among those of its queue group; part of a subject. */
+  /** Id of this process among the replicas of its queue group; part of a subject. */
   readonly replicaId = randomBytes(6).toString('hex');
   /** Headers of all replies of this process. */
   readonly replicaHeaders = makeHeaders();
@@ -91,7 +91,7 @@ export class MessagingConnection {
     return this.log.refusal ?? 'not connected';
   }
 
-  /** What works now, but not for every call, for readiness; undefined if nothing is known. */
+  /** Warning for readiness: the link works now, but not for every call; undefined if nothing is known. */
   warning(): string | undefined {
     return this.payloadWarning ?? this.foreignReplies.warning();
   }
@@ -101,7 +101,7 @@ export class MessagingConnection {
     return this.nats.isClosed();
   }
 
-  /** Sends what is buffered, finishes subscriptions and closes; at once when the link is down. Never throws. */
+  /** Sends buffered messages, finishes subscriptions and closes; at once when the link is down. Never throws. */
   async drain(deadlineMs = 5_000): Promise<void> {
     if (this.nats.isClosed()) return;
     if (this.connected) {
@@ -217,7 +217,7 @@ async function inboxRefusal(nats: NatsConnection, prefix: string | undefined, ti
   let refusal: Error | undefined;
   const subscription = nats.subscribe(createInbox(prefix), { callback: (error) => (refusal = error ?? undefined) });
   const late = delay(timeoutMs, new Error('the server does not answer a ping'), { ref: false });
-  // What was refused is reported before the answer to a ping.
+  // NATS reports a refusal before the answer to a ping.
   const failure = await Promise.race([nats.flush().catch((error: Error) => error), late]);
   if (!subscription.isClosed()) subscription.unsubscribe();
   return refusal ?? failure ?? undefined;

@@ -28,7 +28,7 @@ export interface NatsConfig {
   reconnectWaitMs?: number;
   /** Silence after which a link is cut and dialed again, although pings were sent, milliseconds. Default 5,000. */
   silenceMs?: number;
-  /** Dials only the addresses of `url`, and not those that a cluster announces. */
+  /** Dials only the addresses of `url`, and no addresses that a cluster announces. */
   ignoreClusterUpdates?: boolean;
   /** How often a refused connection is explained in the log, milliseconds. Default 60,000. */
   explainEveryMs?: number;
@@ -42,7 +42,7 @@ const MAX_UNANSWERED_PINGS = 2;
 export function connectionOptions(config: NatsConfig): ConnectionOptions {
   const addresses = config.url.split(',').map((address) => splitAddress(address.trim()));
   const login = addresses.find((address) => address.user !== undefined);
-  // As everywhere with NATS: `secret@host` is a token, `user:password@host` are both.
+  // NATS reads addresses so: `secret@host` is a token, `user:password@host` are both.
   const token = login !== undefined && login.password === undefined ? login.user : undefined;
   return {
     servers: addresses.map((address) => address.host),
@@ -65,7 +65,7 @@ export function connectionOptions(config: NatsConfig): ConnectionOptions {
   };
 }
 
-/** True if new credentials can come while the process runs; those of the environment are read at its start. */
+/** True if new credentials can come while the process runs; credentials of the environment are read at its start. */
 export function canCredentialsChange(config: NatsConfig): boolean {
   return config.credsFile !== undefined || connectionOptions(config).tls !== undefined;
 }

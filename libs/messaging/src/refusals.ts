@@ -2,7 +2,7 @@ import { Logger } from '@nestjs/common';
 import { BroomwagonError } from '@broomwagon/contracts';
 import type { NatsError } from 'nats';
 
-/** What NATS does not permit: `publish` or `subscription`, and the subject. */
+/** Operation that NATS does not permit, `publish` or `subscription`, and its subject. */
 type Refused = NonNullable<NatsError['permissionContext']>;
 
 const LOG_AGAIN_MS = 60_000;
@@ -10,18 +10,18 @@ const LOG_AGAIN_MS = 60_000;
 const MAX_LOGGED = 20;
 
 /**
- * What NATS refuses to the user of one connection. NATS reports it later than the call that published or subscribed,
+ * Refusals of NATS to the user of one connection. NATS reports them later than the call that published or subscribed,
  * and does not end the connection.
  */
 export class Refusals {
-  /** The first subscription that was refused: what depends on it does not work until the process is restarted. */
+  /** First subscription that was refused: its users do not work until the process is restarted. */
   subscription: BroomwagonError | undefined;
   private readonly logger = new Logger('Nats');
   private readonly listeners: ((subject: string, error: BroomwagonError) => void)[] = [];
   private readonly logged = new Set<string>();
   private loggedSinceMs = -Infinity;
 
-  /** @param user its name in the configuration of NATS, if it has one */
+  /** @param user name of the user in the configuration of NATS, if it has one */
   constructor(private readonly user: string | undefined) {}
 
   /** Calls the listener with each subject to which this user may not publish. */
@@ -29,7 +29,10 @@ export class Refusals {
     this.listeners.push(listener);
   }
 
-  /** Notes and logs a refusal, the same subject once a minute. @returns the error for those who wait for it */
+  /**
+   * Notes and logs a refusal, the same subject once a minute. @returns the error for callers that wait for the
+   * subscription
+   */
   note({ operation, subject }: Refused): BroomwagonError {
     const error = new BroomwagonError(
       'FORBIDDEN',

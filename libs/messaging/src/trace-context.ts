@@ -37,7 +37,8 @@ export function inRequestSpan<T>(subject: string, work: () => Promise<T>): Promi
 
 /**
  * Runs work as a span of a trace that began elsewhere.
- * @param traceparent of {@link activeTraceparent}; without it the span belongs to the active trace, if there is one
+ * @param traceparent result of {@link activeTraceparent}; without it the span belongs to the active trace, if there is
+ *   one
  */
 export function inSpan<T>(
   traceparent: string | undefined,

@@ -32,7 +32,7 @@ export type JsonObject = Record<string, unknown>;
 /** One escape of a JSON text: a surrogate pair, half of one, or any other. */
 const ESCAPE = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g;
 const SURROGATE = /\\u[dD][89a-fA-F]/;
-/** What may be a number beyond 1.8e308: JSON can write it, but it is read as infinite, and sent on as null. */
+/** Text that may be a number beyond 1.8e308: JSON can write it, but it is read as infinite, and sent on as null. */
 const LARGE_NUMBER = /[eE]\+?\d{3,}\s*[,\]}]|[[:,\s]-?\d{210}/;
 const HALF_LENGTH = '\\ud800'.length;
 
@@ -63,7 +63,7 @@ function finite(name: string, value: unknown): unknown {
   return value;
 }
 
-/** In the text and not in the parsed values, so that it costs no walk over what may be nested to any depth. */
+/** Works on the text and not on the parsed values, so that it needs no walk over values of any depth. */
 function withoutHalves(text: string): string {
   return text.replace(ESCAPE, (escape) => (escape.length === HALF_LENGTH ? '\\ufffd' : escape));
 }
@@ -105,7 +105,7 @@ export function publishReply(
     for (const name of own?.keys() ?? []) made.set(name, own!.get(name));
     nats.publish(inbox, errorText(failure.toWire()), { headers: made });
   } catch {
-    // The connection is closed, or even the error is too large: the caller's deadline is what is left.
+    // The connection is closed, or even the error is too large: the caller waits until its deadline.
   }
   return failure;
 }
@@ -127,7 +127,7 @@ export function wireErrorOf(reply: unknown): BroomwagonError | undefined {
   return BroomwagonError.fromWire({ message: error.code, retryable: false, ...error } as WireError);
 }
 
-/** What in `details` cannot be written as JSON is left out. */
+/** Leaves `details` out if they cannot be written as JSON. */
 function errorText(error: WireError): string {
   try {
     return wireText({ error });
@@ -140,7 +140,9 @@ function headerSafe(text: string): string {
   return text.slice(0, 256).replace(/[^\x20-\x7e]/g, '?');
 }
 
-/** How long a request lets its service wait, milliseconds: 0 without a `waitMs`, or with one that is no number. */
+/**
+ * How long a request lets its service wait, milliseconds: 0 without a `waitMs`, or with a `waitMs` that is no number.
+ */
 export function waitMsOf(body: object): number {
   const { waitMs } = body as { waitMs?: unknown };
   return typeof waitMs === 'number' ? Math.min(Math.max(0, waitMs), LIMITS.waitMs) : 0;

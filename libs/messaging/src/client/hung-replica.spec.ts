@@ -43,7 +43,7 @@ describe('a group with a replica that hangs', () => {
     const calls = Array.from({ length: 200 }, (_, value) =>
       client.request<{ value: number }>(subject, { value: value % 100 }, { timeoutMs: 60_000 }),
     );
-    // NATS delivers in order: what is repeated in the group before the first reply comes before the mark.
+    // NATS delivers in order: a request repeated in the group before the first reply comes before the mark.
     await Promise.race(calls);
     client.publish(`${subject}.mark`, {});
     const answers = await Promise.all(calls);
@@ -59,7 +59,8 @@ describe('a group with a replica that hangs', () => {
 
   it('repeats in the group while no replica has replied', async () => {
     const controller = echoController('quiet');
-    // NATS chooses a replica at random. With one other replica, all nine sends would go to the silent one in 1 of 500 runs.
+    // NATS chooses a replica at random. With one other replica, all nine sends would go to the silent one in 1 of 500
+    // runs.
     apps = await Promise.all([1, 2, 3].map(() => startEchoApp(testNatsUrl(), controller)));
     const subject = `rollout.v1.${pool}.quiet.echo`;
     await hang(subject);
@@ -68,7 +69,7 @@ describe('a group with a replica that hangs', () => {
     }
   });
 
-  it('bounds what repeats add to a service that is slow, and what is sent into silence', async () => {
+  it('bounds the repeats to a slow service, and the requests to a silent one', async () => {
     const subject = `rollout.v1.${pool}.silent.echo`;
     let taken = 0;
     const { nats } = await open();

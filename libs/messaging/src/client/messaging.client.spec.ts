@@ -56,7 +56,7 @@ describe('MessagingClient', () => {
     await expect(client.request(subject('echo'), body)).rejects.toMatchObject({ code: 'PAYLOAD_TOO_LARGE' });
   });
 
-  it('rejects what waits when the connection closes, and everything after', async () => {
+  it('rejects waiting requests when the connection closes, and all later calls', async () => {
     const closing = await connect();
     server.subscribe(subject('hanging'), () => undefined);
     await server.flush();
@@ -84,7 +84,7 @@ describe('MessagingClient', () => {
     expect(calls).toBe(1);
   });
 
-  it('shares events in a queue group, reports what a handler throws, and drains', async () => {
+  it('shares events in a queue group, reports errors that a handler throws, and drains', async () => {
     const got: unknown[] = [];
     const errors: unknown[] = [];
     const options = { queue: 'readers', onError: (error: unknown) => errors.push(error) };

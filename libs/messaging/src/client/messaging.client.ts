@@ -20,11 +20,11 @@ export interface RequestOptions {
 export interface ClientSubscription {
   /** Stops at once. */
   unsubscribe(): void;
-  /** Stops and handles what had arrived; settles when the running handlers are done. */
+  /** Stops, and handles messages that had arrived; resolves when the running handlers are done. */
   drain(): Promise<void>;
 }
 
-/** A message handler outside Nest. What it throws goes to `onError`. */
+/** A message handler outside Nest. Its errors go to `onError`. */
 export type ClientHandler = (body: JsonObject, context: MessageContext) => void | Promise<void>;
 
 /**
@@ -50,7 +50,7 @@ export class MessagingClient {
   /**
    * Sends a request and returns the parsed reply. Without one it is repeated within its timeout, first to a replica
    * that has replied meanwhile: one of several that hangs delays its callers by a second.
-   * @throws BroomwagonError what the service answered, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
+   * @throws BroomwagonError of the service, TIMEOUT, UNAVAILABLE, OVERLOADED or PAYLOAD_TOO_LARGE
    */
   request<Reply = unknown>(subject: string, body: object, options: RequestOptions = {}): Promise<Reply> {
     return inRequestSpan(subject, () => this.requestOnce<Reply>(subject, body, options));
@@ -59,7 +59,7 @@ export class MessagingClient {
   /**
    * Sends a request that every replica takes, and returns the replies: ends 300 ms after the last one. A
    * replica that answers with an error is left out.
-   * @param maxWaitMs for the first reply
+   * @param maxWaitMs wait for the first reply, milliseconds
    * @throws BroomwagonError UNAVAILABLE when the subject has no subscriber
    */
   async requestAll<Reply>(subject: string, body: object, maxWaitMs: number): Promise<Reply[]> {
@@ -98,7 +98,7 @@ export class MessagingClient {
   }
 
   /**
-   * As `request`, repeated while the error is retryable and the deadline allows, with exponential backoff, full
+   * Like `request`, repeated while the error is retryable and the deadline allows, with exponential backoff, full
    * jitter, and the service's own `retryAfterMs`.
    */
   requestWithRetry<Reply = unknown>(
@@ -122,7 +122,7 @@ export class MessagingClient {
     }
   }
 
-  /** Answers a parked call: with a result, or with an error; nothing goes to what is no inbox. Never throws. */
+  /** Answers a parked call: with a result, or with an error; only to a subject that is an inbox. Never throws. */
   reply(inbox: string, answer: object | BroomwagonError): void {
     if (this.replySubjects.allows(inbox))
       publishReply(this.connection.nats, inbox, answer, this.connection.replicaHeaders);

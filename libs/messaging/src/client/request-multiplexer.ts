@@ -8,13 +8,13 @@ import { ServiceClock } from './service-clock';
 /** No service has received the request: it has no effect. */
 export class UndeliveredError extends BroomwagonError {}
 
-/** What is sent, and how long its answer is waited for. */
+/** A request, and how long its reply is waited for. */
 export interface Sending {
   subject: string;
   body: string;
   headers: MsgHdrs;
   timeoutMs: number;
-  /** The service may park it, so a late reply is no failure. */
+  /** The service may park the request, so a late reply is no failure. */
   mayPark: boolean;
 }
 
@@ -32,7 +32,7 @@ interface Pending extends Sending {
 
 /** Timeouts are noticed this late at most. */
 const SWEEP_INTERVAL_MS = 20;
-/** Requests repeated and not answered yet: what repeats may add to the load of a service that is slow. */
+/** Requests repeated and not answered yet: a bound of the load that repeats add to a slow service. */
 const MAX_REPEATED = { answering: 256, parking: 1_024 };
 /** Requests without an answer while no service has replied for `SILENCE_MS`; more are refused at once. */
 const MAX_UNANSWERED = 4_096;

@@ -6,7 +6,7 @@ import { retryDelayMs, withRetry } from './retry';
 const busy = new BroomwagonError('OVERLOADED', 'busy');
 
 describe('retry', () => {
-  it('property: the pause lies between what was asked for and that plus the cap', () => {
+  it('property: the pause lies between the requested pause and the requested pause plus the cap', () => {
     fc.assert(
       fc.property(fc.nat(200), fc.nat(60_000), fc.double({ min: 0, max: 0.999, noNaN: true }), (attempt, after, x) => {
         const pause = retryDelayMs(attempt, after, { random: () => x, baseDelayMs: 10, maxDelayMs: 500 });

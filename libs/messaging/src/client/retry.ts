@@ -5,7 +5,7 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 export interface RetryOptions {
   /** The whole call, all attempts and pauses included, takes no longer. */
   deadlineMs: number;
-  /** One attempt takes no longer. Default: what is left of the deadline, at most 5,000. */
+  /** Maximum time of one attempt, milliseconds. Default: the rest of the deadline, at most 5,000. */
   attemptTimeoutMs?: number;
   /** First pause before jitter. Default 25. */
   baseDelayMs?: number;
@@ -19,8 +19,8 @@ export interface RetryOptions {
 }
 
 /**
- * The pause before attempt `attempt + 1`: what the service asked for, plus full jitter over a capped exponential, so
- * that callers refused together do not come back together.
+ * The pause before attempt `attempt + 1`: the pause that the service asked for, plus full jitter over a capped
+ * exponential, so that callers refused together do not return together.
  */
 export function retryDelayMs(
   attempt: number,

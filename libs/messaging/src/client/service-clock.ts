@@ -4,7 +4,7 @@ export class ServiceClock {
 
   /**
    * Returns a time on the clock of the services, milliseconds since 1970.
-   * @param atMs the same time of `performance.now()`
+   * @param atMs time of `performance.now()`
    */
   toServiceTime(atMs: number): number {
     return Math.round(toOwnTime(atMs) + this.offsetMs);

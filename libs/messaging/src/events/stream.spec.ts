@@ -54,7 +54,7 @@ it('changes the bounds of a stream that exists, and keeps its messages from then
   const { seq } = await connection.nats.jetstream().publish(`${stream}.x`, 'kept');
   await expect(streams.purge(stream)).rejects.toThrow(/purge/);
   await expect(streams.deleteMessage(stream, seq)).rejects.toThrow(/delete/);
-  // What the server does not allow leaves the stream as it is.
+  // Options that the server does not allow leave the stream as it is.
   await ensureStream(connection, { ...description, maxAgeMs: 1 });
   expect(await bounds()).toMatchObject({ max_age: 2e12 });
 });

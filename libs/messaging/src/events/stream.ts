@@ -3,7 +3,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { ErrorCode, type NatsError } from 'nats';
 import type { MessagingConnection } from '../connection';
 
-/** A JetStream stream, by what it takes and keeps. */
+/** A JetStream stream: its subjects and bounds. */
 export interface StreamDescription {
   name: string;
   subjects: string[];
@@ -85,9 +85,10 @@ export interface StreamPosition {
 
 /**
  * The messages that the stream has now from a position on, in order; ends with the last one. None before the stream is
- * made. The end is the last message of the subject: NATS 2.9 counts too few of those that a consumer has yet to get.
+ * created. The end is the last message of the subject: NATS 2.9 counts too few of the messages that a consumer has yet
+ * to get.
  * @throws Error without JetStream
- * @throws BroomwagonError UNAVAILABLE when five seconds bring none of the messages that are left
+ * @throws BroomwagonError UNAVAILABLE when none of the remaining messages arrives within five seconds
  */
 export async function* readStream(
   { nats }: MessagingConnection,

@@ -1,12 +1,12 @@
 import type { Msg } from 'nats';
 
 /**
- * What a handler returns when it has parked the call: the transport sends no reply and frees the in-flight slot.
- * The process that grants the call later answers with `MessagingClient.reply(replyTo, ...)`.
+ * Result of a handler that has parked the call: the transport sends no reply and frees the in-flight slot. The process
+ * that grants the call later answers with `MessagingClient.reply(replyTo, ...)`.
  */
 export const PARKED: unique symbol = Symbol('broomwagon.parked');
 
-/** What `@Ctx()` gives a handler: everything about the message but its body. */
+/** Context that `@Ctx()` gives a handler: everything about the message but its body. */
 export class MessageContext {
   constructor(
     private readonly message: Pick<Msg, 'subject'>,

@@ -3,7 +3,7 @@ import type { ErrorCode } from '@broomwagon/contracts';
 /** How the handling of a message ended. Few values, so it may be a metric label. */
 export type MessageOutcome = 'OK' | 'PARKED' | ErrorCode;
 
-/** What the transport counts for each message. Called on the hot path: must be cheap and must not throw. */
+/** Counters of the transport for each message. Called on the hot path: must be cheap and must not throw. */
 export interface MessageMetrics {
   /** @param pattern subject as declared by the handler, so its values are few */
   handled(pattern: string, outcome: MessageOutcome, durationSeconds: number): void;

@@ -27,7 +27,7 @@ describe('NatsTransport', () => {
   });
   afterAll(() => app.close());
 
-  /** As any NATS client would: raw bytes in, the message out. */
+  /** Sends a message as any NATS client would: raw bytes in, the message out. */
   const raw = (operation: string, body: string | Uint8Array): Promise<Msg> =>
     app.client.connection.nats.request(subject(operation), body, { timeout: 30_000 });
   const errorOf = (message: Msg): WireError => message.json<{ error: WireError }>().error;
@@ -143,8 +143,8 @@ describe('NatsTransport', () => {
     expect(controller.events).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   });
 
-  it('refuses what was read after the deadline of its caller, as this process stood still', async () => {
-    // Nothing looks at the time before the message is read.
+  it('refuses a message that was read after the deadline of its caller, as this process stood still', async () => {
+    // Nothing checks the time before the message is read.
     vi.useFakeTimers({ toFake: ['setInterval'] });
     const other = echoController(`${name}-still`);
     const still = await startEchoApp(testNatsUrl(), other, { metrics });

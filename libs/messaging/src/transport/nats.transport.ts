@@ -156,7 +156,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     }
     // The answer to this ping comes after the server has all subscriptions.
     await this.nats.flush();
-    // What was refused is known by now, too.
+    // Refusals of these subscriptions are known by now, too.
     if (this.connection.refusals.subscription !== undefined) throw this.connection.refusals.subscription;
     if (this.state === 'new') this.state = 'bound';
   }

@@ -3,7 +3,7 @@ import { OPERATIONS, patternOf, type OperationName, type ReplyOf, type RequestOf
 import { ContractPipe } from '../validation/contract.pipe';
 import type { MessageContext, PARKED } from './message-context';
 
-/** What handles an operation. It may answer {@link PARKED} and send the reply later. */
+/** Handler of an operation. It may answer {@link PARKED} and send the reply later. */
 type OperationHandler<Name extends OperationName> = (
   body: RequestOf<Name>,
   context: MessageContext,

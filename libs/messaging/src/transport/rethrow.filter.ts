@@ -21,8 +21,8 @@ export function attachTransport(app: INestApplication, transport: NatsTransport)
     { deferInitialization: true },
   ) as NestMicroservice;
   microservice.useGlobalFilters(new RethrowFilter());
-  // As Nest does for a connected microservice, only after the filter is known. The application itself
-  // runs the init hooks.
+  // Nest does the following for a connected microservice, too; here only after the filter is known. The application
+  // itself runs the init hooks.
   microservice.registerListeners();
   microservice.setIsInitialized(true);
   microservice.setIsInitHookCalled(true);

@@ -4,7 +4,7 @@ import { StallWatch } from './stall-watch';
 beforeEach(() => vi.useFakeTimers({ toFake: ['performance', 'setInterval'] }));
 afterEach(() => vi.useRealTimers());
 
-/** As SIGSTOP does it: time passes, and no timer runs. */
+/** Stops the process like SIGSTOP: time passes, and no timer runs. */
 function standStill(durationMs: number): void {
   vi.setSystemTime(0);
   const now = performance.now();

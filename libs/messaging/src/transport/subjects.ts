@@ -1,6 +1,6 @@
 import { NO_POOL, patternOf } from '@broomwagon/contracts';
 
-/** Which pools a service serves: all of them, or those named. */
+/** Pools that a service serves: all, or the named ones. */
 export type Pools = '*' | readonly string[];
 
 /** Callers whose pool nobody serves send it for {@link NO_POOL}. */

@@ -4,7 +4,7 @@ import { schemaOf, type ContractClass, type Schema } from './json-schema';
 type Fields = Record<string, unknown>;
 type Step = (body: Fields) => void;
 
-/** Bodies that services receive; what they send to workers holds ids as their callers chose them. */
+/** Bodies that services receive; messages of services to workers hold ids as their callers chose them. */
 const REQUESTS = new Set<ContractClass>(Object.values(OPERATIONS).map(({ request }) => request));
 const steps = new Map<Schema, Step[]>();
 

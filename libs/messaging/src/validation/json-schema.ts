@@ -5,10 +5,10 @@ import type { ValidationMetadata } from 'class-validator/types/metadata/Validati
 
 /** A DTO class of libs/contracts. */
 export type ContractClass<T extends object = object> = new () => T;
-/** A rule that JSON Schema lacks: returns what is wrong with a value of an object, or undefined. */
+/** A rule that JSON Schema lacks: returns the fault of a value of an object, or undefined. */
 export type Rule = (value: unknown, object: unknown) => string | undefined;
 
-/** A JSON Schema with the keywords that `validator.ts` adds to those of Ajv. */
+/** A JSON Schema with the keywords of Ajv, and the keywords that `validator.ts` adds. */
 export interface Schema {
   type?: 'string' | 'integer' | 'number' | 'boolean' | 'object' | 'array';
   properties?: Record<string, Schema>;
@@ -45,7 +45,7 @@ const KEYWORDS: Record<string, (constraints: readonly unknown[]) => Schema | und
 const schemas = new WeakMap<ContractClass, Schema>();
 
 /**
- * The JSON Schema of a DTO class: its decorators of class-validator, those of base and nested classes included.
+ * The JSON Schema of a DTO class: its decorators of class-validator, with the decorators of base and nested classes.
  * @throws Error for a decorator that it cannot express
  */
 export function schemaOf(contract: ContractClass): Schema & Required<Pick<Schema, 'properties'>> {

@@ -75,7 +75,7 @@ function failureOf(contract: new () => object, body: unknown): BroomwagonError {
   throw new Error('was accepted');
 }
 
-/** What class-validator decides on a body without nulls; undefined where class-transformer cannot read it. */
+/** Verdict of class-validator on a body without nulls; undefined where class-transformer cannot read it. */
 function isValidForClassValidator(contract: new () => object, body: object): boolean | undefined {
   try {
     const options = { whitelist: true, forbidNonWhitelisted: true, forbidUnknownValues: false };
@@ -182,7 +182,7 @@ describe('validate', () => {
     expect(JSON.stringify(long.toWire()).length).toBeLessThan(2_000);
   });
 
-  it('property: accepts what class-validator accepts, and nothing else', () => {
+  it('property: accepts the bodies that class-validator accepts, and no others', () => {
     const junk = fc.oneof(fc.jsonValue(), fc.constantFrom('toString', '', 'abc', 3, 2.5, -1, null));
     const mostly = <T>(usual: fc.Arbitrary<T>): fc.Arbitrary<unknown> =>
       fc.oneof({ arbitrary: usual, weight: 20 }, { arbitrary: junk, weight: 1 });
@@ -216,7 +216,7 @@ describe('validate', () => {
         // Class-validator takes a list for an object and an object for a list.
         const { inner: object = {}, list = [] } = plain as { inner?: unknown; list?: unknown };
         if (Array.isArray(object) || !Array.isArray(list) || list.some(Array.isArray)) return;
-        // It does not see this name, which `validate` refuses.
+        // Class-validator does not see this name, which `validate` refuses.
         if (JSON.stringify(plain).includes('"__proto__"')) return;
         const wanted = isValidForClassValidator(Outer, plain);
         if (wanted === undefined) return;

@@ -15,7 +15,7 @@ const MAX_TEXT_LENGTH = 256;
 /** Depth of a free-form value; the JSON of Redis ends at 1,000. */
 const MAX_DEPTH = 500;
 
-/** Of those keywords for which Ajv has no better text. */
+/** Texts of keywords for which Ajv has no better text. */
 const TEXTS: Record<string, (params: Record<string, unknown>) => string> = {
   required: () => 'is missing',
   additionalProperties: ({ additionalProperty }) => `property ${String(additionalProperty)} should not exist`,
@@ -81,7 +81,7 @@ function freeFormFault(value: unknown, _?: unknown, depth = 0): string | undefin
 }
 
 function failure(found: readonly ErrorObject[]): BroomwagonError {
-  // A wrong type breaks other rules too, and what they report misleads.
+  // A wrong type breaks other rules too, and their reports mislead.
   const mistyped = new Set(found.filter(({ keyword }) => keyword === 'type').map(({ instancePath }) => instancePath));
   const errors = found.filter(({ keyword, instancePath }) => keyword === 'type' || !mistyped.has(instancePath));
   const details = errors.slice(0, MAX_DETAILS).map(detailOf);

@@ -21,7 +21,7 @@ const SAMPLES: Record<string, unknown> = {
 /** Values of these types are of that type too. */
 const ALSO: Record<string, string[]> = { number: ['integer'] };
 
-/** All classes of the protocol, with those nested in them. */
+/** All classes of the protocol, with the classes nested in them. */
 const classes = Object.values(contracts).filter(
   (one): one is ContractClass & typeof one => typeof one === 'function' && schemas[one.name]?.type === 'object',
 );
@@ -71,7 +71,7 @@ describe('a value of the wrong type', () => {
       Object.entries(schemaOf(contract).properties).map(([name, schema]) => ({ contract, name, schema })),
     );
     for (const { contract, name, schema } of fields) {
-      // Of several types: affinityBreakMargin, and lists of texts or numbers.
+      // Fields of several types: affinityBreakMargin, and lists of texts or numbers.
       const type = schema.properties ? 'object' : documentedType(contract.name, name);
       if (type === undefined) continue;
       for (const [other, value] of Object.entries(SAMPLES)) {
