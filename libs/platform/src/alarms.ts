@@ -23,8 +23,8 @@ export class Alarms {
 
   /**
    * Compares the present alarm of a subject with the last one.
-   * @param subject what is examined: it has at most one alarm in a pool
-   * @param name of the alarm, as in `alarms_total`; undefined = there is none
+   * @param subject subject of the check: it has at most one alarm in a pool
+   * @param name name of the alarm, as in `alarms_total`; undefined = there is none
    */
   look(pool: string, subject: string, name: string | undefined, says: string, about: object = {}): void {
     const key = `${pool} ${subject}`;

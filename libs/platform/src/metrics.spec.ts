@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { messageMetrics, Metrics } from './metrics';
 
-it('gives the same metric twice, and refuses what promtool refuses', async () => {
+it('gives the same metric twice, and refuses metrics that promtool refuses', async () => {
   const metrics = new Metrics('load-balancer');
   const granted = metrics.counter('leases_granted_total', 'Leases', ['pool']);
   expect(metrics.counter('leases_granted_total', 'Leases')).toBe(granted);

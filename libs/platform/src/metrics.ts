@@ -70,7 +70,7 @@ export class Metrics {
     );
   }
 
-  /** Removes all series of gauges with this label, for example those of a deleted pool. */
+  /** Removes all series of gauges with this label, for example the series of a deleted pool. */
   async forget(label: string, value: string): Promise<void> {
     for (const metric of this.registry.getMetricsAsArray()) {
       if (!(metric instanceof Gauge)) continue;
@@ -89,7 +89,7 @@ export class Metrics {
   }
 }
 
-/** Counts what the transport handles, by declared subject and outcome. */
+/** Counts the messages of the transport, by declared subject and outcome. */
 export function messageMetrics(metrics: Metrics): MessageMetrics {
   const handled = metrics.counter('messages_handled_total', 'Messages by outcome; much OVERLOADED: add replicas', [
     'subject',
@@ -109,7 +109,7 @@ export function messageMetrics(metrics: Metrics): MessageMetrics {
   };
 }
 
-/** Where a service publishes replies; what is refused is counted. */
+/** Subjects to which a service publishes replies; refused replies are counted. */
 export function replySubjectsOf(inboxes: readonly string[], metrics: Metrics): ReplySubjects {
   const refused = metrics.counter('replies_refused_total', 'Replies to subjects that are no inboxes (REPLY_PREFIXES)');
   return new ReplySubjects(inboxes, () => refused.inc());

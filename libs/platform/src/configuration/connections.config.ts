@@ -94,7 +94,7 @@ export class ConnectionsConfig {
   @Matches(/^[A-Za-z0-9_-]{1,32}$/, { message: 'must be 1 to 32 letters, digits, _ or -' })
   redisKeyPrefix: string = 'rollout';
 
-  /** What `connectNats` takes. */
+  /** Options for `connectNats`. */
   natsConfig() {
     return {
       url: this.natsUrl,
@@ -109,7 +109,7 @@ export class ConnectionsConfig {
     };
   }
 
-  /** Where Redis is and what our keys begin with; `tls` is for an address that asks for it. */
+  /** Address of Redis and prefix of our keys; `tls` is for an address that asks for it. */
   redisConfig() {
     return {
       url: this.redisUrl,
@@ -166,7 +166,7 @@ function IsOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyD
   });
 }
 
-/** As {@link IsOfTls}, for the path of a file that can be read. */
+/** Like {@link IsOfTls}, for the path of a file that can be read. */
 function IsFileOfTls(urlProperty: 'natsUrl' | 'redisUrl', scheme: string): PropertyDecorator {
   return applyDecorators(IsOfTls(urlProperty, scheme), IsReadableFile());
 }

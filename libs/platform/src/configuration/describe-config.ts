@@ -23,7 +23,7 @@ export function describeConfig(config: object): ConfigRow[] {
   });
 }
 
-/** A configuration as text, one variable a line; what `--print-config` prints. */
+/** A configuration as text, one variable a line; the output of `--print-config`. */
 export function printedConfig(config: object): string {
   const rows = describeConfig(config);
   const nameWidth = Math.max(...rows.map((row) => row.variable.length));

@@ -2,7 +2,7 @@ import { IsString, Matches, ValidateBy } from 'class-validator';
 import { Env } from './env.decorator';
 import type { ServiceConfig } from './service.config';
 
-// The rest parameter is what TypeScript asks of a class that others are put upon.
+// TypeScript requires the rest parameter of a class that mixins extend.
 // oxlint-disable-next-line typescript/no-explicit-any
 type ConfigClass = new (...args: any[]) => ServiceConfig;
 
@@ -26,7 +26,7 @@ export function withEngines<Base extends ConfigClass>(base: Base) {
     @IsGivenWithKey()
     engineAllowList: string[] = [];
 
-    /** What engines of this pool are sent as bearer token. */
+    /** Bearer token for engines of this pool. */
     engineKeyOf(pool: string): string | undefined {
       const own = this.engineApiKeys.find((entry) => entry.startsWith(`${pool}=`));
       return own?.slice(pool.length + 1) ?? this.engineApiKey;

@@ -4,9 +4,9 @@ import { IsArray, IsBoolean, IsInt, IsOptional, IsString, Max, Min } from 'class
 /** How the text of a variable becomes a value. */
 export type EnvKind = 'string' | 'number' | 'boolean' | 'list' | 'duration';
 
-/** What a field of a configuration class must be, beside its type. */
+/** Rules for the value of a field of a configuration class, beside its type. */
 export interface EnvRules {
-  /** Of a number. */
+  /** Bounds of a number. */
   min?: number;
   max?: number;
   /** Never printed. */
@@ -69,7 +69,7 @@ function checksOf(
   }
 }
 
-/** The variables of a configuration class, those of its base classes first. */
+/** The variables of a configuration class, variables of its base classes first. */
 export function envFieldsOf(type: new () => object): readonly EnvField[] {
   return (Reflect.getMetadata(FIELDS, type.prototype as object) ?? []) as EnvField[];
 }

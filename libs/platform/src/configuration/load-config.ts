@@ -10,9 +10,13 @@ export type ConfigSource = 'default' | 'file' | 'environment';
 export interface LoadConfigOptions {
   /** Default: process.env. */
   env?: Readonly<Record<string, string | undefined>>;
-  /** JSON file with the names of the variables as keys. Default: what CONFIG_FILE names. The environment wins. */
+  /**
+   * JSON file with the names of the variables as keys. Default: the file that CONFIG_FILE names. The environment wins.
+   */
   file?: string;
-  /** Further `BROOMWAGON_` variables that are no mistakes, e.g. those of other apps started with one environment. */
+  /**
+   * Further `BROOMWAGON_` variables that are no mistakes, e.g. variables of other apps started with one environment.
+   */
   alsoKnown?: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 import type { EnvKind } from './env.decorator';
 
-/** What came of a text: a value, or why not. */
+/** Result of parsing a text: a value, or the reason why it is none. */
 export type Parsed = { value: unknown } | { reason: string };
 
 const UNITS_MS: Record<string, number> = { '': 1, ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };

@@ -36,7 +36,7 @@ export class PayloadServiceConfig extends ServiceConfig {
   )
   payloadOrphanAfterMs: number = 3_600_000;
 
-  /** What `openPayloadStore` of libs/state takes. */
+  /** Options for `openPayloadStore` of libs/state. */
   payloadStoreOptions() {
     return {
       ...this.redisConfig(),

@@ -5,7 +5,7 @@ import { linkSilenceMs } from './link-silence';
 import { LOG_FORMATS, type LogFormat } from '../service/logging';
 import { Env } from './env.decorator';
 
-/** What all apps are configured by; each app extends it with its own fields. */
+/** Configuration common to all apps; each app extends it with its own fields. */
 export class ServiceConfig extends ConnectionsConfig {
   @Env('POOLS', 'pools to serve: * for all, or names separated by commas')
   @Matches(/^(\*|[A-Za-z0-9][A-Za-z0-9_-]{0,63})$/, { each: true, message: 'must be *, or pool names' })

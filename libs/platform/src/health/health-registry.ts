@@ -31,7 +31,7 @@ export class HealthRegistry implements OnModuleDestroy {
     void connection.needsRestart.then(this.requestRestart);
   }
 
-  /** Adds what readiness needs, e.g. a ping of Redis. Slower than `timeoutMs` (default 500) is not ready. */
+  /** Adds a condition of readiness, e.g. a ping of Redis. Slower than `timeoutMs` (default 500) is not ready. */
   addReadiness(name: string, check: HealthCheck, timeoutMs = CHECK_TIMEOUT_MS): void {
     this.readiness.set(name, () => withTimeout(check(), timeoutMs));
   }

@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics';
 
 /** Each pause is longer or shorter by up to this share, so that replicas do not run in step. */
 const JITTER = 0.1;
-/** The same failure, again and again, is logged once in this time: an outage must not fill the log. */
+/** Time in which a repeated failure is logged once: an outage must not fill the log. */
 const LOGGED_AGAIN_MS = 60_000;
 
 export interface PeriodicTaskOptions {
@@ -41,9 +41,9 @@ export class PeriodicTask {
     this.failures = options.metrics.counter('task_failures_total', 'Failed runs of periodic tasks; see the log', [
       'task',
     ]);
-    // A series that begins with 0: Prometheus does not see the increase of one that begins with 1.
+    // A series must begin with 0: Prometheus does not see the increase of a series that begins with 1.
     this.failures.inc({ task: options.name }, 0);
-    // As many calls of one run as it likes may wait for the stop.
+    // Any number of calls of one run may wait for the stop.
     setMaxListeners(0, this.abort.signal);
   }
 

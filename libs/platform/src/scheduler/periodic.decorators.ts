@@ -35,7 +35,7 @@ export function InEachPool<Config extends ServiceConfig>(
   return Scheduled({ name, interval: interval as Interval<ServiceConfig>, inEachPool: true, isImmediate: true });
 }
 
-/** As {@link InEachPool}, for work that is of no pool. The signal is aborted when the app stops. */
+/** Like {@link InEachPool}, for work outside all pools. The signal is aborted when the app stops. */
 export function Periodically<Config extends ServiceConfig>(
   name: string,
   interval: Interval<Config>,

@@ -84,7 +84,7 @@ describe('Scheduler', () => {
     await expect.poll(() => work.swept.get('sound')!).toBeGreaterThan(before + 3);
   });
 
-  it('never runs what has no interval, and waits at a stop for the run in hand but begins no further pool', async () => {
+  it('never runs work without an interval, and waits at a stop for the run in hand but begins no further pool', async () => {
     await expect.poll(() => work.swept.size).toBe(2);
     let open = (): void => undefined;
     work.gate = new Promise((resolve) => (open = resolve));

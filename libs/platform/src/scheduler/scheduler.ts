@@ -24,9 +24,9 @@ export const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN } = new Configurabl
 const FORGET_INTERVAL_MS = 5_000;
 
 /**
- * Runs what is decorated with `@InEachPool` or `@Periodically`: two runs of one method never overlap, an error (of one
- * pool, when the others are done) is counted and logged and the next run comes as usual, and a stop waits for the runs
- * in progress. All replicas run all of it, so every run must be safe beside others.
+ * Runs all methods with `@InEachPool` or `@Periodically`: two runs of one method never overlap, an error (of one pool,
+ * when the others are done) is counted and logged and the next run comes as usual, and a stop waits for the runs in
+ * progress. All replicas run all of it, so every run must be safe beside others.
  */
 @Injectable()
 export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {

@@ -22,7 +22,7 @@ class CountRequest {
   @IsOptional() @IsInt() holdMs?: number;
 }
 
-/** A whole small app, as those in apps/ are made. */
+/** A whole small app, made like the apps in apps/. */
 @Injectable()
 class CounterService implements OnModuleInit, OnApplicationShutdown {
   static order: string[] = [];
@@ -117,7 +117,7 @@ describe('bootstrapService', () => {
     expect((await get('nothing')).status).toBe(404);
   });
 
-  it('is not ready while what it needs does not answer, but stays live', async () => {
+  it('is not ready while a dependency does not answer, but stays live', async () => {
     const counter = service.application.get(CounterService);
     counter.redisIsUp = false;
     const { status, body } = await get('readyz');
@@ -176,13 +176,13 @@ describe('bootstrapService', () => {
     expect(body).toContain('process_resident_memory_bytes');
   });
 
-  it('refuses to start when an app does not answer what it owns, and leaves nothing open', async () => {
+  it('refuses to start when an app does not answer its own operations, and leaves nothing open', async () => {
     const config = loadConfig(ServiceConfig, { env: { NATS_URL: testNatsUrl(), POOLS: pool } });
     const attempt = bootstrapService(CounterModule, { app: 'load-balancer', config, logDestination });
     await expect(attempt).rejects.toThrow();
   });
 
-  it('shuts down gracefully: what is in hand is answered, then onApplicationShutdown', async () => {
+  it('shuts down gracefully: messages in hand are answered, then onApplicationShutdown', async () => {
     const counter = service.application.get(CounterService);
     CounterService.order = [];
     const { begun } = counter;

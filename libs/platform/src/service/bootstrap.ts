@@ -37,9 +37,9 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
   configType?: new () => Config;
   /** A ready configuration, in place of the environment. */
   config?: Config;
-  /** What this app's transport needs beside the defaults, e.g. `placeholders`. */
+  /** Options of this app's transport beside the defaults, e.g. `placeholders`. */
   transport?: (config: Config) => Partial<NatsTransportOptions>;
-  /** For an app with routes beside those of health: options of its HTTP server, and what is set before it listens. */
+  /** For an app with routes beside the health routes: options of its HTTP server, and its setup before it listens. */
   http?: (config: Config) => {
     options?: NestApplicationOptions;
     configure?: (application: NestExpressApplication) => void;
@@ -158,7 +158,7 @@ async function start<Config extends ServiceConfig>(
     queueGroup: options.app,
     pools: config.servedPools(),
     maxInFlight: config.maxInFlight,
-    // Less than the whole, so that what follows the drain has time too.
+    // The drain gets less than the whole time, so that the steps after it have time too.
     drainDeadlineMs: Math.ceil(config.shutdownTimeoutMs * 0.8),
     metrics: messageMetrics(metrics),
     replySubjects,
@@ -239,7 +239,7 @@ async function shutDown(
   }
 }
 
-/** Such an app encodes the ids of what it is asked (decisions/0037). */
+/** Whether an app owns operations: such an app encodes the ids of its requests (decisions/0037). */
 function ownsOperations(app: string): boolean {
   return Object.values(OPERATIONS).some((operation) => operation.owner === app);
 }

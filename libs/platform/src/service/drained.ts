@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 
 /**
- * Settles when the caller has read what was written, or has gone away.
+ * Resolves when the caller has read all written bytes, or has gone away.
  * @param stalledMs a caller that reads nothing for this long is cut off; absent: the response has its own limit
  */
 export async function drained(response: ServerResponse, stalledMs?: number): Promise<void> {

@@ -15,7 +15,7 @@ export function handleEndSignals(): void {
   process.on('SIGINT', request);
 }
 
-/** Keeps a signal until {@link endWith}: the service has begun to start, and has to end what it started. */
+/** Keeps a signal until {@link endWith}: the service starts now, and has to end everything that it has started. */
 export function deferEnd(): void {
   onEnd = undefined;
 }

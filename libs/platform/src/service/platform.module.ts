@@ -11,7 +11,7 @@ import { Metrics } from '../metrics';
 import { LogLevelController, LogSource } from './log-level.controller';
 import { loggerParams } from './logging';
 
-/** What the bootstrap has made before the application. */
+/** Parts that the bootstrap has made before the application. */
 export interface PlatformParts {
   config: ServiceConfig;
   connection: MessagingConnection;

@@ -8,9 +8,9 @@ const FAILURE_LOGGED_EVERY_MS = 60_000;
 const FLUSH_DEADLINE_MS = 2_000;
 
 /**
- * Exports traces with OTLP over HTTP (JSON). Without an endpoint the SDK is not even loaded.
- * The variables `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` and `OTEL_EXPORTER_OTLP_HEADERS` are those of OpenTelemetry.
- * @returns what sends the last spans; it never throws and ends within {@link FLUSH_DEADLINE_MS}
+ * Exports traces with OTLP over HTTP (JSON). Without an endpoint the SDK is not even loaded. OpenTelemetry defines the
+ * variables `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` and `OTEL_EXPORTER_OTLP_HEADERS`.
+ * @returns function that sends the last spans; it never throws and ends within {@link FLUSH_DEADLINE_MS}
  */
 export async function startTracing(app: string, endpoint: string | undefined): Promise<() => Promise<void>> {
   if (endpoint === undefined || tracing.isOn) return () => Promise.resolve();
