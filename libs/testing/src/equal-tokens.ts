@@ -1,17 +1,19 @@
-/** Which tokens to make: those of a sample of a prompt that come after the ones it has. */
+/** Tokens to generate: the tokens of a sample of a prompt that come after `made`. */
 export interface WantedTokens {
   prompt: number;
   sample: number;
   made: readonly number[];
 }
 
-/** Mean shares of positions at which two responses hold the same token: what independent ones have is chance. */
+/**
+ * Mean shares of positions at which two responses hold the same token: the share of independent responses is chance.
+ */
 export interface EqualShares {
-  /** Of samples of different prompts. */
+  /** Share between samples of different prompts. */
   prompts: number;
-  /** Of different samples of one prompt. */
+  /** Share between different samples of one prompt. */
   samples: number;
-  /** Of the beginning of a sample and what it makes when it is resumed behind that. */
+  /** Share between the beginning of a sample and the tokens generated when the sample is resumed behind it. */
   tails: number;
 }
 

@@ -8,7 +8,7 @@ interface Page<Group> {
 /**
  * Reads the results of a round as far as they are there.
  * @param read a page behind a cursor
- * @returns the groups, and the cursor of the last page: what `round.close` needs
+ * @returns the groups, and the cursor of the last page, which `round.close` needs
  */
 export async function readToEnd<Group>(
   read: (cursor?: string) => Promise<Page<Group>>,

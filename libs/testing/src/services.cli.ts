@@ -4,8 +4,8 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import { provideServices } from './services';
 
 /**
- * `npm run services`: NATS and Redis until Ctrl-C. Standard output gets lines that a shell can `eval`; what people
- * want to know goes to standard error.
+ * `npm run services`: NATS and Redis until Ctrl-C. Standard output gets lines that a shell can `eval`; messages for
+ * people go to standard error.
  */
 async function main(): Promise<void> {
   new Command('services')

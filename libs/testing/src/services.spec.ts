@@ -27,7 +27,7 @@ describe('provideServices', () => {
     expect((await provideServices({ environment, forTests: true })).redis.url).toBe(`${testRedisUrl()}/1`);
   });
 
-  it('starts what no variable names', async () => {
+  it('starts a server that no variable names', async () => {
     const services = await provideServices({ environment: { NATS_URL: testNatsUrl() } });
     expect(services.nats.source).toBe('environment');
     expect(['path', 'private-copy', 'docker']).toContain(services.redis.source);

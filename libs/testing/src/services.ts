@@ -13,7 +13,7 @@ export interface Services {
   readonly redis: ServerHandle;
   /** Settings with which a program connects to both: as this user, where a server has the users of `deploy`. */
   settingsOf(user: string): Record<string, string>;
-  /** Ends what we started; given servers are left alone. */
+  /** Ends the servers that were started here; given servers are left alone. */
   stop(): Promise<void>;
 }
 

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect } from 'nats';
 import { flushPrefix, testNatsUrl, testPool, testRedisUrl } from './test-pool';
 
-describe('what all tests of a run share', () => {
+describe('services shared by all tests of a run', () => {
   let redis: Redis;
   beforeAll(() => {
     redis = new Redis(testRedisUrl());

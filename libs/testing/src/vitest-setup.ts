@@ -6,7 +6,7 @@ import { reportMismatches } from './protocol/mismatches';
 const RUNS_OF_FAST_CHECK = 100;
 fc.configureGlobal({ seed: inject('seed'), numRuns: RUNS_OF_FAST_CHECK * inject('runsFactor') });
 
-// Here, because this file is loaded for each spec, also for those that share their modules.
+// The check is here, because this file is loaded for each spec, also for specs that share their modules.
 afterEach(reportMismatches);
-// What came after the last test.
+// Mismatches after the last test.
 afterAll(reportMismatches);

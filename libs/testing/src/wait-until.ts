@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError } from '@broomwagon/contracts';
 
 export interface WaitOptions {
-  /** What is awaited, for the error message: `redis-server to answer PING`. */
+  /** Event that is awaited, for the error message: `redis-server to answer PING`. */
   what: string;
   timeoutMs: number;
   /** Pause between two tries, default 25 ms. */

@@ -14,7 +14,7 @@ export interface ProcessExit {
   signal: NodeJS.Signals | null;
 }
 
-/** What to run, and how to tell that it is ready. */
+/** A program, and how to tell that it is ready. */
 export interface ProcessDescription {
   /** Unique in its group; names the log file and the lines of `echo`. */
   name: string;
@@ -142,7 +142,7 @@ export class ManagedProcess {
     return this.ended;
   }
 
-  /** Ends what runs (if anything) and starts the same description again. */
+  /** Ends the process (if it runs) and starts the same description again. */
   async restart(graceMs?: number): Promise<void> {
     await this.stop(graceMs);
     await this.start();

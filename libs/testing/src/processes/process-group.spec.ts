@@ -148,7 +148,7 @@ describe('ProcessGroup', () => {
 });
 
 describe('the watchdog', () => {
-  it('ends what a killed parent leaves behind and removes its folder', async () => {
+  it('ends the processes that a killed parent leaves behind and removes its folder', async () => {
     const compiled = await transformFile(join(__dirname, 'watchdog.ts'), {
       swcrc: false,
       module: { type: 'commonjs' },

@@ -71,8 +71,8 @@ export class ProcessGroup {
   }
 
   /**
-   * Ends all: SIGTERM to every one at the same time, SIGKILL to those still there after `graceMs` (default 10,000).
-   * Returns how each ended, also those that had ended before.
+   * Ends all: SIGTERM to every process at the same time, SIGKILL to the processes still there after `graceMs` (default
+   * 10,000). Returns how each ended, also of processes that had ended before.
    */
   async stopAll(graceMs?: number): Promise<Map<string, ProcessExit>> {
     const exits = this.list().map(async (one) => [one.name, await one.stop(graceMs)] as const);

@@ -20,7 +20,7 @@ const RUN_COMMAND = 'read -r line && exit 0; exec "$@" >/dev/null 2>&1';
 
 /** Cleans up when this process dies in any way; see `guard`. */
 export interface Watchdog {
-  /** What was guarded has ended (or may live on): forget it. */
+  /** Forgets the guarded process, which has ended (or may live on). */
   release(): void;
 }
 

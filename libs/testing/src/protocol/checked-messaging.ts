@@ -4,8 +4,9 @@ import { mismatches } from './mismatches';
 import { ProtocolCheck } from './protocol-check';
 
 /**
- * What `@broomwagon/messaging` is in tests (vitest.config.mts): all that its clients send and get in the process of a
- * test is compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test (vitest-setup.ts).
+ * Stands for `@broomwagon/messaging` in tests (vitest.config.mts): all messages that its clients send and get in the
+ * process of a test are compared with docs/protocol/asyncapi.json, and a body that does not fit fails the test
+ * (vitest-setup.ts).
  */
 export * from '../../../messaging/src';
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { type MessageKind, ProtocolSchemas } from './protocol-schemas';
 
-/** A fenced block of JSON; what follows `json` says what it is, e.g. `lb.acquire request`. */
+/** A fenced block of JSON; the words after `json` describe it, e.g. `lb.acquire request`. */
 const BLOCK = /^ *```json(?: (\S+) (\S+))?\n([^]*?)^ *```$/gm;
 /** A request in the text, e.g. `lb.leases {"serverId": ...}`. */
 const INLINE = /`([a-z]+\.[a-z-]+) (\{[^`]*\})`/g;
@@ -46,7 +46,7 @@ function isFile(name: string): boolean {
   return files.some((file) => path.test(file));
 }
 
-/** All that the pages name, as `<page>: <name>`, except what exists. */
+/** All names in the pages that do not exist, as `<page>: <name>`. */
 function missing(names: (text: string) => string[], exists: (name: string) => boolean): string[] {
   return pages.flatMap((page) =>
     names(readFileSync(page, 'utf8'))

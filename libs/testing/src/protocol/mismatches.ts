@@ -1,4 +1,7 @@
-/** What the clients in the process of a test have sent or got that does not fit the published schemas, one line each. */
+/**
+ * Bodies that clients in the process of a test have sent or got and that do not fit the published schemas, one line
+ * each.
+ */
 export const mismatches: string[] = [];
 
 /** Fails when there are any, and forgets them. */

@@ -36,7 +36,7 @@ export class ProtocolCheck {
   /** Bodies that were compared. */
   compared = 0;
 
-  /** @param mismatches gets what does not fit, one line each */
+  /** @param mismatches gets bodies that do not fit, one line each */
   constructor(readonly mismatches: string[] = []) {}
 
   /** A message that somebody has sent: a request, an event or a command. @returns a request, whose reply is to come */
@@ -83,7 +83,7 @@ export class ProtocolCheck {
   }
 }
 
-/** Without what is null in it, which counts as absent in a request, and what JSON does not write. */
+/** Removes fields that are null, which count as absent in a request, and fields that JSON does not write. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (typeof value !== 'object' || value === null) return value;

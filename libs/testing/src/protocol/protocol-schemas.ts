@@ -41,12 +41,12 @@ export class ProtocolSchemas {
     return subject.startsWith('rollout.v1.') && Object.hasOwn(this.channels, channel) ? channel : undefined;
   }
 
-  /** What the document has of a channel: a request, an event or a command. */
+  /** Kind of the message that the document has for a channel: a request, an event or a command. */
   kindOf(channel: string): MessageKind {
     return Object.keys(this.channels[channel]!.messages)[0] as MessageKind;
   }
 
-  /** What is wrong with a body by its schema; undefined when nothing is. */
+  /** Fault of a body by its schema; undefined when it fits. */
   fault(channel: string, kind: MessageKind, body: unknown): string | undefined {
     const from = kind === 'reply' || kind === 'error' ? `${channel}.reply` : channel;
     const { $ref } = this.channels[from]!.messages[kind]!.payload;

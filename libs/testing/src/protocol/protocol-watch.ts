@@ -24,7 +24,7 @@ export class ProtocolWatch {
     return watch;
   }
 
-  /** Ends it. @returns what did not fit, one line each, and how many bodies were compared */
+  /** Ends the watch. @returns the mismatches, one line each, and how many bodies were compared */
   async stop(): Promise<{ mismatches: string[]; compared: number }> {
     await this.nats.drain();
     return this.check;

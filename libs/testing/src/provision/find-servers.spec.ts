@@ -55,7 +55,7 @@ describe('findServers', () => {
 
 describe('Docker as the last way', () => {
   it('brings up the service in a project of its own and takes it down again', async () => {
-    // The "container" is a Redis that gets the password of the user; what is asked of docker is written down.
+    // The "container" is a Redis that gets the password of the user; calls of docker are written down.
     const container = await startRedis();
     const [log, passwords] = [join(folder, 'docker.log'), join(folder, 'passwords')];
     const copy = `cp $CREDENTIALS/passwords.env ${passwords}.new; mv ${passwords}.new ${passwords}`;
@@ -116,7 +116,7 @@ describe('installAdvice', () => {
     expect(advice).toContain('NATS_URL and REDIS_URL');
   });
 
-  it('names only what is missing', () => {
+  it('names only missing packages', () => {
     const advice = installAdvice(['redis'], 'linux', (tool) => tool === 'apt-get');
     expect(advice).toContain('apt-get install redis-server ');
     expect(advice).not.toMatch(/nats/i);

@@ -13,7 +13,7 @@ const QUERY_TIMEOUT_MS = 60_000;
 export class PrivateApt {
   private constructor(private readonly configuration: string) {}
 
-  /** Fetches the package lists. An error of one source is no reason to stop: another may have what we need. */
+  /** Fetches the package lists. An error of one source does not stop it: another source may have the packages. */
   static async open(folder: string): Promise<{ apt: PrivateApt; complaint: string }> {
     await mkdir(join(folder, 'state', 'lists', 'partial'), { recursive: true });
     await mkdir(join(folder, 'cache', 'archives', 'partial'), { recursive: true });
@@ -32,8 +32,8 @@ export class PrivateApt {
   }
 
   /**
-   * What would have to be installed or upgraded for these packages, without themselves and without the C library
-   * (a second one cannot be loaded by the system's own loader). Undefined when the resolver refuses.
+   * Packages that would have to be installed or upgraded for these packages, without themselves and without the C
+   * library (a second one cannot be loaded by the system's own loader). Undefined when the resolver refuses.
    */
   async missingDependencies(names: readonly string[]): Promise<string[] | undefined> {
     const request = ['-s', '--no-install-recommends', 'install', ...names];
@@ -75,7 +75,7 @@ function configurationText(folder: string): string {
     'Dir::Cache::pkgcache "pkgcache.bin";',
     'Dir::Cache::srcpkgcache "srcpkgcache.bin";',
     'Debug::NoLocking "true";',
-    // As root apt would hand the download to a user that cannot write into our folder.
+    // Run by root, apt would hand the download to a user that cannot write into our folder.
     'APT::Sandbox::User "root";',
     '',
   ].join('\n');

@@ -115,7 +115,7 @@ async function makeCopy(
     try {
       await rename(copy, final);
     } catch {
-      // Another run was first and its copy is as good, or what stands there is damaged.
+      // Another run was first and its copy is as good, or the folder there is damaged.
       const theirs = await knownCopy(kind, destination);
       if (theirs !== undefined) return theirs;
       await rm(final, { recursive: true, force: true });

@@ -8,7 +8,7 @@ import { PROGRAMS, type ProgramKind } from './server-kind';
 export interface ServerBinary {
   path: string;
   version: string;
-  /** What it needs beside our environment (LD_LIBRARY_PATH of a private copy). */
+  /** Variables that it needs beside our environment (LD_LIBRARY_PATH of a private copy). */
   environment: Record<string, string>;
 }
 
@@ -18,7 +18,7 @@ const FURTHER_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 /**
  * Looks for the executable on PATH and where package managers put servers, or only on the given `pathVariable`.
  *
- * @returns the first one that runs and is new enough, or the reasons against each.
+ * @returns the first executable that runs and is new enough, or the reasons against each.
  */
 export async function findOnPath(
   kind: ProgramKind,

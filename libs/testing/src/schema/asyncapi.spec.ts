@@ -76,7 +76,7 @@ describe('docs/protocol/asyncapi.json', () => {
     expect(fieldsOf('CommitWeightsRequest').syncId).toMatchObject({ type: 'string', minLength: 1, maxLength: 128 });
   });
 
-  it('closes requests, what they hold too, and leaves replies open', () => {
+  it('closes requests and the objects in them, and leaves replies open', () => {
     for (const { request } of Object.values(OPERATIONS))
       expect(schemas[request.name]!.additionalProperties).toBe(false);
     expect(schemas.GroupSubmission!.additionalProperties).toBe(false);

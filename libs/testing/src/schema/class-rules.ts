@@ -7,7 +7,7 @@ type Meta = { constraints: never[] };
 /** Spelled as ranges, since few engines of regular expressions know `\p{Cc}`. */
 const CONTROL = String.raw`\u0000-\u001f\u007f-\u009f`;
 
-/** What class-validator-jsonschema does not know, or describes less exactly than the rule is. */
+/** Rules that class-validator-jsonschema does not know, or describes less exactly than they are. */
 const CONVERTERS = {
   min: ({ constraints }: Meta) => ({ minimum: constraints[0] }),
   max: ({ constraints }: Meta) => ({ maximum: constraints[0] }),
@@ -29,7 +29,7 @@ const CONVERTERS = {
   }),
 };
 
-/** Adds to the components of DTO classes what their decorators declare. @throws Error where decorator and type disagree */
+/** Adds the rules of decorators to the components of DTO classes. @throws Error where decorator and type disagree */
 export function addRules(components: Components): void {
   for (const contract of Object.values(contracts)) {
     if (typeof contract !== 'function' || components[contract.name] === undefined) continue;

@@ -53,7 +53,7 @@ function tidied(found: Components): Components {
   );
 }
 
-/** A field without a comment gets that of its type; a field of an unnamed object, that of the object. */
+/** A field without a comment gets the comment of its type; a field of an unnamed object, the comment of the object. */
 function describeFields(components: Components): void {
   const describe = (schema: Json, inherited?: unknown): void => {
     for (const field of Object.values((schema.properties ?? {}) as Components)) {
@@ -80,7 +80,7 @@ function plainText(description: unknown): string {
     .trim();
 }
 
-/** Closes what only requests have; what replies have too is closed where a request refers to it. */
+/** Closes objects that only requests have; objects that replies have too are closed where a request refers to them. */
 function closeRequests(components: Components, received: readonly string[], sent: readonly string[]): void {
   const inReplies = reachable(components, sent);
   for (const name of reachable(components, received)) {

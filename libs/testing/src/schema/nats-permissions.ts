@@ -15,7 +15,7 @@ import {
 import { LOG_LEVEL_PATTERN } from '../../../contracts/src/log-level.dto';
 import { READINESS_PATTERN } from '../../../contracts/src/readiness.dto';
 
-/** What one user of NATS may do. Its inboxes are below `_INBOX.<name>`. */
+/** Permissions of one user of NATS. Its inboxes are below `_INBOX.<name>`. */
 interface Role {
   /** Operations that it calls. */
   calls: readonly OperationName[];
@@ -40,7 +40,7 @@ const OF_HOLDERS: readonly OperationName[] = [
   'worker.sync',
 ];
 const OF_TRAINERS = [...TRAINER_OPERATIONS.keys()];
-/** What admin-api offers. */
+/** Operations that admin-api offers. */
 const OF_ADMIN = ALL.filter((name) => ROUTES.some(({ operation }) => operation === name));
 const CHANGES = new Set(ROUTES.filter(({ method }) => method !== 'GET').map(({ operation }) => operation));
 

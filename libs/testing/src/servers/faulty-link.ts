@@ -67,7 +67,7 @@ export class FaultyLink {
     for (const socket of this.sockets) socket.pause();
   }
 
-  /** Delivers what was held. */
+  /** Delivers the bytes that were held. */
   release(): void {
     for (const socket of this.sockets) socket.resume();
   }

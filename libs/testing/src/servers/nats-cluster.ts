@@ -31,7 +31,7 @@ export class NatsCluster {
     }
   }
 
-  /** As NATS_URL takes it. */
+  /** Addresses of all servers, in the form of NATS_URL. */
   get url(): string {
     return this.servers.map(({ url }) => url).join(',');
   }

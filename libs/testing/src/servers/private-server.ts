@@ -17,7 +17,7 @@ const DEFAULT_READY_TIMEOUT_MS = 15_000;
 /** Between our look for a free port and the server's bind somebody else may take it. */
 const PORT_TRIES = 4;
 
-/** What differs between NATS and Redis. */
+/** Differences between NATS and Redis. */
 export interface ServerRecipe {
   readonly kind: ServerKind;
   /** The text of the configuration file. */
@@ -70,7 +70,7 @@ async function startHere(
   const configurationFile = join(folder, `${kind}.conf`);
   const lines = [recipe.configuration({ folder, port, name }), options.configuration ?? '', ''];
   const files = { ...recipe.files, [`${kind}.conf`]: lines.join('\n') };
-  // They may hold passwords.
+  // Files may hold passwords.
   for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text, { mode: 0o600 });
 
   const answers = (process: ManagedProcess) => recipe.answers(port, { name, pid: process.pid });

@@ -2,8 +2,8 @@ import type { TlsSettings } from '@broomwagon/contracts';
 import { Redis } from 'ioredis';
 
 /**
- * Sends PING, and with `processId` also asks whether that process is the one that answers (somebody else may have
- * taken the port). Rejects when there is no answer within two seconds.
+ * Sends PING, and with `processId` also asks whether that process answers (another one may have taken the port).
+ * Rejects when there is no answer within two seconds.
  */
 export async function redisAnswers(
   url: string,

@@ -22,7 +22,7 @@ interface Node {
 
 export interface ClusterSize {
   primaries: number;
-  /** Of each primary. */
+  /** Replicas of each primary. */
   replicas: number;
 }
 
@@ -49,7 +49,7 @@ export class RedisCluster {
     }
   }
 
-  /** As REDIS_URL takes it. */
+  /** Addresses of all nodes, in the form of REDIS_URL. */
   get url(): string {
     return `redis+cluster://${this.nodes.map(({ server }) => `127.0.0.1:${server.port}`).join(',')}`;
   }
@@ -78,7 +78,7 @@ export class RedisCluster {
     );
   }
 
-  /** As `failOver`, of a primary that is connected and silent. */
+  /** Like `failOver`, for a primary that is connected and silent. */
   failOverHung(primary: ServerHandle): Promise<void> {
     return this.replace(
       primary,
@@ -87,7 +87,7 @@ export class RedisCluster {
     );
   }
 
-  /** As `failOver`, with a replica that lacks what was written in the last `lostMs`. Returns the bytes it lacks. */
+  /** Like `failOver`, with a replica that lacks the writes of the last `lostMs`. Returns the bytes it lacks. */
   async failOverBehind(primary: ServerHandle, lostMs: number): Promise<number> {
     const links = await Promise.all(this.nodes.map(({ client }) => client.info('replication')));
     const replica = this.nodes.find((_, index) => links[index]!.includes(`master_port:${primary.port}\r`))!;
@@ -126,7 +126,7 @@ export class RedisCluster {
 
   /**
    * Begins to move the slot of a key to another primary, as a resharding does: its keys stay where they are.
-   * @returns what moves all its keys and ends the move
+   * @returns function that moves all its keys and ends the move
    */
   async beginMove(key: string, target?: ServerHandle): Promise<() => Promise<void>> {
     const from = await this.ownerOf(key);

@@ -12,9 +12,9 @@ const DOWN_AFTER_MS = 2_000;
 const READY_TIMEOUT_MS = 60_000;
 const SENTINELS = 3;
 
-/** What clients need to know; with `tls`, servers and Sentinels use TLS for all connections but those of the test. */
+/** Access of clients; with `tls`, servers and Sentinels use TLS for all connections but the test's own. */
 export interface SentinelAccess {
-  /** Of the servers. */
+  /** Password of the servers. */
   password: string;
   sentinelPassword: string;
   /** Files. The certificate is its own CA. */
@@ -64,7 +64,7 @@ export class RedisSentinels {
     }
   }
 
-  /** As REDIS_URL takes it. */
+  /** Addresses of the Sentinels, in the form of REDIS_URL. */
   get url(): string {
     const scheme = this.access === undefined ? 'redis+sentinel://' : `rediss+sentinel://:${this.access.password}@`;
     return `${scheme}${this.sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')}/${PRIMARY_NAME}`;

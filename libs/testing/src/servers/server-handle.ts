@@ -6,7 +6,7 @@ import type { ServerKind } from '../provision/server-kind';
 /** A NATS or Redis server, started by us or given by its address. */
 export interface ServerHandle {
   readonly kind: ServerKind;
-  /** With user and password where there are any: what a client needs. */
+  /** Address for clients, with user and password where there are any. */
   readonly url: string;
   readonly port: number;
   /** Undefined for a given server and for one in a container. */
@@ -38,7 +38,7 @@ export interface ServerOptions {
   port?: number;
   user?: string;
   password?: string;
-  /** Starts it with the users of `deploy`; the address of the handle is that of the user `admin`. */
+  /** Starts it with the users of `deploy`; the address of the handle is the address of the user `admin`. */
   credentials?: Credentials;
   /** Further lines of the server's configuration file. */
   configuration?: string;

@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { nowMs, sampleOf } from './redis-history';
 
-/** A TCP link to a server that can hold back what the server sends, and deliver it up to a moment of the past. */
+/** A TCP link to a server that can hold back the bytes of the server, and deliver them up to a moment of the past. */
 export class HeldLink {
   private pieces: { atMs: number; bytes: Buffer }[] = [];
   private holding = false;
@@ -23,14 +23,15 @@ export class HeldLink {
     return (this.server.address() as AddressInfo).port;
   }
 
-  /** From now on nothing of what the server sends is delivered. */
+  /** Delivers nothing more that the server sends. */
   hold(): void {
     this.holding = true;
     this.pieces = [{ atMs: nowMs(), bytes: Buffer.alloc(0) }];
   }
 
   /**
-   * Delivers what the server sent until that moment, then ends the link for good. Returns the moment of the last piece.
+   * Delivers all that the server sent until that moment, then ends the link for good. Returns the moment of the last
+   * piece.
    */
   end(momentMs: number): number {
     const last = sampleOf(this.pieces, momentMs);
@@ -48,7 +49,7 @@ export class HeldLink {
       if (this.holding) this.pieces.push({ atMs: nowMs(), bytes });
       else client.write(bytes);
     });
-    // A server that dies does not end the link while it is held: what it sent is delivered by `end`.
+    // A server that dies does not end the link while it is held: `end` delivers the bytes that it sent.
     upstream.on('close', () => !this.holding && client.destroy());
     client.on('close', () => upstream.destroy());
     for (const socket of [client, upstream]) socket.on('error', () => undefined);

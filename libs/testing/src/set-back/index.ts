@@ -9,11 +9,11 @@ export type { RedisHistory } from './redis-history';
 export const SET_BACK_KINDS = ['snapshot', 'truncated', 'torn', 'failover'] as const;
 export type SetBackKind = (typeof SET_BACK_KINDS)[number];
 
-/** Most bytes cut beyond what was written since. */
+/** Most bytes that a `torn` set-back cuts beyond the bytes that were written since. */
 const MAX_TORN_BYTES = 20_000;
 
 /**
- * Starts a Redis of our own that can be set back to what it held some time ago.
+ * Starts a Redis of our own that can be set back to its data of some time ago.
  * @param random from 0 to 1; decides at which byte the file of `torn` ends
  */
 export function startSetBackRedis(kind: SetBackKind, random: () => number = Math.random): Promise<RedisHistory> {

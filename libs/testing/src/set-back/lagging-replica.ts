@@ -8,7 +8,7 @@ import { nowMs, type RedisHistory } from './redis-history';
 /** A silent link is no reason for a new sync. */
 const CONFIGURATION = 'appendonly no\nrepl-timeout 3600\nrepl-diskless-sync-delay 0';
 
-/** A Redis that dies while its replica, which takes its place, has not had the last of what was written. */
+/** A Redis that dies while its replica, which takes its place, has not received the last writes. */
 export class LaggingReplica implements RedisHistory {
   private constructor(
     readonly url: string,
@@ -38,7 +38,7 @@ export class LaggingReplica implements RedisHistory {
   }
 }
 
-/** A replica that has had the first copy of everything; what follows is kept from it until its promotion. */
+/** A replica that has the first copy of everything; later writes are kept from it until its promotion. */
 class Replica {
   private constructor(
     readonly server: ServerHandle,
@@ -57,10 +57,10 @@ class Replica {
     return replica;
   }
 
-  /** Makes it the primary under that port, with what was written until that moment. Returns when its data end. */
+  /** Makes the replica the primary under that port, with all writes until that moment. Returns when its data end. */
   async promote(port: number, momentMs: number): Promise<number> {
     const endMs = this.link.end(momentMs);
-    // It has read everything once it has seen the end of the link.
+    // A replica has read everything once it has seen the end of the link.
     await this.untilLinkIs('down');
     await this.client.replicaof('NO', 'ONE');
     await this.client.config('SET', 'port', port);

@@ -20,7 +20,7 @@ describe('a Redis that can be set back', () => {
     return ['run_id', 'master_replid'].map((name) => new RegExp(`^${name}:(\\w+)`, 'm').exec(text)![1]!);
   }
 
-  it.each(SET_BACK_KINDS)('answers under its address, as another one, with what it held then: %s', async (kind) => {
+  it.each(SET_BACK_KINDS)('answers under its address, as another server, with its data of that moment: %s', async (kind) => {
     history = await startSetBackRedis(kind);
     client = new Redis(history.url);
     client.on('error', () => undefined);
@@ -45,7 +45,7 @@ describe('a Redis that can be set back', () => {
       const after = await identity();
       expect(after[0]).not.toBe(before[0]);
       expect(after[1]).not.toBe(before[1]);
-      // It takes writes.
+      // The server takes writes.
       await client.set('written', round);
     }
   });

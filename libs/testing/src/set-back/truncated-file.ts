@@ -57,8 +57,8 @@ export class TruncatedFile implements RedisHistory {
   }
 
   /**
-   * As described in docs/operations.md. Redis leaves the beginning of a transaction at the end of a file it has shortened, goes
-   * on behind it, and carries out that part at its next start.
+   * Rewrites the file, as described in docs/operations.md. Redis leaves the beginning of a transaction at the end of a
+   * file it has shortened, goes on behind it, and carries out that part at its next start.
    */
   private async rewrite(): Promise<void> {
     const client = new Redis(this.redis.url);
