@@ -1,7 +1,7 @@
 import type { components } from './openapi.gen';
 
 type Problem = components['schemas']['Problem'];
-/** What happened when there is no problem of the API: no reply, none in time, or one of another program. */
+/** Failure without a problem of the API: no reply, no reply in time, or a reply of another program. */
 type FailureCode = 'UNREACHABLE' | 'TIMED_OUT' | 'UNEXPECTED_REPLY';
 
 interface Details {
@@ -21,7 +21,7 @@ export class AdminApiError extends Error {
   override readonly name = 'AdminApiError';
   /** Stable name of the error. */
   readonly code: Details['code'];
-  /** The same call may succeed later. */
+  /** A repeat of the call may succeed later. */
   readonly retryable: boolean;
   /** HTTP status; undefined without a reply. */
   readonly status?: number;
@@ -45,7 +45,7 @@ export class AdminApiError extends Error {
     this.details = details;
   }
 
-  /** What is wrong, as text. */
+  /** Explanation of the error, as text. */
   get reason(): string {
     return this.message;
   }

@@ -106,7 +106,7 @@ async function send(request: Request, timeoutMs: number): Promise<Response> {
   }
 }
 
-/** The same reply with a body that has arrived. */
+/** Returns the reply with its whole body, once the body has arrived. */
 async function whole(response: Response): Promise<Response> {
   const body = response.body === null ? null : await response.arrayBuffer();
   return Object.defineProperty(new Response(body, response), 'url', { value: response.url });

@@ -13,7 +13,7 @@ export interface EventsOptions {
   query?: operations['eventStream']['parameters']['query'];
   /** Begins after this event; absent: with the next one. */
   lastId?: string;
-  /** Ends after the events that are stored now; without it, the stream continues with those that come. */
+  /** Ends after the events that are stored now; without it, the stream continues with new events. */
   once?: boolean;
   /** Called when a connection is open: after the first time, or after failures, events come again. */
   onOpen?(): void;
