@@ -28,8 +28,8 @@ export function testRedisUrl(): string {
 }
 
 /**
- * Database 1 of the same server, for tests that list all keys after each step: they do not read the keys of other tests.
- * A Cluster has one database only, which is returned.
+ * Database 1 of the same server, for tests that list all keys after each step: they do not read the keys of other
+ * tests. A Cluster has one database only, which is returned.
  */
 export function secondDatabaseUrl(): string {
   const url = testRedisUrl();

@@ -21,7 +21,7 @@ export class EngineAdapters {
     this.access = new EngineAccess(config.engineAllowList);
   }
 
-  /** Returns the adapter of one epoch of a server, because an adapter caches facts about one start of the engine. */
+  /** Returns the adapter of one epoch of a server: adapters cache properties of one start of their engine. */
   of({ endpoint, dialect, model, epoch }: Pick<LeaseGrant, 'endpoint' | 'dialect' | 'model' | 'epoch'>): EngineAdapter {
     const key = JSON.stringify([endpoint, dialect, model, epoch]);
     const adapter =

@@ -37,8 +37,8 @@ export class ProtocolWatch {
 
   private receiveReply(message: Msg): void {
     const request = this.open.get(message.subject);
-    // Also replies to other programs, whatever they are: NATS itself answers a request that nobody takes without a body,
-    // and an error in this callback would end the connection.
+    // Other programs get replies too: NATS itself answers a request that nobody takes without a body, and an error in
+    // this callback would end the connection.
     if (request === undefined || message.data.length === 0) return;
     const reply = message.json<{ stream?: unknown }>();
     if (reply.stream === FOREIGN_STREAM) return;

@@ -135,7 +135,9 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     ],
     subscribe: SERVICE_PATTERNS,
   },
-  /** A trainer also reads the load of the pool, registers its engines with their weights, and uses the prompt memory. */
+  /**
+   * A trainer also reads the load of the pool, registers its engines with their weights, and uses the prompt memory.
+   */
   trainer: {
     calls: [
       ...OF_TRAINERS.filter((name) => TRAINER_OPERATIONS.get(name) === 'trainer'),

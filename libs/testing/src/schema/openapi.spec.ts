@@ -9,7 +9,7 @@ const document = JSON.parse(readFileSync('docs/protocol/openapi.json', 'utf8')) 
 };
 const { schemas } = document.components;
 const SHAPES = ['properties', 'additionalProperties', 'allOf', 'anyOf', 'oneOf', 'enum', 'const', '$ref'];
-/** True for a schema that allows objects and names none of their fields: a client that is generated cannot read them. */
+/** True for a schema that allows objects and names none of their fields: a generated client cannot read them. */
 const isShapeless = (schema: Json): boolean =>
   (schema.type ?? 'object') === 'object' && SHAPES.every((shape) => !schema[shape]);
 

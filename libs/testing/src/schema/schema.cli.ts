@@ -8,8 +8,8 @@ import { openApiDocument } from './openapi';
 import { pythonErrors, pythonTypes } from './python-types';
 
 /**
- * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol, the types of clients/python, and the
- * permissions of NATS to deploy/nats; with `--check` it fails if one is stale.
+ * `npm run schema` writes asyncapi.json, openapi.json and errors.md to docs/protocol, the types of clients/python, and
+ * the permissions of NATS to deploy/nats; with `--check` it fails if one is stale.
  */
 function main(): void {
   const root = process.cwd();

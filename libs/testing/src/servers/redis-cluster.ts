@@ -8,7 +8,7 @@ import { redisRecipe } from './redis-server';
 import type { ServerHandle } from './server-handle';
 
 const SLOTS = 16_384;
-/** A primary that is silent for so long has failed, if a replica can replace it. A busy machine stands still for less. */
+/** Silence after which a primary has failed, if a replica can replace it. A busy machine stands still for less. */
 const NODE_TIMEOUT_MS = 2_000;
 /** Without replicas nothing is gained by calling a primary failed, and its pools would be unavailable. */
 const NODE_TIMEOUT_WITHOUT_REPLICAS_MS = 60_000;

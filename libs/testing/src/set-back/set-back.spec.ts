@@ -20,7 +20,7 @@ describe('a Redis that can be set back', () => {
     return ['run_id', 'master_replid'].map((name) => new RegExp(`^${name}:(\\w+)`, 'm').exec(text)![1]!);
   }
 
-  it.each(SET_BACK_KINDS)('answers under its address, as another server, with its data of that moment: %s', async (kind) => {
+  it.each(SET_BACK_KINDS)('answers under its address as another server, with its data of then: %s', async (kind) => {
     history = await startSetBackRedis(kind);
     client = new Redis(history.url);
     client.on('error', () => undefined);
