@@ -14,10 +14,10 @@ export interface FleetEngine {
 }
 
 /**
- * Asks every engine what it is.
- * @param options bearer token, as the workers send it; model to ask for, default the first that each lists
- * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first engine that is not one;
- *   ENGINE_REJECTED for one that does not serve the model
+ * Finds the dialect and the description of every engine.
+ * @param options bearer token, as the workers send it; model to ask for, by default the first that each engine lists
+ * @throws BroomwagonError ENGINE_UNREACHABLE or ENGINE_PROTOCOL, naming the first address without an engine;
+ *   ENGINE_REJECTED for an engine that does not serve the model
  */
 export function findEngines(
   urls: readonly string[],
@@ -38,7 +38,7 @@ export function findEngines(
   );
 }
 
-/** What the round before has cut needs a moment to end. */
+/** Maximum wait for requests that the previous round has cut. */
 const QUIESCE_WAIT_MS = 2_000;
 
 /** The engines of a pool, as they are registered at the load-balancer. */
@@ -48,7 +48,7 @@ export class Fleet {
 
   constructor(
     private readonly operations: Operations,
-    /** Where engines are registered: it may be another way to the pool than that of the trainer. */
+    /** Registers engines; may reach the pool in another way than the trainer. */
     private readonly registry: Operations,
     public engines: readonly FleetEngine[],
     private readonly maxInflight: number,
@@ -56,19 +56,19 @@ export class Fleet {
     private readonly runId: string,
   ) {}
 
-  /** The version of a pool never goes back: what is version 0 from here on is one that it has not had yet. */
+  /** Maps version 0 to the first version that the pool has not had yet: the version of a pool never goes back. */
   async countOn(): Promise<void> {
-    // Of what begins now nothing can be lost.
+    // This run has made no change yet that Redis could have lost.
     this.operations.acceptGeneration();
     const { version = -1 } = await this.operations.call('weights.status', {});
     this.firstVersion = version + 1;
   }
 
   /**
-   * Gives all engines new weights, while nothing runs on them and nothing is begun.
+   * Gives all engines new weights, while no request runs or starts on them.
    * @param version counted from {@link countOn}
    * @param trainer absent before its first round
-   * @returns that of the pool
+   * @returns weight version of the pool
    * @throws BroomwagonError FENCED when another trainer has taken the job over
    */
   async setWeightVersion(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number> {
@@ -77,7 +77,7 @@ export class Fleet {
     const begin = { syncId, version: poolVersion, mode: 'abort', waitMs: QUIESCE_WAIT_MS, ...trainer } as const;
     await this.operations.call('weights.begin', begin);
     await this.register(poolVersion);
-    // Refused, and repeated, as long as something runs.
+    // The commit is refused, and repeated, while a request runs.
     await this.operations.call('weights.commit', { syncId, trainerEpoch: trainer?.trainerEpoch });
     return poolVersion;
   }

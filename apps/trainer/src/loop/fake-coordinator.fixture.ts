@@ -28,9 +28,9 @@ export class FakeCoordinator {
   readonly payloads = new Map<string, Buffer[]>();
   readonly payloadNames = new Set<string>();
   readonly weightVersions: (number | undefined)[] = [];
-  /** Groups that fail where others are accepted. */
+  /** Groups that fail instead of being accepted. */
   readonly failing = new Set<string>();
-  /** Accepted groups that are counted and not there. */
+  /** Number of accepted groups that are counted, but missing. */
   countedTooMany = 0;
   /** Groups whose tokens the payload store loses once they are accepted; until they are dropped. */
   readonly losing = new Set<string>();
@@ -45,12 +45,12 @@ export class FakeCoordinator {
   private trainerEpoch = 'e0';
   private steps = 0;
   private known = false;
-  /** Called before each operation; what it throws is the answer. */
+  /** Called before each operation; an error that it throws is the answer. */
   before: (operation: OperationName) => void = () => undefined;
-  /** Called when an operation has had its effect; what it throws takes the place of the answer. */
+  /** Called when an operation has had its effect; an error that it throws replaces the answer. */
   after: (operation: OperationName) => void = () => undefined;
 
-  /** As the trainer sees it. */
+  /** The client of the trainer. */
   get client(): TypedClient {
     const callWithRetry = async (_pool: string, operation: OperationName, body: never): Promise<unknown> => {
       this.before(operation);
@@ -62,7 +62,7 @@ export class FakeCoordinator {
     return { callWithRetry } as unknown as TypedClient;
   }
 
-  /** What it holds now: to be set back to it later. */
+  /** Saves the state. @returns function that sets the coordinator back to this state */
   saved(): () => void {
     const { groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known } = this;
     const state = structuredClone({ groups, trained, longtail, cancelled, round, closed, trainerEpoch, steps, known });
@@ -233,7 +233,7 @@ export class FakeCoordinator {
     };
   }
 
-  /** Also by an operator. */
+  /** Cancels the round, for a trainer or an operator. */
   cancel(): unknown {
     const round = this.current();
     this.cancelled.add(round.roundId);

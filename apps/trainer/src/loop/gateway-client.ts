@@ -7,7 +7,7 @@ import {
 } from '@broomwagon/contracts';
 import { type RetryOptions, withRetry } from '@broomwagon/messaging';
 
-/** The operations of trainers over HTTP, by a gateway, with the errors that they have over NATS. */
+/** The operations of trainers over HTTP, through a gateway, with the same errors as over NATS. */
 export class GatewayClient {
   constructor(
     /** Address of the gateway now: it may have another port when it was restarted. */
@@ -15,7 +15,7 @@ export class GatewayClient {
     private readonly key: string | undefined,
   ) {}
 
-  /** Repeated until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
+  /** Repeats a call until it succeeds, fails for good or the deadline is near. @throws BroomwagonError */
   callWithRetry<Name extends OperationName>(
     pool: string,
     operation: Name,

@@ -25,7 +25,9 @@ function bytesOf({ prompt }: PromptRecord): number {
   return Buffer.byteLength(JSON.stringify(prompt));
 }
 
-/** The prompt is part of the call; the coordinator stores it. Others the trainer stores before. */
+/**
+ * Whether the prompt is part of the call, so that the coordinator stores it. The trainer stores other prompts before.
+ */
 function isInline(record: PromptRecord): boolean {
   return bytesOf(record) <= LIMITS.inlinePromptBytes;
 }
@@ -44,7 +46,8 @@ export class GroupSubmitter {
 
   /**
    * Submits all prompts, page by page; repeating it changes nothing.
-   * @returns false when the round took no more groups before all were in: the caller asks how many it has
+   * @returns false when the round refused further groups before all were submitted: the caller asks which groups are
+   * known
    */
   async submit(roundId: RoundId, trainerEpoch: Epoch, prompts: readonly PromptRecord[]): Promise<boolean> {
     let page: GroupSubmission[] = [];

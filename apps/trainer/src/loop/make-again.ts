@@ -22,10 +22,10 @@ interface Trainer {
 }
 
 /**
- * Accepted groups have lost tokens: gives their round up, whose other groups go to the long-tail queue with all they
- * have and come back in the next round, and drops these, so that they may be submitted again. A trainer that dies
- * meanwhile leaves nothing that another one does not find.
- * @throws BroomwagonError PAYLOAD_NOT_FOUND when they are not forgotten until the deadline
+ * Gives up the round of accepted groups that have lost tokens, and drops these groups, so that they may be submitted
+ * again. The other groups of the round go to the long-tail queue with all their tokens, and come back in the next
+ * round. If this trainer dies meanwhile, another trainer finds every group.
+ * @throws BroomwagonError PAYLOAD_NOT_FOUND when Redis still knows the groups at the deadline
  */
 export async function makeGroupsAgain(
   operations: Operations,
@@ -43,7 +43,7 @@ export async function makeGroupsAgain(
   }
 }
 
-/** The groups of a completed round that have failed, if one of them did because of a payload. */
+/** Failed groups of a completed round, if one of them failed because of a payload. */
 export async function failedByPayload(operations: Operations, job: JobId, status: RoundStatus): Promise<GroupId[]> {
   const { roundId, failedGroups, returnedAttempts } = status;
   const failed: GroupId[] = [];
@@ -57,8 +57,8 @@ export async function failedByPayload(operations: Operations, job: JobId, status
 }
 
 /**
- * Waits until the closed round of these groups is folded: then they may be submitted again.
- * @throws BroomwagonError PAYLOAD_NOT_FOUND when they are not forgotten until the deadline
+ * Waits until the closed round of the groups is folded: from then on the groups may be submitted again.
+ * @throws BroomwagonError PAYLOAD_NOT_FOUND when Redis still knows the groups at the deadline
  */
 export async function untilForgotten(
   operations: Operations,

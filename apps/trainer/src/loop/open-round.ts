@@ -5,7 +5,7 @@ import type { TrainerRecord } from './trainer-record';
 
 /** The round that a trainer drives. */
 export type CurrentRound = Pick<RoundStatus, 'roundId' | 'step' | 'kind' | 'neededGroups' | 'newGroups'> & {
-  /** New groups of its plan that are not submitted, by domain; unknown to a trainer that has taken the round over. */
+  /** Planned new groups that are not submitted yet, by domain; unknown to a trainer that has taken the round over. */
   newByDomain?: Map<string, number>;
 };
 
@@ -22,11 +22,11 @@ interface Opener {
   trainerEpoch?: Epoch;
 }
 
-/** Names of rounds of one step that are tried: those before were given up, by other trainers too. */
+/** Maximum names tried for the round of a step: earlier rounds of the step were given up, also by other trainers. */
 const MAX_ROUNDS = 100;
 
 /**
- * Plans the next round and opens it, with another plan when that one is stale. Undefined: nothing is left to train.
+ * Plans the next round and opens it; plans again when the plan is stale. Undefined: no group is left to train.
  * @throws BroomwagonError FENCED when another trainer took over
  */
 export async function openNextRound(operations: Operations, opener: Opener): Promise<OpenedRound | undefined> {

@@ -47,7 +47,7 @@ export class Operations {
     return reply;
   }
 
-  /** For a caller that reconciles: the next reply carries the new generation. */
+  /** Accepts the generation of the next reply, for a caller that reconciles. */
   acceptGeneration(): void {
     this.stamp = undefined;
   }

@@ -11,11 +11,11 @@ import type { Operations } from './operations';
 import { pagesOf } from './pages';
 import type { TrainerRecord } from './trainer-record';
 
-/** What came of it. */
+/** Result of a reconciliation. */
 export interface Reconciled {
   /** Absent if Redis has lost the job. */
   trainerEpoch?: ReconcileJobReply['trainerEpoch'];
-  /** The round that is not closed, if any: it is to be read from its beginning. */
+  /** The round that is not closed, if any; its results must be read from their beginning. */
   round?: RoundStatus;
   /** Steps that Redis had lost and counts as trained now. */
   lostSteps: number[];
@@ -24,8 +24,9 @@ export interface Reconciled {
 }
 
 /**
- * Takes the job over, names the trained steps that Redis has lost, one after the other, and asks which groups Redis
- * does not know. Safe to repeat. @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
+ * Takes the job over, reports the trained steps that Redis has lost, one after the other, and asks which groups are
+ * unknown to Redis. Safe to repeat.
+ * @throws BroomwagonError GENERATION_CHANGED when Redis was set back once more meanwhile
  */
 export async function reconcile(operations: Operations, job: JobId, record: TrainerRecord): Promise<Reconciled> {
   operations.acceptGeneration();

@@ -35,13 +35,13 @@ interface WholeGroup {
 export class ResultsReader {
   private readonly payloads: PayloadTransfer;
   private page: { cursor?: string; complete: boolean } = { complete: false };
-  /** In the order of acceptance. */
+  /** Read groups, in the order of acceptance. */
   private groups: GroupLines[] = [];
   /** Samples of a group that ends in a later page. */
   private part: readonly SampleResult[] = [];
-  /** Of groups whose tokens are not in the payload store. */
+  /** Groups whose tokens are not in the payload store. */
   private lost = new Set<GroupId>();
-  /** Of an earlier reading, which Redis has partly lost. */
+  /** Groups that were read before a restart, which are not fetched again. */
   private kept = new Map<GroupId, GroupLines>();
 
   constructor(
@@ -52,7 +52,7 @@ export class ResultsReader {
     this.payloads = new PayloadTransfer(operations, job);
   }
 
-  /** The round is completed and all its groups are in `lines`. */
+  /** Whether the round is completed and all its groups are in `lines`. */
   get complete(): boolean {
     return this.page.complete;
   }
@@ -62,18 +62,18 @@ export class ResultsReader {
     return [...this.lost];
   }
 
-  /** Of all groups, in the order of acceptance. */
+  /** Result lines of all groups, in the order of acceptance. */
   get lines(): ResultLine[] {
     return this.groups.flatMap(({ lines }) => lines);
   }
 
-  /** What was read: the proof that `round.close` asks for. */
+  /** Proof for `round.close` that the groups were read. */
   get proof(): { cursor: string; groups?: ReadGroup[] } {
     const groups = this.groups.map(({ groupId, digest }) => ({ groupId, digest }));
     return { cursor: this.page.cursor!, ...(groups.length <= LIMITS.groupsPerClose ? { groups } : {}) };
   }
 
-  /** Begins again; groups with the same digest are not fetched again. */
+  /** Starts again from the first page; groups with the same digest are not fetched again. */
   restart(): void {
     for (const group of this.groups) if (!this.lost.has(group.groupId)) this.kept.set(group.groupId, group);
     this.groups = [];
@@ -82,7 +82,7 @@ export class ResultsReader {
     this.page = { complete: false };
   }
 
-  /** Reads what has been accepted since the last call, and waits for it at most `waitMs`. */
+  /** Reads groups that were accepted since the last call, and waits for them at most `waitMs`. */
   async readNew(trainerEpoch: RoundResultsRequest['trainerEpoch'], waitMs = 0): Promise<void> {
     for (let wait = waitMs; !this.complete; wait = 0) {
       const { groups, cursor, complete } = await this.operations.call('round.results', {
@@ -108,7 +108,9 @@ export class ResultsReader {
     }
   }
 
-  /** Of more samples than a group needs, the first to finish are numbered again. */
+  /**
+   * Makes the lines of the groups. If a group has more samples than it needs, the first to finish are numbered again.
+   */
   private async withLines(whole: readonly WholeGroup[]): Promise<GroupLines[]> {
     const read = whole.map((group): GroupLines => {
       const known = this.kept.get(group.groupId);
@@ -145,7 +147,7 @@ export class ResultsReader {
     );
   }
 
-  /** Of a sample with too many for a page of results. */
+  /** Segments of a sample that has too many for a page of results. */
   private async readSegments(requestId: RequestId): Promise<Segment[]> {
     const segments: Segment[] = [];
     for (let cursor: number | undefined = 0; cursor !== undefined;) {

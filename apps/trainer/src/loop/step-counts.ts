@@ -4,14 +4,16 @@ import type { StepReport } from './step-report';
 import type { Operations } from './operations';
 
 const SETTLE_POLL_MS = 100;
-/** The counts of what was cut, requeued and trained are waited for this long at the end. */
+/** Maximum wait at the end for the counts of cut, requeued and trained groups. */
 const SETTLE_DEADLINE_MS = 15_000;
 
-/** Counts that follow a step: what its round has cut is confirmed later, and what it has trained is folded later. */
+/**
+ * Counts that are final only after their step: cut requests are confirmed later, and trained groups are folded later.
+ */
 export class StepCounts {
-  /** Steps whose cut had not been confirmed at the last look. */
+  /** Steps whose cut had not been confirmed at the last read. */
   private readonly unsettled = new Set<StepReport>();
-  /** Of the job at the end, once its last round is folded. */
+  /** Counts of the job at the end, once its last round is folded. */
   ofJob: RequestCounts | undefined;
 
   /** @param onStep called once for each step, when its counts are final */
@@ -26,7 +28,7 @@ export class StepCounts {
     this.unsettled.add(report);
   }
 
-  /** Reads counts once; the step is reported when its round is settled. */
+  /** Reads the counts once, and reports each step whose round is settled. */
   async settle(): Promise<void> {
     for (const report of this.unsettled) {
       const settled = await this.read(report);
@@ -36,7 +38,7 @@ export class StepCounts {
     }
   }
 
-  /** Waits for all of them, but not for ever. */
+  /** Waits for the counts of all steps, but not for ever. */
   async settleAll(): Promise<void> {
     for (const endsMs = performance.now() + SETTLE_DEADLINE_MS; performance.now() < endsMs;) {
       await this.settle();

@@ -1,6 +1,6 @@
 import type { RoundKind } from '@broomwagon/contracts';
 
-/** What was measured of one training step. */
+/** Measurements of one training step. */
 export interface StepReport {
   step: number;
   roundId: string;
@@ -12,7 +12,7 @@ export interface StepReport {
   requestsCut: number;
   /** Groups that went to the long-tail queue. */
   groupsRequeued: number;
-  /** From the plan of the round to its acknowledgement, seconds. */
+  /** Time from the plan of the round to its acknowledgement, seconds. */
   wallSeconds: number;
   /** Share of the engines' time in which they had nothing to do; null when it could not be measured. */
   idleShare: number | null;
@@ -22,7 +22,7 @@ export interface StepReport {
   tailShare: number;
   /** Mean time from the plan of the round to the end of a sample that it finished, seconds. */
   meanGenerationSeconds: number;
-  /** The same of the last of them. */
+  /** Time from the plan of the round to the end of its last sample, seconds. */
   slowestGenerationSeconds: number;
   /** Time that the busiest engine worked, by its own clock, seconds; null when it could not be measured. */
   engineSeconds: number | null;

@@ -1,6 +1,6 @@
 const TAIL_SHARE = 0.1;
 
-/** How many requests were done at a moment. */
+/** Number of requests that were done at a moment. */
 export interface DoneSample {
   atMs: number;
   done: number;
@@ -19,7 +19,7 @@ export function tailSeconds(samples: readonly DoneSample[], endedAtMs: number): 
 
 /**
  * Mean and longest time from the start of a round to the end of a sample that it finished, seconds; waiting counts. As
- * exact as the looks are dense.
+ * exact as the samples are dense.
  * @param samples in order of time
  */
 export function generationSeconds(

@@ -47,7 +47,7 @@ function trainer(
   );
 }
 
-/** What the trainers before have trained. */
+/** Steps that earlier trainers have trained. */
 const heldOf = (results: Map<string, readonly ResultLine[]>): HeldStep[] =>
   [...results].map(([roundId, lines]) => ({ step: Number(roundId.split('-').at(-1)), groups: trainedGroupsOf(lines) }));
 
@@ -55,7 +55,7 @@ const pairs = (results: Map<string, readonly ResultLine[]>) =>
   [...results.values()].flat().map(({ promptId, sampleIndex }) => `${promptId}/${sampleIndex}`);
 
 describe('the trainer loop', () => {
-  it('has groups whose tokens are gone made again, and keeps the others of their round', async () => {
+  it('has groups with lost tokens generated again, and keeps the other groups of their round', async () => {
     const coordinator = new FakeCoordinator();
     for (const groupId of ['p0', 'p2', 'p5']) coordinator.losing.add(groupId);
     const results = new Map<string, readonly ResultLine[]>();
@@ -99,7 +99,7 @@ describe('the trainer loop', () => {
     expect(new Set(pairs(results)).size).toBe(18);
   });
 
-  it('counts a group as submitted that Redis has again when it is set back to before the group was dropped', async () => {
+  it('counts a group as submitted that Redis has again, because a set-back has undone its drop', async () => {
     const coordinator = new FakeCoordinator();
     coordinator.losing.add('p0');
     const results = new Map<string, readonly ResultLine[]>();
@@ -128,7 +128,7 @@ describe('the trainer loop', () => {
       ['long', 2],
     ]);
     expect(versions).toEqual([0, 1, 2]);
-    // The hook names none: the rounds have the version of the pool.
+    // The hook returns no version: the rounds have the version of the pool.
     expect(coordinator.weightVersions).toEqual([undefined, undefined, undefined]);
     expect(pairs(results)).toHaveLength(20);
     expect(new Set(pairs(results)).size).toBe(20);
@@ -170,7 +170,7 @@ describe('the trainer loop', () => {
 
   const setBack = fc.record({ from: fc.integer({ min: 0, max: 60 }), calls: fc.integer({ min: 0, max: 25 }) });
 
-  /** To be called at each call: sets the coordinator back to what it held `calls` calls before. */
+  /** Makes a function to be called at each call, which sets the coordinator back to its state `calls` calls before. */
   function losing(coordinator: FakeCoordinator, losses: readonly { from: number; calls: number }[]): () => void {
     const earlier = new Map<number, () => void>();
     let calls = 0;
@@ -179,7 +179,7 @@ describe('the trainer loop', () => {
       for (const loss of losses) {
         if (calls !== loss.from + loss.calls || !earlier.has(loss.from)) continue;
         earlier.get(loss.from)!();
-        // What was lost does not come back.
+        // A lost state does not come back.
         for (const from of earlier.keys()) if (from > loss.from) earlier.delete(from);
       }
       for (const { from } of losses) if (calls === from) earlier.set(from, coordinator.saved());
@@ -276,7 +276,7 @@ describe('the trainer loop', () => {
     expect(short.missing).toEqual(['p9']);
   });
 
-  it('names what was lost', async () => {
+  it('reports lost steps and groups', async () => {
     const coordinator = new FakeCoordinator();
     const lost: unknown[] = [];
     const restores: (() => void)[] = [];
@@ -288,7 +288,7 @@ describe('the trainer loop', () => {
     expect(lost).toEqual([{ lostSteps: [1, 2], lostGroups: 2 }]);
   });
 
-  it('reads on while more groups are counted than there are, but not for ever', async () => {
+  it('keeps reading while more groups are counted than there are, but not for ever', async () => {
     const coordinator = new FakeCoordinator();
     coordinator.countedTooMany = 1;
     let looks = 0;
@@ -310,7 +310,7 @@ describe('the trainer loop', () => {
     const startedMs = performance.now();
     await expect(trainer(coordinator, { lookMs: 1 }).run()).rejects.toMatchObject({ code: 'ROUND_MISMATCH' });
     expect(coordinator.calls.filter((call) => call === 'round.takeover')).toHaveLength(50);
-    // It pauses between them: 1, 2, 4 and then always 8 ms.
+    // Pauses between the reconciliations: 1, 2, 4 and then always 8 ms.
     expect(performance.now() - startedMs).toBeGreaterThan(300);
   });
 
@@ -339,10 +339,10 @@ describe('the trainer loop', () => {
       void coordinator.client.callWithRetry('p', 'round.takeover', { job: 'j', takeoverId: 't' }, { deadlineMs: 1 });
     };
     await expect(trainer(coordinator).run()).rejects.toMatchObject({ code: 'FENCED' });
-    // Nothing after the takeover, its own call, and the refused call.
+    // After the takeover, the trainer makes only the refused call.
     const after = coordinator.calls.slice(coordinator.calls.indexOf('round.takeover') + 1);
     expect(after[0]).toBe(word);
-    // It only asks whether Redis was set back.
+    // The trainer only checks whether Redis was set back.
     expect(new Set(after.slice(1))).toEqual(new Set(['round.status']));
   });
 

@@ -21,36 +21,38 @@ import { StepCounts } from './step-counts';
 import type { TrainerLoopHooks, TrainerLoopSettings } from './trainer-loop.types';
 import { TrainerRecord } from './trainer-record';
 
-/** The status is looked at so often while nothing comes. */
+/** Interval of reads of the status while no result comes. */
 const DEFAULT_LOOK_MS = 1_000;
 
-/** Times that the trainer reconciles before it has trained another step; then the error that it met ends it. */
+/** Maximum reconciliations before another step is trained; after them, the error ends the trainer. */
 const MAX_RECONCILES = 50;
-/** The first of them at once; then after the time of a look, which doubles up to eight times as much. */
+/**
+ * Reconciliations without a pause. Later ones follow a pause of `lookMs`, doubled each time up to eight times as long.
+ */
 const PROMPT_RECONCILES = 3;
 const MAX_LOOKS_OF_PAUSE = 8;
 /**
- * Looks at a completed round whose results have no end: Redis may count groups that it has lost until they are
+ * Maximum reads of a completed round whose results have no end: Redis may count groups that it has lost until they are
  * recounted.
  */
 const MAX_LOOKS_FOR_END = 600;
 
-/** Rounds of one step that this trainer gives up, as tokens of their results are gone. */
+/** Maximum rounds of one step that this trainer gives up because tokens of their results are lost. */
 const MAX_GIVEN_UP = 5;
 
 /**
- * A trainer that uses only the protocol: plan, open, submit, watch, read results, acknowledge, until the data
- * set is trained. A second trainer continues with the groups in `held`. When Redis loses its last transitions,
- * the trainer names the groups that it has trained, reads the other results again, and continues.
+ * A trainer that uses only the protocol: plan, open, submit, watch, read results, acknowledge, until the data set is
+ * trained. A second trainer continues with the groups in `held`. When Redis loses its last transitions, the trainer
+ * reports the groups that it has trained, reads the other results again, and continues.
  */
 export class TrainerLoop {
   private readonly submitter: GroupSubmitter;
   private readonly record: TrainerRecord;
   private trainerEpoch: Epoch | undefined;
   private reading: { roundId: string; results: ResultsReader } | undefined;
-  /** Since the last step was trained. */
+  /** Reconciliations since the last trained step. */
   private reconciles = 0;
-  /** Rounds since the last step that was trained. */
+  /** Rounds given up since the last trained step. */
   private givenUp = 0;
   /** Groups of the last round whose prompts the payload store has lost. */
   private lostPrompts: GroupId[] = [];
@@ -70,8 +72,8 @@ export class TrainerLoop {
 
   /**
    * Drives rounds until everything is trained. Returns the steps this trainer drove.
-   * @throws BroomwagonError FENCED when another trainer took over; whatever stays wrong until the deadline. Its details
-   *   name in `missing` every prompt that was not trained
+   * @throws BroomwagonError FENCED when another trainer took over; any error that lasts until the deadline. The details
+   *   list every prompt that was not trained in `missing`
    */
   async run(): Promise<StepReport[]> {
     try {
@@ -119,12 +121,12 @@ export class TrainerLoop {
     }
   }
 
-  /** Prompts that were not trained: they failed for good, or were dropped. At the end they are all that is missing. */
+  /** Prompts that were not trained. At the end, these have failed for good or were dropped. */
   get missing(): GroupId[] {
     return this.record.missing;
   }
 
-  /** Whether Redis has lost changes that this trainer has seen: an error may be caused by that. */
+  /** Whether Redis has lost changes that this trainer has seen: such a loss may have caused the error. */
   private async hasLost(error: unknown): Promise<boolean> {
     if (!isBroomwagonError(error) || this.reconciles >= MAX_RECONCILES) return false;
     if (error.code === 'GENERATION_CHANGED' || error.code === 'ROUND_MISMATCH') return true;
@@ -159,13 +161,13 @@ export class TrainerLoop {
     }
   }
 
-  /** The time of so many looks. */
+  /** Waits `looks` times `lookMs`. */
   private async pause(looks = 1): Promise<void> {
     const { lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     await sleep(looks * lookMs, undefined, { signal });
   }
 
-  /** Undefined: nothing is left to train. */
+  /** Opens the next round. Undefined: no group is left to train. */
   private async openNext(): Promise<CurrentRound | undefined> {
     const { settings, hooks, record, trainerEpoch } = this;
     const opened = await openNextRound(this.operations, { settings, hooks, record, trainerEpoch });
@@ -173,7 +175,9 @@ export class TrainerLoop {
     return opened?.round;
   }
 
-  /** Undefined: its results have lost tokens, and it was given up. */
+  /**
+   * Drives a round until its results are written. Undefined: its results have lost tokens, and the round was given up.
+   */
   private async drive(round: CurrentRound, startedMs: number): Promise<StepReport | undefined> {
     const { job, lookMs = DEFAULT_LOOK_MS, signal } = this.settings;
     const { roundId } = round;
@@ -277,7 +281,10 @@ export class TrainerLoop {
     }
   }
 
-  /** With their prompts, which are stored again. Groups whose round is not folded in time stay among the missing. */
+  /**
+   * Marks groups to be submitted again, with prompts that are stored again. Groups whose round is not folded in time
+   * stay among the missing groups.
+   */
   private async submitAgain(groupIds: readonly GroupId[]): Promise<void> {
     const trainer = { job: this.settings.job, trainerEpoch: this.trainerEpoch! };
     try {
@@ -316,7 +323,7 @@ export class TrainerLoop {
   private async replace(round: CurrentRound, status: RoundStatus): Promise<void> {
     const left = this.record.remaining;
     if (left === 0) {
-      // Then the round needs fewer, and completes when nothing of it is live.
+      // The round then needs fewer groups, and completes when none of its requests is live.
       if (status.policy.shortfall === 'accept-fewer') return;
       throw new BroomwagonError(
         'ENGINE_ERROR',

@@ -6,7 +6,7 @@ import type { ResultSink } from '../results/result-line';
 import type { GroupSettings } from './group-submitter';
 import type { Reconciled } from './reconcile';
 
-/** What a trainer trains on, and how. */
+/** Settings of a trainer: its data set, and how it trains. */
 export interface TrainerLoopSettings extends GroupSettings {
   job: JobId;
   /** The data set, in order; every prompt is trained exactly once. */
@@ -14,11 +14,11 @@ export interface TrainerLoopSettings extends GroupSettings {
   groupsPerStep: number;
   policy: TailPolicy;
   /**
-   * Continues a job whose trainer is gone (or fences it, if it is not): what that one has trained. Nothing of it is
-   * trained again, and Redis gets back what it has lost of it. Absent: a new job.
+   * Steps that an earlier trainer of the job has trained; if that trainer still runs, it is fenced. Their groups are
+   * not trained again, and Redis gets back the steps that it has lost. Absent: a new job.
    */
   held?: readonly HeldStep[];
-  /** The results are waited for this long between two looks at the status, milliseconds. Default 1,000. */
+  /** Wait for results between two reads of the status, milliseconds. Default 1,000. */
   lookMs?: number;
   signal?: AbortSignal;
 }
@@ -26,29 +26,30 @@ export interface TrainerLoopSettings extends GroupSettings {
 /** Measures the engines over a step. */
 export interface EngineMeter {
   begin(): Promise<void>;
-  /** Called at each look at the round. */
+  /** Called at each read of the status. */
   observe?(): Promise<void>;
-  /** Since `begin`; null if it is unknown. */
+  /** Measurements since `begin`; null if unknown. */
   end(): Promise<Pick<StepReport, 'idleShare' | 'engineSeconds'>>;
 }
 
-/** What a trainer is connected to besides the protocol. */
+/** Parts that a trainer uses besides the protocol. */
 export interface TrainerLoopHooks {
   sink: ResultSink;
   meter?: EngineMeter;
   /**
-   * The engines get the weights of so many steps; before each new round. Returns their version, if that is another.
-   * @param trainer for whom; absent before the first round
+   * Gives the engines the weights of this many steps; called before each new round. Returns the version of these
+   * weights, if the pool counts another one.
+   * @param trainer trainer of the job; absent before the first round
    */
   setWeightVersion?(version: number, trainer?: { job: JobId; trainerEpoch: Epoch }): Promise<number | void>;
-  /** At each look at the open round. */
+  /** Called at each read of the status of the open round. */
   onStatus?(status: RoundStatus): void;
-  /** Redis had lost what was done last; the trainer has reported what it has trained. */
+  /** Redis had lost the last changes; the trainer has reported the groups that it has trained. */
   onReconciled?(lost: Pick<Reconciled, 'lostSteps' | 'lostGroups'>): void;
   /** Prompts or tokens of these groups are not in the payload store: they are submitted again. */
   onMissing?(groupIds: readonly GroupId[]): void;
-  /** An operator has cancelled this round: what was requeued comes back, what was dropped is missing. */
+  /** An operator has cancelled this round: requeued groups come back, dropped groups are missing. */
   onCancelled?(roundId: RoundId): void;
-  /** After each step, once the cut of its round is confirmed and counted. */
+  /** Called after each step, once the cut of its round is confirmed and counted. */
   onStep?(step: StepReport): void;
 }

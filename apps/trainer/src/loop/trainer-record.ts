@@ -2,16 +2,16 @@ import type { GroupId, TrainedGroup } from '@broomwagon/contracts';
 import type { PromptRecord } from '../prompts/prompt-record';
 import type { HeldStep } from '../results/held-step';
 
-/** What a trainer remembers of its job: which prompts it has submitted, and what it has trained in which step. */
+/** Memory of a trainer: the prompts that it has submitted, and the groups that it has trained in each step. */
 export class TrainerRecord {
   /** The step in whose round a prompt was submitted. */
   private readonly submittedIn = new Map<GroupId, number>();
   private readonly trainedIn = new Map<number, readonly TrainedGroup[]>();
-  /** Prompts that Redis did not have, with their steps: it may have them again when it is set back once more. */
+  /** Prompts that Redis did not have, with their steps: Redis may have them again when it is set back once more. */
   private readonly forgotten = new Map<GroupId, number>();
-  /** Their prompts were lost. */
+  /** Groups that were submitted again because their prompts were lost. */
   private readonly submittedAgain = new Set<GroupId>();
-  /** All prompts before it are submitted. */
+  /** Index of the first prompt that may not be submitted yet. */
   private first = 0;
 
   /**
@@ -30,12 +30,12 @@ export class TrainerRecord {
     }
   }
 
-  /** Prompts that were not submitted yet. */
+  /** Number of prompts that were not submitted yet. */
   get remaining(): number {
     return this.prompts.length - this.submittedIn.size;
   }
 
-  /** The same by domain; '' is none. */
+  /** Number of prompts that were not submitted yet, by domain; '' stands for no domain. */
   get remainingByDomain(): Record<string, number> {
     const counts = new Map<string, number>();
     for (const { id, domain = '' } of this.prompts) {
@@ -52,7 +52,7 @@ export class TrainerRecord {
 
   /**
    * The next prompts to submit, in the order of the data set.
-   * @param byDomain at most so many of each domain; absent: of any
+   * @param byDomain maximum prompts of each domain; absent: prompts of any domain
    */
   next(count: number, byDomain?: ReadonlyMap<string, number>): PromptRecord[] {
     const room = byDomain && new Map(byDomain);
@@ -78,7 +78,7 @@ export class TrainerRecord {
     }
   }
 
-  /** They are to be submitted again. Returns how many were not before. */
+  /** Marks groups to be submitted again. @returns number of groups that were not marked before */
   forget(groupIds: readonly GroupId[]): number {
     let count = 0;
     for (const groupId of groupIds) {
@@ -92,7 +92,7 @@ export class TrainerRecord {
     return count;
   }
 
-  /** Redis has these groups: those that it did not have before count as submitted. */
+  /** Redis has these groups: groups that it did not have before count as submitted. */
   found(groupIds: readonly GroupId[]): void {
     for (const groupId of groupIds) {
       const step = this.forgotten.get(groupId);
@@ -102,7 +102,7 @@ export class TrainerRecord {
     }
   }
 
-  /** Of groups that have failed those to submit again, each once: the payload store may have lost their prompts. */
+  /** Failed groups to submit again, each once: the payload store may have lost their prompts. */
   lostPrompts(failed: readonly GroupId[]): GroupId[] {
     const lost = this.prompts.map(({ id }) => id).filter((id) => failed.includes(id));
     const fresh = lost.filter((id) => !this.submittedAgain.has(id));
@@ -114,14 +114,14 @@ export class TrainerRecord {
     this.trainedIn.set(step, groups);
   }
 
-  /** Steps after one that Redis counts as trained, the oldest first. */
+  /** Trained steps after the last step that Redis counts as trained, the oldest first. */
   trainedAfter(step: number): [step: number, groups: readonly TrainedGroup[]][] {
     return [...this.trainedIn].filter(([one]) => one > step).toSorted(([one], [other]) => one - other);
   }
 
   /**
-   * Prompts that were submitted after a step and are not trained, and all that Redis did not have. Others that were
-   * submitted before Redis cannot have lost.
+   * Prompts that were submitted after a step and are not trained, and all prompts that Redis did not have. Redis cannot
+   * have lost prompts that were submitted earlier.
    */
   openAfter(step: number): GroupId[] {
     const trained = new Set(this.trainedAfter(step).flatMap(([, groups]) => groups.map(({ groupId }) => groupId)));

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { IsId, IsName } from '@broomwagon/contracts';
 import { IsObject, IsOptional } from 'class-validator';
 
-/** One line of a prompts file; the id rules and the contents of a prompt are those of the protocol. */
+/** One line of a prompts file. The protocol defines the rules for ids and the contents of a prompt. */
 export class PromptLine {
   @IsOptional() @IsId() id?: string;
   @IsOptional() @IsName() domain?: string;
@@ -11,6 +11,6 @@ export class PromptLine {
   @IsOptional() promptTokenIds?: unknown;
   /** Further fields of the engine's request, passed on unread. */
   @IsOptional() @IsObject() engineFields?: Record<string, unknown>;
-  /** For the grading by the reader of the results; not sent anywhere. */
+  /** Reference answer, for the reader of the results that grades them; not sent anywhere. */
   @IsOptional() answer?: unknown;
 }

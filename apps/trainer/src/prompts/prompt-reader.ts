@@ -7,7 +7,7 @@ import { UsageError } from '../usage-error';
 import { PromptLine } from './prompt-line';
 import type { PromptRecord } from './prompt-record';
 
-/** Largest prompt, bytes of its JSON: what a payload can hold. */
+/** Maximum size of a prompt, bytes of its JSON: the capacity of a payload. */
 export const MAX_PROMPT_BYTES = LIMITS.payloadChunkBytes * LIMITS.payloadChunks;
 const SHOWN_PROBLEMS = 10;
 
@@ -27,7 +27,7 @@ export async function readPrompts(source: string): Promise<PromptRecord[]> {
   }
 }
 
-/** As {@link readPrompts}, from a stream; `name` is the name in the messages. */
+/** Like {@link readPrompts}, from a stream. @param name name of the stream in error messages */
 export async function readPromptLines(stream: Readable, name: string): Promise<PromptRecord[]> {
   const records: PromptRecord[] = [];
   const lineOfId = new Map<string, number>();
@@ -71,7 +71,7 @@ function textOf(bytes: Buffer, line: number): string | undefined {
   }
 }
 
-/** One line as a record, or all that is wrong with it. A line without id is named after its number. */
+/** Parses one line to a record, or to a list of its problems. A prompt without id is named after its line number. */
 export function parsePromptLine(text: string, line: number, maxBytes = MAX_PROMPT_BYTES): PromptRecord | string[] {
   let value: unknown;
   try {

@@ -1,9 +1,9 @@
 import type { AttemptId, Segment, SegmentPayload } from '@broomwagon/contracts';
 
-/** What one attempt made of a sample. */
+/** Tokens of a sample that one attempt has generated. */
 export interface ResultSegment {
   weightVersion: number;
-  /** Set when the weights changed under it: its tokens are of `weightVersion` to this one. */
+  /** Set when the weights changed during the attempt: its tokens are of versions from `weightVersion` to this one. */
   toWeightVersion?: number;
   serverId: string;
   attempt: AttemptId;
@@ -19,13 +19,16 @@ export interface ResultSegment {
 export interface ResultLine {
   promptId: string;
   sampleIndex: number;
-  /** Round that trained it. */
+  /** Round that trained the sample. */
   roundId: string;
   /** The whole text, when every segment has one. */
   text?: string;
   /** All token ids, when every segment has them. */
   tokenIds?: number[];
-  /** Of all tokens, null where an engine returned none; absent when no token has one (`--sampling` with logprobs). */
+  /**
+   * Log probabilities of all tokens, null where an engine returned none; absent when no token has one (`--sampling`
+   * with logprobs).
+   */
   logprobs?: (number | null)[];
   /** 0 for each token that the model has read and not generated; absent when it has generated all of them. */
   lossMask?: (0 | 1)[];
@@ -34,7 +37,7 @@ export interface ResultLine {
   weightVersions: [oldest: number, newest: number];
   /** The stop text or the id of the stop token that ended the sample, if the engine reports it. */
   stopReason?: string | number;
-  /** What each attempt made, in order. */
+  /** Segments of the attempts, in order. */
   segments: ResultSegment[];
 }
 
@@ -49,7 +52,7 @@ export function resultLineOf(
   roundWeightVersion: number,
 ): ResultLine {
   const { promptId, sampleIndex, roundId, finishReason } = sample;
-  /** Of a part of the sample nothing could be trained. */
+  /** Undefined if a part is missing: part of a sample cannot be trained. */
   const ofAll = <T>(parts: readonly (T | undefined)[]): T[] | undefined =>
     parts.every((part) => part !== undefined) ? (parts as T[]) : undefined;
   return {
@@ -78,7 +81,7 @@ export function resultLineOf(
   };
 }
 
-/** Undefined without segments. */
+/** Oldest and newest weight version; undefined without segments. */
 function findVersionSpan(segments: readonly Segment[]): ResultLine['weightVersions'] | undefined {
   if (segments.length === 0) return undefined;
   const oldest = segments.map(({ weightVersion }) => weightVersion);
@@ -86,15 +89,18 @@ function findVersionSpan(segments: readonly Segment[]): ResultLine['weightVersio
   return [Math.min(...oldest), Math.max(...newest)];
 }
 
-/** The tokens of a segment without log probabilities have null; `[]` without tokens. */
+/** Log probabilities of all tokens: null for tokens of a segment without any; `[]` without tokens. */
 function joinLogprobs(segments: readonly Segment[], payloads: readonly SegmentPayload[]): ResultLine['logprobs'] {
   const hasTokens = segments.some(({ tokenCount }) => tokenCount > 0);
   if (hasTokens && payloads.every(({ logprobs }) => logprobs === undefined)) return undefined;
   return payloads.flatMap(({ logprobs }, index) => logprobs ?? Array<null>(segments[index]!.tokenCount).fill(null));
 }
 
-/** Where trained samples go. */
+/** Receives trained samples. */
 export interface ResultSink {
-  /** All samples of one round, before the round is closed: from here on its step is trained, also if Redis loses it. */
+  /**
+   * Writes all samples of one round, before the round is closed. From then on its step is trained, also if Redis loses
+   * it.
+   */
   writeRound(round: { roundId: string; step: number }, lines: readonly ResultLine[]): Promise<void>;
 }

@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), 'broomwagon-results-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 let files = 0;
 let path: string;
-/** What all open files have their methods of. */
+/** Prototype of file handles, which has the methods of all open files. */
 let fileHandles: FileHandle;
 beforeAll(async () => {
   const file = await open(folder);
@@ -62,7 +62,7 @@ it('continues after the steps in the file', async () => {
   await again.close();
 });
 
-it('removes what was written of a step whose trainer died', async () => {
+it('removes results of a step whose trainer died', async () => {
   await writeFirst();
   appendFileSync(path, `${JSON.stringify(line('p2', 0))}\n{"promptId":`);
   appendFileSync(`${path}.steps`, '{"step":2,"by');
@@ -73,7 +73,7 @@ it('removes what was written of a step whose trainer died', async () => {
   expect(linesIn()).toEqual([...first, line('p3', 0)]);
 });
 
-it('does not hold a step of which results are gone', async () => {
+it('does not hold a step with missing results', async () => {
   await writeFirst();
   truncateSync(path, 10);
   const file = await ResultsFile.resume(path);

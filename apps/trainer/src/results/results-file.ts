@@ -8,7 +8,7 @@ const BATCH_BYTES = 1_000_000;
 
 /** One line of the record: a step whose results are all in the results file. */
 interface RecordedStep extends HeldStep {
-  /** Where its results end in the results file. */
+  /** Length of the results file at the end of the results of this step. */
   bytes: number;
 }
 
@@ -20,9 +20,9 @@ export class ResultsFile implements ResultSink {
   private constructor(
     private readonly results: FileHandle,
     private readonly record: FileHandle,
-    /** Where the last complete step ends in both. */
+    /** Lengths of both files at the end of the last complete step. */
     private ends: { results: number; record: number },
-    /** What the file held when it was opened. */
+    /** Steps that the file held when it was opened. */
     readonly held: readonly HeldStep[],
   ) {}
 
@@ -32,7 +32,7 @@ export class ResultsFile implements ResultSink {
   }
 
   /**
-   * Continues after the last complete step; what was written of another one is removed.
+   * Continues after the last complete step; results of an incomplete step are removed.
    * @throws UsageError when there are results without a record: it is unknown which of them are complete
    */
   static async resume(path: string): Promise<ResultsFile> {
@@ -57,7 +57,7 @@ export class ResultsFile implements ResultSink {
   }
 
   async writeRound({ step }: { step: number }, lines: readonly ResultLine[]): Promise<void> {
-    // What a writing that failed has left goes.
+    // Removes the remains of a failed write.
     await this.results.truncate(this.ends.results);
     await this.record.truncate(this.ends.record);
     let end = this.ends.results;
@@ -90,7 +90,7 @@ export function holdsSteps(path: string): boolean {
 const recordOf = (path: string): string => `${path}.steps`;
 const lineOf = (value: object): string => `${JSON.stringify(value)}\n`;
 
-/** Writes all of a text: one write may take less than it was given. @returns where it ends */
+/** Writes all of a text: one write may take less than it was given. @returns position of its end */
 async function writeAt(file: FileHandle, text: string, position: number): Promise<number> {
   const bytes = Buffer.from(text);
   let done = 0;
@@ -102,7 +102,7 @@ async function writeAt(file: FileHandle, text: string, position: number): Promis
   return position + done;
 }
 
-/** Beside its place, then renamed there: a machine without power keeps the old file or the new one. */
+/** Writes the new file beside the old one, then renames it: after a power failure, one of the two is complete. */
 async function replace(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text, { flush: true });
   await rename(`${path}.new`, path);
