@@ -8,7 +8,7 @@ const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.u
 export default defineConfig({
   root: path('.'),
   plugins: [react()],
-  resolve: { tsconfigPaths: true }, // as `vite build` resolves imports in any case
+  resolve: { tsconfigPaths: true }, // like the resolution of imports by `vite build`
   build: { outDir: path('../../dist/console'), emptyOutDir: true, chunkSizeWarningLimit: 700 },
   // For `npx vite`: the API of a running system.
   server: { proxy: { '/api': process.env.BROOMWAGON_URL ?? 'http://127.0.0.1:8080' } },

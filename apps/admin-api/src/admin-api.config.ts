@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Env, IsReadableFile, MAX_AGE_MS, ServiceConfig } from '@broomwagon/platform';
 import { Matches, ValidateBy } from 'class-validator';
 
-/** Both or neither: a certificate without its key would be ignored. */
+/** Requires both settings or neither: a certificate without its key would be ignored. */
 function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): PropertyDecorator {
   return ValidateBy({
     name: 'isGivenWith',
@@ -13,7 +13,7 @@ function IsGivenWith(other: 'httpTlsCert' | 'httpTlsKey', variable: string): Pro
   });
 }
 
-/** Configuration of admin-api. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
+/** Configuration of admin-api. Its routes and the health routes are on HTTP_HOST and HTTP_PORT. */
 export class AdminApiConfig extends ServiceConfig {
   @Env(
     'ADMIN_TOKEN_SHA256',

@@ -61,7 +61,7 @@ export class AdminApiModule implements OnApplicationBootstrap {
     private readonly config: AdminApiConfig,
   ) {}
 
-  /** Without a token the API could not be used: one is made, and shown once. */
+  /** Creates a token and shows it once, since the API could not be used without one. */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.adminTokenSha256.length > 0) return;
     const first = await this.credentials.createFirst();

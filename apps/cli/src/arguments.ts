@@ -26,20 +26,20 @@ export function number(text: string): number {
   return Number(text);
 }
 
-/** Adds `NAME=VALUE` to the labels or settings before it; a value is JSON, or a text. */
+/** Adds `NAME=VALUE` to the previous labels or settings; a value is JSON, or a text. */
 export function assignment(text: string, before: Record<string, unknown> = {}): Record<string, unknown> {
   const [, name, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
   if (name === undefined || value === undefined) throw new InvalidArgumentError('It must be NAME=VALUE.');
   return { ...before, [name]: parsed(value) };
 }
 
-/** Adds `NAME=TEXT` to the labels before it. */
+/** Adds `NAME=TEXT` to the previous labels. */
 export function label(text: string, before: Record<string, string> = {}): Record<string, string> {
   const [name, value] = Object.entries(assignment(text))[0]!;
   return { ...before, [name]: typeof value === 'string' ? value : text.slice(name.length + 1) };
 }
 
-/** Adds a text to those before it. */
+/** Adds a text to the previous texts. */
 export function repeated(text: string, before: string[] = []): string[] {
   return [...before, text];
 }

@@ -4,18 +4,18 @@ import { CommanderError } from 'commander';
 /** Exit codes of the command line. */
 export const EXIT = { done: 0, refused: 1, usage: 2, unreachable: 3 } as const;
 
-/** The command line is wrong, or something that it needs is missing. */
+/** The command line is wrong, or an input that it needs is missing. */
 export class UsageError extends Error {
   override readonly name = 'UsageError';
 }
 
-/** The command was carried out, and its result is a failure: a count that is wrong, a replay that differs. */
+/** The command was executed, and its result is a failure: a wrong count, or a replay that differs. */
 export class CommandFailure extends Error {
   override readonly name = 'CommandFailure';
 }
 
 const UNREACHABLE = new Set<string>(['UNREACHABLE', 'TIMED_OUT', 'UNEXPECTED_REPLY']);
-/** What to do next, by the code of an error. */
+/** Advice to the user, by the code of an error. */
 const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   UNREACHABLE: 'Check that admin-api runs, and its address in BROOMWAGON_URL or --url.',
   TIMED_OUT: 'Repeat the command with a longer --timeout. A change may have been made: look at it first.',
@@ -33,7 +33,7 @@ const ADVICE: Partial<Record<AdminApiError['code'], string>> = {
   VERSION_NOT_FOUND: '`broomwagon config history` lists the versions.',
 };
 
-/** By name, since the libraries of the last two are only loaded for the commands that use Redis. */
+/** Exit codes by name, since the libraries of the last two errors are only loaded for the commands that use Redis. */
 const EXIT_OF: Record<string, number> = {
   UsageError: EXIT.usage,
   CommandFailure: EXIT.refused,
@@ -41,7 +41,7 @@ const EXIT_OF: Record<string, number> = {
   BroomwagonError: EXIT.refused,
 };
 
-/** Why a command failed, for people or as JSON, and its exit code. */
+/** Reason why a command failed, for people or as JSON, and its exit code. */
 export function describeFailure(failure: unknown, isJson: boolean): { exitCode: number; text: string } {
   if (failure instanceof CommanderError) {
     // Help and usage errors are printed by commander.

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { CommandFailure, UsageError } from './failures';
 import { printable } from './tables';
 
-/** Where a command reads and writes. */
+/** Streams that a command reads and writes. */
 export interface Terminal {
   stdin: Readable & { isTTY?: boolean };
   stdout: Writable;
@@ -20,7 +20,7 @@ export interface GlobalOptions {
   pool?: string;
   json?: boolean;
   yes?: boolean;
-  /** Milliseconds. */
+  /** Timeout, milliseconds. */
   timeout: number;
 }
 

@@ -28,7 +28,7 @@ export function tableOf(rows: readonly Record<string, Cell>[]): string {
   );
 }
 
-/** The fields of an object, one a line. */
+/** The fields of an object, one on each line. */
 export function fieldsOf(object: object): string {
   return plainTable([], Object.entries(object));
 }
@@ -51,7 +51,9 @@ export function timeOf(ms: number | undefined): string {
   return ms === undefined ? '-' : new Date(ms).toISOString();
 }
 
-/** A text of a caller must not control the terminal: control characters as JSON writes them, so JSON stays the same. */
+/**
+ * A text of a caller must not control the terminal: control characters are written as in JSON, so JSON stays the same.
+ */
 export function printable(text: string): string {
   return text.replaceAll(/[^\P{Cc}\n]/gu, (control) => `\\u${control.codePointAt(0)!.toString(16).padStart(4, '0')}`);
 }
@@ -59,6 +61,6 @@ export function printable(text: string): string {
 function textOf(value: Cell): string {
   if (value === undefined || value === null || value === '') return '-';
   const text = typeof value === 'object' ? JSON.stringify(value) : String(value);
-  // A line end would begin another row.
+  // A line end would start another row.
   return printable(text).replaceAll('\n', '\\n');
 }

@@ -2,12 +2,12 @@ import { type ComponentType, lazy, type LazyExoticComponent } from 'react';
 
 /** One page of the console. */
 export interface Page {
-  /** In the address: `#/<path>`. */
+  /** Path in the address: `#/<path>`. */
   path: string;
   title: string;
-  /** What the page answers, as one sentence. */
+  /** The question that the page answers, as one sentence. */
   about: string;
-  /** It is about one job, so it is shown only when there is one. */
+  /** The page is about one job, so it is shown only when there is a job. */
   needsJob?: true;
   view: LazyExoticComponent<ComponentType>;
 }

@@ -8,12 +8,12 @@ import type { Identity } from './identity';
 import { Refusals } from './refusals';
 
 const BEARER = /^Bearer ([\x21-\x7e]{1,4096})$/i;
-/** Names the {@link Route} of a handler. */
+/** Sets the {@link Route} of a handler. */
 export const RouteOf = Reflector.createDecorator<Route>();
 
 const identities = new WeakMap<Request, Identity>();
 
-/** Who sent a request that the guard has let pass. */
+/** Identity of the caller of a request that the guard has let pass. */
 export function identityOf(request: Request): Identity {
   return identities.get(request)!;
 }
@@ -23,7 +23,7 @@ export function tokenOf(request: Request): string | undefined {
   return BEARER.exec(request.get('Authorization') ?? '')?.[1];
 }
 
-/** Lets a request pass whose token has the role of its route and its pool; before any of its body is read. */
+/** Lets a request pass if its token has the role and the pool of its route, before the body is read. */
 @Injectable()
 export class AccessGuard implements CanActivate {
   constructor(
@@ -59,7 +59,7 @@ export class AccessGuard implements CanActivate {
 }
 
 function checkRights(identity: Identity, { role, operation }: Route, request: Request): void {
-  // The audit log is of all pools, or of the one in its query.
+  // The audit log covers all pools, or the pool in its query.
   const { pool } = (operation === 'audit-log.list' ? request.query : request.params) as { pool?: string };
   if (!includesRole(identity.role, role)) {
     throw new BroomwagonError('FORBIDDEN', `This needs the role ${role}; the token has the role ${identity.role}`);

@@ -1,10 +1,10 @@
 import type { PoolName, Role } from '@broomwagon/contracts';
 
-/** Who sends a request. */
+/** The caller of a request. */
 export interface Identity {
   /** Unique: a token or a subject of an issuer. */
   id: string;
-  /** For people. */
+  /** Name for people. */
   name: string;
   role: Role;
   /** Undefined: all pools. */

@@ -5,7 +5,9 @@ import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from './identity';
 
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
-/** With public keys only: with a shared secret, a public key could be passed off as it. */
+/**
+ * Algorithms with public keys only: if a shared secret were allowed, a public key could be passed off as the secret.
+ */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA'];
 /** Codes of errors of jose when the issuer does not return its keys: in time, with 200, as a JSON Web Key Set. */
 const WITHOUT_KEYS: ReadonlySet<string> = new Set(['ERR_JWKS_TIMEOUT', 'ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID']);
@@ -13,7 +15,7 @@ type RemoteKeys = ReturnType<typeof createRemoteJWKSet>;
 const FETCH_MS = 5_000;
 const CLOCK_TOLERANCE_SECONDS = 30;
 
-/** JWTs of the issuer of OIDC_ISSUER. Its keys are fetched when the first JWT comes, and again for an unknown key. */
+/** JWTs of the issuer of OIDC_ISSUER. Its keys are fetched at the first JWT, and again for an unknown key. */
 @Injectable()
 export class OidcIssuer {
   private keys?: Promise<RemoteKeys>;
@@ -21,7 +23,7 @@ export class OidcIssuer {
   constructor(private readonly config: AdminApiConfig) {}
 
   /**
-   * @returns undefined for what is no valid JWT of the issuer
+   * @returns undefined for a token that is no valid JWT of the issuer
    * @throws BroomwagonError FORBIDDEN for a JWT without a role, UNAVAILABLE when the issuer does not answer
    */
   async identify(token: string): Promise<Identity | undefined> {

@@ -7,10 +7,13 @@ import { AuditLog } from '../changes/audit-log';
 import { requestIdOf } from '../http/request-id';
 import type { Identity } from './identity';
 
-/** Records in an hour of one caller; all callers without a valid token count as one. More are only counted. */
+/**
+ * Maximum records of one caller in an hour; all callers without a valid token count as one. Further refusals are only
+ * counted.
+ */
 const MAX_RECORDS = 60;
 const HOUR_SECONDS = 3_600;
-/** Longer ids of a path are left out, characters of their JSON. */
+/** Maximum characters of the JSON of the ids of a path; longer ids are left out. */
 const MAX_CHARACTERS = 1_024;
 
 /** A request that its token does not allow. */

@@ -16,12 +16,12 @@ import { AdminApiConfig } from '../admin-api.config';
 
 const DAY_MS = 86_400_000;
 const CONFIRM_MS = 2_000;
-/** Entries that are looked at for one page. */
+/** Maximum entries that are read for one page. */
 const MAX_READ = 2_048;
-/** A larger request or state is left out, bytes of its JSON. */
+/** Maximum bytes of the JSON of a request or state; a larger one is left out. */
 const MAX_BYTES = 16_384;
 
-/** Which entries are read; absent: all. */
+/** Range of entries to read; absent fields do not limit it. */
 interface AuditRange {
   pool?: PoolName;
   operation?: string;
@@ -37,7 +37,8 @@ interface PlacedEntry {
 
 /**
  * Every change that was made through this API, in a stream of JetStream and in the log. A change is not undone when the
- * stream does not take its entry: then the log has it at its highest level, and `audit_entries_lost_total` grows.
+ * stream does not take its entry: then the log has the entry at its highest level, and `audit_entries_lost_total`
+ * grows.
  */
 @Injectable()
 export class AuditLog {
@@ -53,7 +54,7 @@ export class AuditLog {
     this.lost = metrics.counter('audit_entries_lost_total', 'Changes that only the log has, not the audit stream');
   }
 
-  /** Settles when the stream has the entry, or cannot take it. Never throws. */
+  /** Adds an entry. Resolves when the stream has the entry, or cannot take it. Never throws. */
   async add({ request, before, after, ...entry }: AuditEntry): Promise<void> {
     const small = { ...entry, ...onlySmall({ request: request && withoutPassword(request), before, after }) };
     try {
@@ -65,7 +66,7 @@ export class AuditLog {
     } catch (error) {
       this.hasStream = false;
       this.lost.inc();
-      // Only LOG_LEVEL=silent hides it.
+      // Only LOG_LEVEL=silent hides this entry.
       this.logger.fatal({ audit: small, err: error }, 'change that the audit stream did not take');
     }
   }
@@ -94,7 +95,7 @@ export class AuditLog {
     return { entries };
   }
 
-  /** Entries, oldest first, from a place of the stream or a time on. @throws BroomwagonError UNAVAILABLE */
+  /** Entries, oldest first, from a place in the stream or a time on. @throws BroomwagonError UNAVAILABLE */
   async *read({ pool = '*', operation = '>', from, sinceMs }: AuditRange): AsyncGenerator<PlacedEntry> {
     try {
       await this.ensure();
@@ -119,7 +120,7 @@ export class AuditLog {
   }
 }
 
-/** An endpoint that was refused may have a user and password, or a key in its query. */
+/** Hides secrets of a refused endpoint: a user and password, or a key in its query. */
 function withoutPassword(request: object): object {
   const { endpoint } = request as { endpoint?: unknown };
   if (typeof endpoint !== 'string') return request;

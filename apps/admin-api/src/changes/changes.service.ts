@@ -38,7 +38,7 @@ export class ChangesService {
   /** @throws BroomwagonError of the operation, IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, OUTCOME_UNKNOWN */
   async make(change: Change): Promise<{ reply: object; isRepeat: boolean }> {
     const { route, fields, identity } = change;
-    // An operation with an id of its own knows a repeat by it.
+    // An operation with an id of its own recognizes a repeat by this id.
     if (fields.idempotencyKey === undefined || route.idField !== undefined) {
       return { reply: await this.makeAudited(change), isRepeat: false };
     }
@@ -81,7 +81,7 @@ export class ChangesService {
     }
   }
 
-  /** The state that the route changes, as its read shows it; undefined if there is none, or no answer. */
+  /** State that the route changes, as its read shows it; undefined if there is no state or no answer. */
   private async show({ shows, path }: Route, { pool, body }: RequestFields, identity: Identity) {
     if (shows === undefined) return undefined;
     const read = ROUTES.find(({ method, operation }) => method === 'GET' && operation === shows)!;
@@ -96,7 +96,7 @@ function withoutToken({ token: _token, ...reply }: { token?: string }): object {
   return reply;
 }
 
-/** Errors after which a change may be made all the same. */
+/** Errors after which a change may still have an effect. */
 const UNKNOWN_OUTCOMES: ReadonlySet<ErrorCode> = new Set(['TIMEOUT', 'UNAVAILABLE', 'INTERNAL', 'OUTCOME_UNKNOWN']);
 
 function mayHaveEffect(error: unknown): boolean {
@@ -104,7 +104,7 @@ function mayHaveEffect(error: unknown): boolean {
   return !(error instanceof BroomwagonError) || UNKNOWN_OUTCOMES.has(error.code);
 }
 
-/** A change that has no second effect when it is made again, because it ends what it names, or names a version. */
+/** Whether a repeated change has no second effect, because it ends the object that it names, or names a version. */
 function isFenced({ route: { isFenced, versionField }, fields: { body } }: Change): boolean {
   return isFenced === true || (versionField !== undefined && body[versionField] !== undefined);
 }

@@ -13,23 +13,26 @@ import { CredentialStore, PoolDirectory } from '@broomwagon/state';
 import { AuditLog } from './audit-log';
 
 const CHECK_INTERVAL_MS = 2_000;
-/** Changes of this time are made again, or named: no Redis with a running system loses more without its operators. */
+/**
+ * Age of changes that are made again, or reported: no Redis of a running system loses more without its operators.
+ * Milliseconds.
+ */
 export const REPLAYED_MS = 3_600_000;
-/** Changes of this time before a loss are named by its alarm, which is active as long. */
+/** Age of changes before a loss that its alarm reports, which is active for the same time. Milliseconds. */
 const NAMED_MS = 600_000;
 
 /**
  * Compares Redis with the audit log, since a Redis that was set back has forgotten the latest changes of operators.
- * Revoked tokens are revoked again. Other changes are only named by an alarm: later ones may have replaced them.
+ * Revoked tokens are revoked again. Other changes are only reported by an alarm: later changes may have replaced them.
  */
 @Injectable()
 export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdown {
   private readonly logger = new Logger(LostChanges.name);
-  /** When a token was revoked, milliseconds, by its id. */
+  /** Time of the revocation of a token, milliseconds, by its id. */
   private readonly revocations = new Map<string, number>();
   private readonly stamps = new Map<PoolName, Stamp>();
   private readonly lost = new Map<PoolName, Required<LostChangesReply>>();
-  /** Place in the audit stream behind the last revocation that was read. */
+  /** Place in the audit stream after the last revocation that was read. */
   private from: number | undefined;
   private timer: NodeJS.Timeout | undefined;
   private isStopped = false;
@@ -51,7 +54,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     clearTimeout(this.timer);
   }
 
-  /** Errors are logged: the next check is on schedule. */
+  /** Checks again. Errors are logged: the next check is on schedule. */
   private async checkAgain(): Promise<void> {
     for (const check of [() => this.checkRevocations(), () => this.checkPools()]) {
       await check().catch((error: Error) => this.logger.warn(`Lost changes were not looked for: ${error.message}`));
@@ -79,7 +82,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     return again;
   }
 
-  /** Changes before a set-back of the last minutes. */
+  /** Changes that were lost by a set-back in the last minutes. */
   list(pool: PoolName): LostChangesReply {
     return this.lost.get(pool) ?? { changes: [] };
   }
@@ -93,13 +96,16 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
       const setBackAtMs = await this.findSetBack(pool, before, stamp);
       if (setBackAtMs === undefined) continue;
       if (setBackAtMs > Date.now() - NAMED_MS) this.lost.set(pool, await this.findLost(pool, setBackAtMs));
-      // Behind the read of the audit log: if that fails, the next check repeats it.
+      // Stored after the read of the audit log: if the read fails, the next check repeats it.
       this.stamps.set(pool, stamp);
       this.raiseAlarm(pool);
     }
   }
 
-  /** When the pool was set back last, milliseconds; 0: not between these stamps; undefined while no service answers. */
+  /**
+   * Time of the last set-back of the pool, milliseconds; 0: none between these stamps; undefined while no service
+   * answers.
+   */
   private async findSetBack(pool: PoolName, before: Stamp | undefined, now: Stamp): Promise<number | undefined> {
     if (before !== undefined) return generationOf(before) === generationOf(now) ? 0 : Date.now();
     const status = await this.client.call(pool, 'lb.status', {}).catch(() => undefined);
@@ -127,7 +133,7 @@ export class LostChanges implements OnApplicationBootstrap, OnApplicationShutdow
     this.alarms.look(pool, 'changes', alarm, `Redis was set back, and these changes may be lost: ${named}`);
   }
 
-  /** Undefined while no service answers for the pool. */
+  /** Stamp of the pool; undefined while no service answers for the pool. */
   private async stampOf(pool: PoolName, seen: Stamp | undefined): Promise<Stamp | undefined> {
     try {
       return (await this.client.call(pool, 'weights.status', { stamp: seen })).stamp;

@@ -6,7 +6,7 @@ export function eventOf(message: StoredMessage): PoolEvent | undefined {
   return bodyOf<PoolEvent>(message, ({ type, sequence }) => typeof type === 'string' && typeof sequence === 'number');
 }
 
-/** Whether an event has all the fields that a filter names. Events of requests name their job in the request's id. */
+/** Whether an event has all the fields of a filter. Events of requests have their job in the id of the request. */
 export function acceptsEvent({ type, job, roundId, serverId }: StreamEventsRequest): (event: PoolEvent) => boolean {
   const ofJob = job === undefined ? '' : `${idPart(job)}/`;
   return (event) => {

@@ -11,7 +11,7 @@ import { EventFeed } from './event-feed';
 
 const POOL = 'p';
 const TYPE = 'round.opened';
-// These tests delete the stream of events: they need a server that no other test uses.
+// The tests of this file delete the stream of events: they need a server that no other test uses.
 let server: ServerHandle;
 let connection: MessagingConnection;
 let feed: EventFeed;

@@ -20,12 +20,15 @@ import { acceptsEvent, eventOf } from './accepts-event';
 import { EventReader } from './event-reader';
 
 const HEARTBEAT_MS = 15_000;
-/** Pause before the stream is looked for again, milliseconds. */
+/** Pause before the stream is searched again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
 /** Readers that read stored events at the same time: each has a consumer of the stream. */
 const MAX_REPLAYING = 64;
-/** A reader with more unread or waiting bytes is cut off, or with more than its share of EVENT_UNREAD_MAX_BYTES. */
+/**
+ * Maximum unread or waiting bytes of a reader; with more, or with more than its share of EVENT_UNREAD_MAX_BYTES, it is
+ * cut off.
+ */
 const MAX_UNREAD_BYTES = 1_048_576;
 
 /**
@@ -46,10 +49,10 @@ export class EventFeed implements OnModuleDestroy {
   }, HEARTBEAT_MS).unref();
   private readonly stopping = new AbortController();
   private following?: Promise<void>;
-  /** Identifies the consumer whose messages are passed on. */
+  /** Identity of the consumer whose messages are passed on. */
   private attachment?: symbol;
   private replaying = 0;
-  /** When the stream that is followed was created; undefined while none is. */
+  /** Creation time of the stream that is followed; undefined while none is. */
   private created?: string;
   /** Place in the stream of the last message; undefined while the stream is not followed. */
   private lastSequence?: number;
@@ -82,7 +85,7 @@ export class EventFeed implements OnModuleDestroy {
       });
     }
     await this.follow();
-    // The caller may be gone: then no `close` would remove its reader.
+    // If the caller is gone already, no `close` would remove its reader.
     if (response.destroyed) return;
     if (this.tokens.size >= this.config.maxEventReaders) {
       throw new BroomwagonError('OVERLOADED', `This replica has ${this.tokens.size} readers of events`);
@@ -106,7 +109,7 @@ export class EventFeed implements OnModuleDestroy {
       this.tokens.delete(reader);
       this.gauge.set(this.tokens.size);
     });
-    // A reader without an event can then continue after a broken connection as all others do.
+    // With this place, a reader without an event can continue after a broken connection like all others.
     reader.begin(lastId === '' ? this.lastSequence : undefined);
     if (lastId === '') await reader.live();
     else await this.replay(reader, pool, Number(lastId));
@@ -130,14 +133,17 @@ export class EventFeed implements OnModuleDestroy {
     }
   }
 
-  /** Another replica may have passed on more events than this one: only the stream can tell. */
+  /**
+   * Whether an id is of a former stream. Another replica may have passed on more events than this one, so the stream is
+   * asked.
+   */
   private async isOfFormerStream(id: number): Promise<boolean> {
     if (id <= (this.lastSequence ?? 0)) return false;
     const state = await streamState(this.connection, EVENTS_STREAM);
     return state !== undefined && id > state.lastSequence;
   }
 
-  /** Settles when the stream is followed, or was not found: then it is looked for until it is there. */
+  /** Resolves when the stream is followed, or was not found; a missing stream is searched until it exists. */
   private follow(): Promise<void> {
     return (this.following ??= this.attach().catch((error: unknown) => void this.attachLater(error)));
   }
@@ -156,7 +162,7 @@ export class EventFeed implements OnModuleDestroy {
     this.stopping.signal.addEventListener('abort', stop);
   }
 
-  /** Without JetStream, or before the first event, there is no stream. */
+  /** Repeats the attachment until it succeeds: without JetStream, or before the first event, there is no stream. */
   private async attachLater(error: unknown): Promise<void> {
     this.logger.warn({ err: error }, 'The stream of events cannot be followed; this is repeated until it can');
     let isNew = isStreamMissing(error);
@@ -173,11 +179,14 @@ export class EventFeed implements OnModuleDestroy {
     }
   }
 
-  /** A stream that was deleted, or created again, counts from 1: all readers are ended, and it is followed again. */
+  /**
+   * Checks that the stream still exists. A stream that was deleted, or created again, counts from 1: all readers are
+   * ended, and the new stream is followed.
+   */
   private async examine(): Promise<void> {
     const { created, lastSequence = 0 } = this;
     if (created === undefined) return;
-    // Without an answer nothing is known; the consumer continues when JetStream does.
+    // Without an answer the state is unknown; the consumer continues when JetStream does.
     const state = await streamState(this.connection, EVENTS_STREAM).catch(() => null);
     if (state === null || this.created !== created || this.stopping.signal.aborted) return;
     if (state?.created === created && state.lastSequence >= lastSequence) return;
@@ -190,7 +199,7 @@ export class EventFeed implements OnModuleDestroy {
   /** Ends the streams whose tokens were revoked or have expired. */
   private async endRevoked(): Promise<void> {
     for (const token of new Set(this.tokens.values())) {
-      // While the stored tokens or the keys of the issuer cannot be read, nothing is known.
+      // While the stored tokens or the keys of the issuer cannot be read, the validity is unknown.
       const identity = await this.authenticator.identify(token).catch(() => null);
       if (identity !== undefined) continue;
       for (const [reader, one] of this.tokens) if (one === token) reader.end();
@@ -201,7 +210,7 @@ export class EventFeed implements OnModuleDestroy {
     const { sequence, subject, text } = message;
     this.lastSequence = sequence;
     const readers = this.readers.get(subject.split('.')[2]!);
-    // An exception would end the consumer, and with it the events of all.
+    // An exception would end the consumer, and with it the events of all readers.
     const event = readers && eventOf(message);
     if (event === undefined) return;
     for (const reader of readers!) reader.offer(sequence, event, text);

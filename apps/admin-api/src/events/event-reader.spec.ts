@@ -27,7 +27,7 @@ it('cuts off a live reader above its unread bytes, once', async () => {
   expect(response.destroyed).toBe(true);
 });
 
-it('sends what came while a reader caught up at the speed of the reader', async () => {
+it('sends events that arrived while a reader caught up, at the speed of the reader', async () => {
   const { response, cuts, reader } = open(200_000);
   for (let sequence = 1; sequence <= 100; sequence++) reader.offer(sequence, event, TEXT);
   const live = reader.live();
@@ -51,7 +51,7 @@ it('ends a reader that reads nothing without an error, and cuts its connection o
   await reader.live();
   reader.offer(1, event, TEXT);
   reader.end();
-  // The heartbeat of all readers may come before the caller has read the rest.
+  // The heartbeat of all readers may come before the caller has read the remaining bytes.
   reader.beat();
   await new Promise((settle) => setImmediate(settle));
   expect(errors).toEqual([]);

@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import type { PoolEvent } from '@broomwagon/contracts';
 import type { Response } from 'express';
 
-/** What an event that waits takes besides its text, bytes. */
+/** Bytes of a waiting event besides its text. */
 const WAITING_EVENT_BYTES = 256;
-/** A reader that reads nothing for this long while it catches up, or at its end, is cut off, milliseconds. */
+/** Time without a read after which a reader that catches up, or has ended, is cut off, milliseconds. */
 const STALLED_MS = 10_000;
 
 /**
@@ -21,7 +21,7 @@ interface Waiting {
 
 /** One open stream of server-sent events, with a bounded buffer. */
 export class EventReader {
-  /** Events that came while it catches up; undefined once it is live. */
+  /** Events that arrived while the reader catches up; undefined once it is live. */
   private waiting: Waiting[] | undefined = [];
   private waitingBytes = 0;
   private lastSequence = 0;
@@ -33,7 +33,7 @@ export class EventReader {
     private readonly onCut: (reason: CutReason) => void,
   ) {}
 
-  /** @param after place in the stream that the reader begins after; undefined: not known, or known to the reader */
+  /** @param after place in the stream after which the reader starts; undefined: not known, or known to the reader */
   begin(after?: number): void {
     this.response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
@@ -45,18 +45,18 @@ export class EventReader {
     else this.response.write(`id: ${after}\n\n`);
   }
 
-  /** A comment, so that neither side takes a quiet connection for a dead one. */
+  /** Sends a comment, so that neither side takes a quiet connection for a dead one. */
   beat(): void {
     if (!this.isGone) this.response.write(':\n\n');
   }
 
   end(): void {
     this.response.end();
-    // A caller that reads nothing would keep its connection.
+    // A caller that does not read would keep its connection.
     setTimeout(() => this.response.destroy(), STALLED_MS).unref();
   }
 
-  /** An event of the past. @returns false if the reader is gone */
+  /** Sends an event of the past. @returns false if the reader is gone */
   async replay(sequence: number, event: PoolEvent, text: string): Promise<boolean> {
     this.write(sequence, event, text);
     if (!this.isGone && this.response.writableNeedDrain) {
@@ -65,7 +65,9 @@ export class EventReader {
     return !this.isGone;
   }
 
-  /** The stored events are read: those that came meanwhile follow, then the comment `live`, then new ones. */
+  /**
+   * Ends the replay of stored events: events that arrived meanwhile follow, then the comment `live`, then new events.
+   */
   async live(): Promise<void> {
     for (let next = this.waiting?.shift(); next !== undefined; next = this.waiting?.shift()) {
       this.waitingBytes -= next.text.length + WAITING_EVENT_BYTES;
@@ -75,7 +77,7 @@ export class EventReader {
     if (!this.isGone) this.response.write(':live\n\n');
   }
 
-  /** An event that has just happened. */
+  /** Sends or queues an event that has just happened. */
   offer(sequence: number, event: PoolEvent, text: string): void {
     if (this.waiting === undefined) {
       this.write(sequence, event, text);

@@ -9,12 +9,12 @@ import { measureRequests } from './measure-requests';
 import { RateLimits } from './rate-limits';
 import { renewCertificate } from './renew-certificate';
 
-/** A whole request, its body included, milliseconds; a caller that sends slower is cut off. */
+/** Maximum time for a whole request with its body, milliseconds; a slower caller is cut off. */
 const REQUEST_MS = 30_000;
 const HEADERS_MS = 10_000;
 /** Longer than the idle timeout of common load balancers (60 s), which must not find a connection closed. */
 const KEEP_ALIVE_MS = 75_000;
-/** What a page of the console may load: only files and replies of this server. */
+/** Sources that a page of the console may load: only files and replies of this server. */
 const CONTENT_SECURITY_POLICY = {
   useDefaults: false,
   directives: {
@@ -31,10 +31,13 @@ const CONTENT_SECURITY_POLICY = {
   },
 };
 
-/** Not limited: a flood from the address of the caller, for example a node of Kubernetes, must not fail its probes. */
+/**
+ * Routes without a limit: a flood from the address of the caller, for example a node of Kubernetes, must not fail its
+ * probes.
+ */
 const PROBES: ReadonlySet<string> = new Set(['/health', '/livez', '/readyz', '/startupz']);
 
-/** The HTTP server of admin-api; the body of a request is read after its token was checked. */
+/** The HTTP server of admin-api; the body of a request is read after the check of its token. */
 export function httpServer(config: AdminApiConfig) {
   return {
     options: { bodyParser: false, httpsOptions: config.tls() },

@@ -1,7 +1,7 @@
 import type { Metrics } from '@broomwagon/platform';
 import type { NextFunction, Request, Response } from 'express';
 
-/** In place of the route of files of the console and of unknown paths. */
+/** Label instead of the route, for files of the console and unknown paths. */
 const NO_ROUTE = 'other';
 
 /**

@@ -10,9 +10,9 @@ import { API_ROOT, BroomwagonError, ERROR_CODES, httpStatusOf, type Problem, ROU
 import type { Request, Response } from 'express';
 import { requestIdOf } from './request-id';
 
-/** Sent with 429 and 503 if the error names no time, milliseconds. */
+/** Retry-After of 429 and 503 if the error has none, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
-/** The methods of each path. */
+/** Methods of each path. */
 const PATHS = new Map<string, { pattern: RegExp; methods: string[] }>();
 for (const { method, path } of ROUTES) {
   const pattern = new RegExp(`^${API_ROOT}${path.replaceAll(/\{\w+\}/g, '[^/]+')}/?$`);
@@ -64,14 +64,14 @@ function sendProblem(error: BroomwagonError, request: Request, response: Respons
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     ...(details === undefined ? {} : { details }),
   };
-  // What the caller still sends of a body that was refused is not read.
+  // The rest of a refused body is not read.
   if (!request.complete) response.set('Connection', 'close');
   response.status(status).type('application/problem+json').set('X-Request-Id', requestId).send(JSON.stringify(problem));
 }
 
 function typedError(cause: unknown, request: Request, response: Response): BroomwagonError {
   if (cause instanceof BroomwagonError) return cause;
-  // Errors of Nest and Express: an unknown path, one that cannot be decoded, or a wrong header, for example Range.
+  // Errors of Nest and Express: an unknown path, a path that cannot be decoded, or a wrong header, for example Range.
   const status = cause instanceof HttpException ? cause.getStatus() : Number((cause as { status?: unknown }).status);
   if (status === 404) {
     const found = [...PATHS.values()].find(({ pattern }) => pattern.test(request.path));

@@ -2,7 +2,7 @@ import { Controller, Get, Header } from '@nestjs/common';
 import { VERSION } from '@broomwagon/platform';
 import { OPENAPI_TEXT } from './openapi-file';
 
-/** What needs no token, beside the routes of health; none of it shows anything of a pool. */
+/** Routes without a token, besides the health routes; none of them shows data of a pool. */
 @Controller()
 export class PublicController {
   @Get('health')

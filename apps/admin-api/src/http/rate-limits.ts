@@ -3,7 +3,7 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { AdminApiConfig } from '../admin-api.config';
 
-/** Requests in a second, counted in this replica. */
+/** Limits of requests per second, counted in this replica. */
 @Injectable()
 export class RateLimits {
   private readonly ofTokens: RateLimiterMemory;

@@ -10,7 +10,7 @@ export function hasBody({ headers }: IncomingMessage): boolean {
 }
 
 /**
- * Reads a JSON object; no body is an empty object.
+ * Reads a JSON object; a missing body is an empty object.
  * @throws BroomwagonError PAYLOAD_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, MALFORMED_JSON
  */
 export async function readBody(request: IncomingMessage): Promise<JsonObject> {

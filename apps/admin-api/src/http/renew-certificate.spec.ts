@@ -5,7 +5,7 @@ import { TEST_CERTIFICATE, TEST_KEY } from '@broomwagon/testing';
 import { expect, it, vi } from 'vitest';
 import { renewCertificate } from './renew-certificate';
 
-it('uses changed files for new connections, and keeps the certificate before when the files are broken', async () => {
+it('uses changed files for new connections, and keeps the previous certificate when the files are broken', async () => {
   let certificate = TEST_CERTIFICATE;
   const server = createServer({ cert: certificate, key: TEST_KEY });
   const set = vi.spyOn(server, 'setSecureContext');

@@ -6,7 +6,7 @@ import { hasBody, readBody } from './read-body';
 
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,128}$/;
 
-/** The fields of the operation, from path, query or body, and the header `Idempotency-Key`; the pool is apart. */
+/** Fields of the operation, from path, query or body, the header `Idempotency-Key`, and the pool apart. */
 export interface RequestFields {
   pool?: string;
   body: JsonObject;
@@ -14,8 +14,10 @@ export interface RequestFields {
 }
 
 /**
- * @param callerId part of an id that is made of an `Idempotency-Key`, so that two callers with one key have two ids
- * @throws BroomwagonError VALIDATION_FAILED, and those of {@link readBody}
+ * Reads the fields of a request.
+ * @param callerId part of an id that is derived from an `Idempotency-Key`, so that two callers with one key have two
+ * ids
+ * @throws BroomwagonError VALIDATION_FAILED, and the errors of {@link readBody}
  */
 export async function readFields(route: Route, request: Request, callerId: string): Promise<RequestFields> {
   const { method, path, operation, values = {}, fields, idField, isSecret, versionField } = route;

@@ -4,7 +4,7 @@ import type { Request } from 'express';
 const GIVEN = /^[\w.:-]{1,128}$/;
 const ids = new WeakMap<Request, string>();
 
-/** Id of a request: that of its header `X-Request-Id`, or a random one. */
+/** Id of a request, from its header `X-Request-Id`, or a random one. */
 export function requestIdOf(request: Request): string {
   const known = ids.get(request);
   if (known !== undefined) return known;

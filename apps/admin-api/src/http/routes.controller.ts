@@ -10,7 +10,7 @@ import { OperationCaller } from '../operations/operation-caller';
 import { type RequestFields, readFields } from './request-fields';
 import { requestIdOf } from './request-id';
 
-/** A caller that reads nothing of an export for this long is cut off, milliseconds. */
+/** Time without a read after which the caller of an export is cut off, milliseconds. */
 const STALLED_MS = 30_000;
 
 /** All routes of the table ROUTES; each gets a method of this class below. */
@@ -46,7 +46,7 @@ export class RoutesController {
     response.json(reply);
   }
 
-  /** Every page of a list, an entry a line, as fast as the caller reads. */
+  /** Writes every page of a list, one entry per line, as fast as the caller reads. */
   private async export(route: Route, { pool, body }: RequestFields, identity: Identity, response: Response) {
     let cursor: unknown;
     do {

@@ -9,7 +9,7 @@ import { RoundTimeline } from '../reports/round-timeline';
 import { LogLevels } from './log-levels';
 import { Readiness } from './readiness';
 
-/** All but the stream, which is no reply. */
+/** All operations except the stream, which has no reply. */
 export type HandledName = Exclude<AdminOperationName, 'event.stream'>;
 type Handlers = {
   [Name in HandledName]: (body: AdminRequestOf<Name>, identity: Identity, pool: string) => Promise<AdminReplyOf<Name>>;
@@ -48,7 +48,7 @@ export class AdminHandlers {
     };
   }
 
-  /** @param pool of the path; the routes of operations that need one have it */
+  /** @param pool pool of the path; set for all operations that need one */
   handle(operation: HandledName, request: object, identity: Identity, pool = ''): Promise<object> {
     return this.handlers[operation](request as never, identity, pool);
   }

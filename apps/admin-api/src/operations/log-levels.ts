@@ -18,7 +18,7 @@ export class LogLevels {
 
   /**
    * Sends the request to every replica that serves the pool. A slow replica may be missing in the reply.
-   * @throws BroomwagonError UNAVAILABLE when no replica of those that are named has replied
+   * @throws BroomwagonError UNAVAILABLE when no replica that is named has replied
    */
   async set(pool: PoolName, request: SetLogLevelRequest): Promise<ReplicasLogLevelReply> {
     const replicas = await this.client.requestAll<LogLevelReply>(logLevelSubject(pool), request, MAX_WAIT_MS);

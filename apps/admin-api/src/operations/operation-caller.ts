@@ -14,7 +14,9 @@ import { AdminApiConfig } from '../admin-api.config';
 import type { Identity } from '../auth/identity';
 import { AdminHandlers, type HandledName } from './admin-handlers';
 
-/** Changes that do not need their pool: one makes it, deletions may be repeats, and the last does not use Redis. */
+/**
+ * Changes that do not need an existing pool: one creates it, deletions may be repeats, and the last does not use Redis.
+ */
 const WITHOUT_POOL: ReadonlySet<RestOperationName> = new Set([
   'server.register',
   'pool.delete',
@@ -22,7 +24,7 @@ const WITHOUT_POOL: ReadonlySet<RestOperationName> = new Set([
   'service.log-level',
 ]);
 
-/** Calls operations: those of the protocol over NATS, those of admin-api here. */
+/** Calls operations: operations of the protocol over NATS, operations of admin-api in this process. */
 @Injectable()
 export class OperationCaller {
   constructor(
@@ -54,7 +56,7 @@ export class OperationCaller {
       }
       return await this.client.call(pool!, operation, body as never, options);
     } catch (error) {
-      // Services may serve some pools only: a pool without a service is no outage if the pool does not exist.
+      // Some services serve certain pools only: a pool without a service is no outage if the pool does not exist.
       if (pool === undefined || !isBroomwagonError(error, 'UNAVAILABLE')) throw error;
       await this.checkPool(pool, error);
       throw error;

@@ -15,7 +15,10 @@ const MAX_WAIT_MS = 2_000;
 export class Readiness {
   constructor(private readonly client: MessagingClient) {}
 
-  /** Asks every replica that serves the pool. @throws BroomwagonError UNAVAILABLE when NATS delivers to none */
+  /**
+   * Reads the readiness of every replica that serves the pool.
+   * @throws BroomwagonError UNAVAILABLE when NATS delivers to no replica
+   */
   async read(pool: PoolName): Promise<ReplicasReadinessReply> {
     const replicas = await this.client.requestAll<ReadinessReply>(readinessSubject(pool), {}, MAX_WAIT_MS);
     const key = ({ app, replicaId }: ReadinessReply) => `${app} ${replicaId}`;

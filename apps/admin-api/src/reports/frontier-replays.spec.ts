@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { replays, type TrainedRound } from './frontier-replays';
 
 const GROUPS_PER_STEP = 8;
-/** Groups of one sample; in each step that waits, one is ten times as long as the others. */
+/** Groups of one sample. In each step that waits, one group is ten times as long as the others. */
 const GROUPS = Array.from({ length: 48 }, (_, index) => [index % GROUPS_PER_STEP === 1 ? 1_000 : 100]);
 
-/** Rounds that took a millisecond for each token of their longest sample, 100 tokens if they launched more. */
+/**
+ * Rounds that took a millisecond for each token of their longest sample, or 100 tokens if they launched more groups.
+ */
 function recorded(policy: TailPolicy, overProvisions: number[]) {
   const rounds = overProvisions.map((overProvision, index): TrainedRound => {
     const chosen: TailPolicyName = overProvision === 1 ? 'wait' : 'resume';
@@ -30,7 +32,7 @@ const secondsOf = (points: FrontierWhatIf[], name: string): number =>
   points.find((point) => nameOf(point) === name)!.stepSeconds;
 
 describe('the replays of a frontier', () => {
-  it('have for `auto` what it chose for each round, its last choice alone, and other policies', async () => {
+  it('have for `auto` its choice for each round, its last choice alone, and other policies', async () => {
     const points = await recorded({ name: 'auto', maxVersionSpan: 9 }, [1, 1, 1, 1.25, 1.25]);
     expect(points.map(nameOf)).toEqual([
       'auto 1.25, own',
@@ -42,7 +44,7 @@ describe('the replays of a frontier', () => {
       'drip 1.25',
       'drip 1.5',
     ]);
-    // As recorded: three steps of five wait for a long group.
+    // Steps as recorded: three of five wait for a long group.
     expect(secondsOf(points, 'auto 1.25, own')).toBeCloseTo((3 * 1_000 + 2 * 100) / 5 / 1_000);
     expect(secondsOf(points, 'wait 1')).toBeCloseTo(1);
     expect(secondsOf(points, 'resume 1.25')).toBeLessThan(0.3);

@@ -8,7 +8,7 @@ export type TrainedRound = Pick<RoundStatus, 'roundId' | 'neededGroups' | 'polic
 };
 type Choice = Pick<FixedPolicy, 'name' | 'overProvision'>;
 
-/** The policies that a recording is replayed under. */
+/** Policies under which a recording is replayed. */
 const TRIED: readonly Choice[] = [
   { name: 'wait', overProvision: 1 },
   ...(['regenerate', 'resume', 'drip'] as const).flatMap((name) =>
@@ -16,7 +16,10 @@ const TRIED: readonly Choice[] = [
   ),
 ];
 
-/** One replay in each turn of the event loop: a replay of all groups takes some milliseconds. */
+/**
+ * Replays the recording under each policy, one replay in each turn of the event loop: a replay of all groups takes some
+ * milliseconds.
+ */
 export async function replays(
   { groups, longestTokens }: Recording,
   rounds: readonly TrainedRound[],
@@ -54,7 +57,7 @@ export async function replays(
   return points;
 }
 
-/** What a round had: of its policy, or of the choice of `auto` or of an adaptive policy. */
+/** Policy that a round had: its own, or the choice of `auto` or of an adaptive policy. */
 function policyOf({ policy, choice }: TrainedRound): Choice {
   const name = (choice?.auto?.policy ?? policy.name) as Choice['name'];
   return { name, overProvision: name === 'wait' ? 1 : (choice?.overProvision ?? policy.overProvision ?? 1) };

@@ -15,7 +15,7 @@ import { replays, secondsOf, type TrainedRound } from './frontier-replays';
 import { RecordedSamples, type Recording } from './recorded-samples';
 import { CLOCK_MARGIN_MS } from './round-timeline';
 
-/** Events that are looked at for the recorded samples. */
+/** Maximum events that are read for the recorded samples. */
 const MAX_READ = 65_536;
 const BATCH = 512;
 
@@ -46,7 +46,7 @@ export class JobFrontier {
     };
   }
 
-  /** Undefined if the round is not trained yet. */
+  /** Reads a step; undefined if its round is not trained yet. */
   private async stepOf(
     pool: string,
     job: JobId,
@@ -71,7 +71,9 @@ export class JobFrontier {
     return { step: { roundId, step: round.step, kind: round.kind, ...cost }, round };
   }
 
-  /** Nothing is recorded without JetStream, or when the stream has removed the events. */
+  /**
+   * Records the samples of rounds. The recording is empty without JetStream, or when the stream has removed the events.
+   */
   private async record(pool: string, job: JobId, rounds: readonly TrainedRound[]): Promise<Recording> {
     const samples = new RecordedSamples();
     const first = rounds[0];

@@ -1,13 +1,13 @@
 import { idOfPart, type PoolEvent } from '@broomwagon/contracts';
 
-/** Rounds beyond this number of groups are not recorded; a replay takes some milliseconds. */
+/** Maximum recorded groups; later ones are left out. A replay of them takes some milliseconds. */
 export const MAX_GROUPS = 8_192;
 
-/** What the events of a job tell about its samples. */
+/** Samples of a job, as its events report them. */
 export interface Recording {
   /** Lengths of the samples of each whole group, tokens; groups in the order of their submission. */
   groups: number[][];
-  /** Groups of which not all samples are known. */
+  /** Number of groups of which some samples are unknown. */
   partialGroups: number;
   /** Longest attempt that finished a sample, by round, tokens. */
   longestTokens: Map<string, number>;
@@ -15,7 +15,7 @@ export interface Recording {
 
 interface Group {
   queuedAtMs: number;
-  /** By sample; one that was thrown away and made again has its last length. */
+  /** Lengths by sample; a sample that was thrown away and generated again has its last length. */
   lengths: Map<string, number>;
 }
 
@@ -53,7 +53,7 @@ export class RecordedSamples {
   }
 }
 
-/** p2 before p10. */
+/** Orders p2 before p10. */
 function byName(one: string, other: string): number {
   return one.localeCompare(other, 'en', { numeric: true });
 }

@@ -11,7 +11,7 @@ import { MessagingConnection, readStream, TypedClient } from '@broomwagon/messag
 import { AdminApiConfig } from '../admin-api.config';
 import { acceptsEvent, eventOf } from '../events/accepts-event';
 
-/** Events of one page, and those that are looked at for it. */
+/** Maximum events of one page, and maximum events that are read for it. */
 const MAX_EVENTS = 1_024;
 const MAX_READ = 4_096;
 /** Maximum difference of the clocks of Redis and NATS, milliseconds. */
@@ -59,12 +59,12 @@ export class RoundTimeline {
       position = message.sequence;
       if (event === undefined) continue;
       if (last !== undefined) missingEvents += Math.max(0, event.sequence - last - 1);
-      // A page begins with the last event of the page before it, so that no missing event is overlooked.
+      // A page starts with the last event of the page before it, so that no missing event is overlooked.
       const isNew = cursor === undefined || message.sequence > cursor;
       last = Math.max(last ?? 0, event.sequence);
       const isMeanwhile = event.atMs >= round.openedAtMs;
       if (isNew && isMeanwhile && isWanted(event)) events.push(event);
-      // After that, no attempt of the round is left.
+      // After this event, no attempt of the round is left.
       if (event.type === 'round.settled' && isOfRound(event)) break;
       if (events.length === MAX_EVENTS || read >= MAX_READ) return { events, missingEvents, cursor: message.sequence };
     }

@@ -63,10 +63,10 @@ function readDecisions(session: Session, most: number, full?: true): Promise<Rec
 }
 
 async function replay({ seq, acquireId, serverId, decision }: Record): Promise<Replay> {
-  // Loaded here only: no other command needs the policies.
+  // Loaded only here: no other command needs the policies.
   const { replayDecision } = await import('@broomwagon/policies');
   const { snapshot, via, key } = decision;
-  // A decision that waited has the rule that chose the server in `via`.
+  // A decision after a wait has the rule that chose the server in `via`.
   const branch = decision.branch === 'waited' ? (via ?? decision.branch) : decision.branch;
   const receipt = { seq, acquireId, serverId, branch };
   const again = replayDecision(snapshot as DecisionSnapshot);

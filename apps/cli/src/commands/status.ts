@@ -46,7 +46,7 @@ function poolRow(status: Schemas['LoadBalancerStatus']) {
   };
 }
 
-/** Shows what there is when one service does not answer, and fails then. */
+/** Shows all parts that can be read, and fails afterwards if a service did not answer. */
 async function showPool(session: Session, pool: string): Promise<void> {
   const params = { path: { pool } };
   const [totals, servers, jobs, weights, lost] = await Promise.allSettled([
@@ -77,7 +77,7 @@ async function showPool(session: Session, pool: string): Promise<void> {
   throwFailure(parts);
 }
 
-/** Why servers take no requests, and rounds make no progress. */
+/** Reasons why servers take no requests, and rounds make no progress. */
 function unserved(servers: Awaited<ReturnType<typeof listServers>>, jobs: readonly JobView[]): string[] {
   const unknown = servers.filter(({ weightsUnknown }) => weightsUnknown === true).map(({ serverId }) => serverId);
   const advice = 'load them again, or report the version: servers patch ID --weight-version N';
@@ -87,7 +87,10 @@ function unserved(servers: Awaited<ReturnType<typeof listServers>>, jobs: readon
   ];
 }
 
-/** None for the token of a viewer, who may not read the audit log, and from an admin-api of the release before. */
+/**
+ * Lost changes of a pool; empty for the token of a viewer, who may not read the audit log, and for an admin-api of the
+ * previous release.
+ */
 async function listLostChanges({ client }: Session, pool: string): Promise<Schemas['AuditEntry'][]> {
   try {
     const params = { path: { pool } };
@@ -103,7 +106,7 @@ function lostText(changes: readonly Schemas['AuditEntry'][]): string {
   return [title, tableOf(changes.map(entryRow))].join('\n');
 }
 
-/** @throws the first failure, if there is one */
+/** @throws the first failure, if a part has failed */
 function throwFailure(parts: readonly PromiseSettledResult<unknown>[]): void {
   const failed = parts.find((part) => part.status === 'rejected');
   if (failed !== undefined) throw failed.reason;

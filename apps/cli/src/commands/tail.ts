@@ -10,7 +10,7 @@ interface OfJob {
   job?: string;
 }
 
-/** The path fields of a queue: that of `--job`, or of the only job. */
+/** Path fields of a queue: the job of `--job`, or the only job. */
 async function pathOf(session: Session, { job }: OfJob) {
   const pool = await session.pool();
   return { pool, job: await session.job(pool, job) };

@@ -6,7 +6,7 @@ import { CommandFailure } from '../failures';
 import type { Act, Session } from '../session';
 import { fieldsOf, tableOf, timeOf } from '../tables';
 
-/** What REST and the store in Redis can both do with tokens. */
+/** Operations on tokens that REST and the store in Redis have in common. */
 interface Tokens {
   create(request: NewToken): Promise<Schemas['CreateTokenReply']>;
   list(): Promise<Schemas['TokenStatus'][]>;
@@ -94,7 +94,7 @@ function tokensOf({ client }: Session): Tokens {
   };
 }
 
-/** Loaded here only: other commands need no Redis. */
+/** Runs work on the store in Redis, which is loaded only here: other commands need no Redis. */
 async function withStore(work: (tokens: Tokens) => Promise<void>): Promise<void> {
   await import('reflect-metadata');
   const { CreateTokenRequest } = await import('@broomwagon/contracts');

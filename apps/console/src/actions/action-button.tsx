@@ -6,17 +6,20 @@ import { Problem } from '../components/problem';
 import { useSession } from '../session/session';
 
 interface ActionButtonProps {
-  /** On the button and in the dialog. */
+  /** Text on the button and in the dialog. */
   label: string;
   /** The question of the dialog. */
   title: string;
-  /** What the action changes. */
+  /** Description of the change. */
   about: ReactNode;
   /** Fields of the action. */
   children?: ReactNode;
   isDangerous?: boolean;
   isDisabled?: boolean;
-  /** @param key the same for repeats, so that a repeat changes nothing again. @returns what was done, as a sentence */
+  /**
+   * @param key the same for repeats, so that a repeat changes nothing again.
+   * @returns a sentence about the finished change
+   */
   run(key: string): Promise<string>;
   onDone?(): void;
 }

@@ -14,7 +14,7 @@ export interface ChartLine {
 }
 
 interface ChartProps {
-  /** What the chart shows, for screen readers. */
+  /** Description of the chart, for screen readers. */
   label: string;
   x: readonly number[];
   lines: readonly ChartLine[];
@@ -89,8 +89,7 @@ export function Chart({
       host.current,
     );
     return () => plot.destroy();
-    // `contents` stands for the arrays, which are others at each call.
-    // oxlint-disable-next-line react-hooks/exhaustive-deps
+    // The dependency `contents` stands for the arrays, which are new at each call.
   }, [width, height, palette, contents]);
   const text = lines.map((line) => `${line.label}: ${summaryOf(line, formatY)}`).join('; ');
   return (

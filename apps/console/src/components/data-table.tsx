@@ -5,23 +5,25 @@ import classes from './data-table.module.css';
 
 export interface Column<Row> {
   title: string;
-  /** What rows are sorted by, and what a cell shows: a dash for undefined. Absent: the column cannot be sorted. */
+  /**
+   * Value by which rows are sorted and that a cell shows: a dash for undefined. Absent: the column cannot be sorted.
+   */
   value?(row: Row): string | number | undefined;
   /** The text of a value that is a number. */
   format?(value: number): string;
-  /** Contents of a cell that are more than its value. */
+  /** Contents of a cell, if they are more than its value. */
   cell?(row: Row): ReactNode;
   align?: 'right';
   width?: number | string;
 }
 
 interface DataTableProps<Row> {
-  /** What the table lists, for screen readers. */
+  /** Description of the rows, for screen readers. */
   label: string;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf(row: Row): string;
-  /** Shown without rows. */
+  /** Text that is shown without rows. */
   empty: string;
   /** Greatest height, pixels. */
   height?: number;
@@ -118,7 +120,7 @@ function contentsOf<Row>({ cell, value, format }: Column<Row>, row: Row): ReactN
   return typeof found === 'number' && format !== undefined ? format(found) : (found ?? '–');
 }
 
-/** What is absent comes first. */
+/** Orders values; absent values come first. */
 function compare(one?: string | number, other?: string | number): number {
   if (one === undefined || other === undefined) return Number(one !== undefined) - Number(other !== undefined);
   if (typeof one === 'number' && typeof other === 'number') return one - other;

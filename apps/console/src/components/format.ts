@@ -8,7 +8,7 @@ export const percent = (share: number, digits = 0): string => `${(share * 100).t
 /** Time of day of milliseconds since 1970. */
 export const clock = (ms: number): string => time.format(ms);
 
-/** An id as a part of a text: marks that turn the direction of what follows are shown as \uFFFD. */
+/** An id as a part of a text: marks that turn the direction of the following text are shown as \uFFFD. */
 export const plainId = (id: string): string =>
   id.replaceAll(/[\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/g, '\uFFFD');
 

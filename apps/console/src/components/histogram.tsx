@@ -4,7 +4,7 @@ import { compact } from './format';
 
 const BINS = 24;
 
-/** How many values there are of each; `isWide`: of each range of equal width. */
+/** Number of values for each value; `isWide`: for each range of equal width. */
 export function Histogram({
   label,
   values,

@@ -1,6 +1,6 @@
 import { useComputedColorScheme } from '@mantine/core';
 
-/** Colors of what is drawn on a canvas, which reads no style sheet. The same as in console.css. */
+/** Colors of drawings on a canvas, which reads no style sheet. Equal to the colors in console.css. */
 const PALETTES = {
   light: {
     bar: '#0c8599',

@@ -1,18 +1,18 @@
 import { type AdminClient, AdminApiError, eventsOf, type StreamedEvent } from '@broomwagon/admin-client';
 import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
-/** Older events are forgotten. */
+/** Maximum events; older events are forgotten. */
 const MAX_EVENTS = 1_000;
-/** Events are shown together, so that thousands in a second cost as much as a few, milliseconds. */
+/** Interval at which events are shown together, so that thousands in a second cost as much as a few, milliseconds. */
 const BATCH_MS = 500;
 const RETRY_MS = 5_000;
 export const NONE: readonly StreamedEvent[] = [];
 
-/** The last events of a pool: one connection for all components. */
+/** The last events of a pool, read over one connection for all components. */
 export class EventStore {
-  /** Latest first; another array after each change. */
+  /** Latest event first; a new array after each change. */
   events = NONE;
-  /** Why there are no new events at present. */
+  /** Reason why there are no new events at present. */
   error?: AdminApiError;
   private types: readonly PoolEventType[] = SELDOM_EVENTS;
   private pending: StreamedEvent[] = [];
@@ -26,7 +26,7 @@ export class EventStore {
     private readonly pool: string,
   ) {}
 
-  /** Other types from now on. */
+  /** Reads other types of events from now on. */
   read(types: readonly PoolEventType[]): void {
     this.types = types;
     this.stop();

@@ -33,5 +33,5 @@ const FREQUENCY: Record<PoolEventType, 'often' | 'seldom'> = {
   'pool.set-back': 'seldom',
 };
 export const EVENT_TYPES = Object.keys(FREQUENCY) as PoolEventType[];
-/** Read all the time; a page that shows other events asks for them. */
+/** Types that are always read; a page that shows other events requests them. */
 export const SELDOM_EVENTS = EVENT_TYPES.filter((type) => FREQUENCY[type] === 'seldom');

@@ -5,7 +5,7 @@ import { type PoolEventType, SELDOM_EVENTS } from './event-types';
 
 const EventsContext = createContext<EventStore | undefined>(undefined);
 
-/** Gives all components below the events of a pool. */
+/** Provides the events of a pool to all components below. */
 export function EventsProvider({ client, pool, children }: { client: AdminClient; pool: string; children: ReactNode }) {
   const [store, setStore] = useState<EventStore>();
   useEffect(() => {
@@ -30,7 +30,7 @@ export function useEvents(types: readonly PoolEventType[], onEvents: () => void)
   }, [store, key, onEvents]);
 }
 
-/** The last events of these types and of those that are read all the time, latest first. */
+/** The last events of these types and of the types that are always read, latest first. */
 export function useEventList(types: readonly PoolEventType[]) {
   const store = useContext(EventsContext);
   const key = types.filter((type) => !SELDOM_EVENTS.includes(type)).join();

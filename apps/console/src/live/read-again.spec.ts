@@ -4,7 +4,7 @@ import { readAgain } from './read-again';
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-/** A reading every minute, whose reads end when `answer` is called. */
+/** Starts a reading with a period of one minute, whose reads end when `answer` is called. */
 function begin() {
   const control = new AbortController();
   const wake = { current: () => undefined as void };

@@ -1,19 +1,19 @@
 import { AdminApiError } from '@broomwagon/admin-client';
 
-/** A value that is read again and again. */
+/** A value that is read periodically. */
 export interface Reading<Value> {
   read(): Promise<Value>;
   /** Time from the end of a read to the next one, milliseconds; after failures it is longer. */
   everyMs: number;
   /** Ends the reading. */
   signal: AbortSignal;
-  /** Gets a function that causes a read: the next one is early, also if one runs now. */
+  /** Receives a function that causes a read: the next read is early, also if one runs now. */
   wake: { current: () => void };
   onValue(value: Value): void;
   onError(error: AdminApiError): void;
 }
 
-/** Calls of `wake` cause at most one read in this time, milliseconds. */
+/** Minimum time between two reads that `wake` causes, milliseconds. */
 const SHORTEST_GAP_MS = 1_000;
 const LONGEST_GAP_MS = 30_000;
 

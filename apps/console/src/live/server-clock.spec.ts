@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { noteClock, nowMs } from './server-clock';
 
-it('follows the clock of the server when that of the browser is off', () => {
+it('follows the clock of the server when the clock of the browser is off', () => {
   const reply = (aheadMs: number): Response =>
     new Response(null, { headers: { Date: new Date(Date.now() + aheadMs).toUTCString() } });
   const aheadMs = (): number => nowMs() - Date.now();

@@ -4,26 +4,26 @@ import { useEvents } from './events';
 import type { PoolEventType } from './event-types';
 import { readAgain } from './read-again';
 
-/** A value that is read again and again. */
+/** A value that is read periodically. */
 export interface Live<Value> {
   /** The last value; undefined before the first. */
   value?: Value;
-  /** Why the last read failed; the value before it stays. */
+  /** Reason why the last read failed; the value before it stays. */
   error?: AdminApiError;
-  /** Reads it now. */
+  /** Reads the value now. */
   refresh(): void;
 }
 
 export interface LiveOptions {
   /** Time from one read to the next, milliseconds. */
   everyMs?: number;
-  /** Events after which it is read earlier. */
+  /** Events after which the value is read earlier. */
   after?: readonly PoolEventType[];
 }
 
 /**
  * Reads a value now and periodically, earlier after some events, and not while the tab is hidden.
- * @param key names what is read: another key is another value; undefined: nothing is read
+ * @param key name of the value: another key is another value; undefined: no value is read
  */
 export function useLive<Value>(
   key: string | undefined,
@@ -58,7 +58,7 @@ export function useLive<Value>(
   return { value: isCurrent ? state.value : undefined, error: isCurrent ? state.error : undefined, refresh };
 }
 
-/** Settles when the tab is visible. */
+/** Resolves when the tab is visible. */
 function visible(signal: AbortSignal): Promise<void> {
   if (!document.hidden || signal.aborted) return Promise.resolve();
   return new Promise((settle) => {

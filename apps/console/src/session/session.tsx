@@ -8,14 +8,14 @@ type Identity = Schemas['IdentityReply'];
 
 interface SignedOut {
   signIn(token: string): void;
-  /** Why the last token was not accepted. */
+  /** Reason why the last token was not accepted. */
   problem?: AdminApiError;
 }
 interface SignedIn {
   identity: Identity;
   client: AdminClient;
   signOut(): void;
-  /** True if the caller may do what needs this role. */
+  /** True if the caller may use operations of this role. */
   may(role: Identity['role']): boolean;
 }
 
@@ -29,7 +29,7 @@ function clientOf(token: string): AdminClient {
   return client;
 }
 
-/** Asks the server who the holder of the token is; shows `signIn` without a valid token, otherwise the children. */
+/** Reads the identity of the holder of the token; shows `signIn` without a valid token, otherwise the children. */
 export function SessionProvider({ signIn, children }: { signIn: ReactNode; children: ReactNode }) {
   const [token, setToken] = useState(readToken);
   const [identity, setIdentity] = useState<Identity>();
@@ -43,7 +43,7 @@ export function SessionProvider({ signIn, children }: { signIn: ReactNode; child
     setToken(next);
   }, []);
   useEffect(() => {
-    // A link with a token, opened in this tab.
+    // The user may open a link with a token in this tab.
     const listen = () => {
       const found = readToken();
       if (found !== token) change(found);

@@ -1,8 +1,8 @@
 const STORED = 'broomwagon.token';
 
 /**
- * The token of this tab: that of the address (`#token=...` or `#/round?token=...`), which is removed from the address
- * at once, or that of an earlier visit. It is kept until the tab is closed.
+ * The token of this tab, from the address (`#token=...` or `#/round?token=...`), from which it is removed at once, or
+ * from an earlier visit. It is kept until the tab is closed.
  */
 export function readToken(): string | undefined {
   const fragment = location.hash.slice(1);

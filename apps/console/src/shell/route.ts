@@ -21,7 +21,7 @@ function routeOf(hash: string): Route {
   return { page, parameters: new URLSearchParams(query) };
 }
 
-/** The address of a page with the present pool and job, and these changes; undefined removes a parameter. */
+/** Address of a page with the present pool and job and the given changes; undefined removes a parameter. */
 export function hrefOf(page: string, changes: Record<string, string | undefined> = {}): string {
   const { parameters } = routeOf(location.hash);
   const kept = new URLSearchParams([...parameters].filter(([name]) => name === 'pool' || name === 'job'));

@@ -5,11 +5,11 @@ import { type Live, useLive } from '../live/use-live';
 import { useSession } from '../session/session';
 import { useRoute } from './route';
 
-/** What all pages are about. */
+/** Pool and job that all pages show. */
 export interface Scope {
   pool: string;
   pools: readonly string[];
-  /** The job of the address, otherwise one whose round is not closed, otherwise the first one; absent: no job yet. */
+  /** The job of the address, otherwise a job whose round is not closed, otherwise the first one; absent: no job yet. */
   job?: string;
   jobs: readonly string[];
   status: Live<Schemas['LoadBalancerStatus']>;

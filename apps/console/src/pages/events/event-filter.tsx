@@ -1,12 +1,12 @@
 import { Chip, Group, Switch } from '@mantine/core';
 import { EVENT_TYPES, type PoolEventType, SELDOM_EVENTS } from '../../live/event-types';
 
-/** What an event is about: the first part of its type. */
+/** Subjects of events: the first part of a type. */
 const SUBJECTS = [...new Set(EVENT_TYPES.map(subjectOf))];
 
 export interface EventChoice {
   subjects: string[];
-  /** With the events of each sample, group and server. */
+  /** Shows also the events of each sample, group and server. */
   isWhole: boolean;
 }
 export const ALL_SELDOM: EventChoice = { subjects: SUBJECTS, isWhole: false };

@@ -70,7 +70,7 @@ export default function EventsPage() {
   );
 }
 
-/** The fields of an event beside those of every event. */
+/** The fields of an event besides the common fields of all events. */
 function textOf(event: PoolEvent): string {
   const { type: _type, pool: _pool, atMs: _atMs, sequence: _sequence, ...fields } = event;
   return Object.entries(fields)

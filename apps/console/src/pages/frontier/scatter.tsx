@@ -7,14 +7,14 @@ const HEIGHT = 300;
 const MARGIN = { left: 58, right: 16, top: 12, bottom: 40 };
 const TICKS = 4;
 const SQUARE = 10;
-/** Of a name, pixels: its height, the width of a character, and from the middle of its square to it. */
+/** Geometry of a name, pixels: its height, the width of a character, and its offset from the middle of its square. */
 const LABEL = { height: 11, character: 6, x: 8, y: -7 };
 
 export interface Axis {
   label: string;
   of(point: Point): number;
   format(value: number): string;
-  /** A value that the axis includes. */
+  /** A value that the axis must include. */
   include: number;
 }
 
@@ -29,7 +29,7 @@ interface ScatterProps {
 /** Points by two of their costs. Circles: steps; squares: policies; the policy of the job is filled. */
 export function Scatter({ title, points, x, y, ref }: ScatterProps) {
   const id = useId();
-  // As attributes, not styles, so that the drawing is the same when it is saved.
+  // Colors are attributes, not styles, so that a saved drawing looks the same.
   const palette = usePalette();
   const [left, right] = rangeOf(points.map(x.of), x.include);
   const [low, high] = rangeOf(points.map(y.of), y.include);
@@ -115,12 +115,12 @@ interface Box {
   height: number;
 }
 
-/** Whether the name of a point stands to its left: there is more room. */
+/** Whether the name of a point stands to its left, where there is more room. */
 function isLeftOf(px: number): boolean {
   return px > WIDTH / 2;
 }
 
-/** The best policies, as far as their names overlap no other name or policy; that of the job first. */
+/** The best policies whose names overlap no other name or policy; the policy of the job comes first. */
 function labelled(points: readonly Point[], at: (point: Point) => [number, number]): Set<Point> {
   const isOwn = ({ kind }: Point): number => Number(kind === 'own');
   const policies = points.filter(({ kind }) => kind !== 'step').sort((one, other) => isOwn(other) - isOwn(one));

@@ -109,7 +109,7 @@ export default function LedgerPage() {
   );
 }
 
-/** How much faster the steps are than those of the baseline that both have. */
+/** Speed of the steps against the same steps of the baseline, for steps that both have. */
 function Speed({ steps, ofWait }: { steps: readonly Step[]; ofWait?: readonly Step[] }) {
   const pairs = steps.flatMap(({ step, seconds }) => {
     const other = ofWait?.find((one) => one.step === step);

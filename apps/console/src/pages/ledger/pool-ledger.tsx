@@ -6,7 +6,7 @@ import { useLive } from '../../live/use-live';
 import { useSession } from '../../session/session';
 import { useScope } from '../../shell/scope';
 
-/** What all jobs of the pool cost together; read seldom and alone, since it is read from each of them. */
+/** Ledger of all jobs of the pool together. It is read seldom and alone, since the server reads every job for it. */
 export function PoolLedger() {
   const { client } = useSession();
   const { pool } = useScope();

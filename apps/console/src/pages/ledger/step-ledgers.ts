@@ -3,19 +3,19 @@ import { count, percent } from '../../components/format';
 
 export interface Step {
   step: number;
-  /** From the opening of the round to its last group. */
+  /** Time from the opening of the round to its last group. */
   seconds: number;
   ledger: Schemas['LedgerSummary'];
-  /** Mean length of trained / of all samples of the steps up to this one. */
+  /** Mean length of trained samples / of all samples of the steps up to this one. */
   biasSoFar: number;
 }
 
-/** Cuts and weight versions are numbers, all other bounds are shares. */
+/** Text of a bound: cuts and weight versions are numbers, all other bounds are shares. */
 export function boundText(bound: Schemas['LedgerAlarm']['bound'], value: number): string {
   return bound === 'cutsPerGroup' || bound === 'versionSpan' ? count(value) : percent(value, 1);
 }
 
-/** Reads the ledgers of the last rounds of jobs; that of a closed round does not change and is read once. */
+/** Reads the ledgers of the last rounds of jobs; the ledger of a closed round does not change and is read once. */
 export class StepLedgers {
   private readonly closed = new Map<string, Schemas['JobLedgerReply']>();
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { MOVE_COLUMNS } from './move-columns';
 
-it('shows what each phase of a move took, and nothing before its first token', () => {
+it('shows the time of each phase of a move, and no time before its first token', () => {
   const move = { requestId: 'r', toServerId: 'b', state: 'moved' as const };
   const times = { stopMs: 12, placeMs: 0, resumeMs: 3_456, firstTokenMs: 700 };
   const textsOf = (row: Parameters<NonNullable<(typeof MOVE_COLUMNS)[0]['value']>>[0]) =>

@@ -14,7 +14,7 @@ interface Selector {
   requestIds?: string[];
 }
 
-/** Aborts what a selector names, page after page. */
+/** Aborts the requests of a selector, page after page. */
 function useAbort() {
   const { client } = useSession();
   const { pool } = useScope();

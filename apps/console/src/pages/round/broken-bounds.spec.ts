@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { brokenBounds } from './broken-bounds';
 
-it('says of each broken bound of auto how it is known, and what is done about it', () => {
+it('explains for each broken bound of auto how it is known, and how auto reacts', () => {
   expect(brokenBounds()).toEqual([]);
   expect(brokenBounds({ measured: ['maxWaste', 'maxLengthBias'], predicted: ['maxVersionSpan'] })).toEqual([
     {

@@ -2,7 +2,7 @@ import type { Schemas } from '@broomwagon/admin-client';
 
 type Broken = NonNullable<Schemas['AutoChoice']['broken']>;
 
-/** Bounds of the policy `auto` that are broken, and what it does about them, a text for each way to know it. */
+/** Broken bounds of the policy `auto` and its reaction, with one text for each way to know them. */
 export function brokenBounds({ measured = [], predicted = [] }: Broken = {}): { by: keyof Broken; text: string }[] {
   const texts = {
     measured:

@@ -5,13 +5,13 @@ type Summary = Schemas['RoundSummary'];
 
 export interface Prediction {
   atMs: number;
-  /** What it is computed from. */
+  /** Basis of the prediction. */
   by: string;
 }
 
 /**
- * When a round will have its groups. By the earlier rounds of its kind while it is not later than they were; otherwise,
- * and without them, by its mean pace so far, which is early for a round with a long tail.
+ * Predicted time at which a round has its groups. While it is not later than the earlier rounds of its kind, they are
+ * the basis; otherwise, and without such rounds, its mean pace so far, which is early for a round with a long tail.
  */
 export function predictedEnd(round: Round, rounds: readonly Summary[], nowMs: number): Prediction | undefined {
   if (round.completedAtMs !== undefined) return undefined;

@@ -13,7 +13,7 @@ import { ExportQueue } from './export-queue';
 
 type Group = Schemas['LongtailGroup'];
 
-/** Groups that are read; a longer queue is shown in part. */
+/** Maximum groups that are read; a longer queue is shown in part. */
 const MAX_GROUPS = 4_096;
 
 export default function TailPage() {

@@ -4,12 +4,12 @@ type PoolEvent = Schemas['PoolEvent'];
 type AttemptEvent = Extract<PoolEvent, { type: 'request.finished' | 'attempt.ended' }>;
 type RunningRequest = Schemas['RequestStatus'];
 
-/** What a request does, in the order of an attempt. */
+/** Phases of an attempt, in their order. */
 export const PHASES = ['queue', 'server-wait', 'prefill', 'decode', 'report', 'unknown'] as const;
 export type Phase = (typeof PHASES)[number];
 export type Outcome = 'finished' | 'running' | 'cut' | 'moved' | 'stopped' | 'returned' | 'failed' | 'dropped';
 
-/** Times are milliseconds since 1970. */
+/** A span of time; milliseconds since 1970. */
 export interface Span {
   fromMs: number;
   toMs: number;
@@ -23,7 +23,7 @@ export interface Bar extends Span {
   weightVersion?: number;
   tokens: number;
   outcome: Outcome;
-  /** Without gaps, in order. */
+  /** Phases without gaps, in order. */
   phases: (Span & { phase: Phase })[];
 }
 /** Time in which the pool claims nothing, or, with a server, in which its engine is paused. */
@@ -31,19 +31,19 @@ export interface Pause extends Span {
   label: string;
   serverId?: string;
 }
-/** What happened in a round. */
+/** Events of a round as bars and pauses. */
 export interface RoundHistory extends Span {
   bars: Bar[];
   /** Changes of weights. */
   pauses: Pause[];
-  /** When it had all its groups; absent before. */
+  /** Time at which the round had all its groups; absent before. */
   completedAtMs?: number;
   missingEvents: number;
-  /** The stream has the event that opened the round, and so all attempts of it. */
+  /** Whether the stream has the event that opened the round, and so all its attempts. */
   hasBeginning: boolean;
 }
 
-/** Makes bars of the events of a round, and of requests that run at `nowMs`. */
+/** Makes bars of the events of a round, and of the requests that run at `nowMs`. */
 export function historyOf(
   round: { openedAtMs: number; completedAtMs?: number },
   events: readonly PoolEvent[],

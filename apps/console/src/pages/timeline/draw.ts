@@ -62,7 +62,7 @@ export interface Size {
 
 /** Draws on a canvas or writes SVG. */
 export interface Painter {
-  /** The ink of all that follows. */
+  /** Sets the ink of all later calls. */
   use(ink: Ink): void;
   rect(x: number, y: number, width: number, height: number): void;
   /** A text whose middle is at `y`; it ends at `most` pixels. */
@@ -87,7 +87,7 @@ export function scales({ view, size }: Scene) {
   };
 }
 
-/** Draws bars, pauses and axes. One ink after the other: changes of ink are what costs on a canvas. */
+/** Draws bars, pauses and axes. One ink after the other: on a canvas, changes of ink cost most. */
 export function paint(scene: Scene, painter: Painter): void {
   const { history, layout, view, size } = scene;
   const { x, y, perRow } = scales(scene);
@@ -136,13 +136,16 @@ export function paint(scene: Scene, painter: Painter): void {
 }
 
 interface PixelSpan {
-  /** Top of its row. */
+  /** Top of the row. */
   top: number;
   left: number;
   right: number;
 }
 
-/** Draws parts of rows. With many rows on a line of pixels, spans that touch are one: their number costs most. */
+/**
+ * Draws parts of rows. With many rows on a line of pixels, spans that touch are drawn as one: the number of spans costs
+ * most.
+ */
 function paintSpans(spans: readonly PixelSpan[], perRow: number, part: number, painter: Painter): void {
   if (perRow >= 1) {
     const height = perRow * part;
@@ -212,7 +215,10 @@ function paintAxes(scene: Scene, painter: Painter): void {
   }
 }
 
-/** 1, 2 or 5 times a power of ten, milliseconds; from ten seconds on, parts of a minute, an hour or a day. */
+/**
+ * Distance of ticks: 1, 2 or 5 times a power of ten, milliseconds; from ten seconds on, parts of a minute, an hour or a
+ * day.
+ */
 function tickOf(atLeastMs: number): number {
   const [minuteMs, hourMs] = [60_000, 3_600_000];
   const round = [0.5, 1, 2, 5, 10, 30].map((minutes) => minutes * minuteMs);
@@ -223,7 +229,7 @@ function tickOf(atLeastMs: number): number {
   return steps.find((step) => step >= atLeastMs) ?? 24 * hourMs * Math.ceil(atLeastMs / (24 * hourMs));
 }
 
-/** Seconds, or hours:minutes:seconds, with as many digits as the steps between ticks need. */
+/** Label of a tick: seconds, or hours:minutes:seconds, with as many digits as the steps between ticks need. */
 function tickLabel(ms: number, stepMs: number): string {
   const digits = Math.max(0, Math.ceil(3 - Math.log10(stepMs)));
   const seconds = Math.abs(Math.round(ms)) / 1_000;
@@ -244,7 +250,7 @@ export function barAt(scene: Scene, at: { x: number; y: number }): Bar | undefin
   const { view, size, layout } = scene;
   const atMs = view.fromMs + ((at.x - GUTTER) / (size.width - GUTTER)) * (view.toMs - view.fromMs);
   const row = Math.floor(view.fromRow + ((at.y - AXIS) / (size.height - AXIS)) * (view.toRow - view.fromRow));
-  // Of what is drawn: in the rows of a server, the other phases of a bar may overlap its neighbors.
+  // Only drawn phases count: in the rows of a server, the other phases of a bar may overlap its neighbors.
   const isAt = ({ phases }: PlacedBar): boolean => phases.some(({ fromMs, toMs }) => fromMs <= atMs && atMs < toMs);
   return layout.bars.find((one) => one.row === row && isAt(one))?.bar;
 }

@@ -10,10 +10,10 @@ export interface Reason {
 }
 
 const LAST_SHARE = 0.1;
-/** Shorter pauses explain nothing. */
+/** Minimum share of the round; shorter pauses explain nothing. */
 const LEAST_SHARE = 0.005;
 
-/** What made the round slow, by its share of the round. */
+/** Reasons why the round was slow, by their share of the round. */
 export function explain(history: RoundHistory): Reason[] {
   const { fromMs, bars, pauses } = history;
   const endMs = history.completedAtMs ?? history.toMs;
@@ -29,7 +29,7 @@ export function explain(history: RoundHistory): Reason[] {
   return found.sort((one, other) => other.share - one.share);
 }
 
-/** How long changes of weights stopped the pool, and the engines of it that were paused. */
+/** Time for which changes of weights stopped the pool, and its paused engines. */
 function weights(pauses: readonly Pause[], fromMs: number, endMs: number): Reason | undefined {
   const sumOf = (some: readonly Pause[]): number => some.reduce((sum, one) => sum + overlapMs(one, fromMs, endMs), 0);
   const ofPool = pauses.filter(({ serverId }) => serverId === undefined);

@@ -2,7 +2,7 @@ import { type Bar, type Phase, type RoundHistory } from './bars';
 import { onServer } from './explain';
 
 export const ORDERS = ['server', 'end'] as const;
-/** `server`: rows are places on servers. `end`: rows are requests, those that end last first. */
+/** `server`: rows are places on servers. `end`: rows are requests, the last to end first. */
 export type Order = (typeof ORDERS)[number];
 
 export interface PlacedBar {
@@ -29,7 +29,7 @@ export function layOut({ bars }: RoundHistory, order: Order): Layout {
   return order === 'server' ? byServer(bars) : byEnd(bars);
 }
 
-/** Each attempt goes to the first row of its server that is free, as on the slots of an engine. */
+/** Places each attempt in the first free row of its server, as on the slots of an engine. */
 function byServer(bars: readonly Bar[]): Layout {
   const served = bars.filter((bar) => onServer(bar) !== undefined);
   const servers = grouped(served, ({ serverId }) => serverId!);
@@ -70,7 +70,7 @@ function grouped(bars: readonly Bar[], keyOf: (bar: Bar) => string): Map<string,
   return groups;
 }
 
-/** What of the layout is seen. */
+/** Visible part of the layout. */
 export interface View {
   fromMs: number;
   toMs: number;

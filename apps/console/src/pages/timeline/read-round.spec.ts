@@ -4,7 +4,7 @@ import { readRound } from './read-round';
 
 type Page = Pick<Schemas['RoundTimelineReply'], 'missingEvents' | 'cursor' | 'position'> & { events: string[] };
 
-/** A server with these pages of a timeline, and no running requests. */
+/** Serves these pages of a timeline, and no running requests. */
 function serve(pages: Page[]) {
   const cursors: unknown[] = [];
   const get = (path: string, { params }: { params: { query: { cursor?: number } } }) => {

@@ -8,16 +8,16 @@ interface JobPath {
   job: string;
 }
 
-/** What was read of a round until now. */
+/** Data of a round that was read so far. */
 export interface RoundReading extends JobPath, Pick<Round, 'roundId'> {
   events: Schemas['PoolEvent'][];
   missingEvents: number;
-  /** Newer events come after this cursor. */
+  /** Cursor before newer events. */
   position?: number;
   history: RoundHistory;
 }
 
-/** Reads the events of a round that are newer than those of `before`, and the requests that run now. */
+/** Reads the events of a round that are newer than the events of `before`, and the requests that run now. */
 export async function readRound(
   client: AdminClient,
   path: JobPath,
@@ -46,7 +46,7 @@ export async function readRound(
   return { ...path, roundId, events, missingEvents, position, history };
 }
 
-/** After that, no attempt of the round is left. */
+/** Whether the round is settled: no attempt of it is left then. */
 function isSettled(events: readonly Schemas['PoolEvent'][]): boolean {
   return events.some(({ type }) => type === 'round.settled');
 }

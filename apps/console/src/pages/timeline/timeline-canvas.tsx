@@ -17,7 +17,7 @@ interface TimelineCanvasProps {
   view: View;
   inks: Inks;
   onView(view: View | undefined): void;
-  /** Gets what is drawn, for exports. */
+  /** Receives the drawn scene, for exports. */
   onScene(scene: Scene): void;
 }
 
@@ -39,7 +39,7 @@ export function TimelineCanvas({ history, layout, view, inks, onView, onScene }:
 
   useEffect(() => {
     const element = canvas.current;
-    // Not a property: React listens to the wheel passively, and the page would scroll.
+    // A listener, not a property: React listens to the wheel passively, and the page would scroll.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault();
       const factor = event.deltaY + event.deltaX > 0 ? ZOOM_STEP : 1 / ZOOM_STEP;
@@ -138,14 +138,14 @@ function Details({
   );
 }
 
-/** Draws a scene; its time is in the entries of the browser's performance timeline. */
+/** Draws a scene. The time that it takes is in the entries of the browser's performance timeline. */
 function draw(canvas: HTMLCanvasElement | null, scene: Scene, inks: Inks): void {
   const context = canvas?.getContext('2d');
   if (canvas === null || !context) return;
   const start = performance.now();
   const ratio = devicePixelRatio;
   const [width, height] = [Math.round(scene.size.width * ratio), Math.round(scene.size.height * ratio)];
-  // Setting a size makes a new bitmap, also when it is the same.
+  // Setting a size makes a new bitmap, even an equal one.
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
   paint(scene, canvasPainter(context, inks, ratio));
   performance.measure('timeline-redraw', { start });

@@ -36,7 +36,7 @@ const PHASE_NAMES: Record<Phase, string> = {
   report: 'stores and reports',
   unknown: 'times not reported',
 };
-/** A round that runs is read again after this time, milliseconds. */
+/** Interval at which a running round is read again, milliseconds. */
 const EVERY_MS = 20_000;
 
 /** "Why is this step slow?": the attempts of a round over time, and reasons in words. */
@@ -164,7 +164,7 @@ interface ExportsProps {
   reasons: readonly string[];
 }
 
-/** What is in view as a picture, and all attempts as JSON. */
+/** Saves the visible part as a picture, and all attempts as JSON. */
 function Exports({ scene, inks, name, reasons }: ExportsProps) {
   const save = (format: 'svg' | 'png' | 'json'): void => {
     const { current } = scene;

@@ -57,7 +57,7 @@ describe('a timeline', () => {
     ]);
   });
 
-  it('shows an attempt whose worker has expired, one that runs, and a change of weights that still runs', () => {
+  it('shows an attempt whose worker has expired, a running attempt, and a change of weights that still runs', () => {
     const fields = { pool: 'p', atMs: 1_500, sequence: 1 };
     const events: PoolEvent[] = [
       {
@@ -91,7 +91,7 @@ describe('a timeline', () => {
     expect(pauses).toEqual([{ label: 'weights 1 → 2, abort', fromMs: 1_500, toMs: 2_000 }]);
   });
 
-  it('draws the pause of an engine in the rows of its server, also one that began before the round', () => {
+  it('draws the pause of an engine in the rows of its server, also a pause that started before the round', () => {
     const fields = { pool: 'p', sequence: 1, syncId: 'y' };
     const events: PoolEvent[] = [
       attempt({ requestId: 'job/g/0', claimedAtMs: 1_000, endedMs: 1_000, serverId: 's1' }),
@@ -190,7 +190,7 @@ describe('a timeline', () => {
   it('finds the attempt that is drawn at a point', () => {
     const events = [
       attempt({ requestId: 'job/first/0', claimedAtMs: 1_000, endedMs: 500 }),
-      // Waits for its server while the first runs there, and starts while that one is reported.
+      // The attempt waits for its server while the first one runs there, and starts while that end is reported.
       { ...attempt({ requestId: 'job/next/0', claimedAtMs: 1_501, endedMs: 500 }), queuedAtMs: 1_010 } as PoolEvent,
     ];
     const history = historyOf({ openedAtMs: 1_000 }, events, [], 2_100);
@@ -237,7 +237,7 @@ describe('a timeline', () => {
     expect(pan(view, 0.1, -0.5)).toEqual({ fromMs: 100, toMs: 1_100, fromRow: -5, toRow: 5 });
   });
 
-  it('draws only what is in view, and writes names of requests as text of the SVG', () => {
+  it('draws only the visible part, and writes names of requests as text of the SVG', () => {
     const events = [
       attempt({ requestId: 'job/<b>&/0', claimedAtMs: 1_100, endedMs: 500 }),
       attempt({ requestId: 'job/late/0', claimedAtMs: 5_000, endedMs: 500 }),
