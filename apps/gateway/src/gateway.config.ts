@@ -5,9 +5,11 @@ import { Env, PayloadServiceConfig } from '@broomwagon/platform';
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 
-/** Configuration of gateway. Its routes are on HTTP_HOST and HTTP_PORT, with those of health. */
+/** Configuration of gateway. Its routes and the health routes are on HTTP_HOST and HTTP_PORT. */
 export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
-  /** As that of the router of SGLang, so that clients need no other address after a restart. */
+  /**
+   * Fixed by default, so that clients need no other address after a restart; equal to the port of the router of SGLang.
+   */
   @Env('HTTP_PORT', 'port of the HTTP server; 0: any free port', { min: 0, max: 65_535 })
   override httpPort: number = 30_000;
 
@@ -121,7 +123,10 @@ export class GatewayConfig extends withLeases(PayloadServiceConfig, 'gateway') {
   engineMaxInflight: number = 256;
 }
 
-/** Without keys anybody who reaches the address could use the engines. */
+/**
+ * Requires API_KEYS on outside of loopback addresses: without keys anybody who reaches the address could use the
+ * engines.
+ */
 function IsOnOutsideLoopback(): PropertyDecorator {
   return ValidateBy({
     name: 'isOnOutsideLoopback',
@@ -132,7 +137,7 @@ function IsOnOutsideLoopback(): PropertyDecorator {
   });
 }
 
-/** With all origins and without keys, any web page in a browser of this machine could use the engines. */
+/** Requires keys for all origins: otherwise any web page in a browser of this machine could use the engines. */
 function IsOrigins(): PropertyDecorator {
   return ValidateBy({
     name: 'isOrigins',
@@ -148,7 +153,7 @@ function IsOrigins(): PropertyDecorator {
   });
 }
 
-/** Whether only programs of this machine reach the address. */
+/** Whether only programs of this machine can reach the address. */
 export function isLoopback(host: string): boolean {
   return LOOPBACK.test(host) && (host === 'localhost' || isIP(host) !== 0);
 }

@@ -2,9 +2,9 @@ import type { Generation } from '../generations/generation';
 import { BEGIN, type Format, type Position } from '../http/format';
 import { toModelName, usageOf } from '../vllm/choice-fields';
 
-/** What a client of `/v1/chat/completions` wants to read. */
+/** Options of an answer of `/v1/chat/completions`. */
 export interface ChatShape {
-  /** As the client has named it; absent: the name of the engine. */
+  /** Name that the client has sent; absent: the name of the engine. */
   model?: string;
   hasTokenIds: boolean;
   /** Streams end with a chunk of the usage. */
@@ -30,7 +30,10 @@ export class ChatFormat implements Format {
     return this.answer(generations[0]!, 'chat.completion', choices, more);
   }
 
-  /** As those of OpenAI, the first chunk has the role only: its client counts log probabilities of that chunk twice. */
+  /**
+   * The first chunk has only the role, as in the API of OpenAI: its client counts log probabilities of that chunk
+   * twice.
+   */
   chunk(generation: Generation, from: Position, index: number): object {
     const usage = this.shape.hasContinuousUsage && { usage: chatUsageOf([generation]) };
     const delta = generation.tokens.message!.after(from.message);
@@ -70,7 +73,7 @@ export class ChatFormat implements Format {
   }
 }
 
-/** Why the engine ended the message, or the gateway: `tool_calls`, `stop`, `length`, `abort`. */
+/** Reason why the engine or the gateway ended the message: `tool_calls`, `stop`, `length`, `abort`. */
 export function finishReasonOf({ end, tokens }: Generation): string | null {
   if (end === undefined) return null;
   if (end.reason !== 'stop' || tokens.matched !== undefined) return end.reason;
@@ -80,7 +83,7 @@ export function finishReasonOf({ end, tokens }: Generation): string | null {
 /** The text or token that ended the message. */
 export function stopOf({ end, input }: Generation): string | number | undefined {
   const matched = end?.reason === 'stop' ? end.matched : undefined;
-  // Engines also name a reason of their own here.
+  // Engines also report reasons of their own in this field.
   return typeof matched === 'string' && !input.sampling.stop?.includes(matched) ? undefined : matched;
 }
 

@@ -71,7 +71,7 @@ export function readChatRequest(
     stream: stream === true,
     inputs: Array.from({ length: n as number }, (_, choice) => ({
       ...input,
-      // As in vLLM: choices with one seed would be the same.
+      // Another seed for each choice, as in vLLM: choices with one seed would be equal.
       sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
     })),
     shape: {
@@ -83,7 +83,7 @@ export function readChatRequest(
   };
 }
 
-/** The engine lets the model generate nothing but calls of tools, or arguments of a schema. */
+/** Whether the engine lets the model generate only tool calls, or arguments of a schema. */
 function isGuided({ tools, tool_choice: choice = 'auto' }: Record<string, unknown>): boolean {
   return choice !== 'auto' || (tools as Tool[]).some((tool) => tool?.function?.strict === true);
 }

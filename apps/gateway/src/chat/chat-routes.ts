@@ -11,7 +11,7 @@ import { findPassedChat } from './passed-chat';
 export class ChatRoutes {
   readonly routes: Routes = {
     'POST /v1/chat/completions': { answer: (exchange) => this.chat(exchange) },
-    // As in the gateway of AReaL.
+    // The gateway of AReaL also has this path.
     'POST /chat/completions': { answer: (exchange) => this.chat(exchange) },
   };
 

@@ -1,7 +1,7 @@
 /** A piece of a message: text of its reasoning or its content, or of the arguments of a tool call. */
 export type MessagePart =
   | { kind: 'reasoning' | 'text'; text: string }
-  /** Id and name are those of the call; absent after its first piece. */
+  /** Id and name of the tool call; absent after its first piece. */
   | { kind: 'call'; text: string; index: number; id?: string; name?: string };
 
 interface Delta {
@@ -9,7 +9,7 @@ interface Delta {
   [field: string]: unknown;
 }
 
-/** The pieces of a delta, in the order in which models write them. */
+/** Pieces of a delta, in the order in which models write them. */
 export function partsOf(delta: Delta): MessagePart[] {
   const parts: MessagePart[] = [];
   for (const name of ['reasoning', 'reasoning_content', 'content']) {

@@ -12,11 +12,11 @@ import { type EngineAnswer, mergedAnswer, type MergedAnswer } from './engine-ans
 import { EngineFanOut } from './engine-fan-out';
 import { WeightChanges } from './weight-changes';
 
-/** How long a pause of the pool, or its end, is repeated, milliseconds. */
+/** Maximum time for which a pause of the pool, or its end, is repeated, milliseconds. */
 const POOL_DEADLINE_MS = 30_000;
 const VERSION = /^\d{1,9}$/;
 
-/** The calls by which trainers steer engines, made at all engines of the pool. */
+/** Calls by which trainers control engines, made at all engines of the pool. */
 @Injectable()
 export class ControlRoutes {
   private readonly logger = new Logger(ControlRoutes.name);
@@ -62,12 +62,12 @@ export class ControlRoutes {
     const answers = await (version === undefined
       ? update()
       : this.weights.during(version, { mode, isAtomic: call.isAtomic }, update));
-    // Also if engines failed: the others take requests again.
+    // The pool is resumed even if engines failed: the other engines take requests again.
     if (call.pool === 'resume') await this.setPool('pool.resume', {});
     return send(response, mergedAnswer(answers));
   }
 
-  /** A pool that was not paused before does not stay paused for a client that is answered an error. */
+  /** Pauses the pool during an update. If the update fails, a pool that was not paused before is resumed. */
   private async pause(call: ControlCall, update: () => Promise<EngineAnswer[]>): Promise<MergedAnswer> {
     await this.fanOut.serversFor(call);
     const { paused: wasPaused } = await this.controlPlane.call('lb.status', {});
@@ -81,7 +81,7 @@ export class ControlRoutes {
     }
   }
 
-  /** At all engines: one that has not answered may be paused too. Never throws. */
+  /** Undoes a pause at all engines: an engine that has not answered may be paused too. Never throws. */
   private async undoPause(call: ControlCall): Promise<void> {
     const path = call.undoneBy!;
     try {
@@ -103,7 +103,9 @@ function send(response: ServerResponse, { status, body }: MergedAnswer): number 
   return status;
 }
 
-/** A version that is no number is between trainer and engines: the pool has none for it. */
+/**
+ * Version that an update reports. A version that is no number concerns only trainer and engines: the pool gets none.
+ */
 function versionOf(call: ControlCall, body: Record<string, unknown>, header: string | undefined): number | undefined {
   if (call.version === undefined) return undefined;
   if (header !== undefined && !VERSION.test(header)) {

@@ -3,20 +3,20 @@ import type { EngineDialect } from '@broomwagon/contracts';
 /** A call of engines that a trainer makes at the gateway, and that the gateway makes at every engine of the pool. */
 export interface ControlCall {
   method: 'GET' | 'POST';
-  /** The same at the engine. */
+  /** Path, at the gateway and at the engine. */
   path: string;
   dialects: readonly EngineDialect[];
-  /** The pool grants no leases from before this call, or again from after it. */
+  /** The pool grants no leases from the start of this call on, or grants them again after it. */
   pool?: 'pause' | 'resume';
-  /** Of a pause: path of the call that continues. */
+  /** Path of the call that ends this pause. */
   undoneBy?: string;
-  /** The pause has no deadline, because the load-balancer cannot make the call that continues. */
+  /** The pause has no deadline, because the load-balancer cannot make the call that ends it. */
   hasNoDeadline?: boolean;
-  /** Field of the body that names the version of new weights. */
+  /** Field of the body with the version of new weights. */
   version?: 'weight_version' | 'new_version';
-  /** An engine that refuses the new weights keeps its old weights, and has no part of the new ones. */
+  /** An engine that refuses the new weights keeps its old weights as a whole. */
   isAtomic?: boolean;
-  /** Fields that the body has at engines of a dialect unless the trainer has sent them. */
+  /** Fields added to the body for engines of a dialect unless the trainer has sent them. */
   defaults?: Partial<Record<EngineDialect, Record<string, unknown>>>;
   /** The engines wait for each other in this call, so that all are called at the same time. */
   isCollective?: boolean;
@@ -26,18 +26,20 @@ export interface ControlCall {
 
 /** Fields of a call by which an engine joins a group of processes. */
 export interface RankFields {
-  /** Object of the body that has them; absent: the body. */
+  /** Object of the body with these fields; absent: the body. */
   parent?: string;
   /** First rank of the engine. */
   offset: string;
-  /** Number of ranks of the group, those before the first engine included. */
+  /** Number of ranks of the group, with the ranks before the first engine. */
   total: string;
 }
 
 const SGLANG = ['sglang'] as const;
 const VLLM = ['vllm'] as const;
 const GROUP: RankFields = { offset: 'rank_offset', total: 'world_size' };
-/** SGLang ends all its requests by default. The gateway has already cut those that must not see the new version. */
+/**
+ * SGLang ends all its requests by default. The gateway has already cut the requests that must not see the new version.
+ */
 const KEEPS_RUNNING: ControlCall['defaults'] = { sglang: { abort_all_requests: false } };
 const WEIGHTS = { version: 'weight_version' } as const;
 
@@ -51,7 +53,7 @@ function get(dialects: ControlCall['dialects'], ...paths: string[]): ControlCall
   return paths.map((path) => ({ method: 'GET', path, dialects }));
 }
 
-/** All calls of engines by which trainers steer them. */
+/** All calls by which trainers control engines. */
 export const CONTROL_CALLS: readonly ControlCall[] = [
   // SGLang
   ...post(SGLANG, { pool: 'pause', undoneBy: '/continue_generation' }, '/pause_generation'),
@@ -66,7 +68,7 @@ export const CONTROL_CALLS: readonly ControlCall[] = [
   ...post(SGLANG, { ...WEIGHTS, isCollective: true }, '/update_weights_from_distributed'),
   ...post(SGLANG, { isCollective: true, ranks: GROUP }, '/init_weights_update_group'),
   ...post(SGLANG, { isCollective: true }, '/load_lora_adapter_from_distributed'),
-  // Both
+  // SGLang and vLLM
   ...post(
     [...SGLANG, ...VLLM],
     { version: 'new_version', isAtomic: true, defaults: KEEPS_RUNNING },

@@ -1,35 +1,35 @@
 import { isObject, type ServerStatus, type WireError } from '@broomwagon/contracts';
 
-/** What one engine answered. */
+/** Answer of one engine. */
 export interface EngineAnswer {
   server: ServerStatus;
   /** HTTP status; absent: the engine did not answer, or was not called. */
   status?: number;
-  /** Its body: JSON, or text that is not JSON. */
+  /** Body of the answer: JSON, or text that is not JSON. */
   body?: unknown;
-  /** Why there is no answer. */
+  /** Reason why there is no answer. */
   error?: Pick<WireError, 'code' | 'message' | 'retryable'>;
   /** The engine was not called, because its server has failed. */
   isSkipped?: boolean;
 }
 
-/** What the client of a call of all engines is answered. */
+/** Answer to the client of a call of all engines. */
 export interface MergedAnswer {
   status: number;
   body: object;
 }
 
-/** Whether an engine has done what was asked. */
+/** Whether an engine has done the call. */
 export function isDone({ status = 0, body }: EngineAnswer): boolean {
   return status >= 200 && status < 300 && (body as { success?: unknown } | null | undefined)?.success !== false;
 }
 
-/** Whether an engine has refused the request (4xx), and not failed at it. */
+/** Whether an engine has refused the request (4xx), instead of failing at it. */
 export function isRefused({ status = 0 }: EngineAnswer): boolean {
   return status >= 400 && status < 500;
 }
 
-/** How the values that engines have in one field become one. */
+/** Functions that merge the values of engines in one field. */
 const MERGES: Record<string, (values: unknown[]) => unknown> = {
   success: (values) => values.every(Boolean),
   is_paused: (values) => values.every(Boolean),
@@ -40,8 +40,8 @@ const MERGES: Record<string, (values: unknown[]) => unknown> = {
 };
 
 /**
- * The answer of a single engine, made of those of all: with the fields of the first, and {@link MERGES} applied. Beside
- * it `engines` has each answer.
+ * Answer to a call of all engines, in the form of the answer of one: the fields of the first answer, with
+ * {@link MERGES} applied. The field `engines` has each answer.
  */
 export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   const engines = answers.map(({ server, status, body, error, isSkipped }) => ({
@@ -60,7 +60,7 @@ export function mergedAnswer(answers: EngineAnswer[]): MergedAnswer {
   return { status: 200, body: { ...merged, engines } };
 }
 
-/** What engines refuse for good is a refusal; everything else may succeed later. */
+/** Status of failed calls: a refusal if all failed engines refuse for good; other failures may succeed later. */
 function failureStatus(failed: EngineAnswer[]): number {
   const statuses = failed.map(({ status = 502 }) => (status < 400 ? 400 : status));
   return statuses.find((status) => status >= 500) === undefined ? statuses[0]! : 502;
@@ -75,7 +75,7 @@ function failureOf(failed: EngineAnswer[], called: EngineAnswer[]): object {
   return { success: false, message, error: { message, type, param: null, code, retryable: code >= 500 } };
 }
 
-/** The version that all engines have at least: the lowest number, else the first. */
+/** The version that all engines have reached: the lowest number; the first version if they are no numbers. */
 function oldest(versions: unknown[]): unknown {
   const isNumbered = versions.every((version) => /^\d+$/.test(String(version)));
   return isNumbered ? [...versions].sort((a, b) => Number(a) - Number(b))[0] : versions[0];

@@ -13,9 +13,9 @@ import { bodiesWithRanks } from './rank-offsets';
 /** Engines called at the same time, unless they wait for each other. */
 const ENGINES_AT_ONCE = 64;
 
-/** What a client sent for all engines. */
+/** A call that a client sent for all engines. */
 export interface SentCall {
-  /** With the query. */
+  /** Path with its query. */
   path: string;
   bytes: Buffer;
   body: Record<string, unknown>;
@@ -30,7 +30,7 @@ export class EngineFanOut {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** The servers of the engines that have the call. @throws BroomwagonError NO_SERVER_AVAILABLE: none can be called */
+  /** Servers whose engines have the call. @throws BroomwagonError NO_SERVER_AVAILABLE: no engine can be called */
   async serversFor({ dialects }: ControlCall): Promise<ServerStatus[]> {
     const servers = (await poolServers(this.controlPlane)).filter(({ dialect }) => dialects.includes(dialect));
     if (!servers.every(isAway)) return servers;
@@ -92,7 +92,7 @@ export class EngineFanOut {
   }
 }
 
-/** The body with further fields at its beginning; the rest stays as it came, for one with its large numbers. */
+/** The body with further fields at its beginning. The rest stays as it arrived, for example with its large numbers. */
 function withDefaults({ bytes, body }: SentCall, defaults: Record<string, unknown> = {}): Buffer {
   const added = Object.entries(defaults).filter(([name]) => !Object.hasOwn(body, name));
   if (added.length === 0) return bytes;

@@ -2,10 +2,11 @@ import { invalidField, type ServerStatus } from '@broomwagon/contracts';
 import type { RankFields } from './control-table';
 
 /**
- * The bodies by which engines join a group of processes. The trainer counts the gateway as one engine, so the first
- * rank it names is that of the first engine; each further engine begins after the ranks of the one before.
- * @param askWorldSize ranks of an engine; without any report, all have the same number of the rest
- * @returns a body for each server; undefined if the body names no first rank
+ * Bodies by which engines join a group of processes. The trainer counts the gateway as one engine, so its first rank is
+ * the first rank of the first engine; each further engine starts after the ranks of the engine before.
+ * @param askWorldSize reads the number of ranks of an engine; if no engine reports one, all engines share the ranks
+ * equally
+ * @returns a body for each server; undefined if the body has no first rank
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export async function bodiesWithRanks(

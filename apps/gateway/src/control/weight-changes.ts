@@ -14,14 +14,14 @@ import { pagesOf } from '@broomwagon/state';
 import { GatewayConfig } from '../gateway.config';
 import { type EngineAnswer, isDone, isRefused } from './engine-answer';
 
-/** Begins the id of a change that a gateway has begun, and that a gateway commits. */
+/** Prefix of the ids of changes that a gateway has begun, and that a gateway commits. */
 const OURS = 'gateway-';
-/** How long the end of a change, or of a pause, is repeated, milliseconds. */
+/** Maximum time for which the end of a change, or of a pause, is repeated, milliseconds. */
 const END_DEADLINE_MS = 30_000;
-/** How often a change of another call is looked at, milliseconds. */
+/** Interval of reads of a change of another call, milliseconds. */
 const LOOK_MS = 250;
 
-/** Ties updates of weights that name a version to `weights.begin` and `weights.commit` of the pool. */
+/** Ties updates of weights with a version to `weights.begin` and `weights.commit` of the pool. */
 @Injectable()
 export class WeightChanges {
   private readonly logger = new Logger(WeightChanges.name);
@@ -35,11 +35,11 @@ export class WeightChanges {
    * Runs an update under a change of weights to `version`, and reports the version of each engine that has done it. An
    * engine that has failed may have a part of the new weights: its weights are reported as unknown. In a paused pool
    * the change is kept open for further calls, until {@link endOpen} or an update to another version; otherwise it
-   * begins before the update, when nothing runs, and ends after it. A change to the same version that a trainer has
+   * starts before the update, when no request runs, and ends after it. A change to the same version that a trainer has
    * begun is joined; a change of another call of a gateway ends first.
-   * @param mode what happens to requests that run in a pool that is not paused
+   * @param mode treatment of requests that run in a pool that is not paused
    * @param isAtomic engines that refuse the update keep their weights
-   * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; what `update` throws
+   * @throws BroomwagonError of `weights.begin`, WEIGHTS_NOT_QUIESCED; errors of `update`
    */
   async during(
     version: number,
@@ -55,14 +55,14 @@ export class WeightChanges {
       if (syncId !== undefined) await this.end('weights.rollback', syncId).catch(() => undefined);
       throw error;
     }
-    // Without these reports the change stays open: weights that nobody reported are unknown at its deadline.
+    // Without these reports the change stays open: at its deadline, unreported weights become unknown.
     await this.report(answers, version, isAtomic);
     if (syncId !== undefined) await this.end(answers.some(isDone) ? 'weights.commit' : 'weights.rollback', syncId);
     return answers;
   }
 
   /**
-   * Ends the change that was begun by updates in a paused pool, if there is one: commits it, or rolls it back if no
+   * Ends the change that updates in a paused pool have begun, if there is one: commits it, or rolls it back if no
    * server reports its version.
    * @throws BroomwagonError
    */
@@ -94,7 +94,7 @@ export class WeightChanges {
       } else if (paused && isOpen(sync)) {
         // The trainer has corrected the version before it continues.
         await this.endAsConfirmed(sync);
-        // Another call may have begun the same correction meanwhile.
+        // Another call may have begun a change with the same correction meanwhile.
         continue;
       }
       try {
@@ -112,7 +112,7 @@ export class WeightChanges {
     }
   }
 
-  /** Begins a change, or repeats its begin, and waits until no request runs. */
+  /** Begins a change, or repeats the call, and waits until no request runs. */
   private async quiesce(change: BeginWeightsRequest, endsAtMs: number): Promise<void> {
     let sync: WeightSyncReply;
     do {
@@ -159,7 +159,7 @@ export class WeightChanges {
     return this.end(confirmedServers > 0 ? 'weights.commit' : 'weights.rollback', syncId);
   }
 
-  /** A change that has ended meanwhile, by its deadline or an operator, stays as it is. */
+  /** Ends a change. A change that has ended meanwhile, by its deadline or an operator, stays as it is. */
   private async end(operation: 'weights.commit' | 'weights.rollback', syncId: string): Promise<void> {
     try {
       await this.controlPlane.callWithRetry(operation, { syncId }, { deadlineMs: END_DEADLINE_MS });
@@ -171,7 +171,7 @@ export class WeightChanges {
   }
 }
 
-/** A change that updates in a paused pool have begun. */
+/** Whether a change was begun by updates in a paused pool. */
 function isOpen(sync: WeightSync | undefined): sync is WeightSync {
   return sync?.mode === 'keep' && sync.syncId.startsWith(OURS);
 }

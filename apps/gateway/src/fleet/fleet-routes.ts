@@ -7,7 +7,7 @@ import { sendJson } from '../http/send-json';
 import { poolServers } from './pool-servers';
 import { toBaseUrl, WorkerRegistry } from './worker-registry';
 
-/** Statuses of the router of SGLang; of all other states `not_ready`. */
+/** Statuses of the router of SGLang; all other states are `not_ready`. */
 const STATUSES: Partial<Record<ServerState, string>> = {
   pending: 'pending',
   ready: 'ready',
@@ -15,7 +15,7 @@ const STATUSES: Partial<Record<ServerState, string>> = {
   draining: 'draining',
 };
 
-/** Fields of a worker that are the same for all. */
+/** Fields with one value for all workers. */
 const REGULAR = { worker_type: 'regular', connection_mode: 'http', priority: 50, cost: 1 };
 
 interface Worker {
@@ -30,7 +30,7 @@ interface Worker {
 }
 
 /**
- * The routes by which trainers add engines to a router, and read its list of engines. Changes need the role trainer:
+ * Routes by which trainers add engines to a router, and read its list of engines. Changes need the role trainer:
  * requests are sent to any address that is added.
  */
 @Injectable()
@@ -81,7 +81,7 @@ export class FleetRoutes {
     sendJson(exchange.response, 200, { status: 'success', worker_urls: Object.fromEntries(workers) });
   }
 
-  /** @param exchange the id in its path is that of a worker, or its URL */
+  /** @param exchange its path has the id of a worker, or the URL of the worker */
   private async delete(exchange: Exchange): Promise<void> {
     const id = await this.registry.remove(exchange.pathId ?? '');
     sendJson(exchange.response, 202, { status: 'accepted', worker_id: id });
@@ -130,7 +130,7 @@ export class FleetRoutes {
   }
 }
 
-/** `url` of the query or the body, in its one spelling. @throws BroomwagonError VALIDATION_FAILED */
+/** `url` of the query or the body, normalized. @throws BroomwagonError VALIDATION_FAILED */
 function urlOf({ request, body }: Exchange): string {
   const [, query = ''] = (request.url ?? '').split('?', 2);
   return toBaseUrl(new URLSearchParams(query).get('url') ?? body.url);

@@ -6,10 +6,10 @@ import { sendJson } from '../http/send-json';
 import { poolServers } from './pool-servers';
 import { WorkerRegistry } from './worker-registry';
 
-/** Path of the routes of OpenAI at an engine, which rllm names with each worker. */
+/** Path of the OpenAI routes of an engine, which rllm sends with each worker. */
 const API_PATH = '/v1';
 
-/** The list of engines as the client of rllm reads and changes it; it has their addresses. */
+/** The list of engines as the client of rllm reads and changes it, with addresses. */
 @Injectable()
 export class RllmWorkers {
   readonly routes: Routes = {

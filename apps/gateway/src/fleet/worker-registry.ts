@@ -41,7 +41,7 @@ export class WorkerRegistry {
   }
 }
 
-/** A URL in its one spelling. @throws BroomwagonError VALIDATION_FAILED */
+/** A normalized URL. @throws BroomwagonError VALIDATION_FAILED */
 export function toBaseUrl(url: unknown): string {
   if (typeof url !== 'string' || !URL.canParse(url)) throw invalidField('url', 'must be a URL with http or https');
   try {

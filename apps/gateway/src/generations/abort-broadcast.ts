@@ -6,8 +6,9 @@ import { GenerationClaims } from './generation-claims';
 import { type AbortTarget, GenerationRegistry } from './generation-registry';
 
 /**
- * An abort, the message that a replica had its generation, or that one has taken over the request of a generation.
- * `isEarly`: the sender has no generation of the id, so that its request may be on its way.
+ * Message between replicas: an abort, the report that a replica had its generation (`isFound`), or that it has taken
+ * over the request of a generation (`taken`). `isEarly`: the sender has no generation of the id, so that its request
+ * may be on its way.
  */
 type AbortMessage = AbortTarget & { isEarly?: boolean; isFound?: boolean; taken?: string; from?: WorkerId };
 
@@ -41,9 +42,9 @@ export class AbortBroadcast implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Stops them here at once, and in the other replicas, which may have the same id: one may have taken it over, and ids
-   * of `X-Request-Id` are not unique. An id that no replica has is remembered by all of them: its request may be
-   * on its way. What is no id of a request aborts nothing.
+   * Stops the generations of this replica at once, and generations of the other replicas, which may have the same id:
+   * one may have taken the request over, and ids of `X-Request-Id` are not unique. An id that no replica has is
+   * remembered by all of them: its request may be on its way. A text that cannot be the id of a request aborts nothing.
    * @throws BroomwagonError UNAVAILABLE
    */
   abort(target: AbortTarget): void {

@@ -4,7 +4,7 @@ import { AbortMemory } from './abort-memory';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => vi.useRealTimers());
 
-it('keeps the aborts of a key, however many another key has', () => {
+it('keeps the aborts of a key, however many aborts another key has', () => {
   const memory = new AbortMemory();
   memory.add('mine', 'a');
   memory.add(undefined, 'b');

@@ -1,11 +1,11 @@
-/** How long an abort of an id that no generation has is remembered, milliseconds. */
+/** Time for which an abort of an unknown id is remembered, milliseconds. */
 const REMEMBERED_MS = 60_000;
-/** Aborts that are remembered of one key; above it the oldest of the key is removed. */
+/** Maximum remembered aborts of one key; above it the oldest abort of the key is removed. */
 const MAX_REMEMBERED = 1_024;
-/** In place of a key: aborts of every key. */
+/** Replaces the key for aborts of every key. */
 const EVERY_KEY = '*';
 
-/** Aborts that have arrived before their requests. Each key has its own: none can remove those of another key. */
+/** Aborts that have arrived before their requests, apart for each key: no key can remove aborts of another key. */
 export class AbortMemory {
   /** Times at which aborts are forgotten, by id, oldest first; by key. */
   private readonly keys = new Map<string, Map<string, number>>();
@@ -21,7 +21,7 @@ export class AbortMemory {
     if (ids.size > MAX_REMEMBERED) ids.delete(ids.keys().next().value!);
   }
 
-  /** @returns whether it was remembered */
+  /** @returns whether the abort was remembered */
   remove(tokenId: string | undefined, id: string): boolean {
     const ids = this.keys.get(tokenId ?? EVERY_KEY);
     const untilMs = ids?.get(id) ?? 0;

@@ -1,11 +1,11 @@
 import type { BroomwagonError } from '@broomwagon/contracts';
 
 /**
- * The claims of the choices of one request. The first choice claims before the others, and keeps its claim until all
- * have ended, so that a request that reaches two replicas at once has all its choices in one of them.
+ * Claims of the choices of one request. The first choice claims before the others, and keeps its claim until all
+ * choices have ended, so that a request that reaches two replicas at once has all its choices in one of them.
  */
 export class ChoiceClaims {
-  /** Settles once the first choice has its request, with the error if it was refused. */
+  /** Resolves once the first choice has its request, with the error if it was refused. */
   readonly settled: Promise<BroomwagonError | undefined>;
   settle!: (refusal: BroomwagonError | undefined) => void;
   private releaseFirst: (() => Promise<void>) | undefined;
@@ -18,7 +18,9 @@ export class ChoiceClaims {
     this.settled = new Promise((resolve) => (this.settle = resolve));
   }
 
-  /** A choice has ended. Settles when its claim is released, and with that of the last one the claim of the first. */
+  /**
+   * Ends a choice. Resolves when its claim is released; the last choice to end also releases the claim of the first.
+   */
   async end(choice: object, release: () => Promise<void>): Promise<void> {
     this.running -= 1;
     if (choice === this.first) {

@@ -11,40 +11,46 @@ import { boundSession } from '../http/placement';
 import type { Generation, GenerationEnd } from './generation';
 
 /**
- * How a response is continued with its tokens. `parsed-at-end`: a chat whose tokens make more than content. The engine
- * does not parse what a call with token ids generates, so the whole message is parsed at its end.
+ * Ways to continue a response with its tokens. `parsed-at-end`: a chat whose tokens are more than content. The engine
+ * does not parse the tokens of a call with token ids, so the whole message is parsed at its end.
  */
 type Continuation = 'exact' | 'parsed-at-end';
 
-/** Undefined: the response begins again, or ends with the error. */
+/** Undefined: the response starts again, or ends with the error. */
 export function continuationOf(generation: Generation): Continuation | undefined {
   const { tokens, input, needsLogprobs } = generation;
   const { message, allIds } = tokens;
   if (!input.isContinued || (needsLogprobs && tokens.allLogprobs === undefined)) return undefined;
   if (message === undefined) {
-    // Whether a stop text crosses the cut cannot be told without texts.
+    // Without texts it is unknown whether a stop text crosses the cut.
     if ((input.sampling.stop ?? []).length > 0 && tokens.count > 0 && tokens.text === '') return undefined;
     return input.prompt.promptTokenIds === undefined || allIds !== undefined ? 'exact' : undefined;
   }
   if (promptIdsOf(generation) === undefined) return undefined;
   if (message.isInContent && !input.hasTools) return 'exact';
-  // Tokens that are parsed at the end include those of the stop text.
+  // Tokens that are parsed at the end include the tokens of the stop text.
   return (input.sampling.stop ?? []).length > 0 ? undefined : 'parsed-at-end';
 }
 
-/** A response that cannot be continued exactly on every engine runs to its end where it is. */
+/**
+ * Whether a response may move to another engine. A response that cannot be continued exactly on every engine runs to
+ * its end at its present engine.
+ */
 export function isMovable(generation: Generation): boolean {
   if (generation.input.passed !== undefined) return false;
   return generation.tokens.count === 0 || continuationOf(generation) === 'exact';
 }
 
-/** A response that would lose its tokens, such as structured output, is not cut for new weights. */
+/**
+ * Whether a response may be cut for new weights. A response that would lose its tokens, such as structured output, is
+ * not cut.
+ */
 export function isCuttable(generation: Generation): boolean {
   if (generation.input.passed !== undefined) return false;
   return generation.tokens.count === 0 || continuationOf(generation) !== undefined;
 }
 
-/** Before a call is repeated: the end if the tokens so far can be neither continued nor generated again. */
+/** Prepares a repeated call. @returns the end, if the tokens so far can neither be continued nor generated again */
 export function prepareRepeat(generation: Generation, error?: Error): GenerationEnd | undefined {
   const { count, message } = generation.tokens;
   if (generation.answer !== undefined) return beginAgain(generation, error);
@@ -55,7 +61,10 @@ export function prepareRepeat(generation: Generation, error?: Error): Generation
   return undefined;
 }
 
-/** As {@link prepareRepeat}, on the engine of the call: the tokens of a chat are kept only if it can parse them. */
+/**
+ * Like {@link prepareRepeat}, for the engine of the call: the tokens of a chat are kept only if this engine can parse
+ * them.
+ */
 export async function prepareCall(generation: Generation, engine: EngineAdapter): Promise<GenerationEnd | undefined> {
   const end = prepareRepeat(generation);
   if (end !== undefined || generation.tokens.message?.isParsedAtEnd !== true) return end;
@@ -65,8 +74,8 @@ export async function prepareCall(generation: Generation, engine: EngineAdapter)
 }
 
 /**
- * At the end of a chat that is parsed at its end: its message. No `end`: it is generated again. An aborted chat whose
- * message cannot be parsed ends with the parts and token ids so far, and the error beside the end.
+ * Parses the message of a chat that is parsed at its end. No `end`: the response is generated again. An aborted chat
+ * whose message cannot be parsed ends with the parts and token ids so far, and the error beside the end.
  */
 export async function parseAtEnd(
   generation: Generation,
@@ -89,7 +98,7 @@ export async function parseAtEnd(
   return { end: end.reason === 'abort' ? end : beginAgain(generation, error), error };
 }
 
-/** Removes all tokens, or ends the response if some were sent. */
+/** Removes all tokens, or ends the response if some were sent to the client. */
 function beginAgain(generation: Generation, error?: Error): GenerationEnd | undefined {
   if (generation.isSent) {
     const reason = 'The call ended early, and this request cannot be continued exactly';
@@ -99,7 +108,7 @@ function beginAgain(generation: Generation, error?: Error): GenerationEnd | unde
   return undefined;
 }
 
-/** Ids of a prompt that is continued; undefined if the response has no ids, or the prompt is more than its ids. */
+/** Ids of the prompt of a continued call; undefined if the response has no ids, or the prompt is more than its ids. */
 function promptIdsOf({ tokens, promptTokenIds, input: { prompt } }: Generation): number[] | undefined {
   return tokens.allIds === undefined || isMultimodal(prompt) ? undefined : promptTokenIds;
 }
@@ -113,7 +122,7 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
   const { tokens, input, needsLogprobs } = generation;
   const { maxTokens } = input;
   const promptTokenIds = tokens.count === 0 ? undefined : promptIdsOf(generation);
-  // `/generate` of SGLang names the tokens of a chat only then.
+  // `/generate` of SGLang returns the texts of the tokens of a chat only with this field.
   const hasTokenTexts = tokens.message !== undefined && input.sampling.logprobs === true && dialect === 'sglang';
   const { engineFields: given } = input.prompt;
   const engineFields = hasTokenTexts ? { ...given, return_text_in_logprobs: true } : given;
@@ -122,7 +131,7 @@ export function requestOf(generation: Generation, { dialect }: Lease): Generatio
       ? { ...input.prompt, ...(engineFields && { engineFields }) }
       : { promptTokenIds, engineFields };
   const { seed } = input.sampling;
-  // SGLang hashes the position into its random numbers; other engines would draw the same ones again.
+  // SGLang hashes the position into its random numbers; other engines would draw the same numbers again.
   const isDerived = seed !== undefined && tokens.count > 0 && dialect !== 'sglang';
   const sample = { job: '', groupId: '', sampleIndex: 0, madeTokens: tokens.count };
   const sampling = {

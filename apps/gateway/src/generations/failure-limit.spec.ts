@@ -23,7 +23,7 @@ const limit = () =>
     engineFailureDeadlineMs: 1_000,
   });
 
-it('ends a response that different servers, or restarts of one, fail in a row, and none whose tokens increase', () => {
+it('ends a response that different servers, or restarts of one, fail in a row, unless its tokens increase', () => {
   for (const third of [c, restartedA]) {
     const limited = limit();
     expect(limited.pauseAfter(failed, a)).toBe(0);
@@ -50,7 +50,7 @@ it('repeats failures of the same server with growing pauses, until their sum is 
   expect(pauses.length).toBeLessThan(7);
 });
 
-it('calls no engine a third time that twice sent what is not of its dialect', () => {
+it('calls no engine a third time after two answers in a wrong dialect', () => {
   const wrong = new BroomwagonError('ENGINE_PROTOCOL', 'compressed');
   const limited = limit();
   expect(limited.pauseAfter(wrong, a)).toBe(0);
@@ -61,7 +61,7 @@ it('calls no engine a third time that twice sent what is not of its dialect', ()
   expect(limited.pauseAfter(wrong, a)).toBe(0);
 });
 
-it('takes calls that were not served as no evidence, until a deadline that a pause of the pool puts off', () => {
+it('takes calls that were not served as no evidence, until a deadline that a pause of the pool postpones', () => {
   const limited = limit();
   for (let call = 0; call < 9; call += 1) {
     for (const server of [a, b, c]) expect(limited.pauseAfter(busy, server)).toBeLessThanOrEqual(5_000);

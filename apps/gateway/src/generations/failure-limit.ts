@@ -10,7 +10,7 @@ import type { GatewayConfig } from '../gateway.config';
 import { asOurs } from './continuation';
 import type { GenerationEnd } from './generation';
 
-/** For a client, if the engine has not named a time. */
+/** Retry-After for a client, if the engine has reported no time. */
 const RETRY_AFTER_MS = 1_000;
 
 type Limits = Pick<
@@ -19,28 +19,28 @@ type Limits = Pick<
 >;
 
 /**
- * When a generation ends whose calls end badly one after the other, without a further token that is kept. Evidence
- * against the request are failures on different servers: a restarted one is another. Failures on the same servers again
- * only have pauses, whose sum is limited, and calls that were not served only a deadline, as a wait for a free server.
- * A second answer of an engine that is not of the dialect ends the generation: each further call would cost a whole
- * generation and end in the same way.
+ * Limit of the calls of a generation that end badly in a row, without a further kept token. Failures on different
+ * servers are evidence against the request; a restarted server counts as another one. Repeated failures on the same
+ * servers only cause pauses, whose sum is limited. Calls that were not served have only a deadline, like the wait for a
+ * free server. A second answer of an engine in a wrong dialect ends the generation: each further call would cost a
+ * whole response and end in the same way.
  */
 export class FailureLimit {
   /** Starts of servers that have failed the request. */
   private readonly failedStarts = new Set<string>();
-  /** Starts of servers that have sent an answer that is not of their dialect. */
+  /** Starts of servers that have sent an answer in a wrong dialect. */
   private readonly wrongStarts = new Set<string>();
   private readonly servers = new Set<string>();
   private failed = 0;
   private refused = 0;
   private pausedMs = 0;
   private unserved: BroomwagonError | undefined;
-  /** Of the wait for a server, once a call was not served. */
+  /** Deadline of the wait for a server, once a call was not served. */
   deadline: WaitDeadline | undefined;
 
   constructor(private readonly limits: Limits) {}
 
-  /** The response has more tokens than ever before. */
+  /** Clears the failures, because the response has more tokens than ever before. */
   clear(): void {
     this.failedStarts.clear();
     this.wrongStarts.clear();
@@ -52,7 +52,7 @@ export class FailureLimit {
     this.deadline = undefined;
   }
 
-  /** Servers whose calls have ended badly, the last one last. */
+  /** Servers whose calls have ended badly, the latest one last. */
   get failedServers(): string[] | undefined {
     return this.servers.size === 0 ? undefined : [...this.servers].slice(-LIMITS.excludedServers);
   }
@@ -79,21 +79,21 @@ export class FailureLimit {
     return isOver || this.pausedMs > this.limits.engineFailureDeadlineMs ? undefined : pauseMs;
   }
 
-  /** For a client whose wait for a server that serves is over; undefined: all calls were served. */
+  /** Error for a client whose wait for a serving server is over; undefined: all calls were served. */
   private busyError(): BroomwagonError | undefined {
     if (this.unserved === undefined) return undefined;
     const { message, retryAfterMs = RETRY_AFTER_MS, details } = this.unserved;
     return new BroomwagonError('ENGINE_BUSY', message, { retryAfterMs, details, cause: this.unserved });
   }
 
-  /** Why no lease was granted; after calls that were not served, with the time that the engine has named. */
+  /** Reason why no lease was granted; after calls that were not served, with the retry time of the engine. */
   explain(acquisition: Exclude<Acquisition, { lease: Lease }>): Error | undefined {
     if (acquisition.failed === 'stopped') return undefined;
     const busy = acquisition.failed === 'no-server' ? this.busyError() : undefined;
     return busy ?? acquisition.error;
   }
 
-  /** The end of a generation that {@link pauseAfter} ends. */
+  /** End of a generation that {@link pauseAfter} ends. */
   endWith(error: Error): GenerationEnd {
     const busy = classifyFailure(error) === 'not-served' ? this.busyError() : undefined;
     return { reason: 'error', error: busy ?? asOurs(error) };

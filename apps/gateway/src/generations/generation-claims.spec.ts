@@ -16,7 +16,7 @@ const EPOCHS = ['e1', 'e2'].map((workerEpoch) => ({ workerId: 'w', workerEpoch }
 let claimed: PartialClaim[];
 let released: string[];
 let saved: string | undefined;
-/** Answers a claim, after it was made. */
+/** Answers a claim that was made. */
 let answer: (generation: Generation) => PartialClaimReply;
 let generation: Generation;
 let claims: GenerationClaims;
@@ -59,14 +59,14 @@ it('releases a claim of an epoch that has ended, if the generation ends before i
   expect(released).toEqual([generation.uid]);
 });
 
-it('releases nothing that another generation has', async () => {
+it('does not release the claim of another generation', async () => {
   answer = () => ({ state: 'other' });
   expect(await claims.take(generation, EPOCHS[0]!)).toMatchObject({ code: 'IDEMPOTENCY_KEY_REUSED' });
   await claims.end(generation, ABORTED);
   expect(released).toEqual([]);
 });
 
-it('claims a request without clients as one that another replica may take over, under each epoch', async () => {
+it('claims a request without clients, under each epoch, so that another replica may take it over', async () => {
   answer = () => ({ state: 'claimed' });
   await claims.setUnread(generation, true);
   expect(claimed).toEqual([]);
@@ -124,7 +124,7 @@ describe('choices of one request', () => {
     expect(released).toEqual([second.uid, first.uid]);
   });
 
-  it('may be taken over from a client that has gone, also a first one that has ended', async () => {
+  it('may be taken over from a client that has disconnected, also a first choice that has ended', async () => {
     answer = () => ({ state: 'claimed' });
     for (const one of [first, second]) await claims.take(one, EPOCHS[0]!);
     await claims.end(first, ABORTED);
@@ -150,7 +150,7 @@ describe('choices of one request', () => {
     expect([await later, claimed.length]).toEqual([refusal, 1]);
   });
 
-  it('claim without the first one if that was aborted before', async () => {
+  it('claim without the first choice if it was aborted before', async () => {
     answer = () => ({ state: 'claimed' });
     const later = claims.take(second, EPOCHS[0]!);
     first.stop('abort');
@@ -160,7 +160,7 @@ describe('choices of one request', () => {
     expect([claimed.map((claim) => claim.generation), released]).toEqual([[second.uid], [second.uid]]);
   });
 
-  it('do not wait for the first one once they are stopped', async () => {
+  it('do not wait for the first choice once they are stopped', async () => {
     const later = claims.take(second, EPOCHS[0]!);
     second.stop('abort');
     expect([await later, claimed]).toEqual([undefined, []]);

@@ -10,28 +10,33 @@ import { asOurs } from './continuation';
 import type { Generation, GenerationEnd } from './generation';
 import { identityOf, PartialSaves } from './partial-saves';
 
-/** Of a replica that was killed nothing else removes them; longer than any response, milliseconds. */
+/**
+ * Expiry of claims, milliseconds, longer than any response: no other mechanism removes the claims of a killed replica.
+ */
 const KEPT_MS = 86_400_000;
-/** How often a request looks whether the one that it repeats has ended in the other replica, milliseconds. */
+/**
+ * Interval at which a repeated request checks whether the first request has ended in the other replica, milliseconds.
+ */
 const LOOK_MS = 250;
 const RETRY_AFTER_MS = 1_000;
 
 /**
  * Lets a request with an id of its client have one generation in all replicas. A repeat at another replica waits for
- * the epoch of the first to end, and takes the request over, with its saved tokens, if the first has no client.
+ * the epoch of the first request to end, and takes the request over, with its saved tokens, if the first one has no
+ * client.
  */
 @Injectable()
 export class GenerationClaims {
   private readonly logger = new Logger(GenerationClaims.name);
-  /** Generations that have their request, and under which epoch of this replica. */
+  /** Generations that hold their request, with the epoch of this replica that claimed it. */
   private readonly held = new Map<Generation, WorkerEpoch>();
-  /** Those that may have it: a claim was not answered, or is of an epoch that has ended. */
+  /** Generations that may hold their request: a claim was not answered, or is of an epoch that has ended. */
   private readonly unsure = new Set<Generation>();
-  /** Those that have ended, whose responses nobody has read: a repeat at another replica gets what is saved. */
+  /** Ended generations whose responses nobody has read: a repeat at another replica gets the saved response. */
   private readonly unread = new Set<Generation>();
   /** The newest epoch of this replica. */
   private worker: WorkerEpoch | undefined;
-  /** A generation of another replica has lost its request. */
+  /** Called when a generation of another replica has lost its request. */
   onTaken: (uid: string) => void = () => undefined;
 
   constructor(
@@ -42,7 +47,7 @@ export class GenerationClaims {
   ) {}
 
   /**
-   * Before a call of an engine. An epoch that has expired may have lost the request.
+   * Claims the request before a call of an engine. An epoch that has expired may have lost the request.
    * @returns the error that ends the generation; undefined also once it is stopped
    */
   async take(generation: Generation, worker: WorkerEpoch): Promise<BroomwagonError | undefined> {
@@ -89,11 +94,14 @@ export class GenerationClaims {
     return undefined;
   }
 
-  /** Its last client has gone, or one has come back: meanwhile another replica may take the request over. */
+  /**
+   * Records that the last client has disconnected, or that one has returned: without a client, another replica may take
+   * the request over.
+   */
   async setUnread(generation: Generation, isUnread: boolean): Promise<void> {
     generation.isUnread = isUnread;
     const { end } = generation;
-    // The claim of a response that was being read has been released at its end.
+    // A response with a reader released its claim at its end.
     const isReleased =
       !this.held.has(generation) && isUnread && end !== undefined && identityOf(generation) !== undefined;
     const worker = isReleased ? this.worker : this.held.get(generation);
@@ -111,23 +119,30 @@ export class GenerationClaims {
     }
   }
 
-  /** Before the end: tokens are kept if the client can repeat the request, else removed. Never throws. */
+  /**
+   * Ends the claim before the end of a generation: tokens are kept if the client can repeat the request, else removed.
+   * Never throws.
+   */
   async end(generation: Generation, end: GenerationEnd): Promise<void> {
     const isRepeatable = end.reason === 'error' && end.error.retryable;
     const keepsSaved = this.isOurs(generation) && isRepeatable && (await this.saves.keep(generation));
     this.saves.end(generation);
-    // One that has ended before the other choices is held until then: also its claim tells that its client has gone.
+    // A choice that ends before the others holds its claim until then: its claim also shows that its client has
+    // disconnected.
     const release = (): Promise<void> => this.release(generation, end, keepsSaved);
     await (generation.choices === undefined ? release() : generation.choices.end(generation, release));
   }
 
-  /** Nothing can join the generation any more. */
+  /** Drops the claim of an unread response, because no request can join the generation any more. */
   async forget(generation: Generation): Promise<void> {
     generation.isUnread = false;
     if (this.unread.delete(generation)) await this.drop(generation, false);
   }
 
-  /** At the end. A whole response that nobody has read keeps its claim, so that a repeat elsewhere finds it. */
+  /**
+   * Releases a claim at the end. A whole response that nobody has read keeps its claim, so that a repeat at another
+   * replica finds it.
+   */
   private async release(generation: Generation, end: GenerationEnd, keepsSaved = false): Promise<void> {
     const isKept = this.held.has(generation) && generation.isUnread && generation.stoppedBy === undefined;
     if (isKept && (await this.saves.keepWhole(generation, end)) && generation.isUnread) this.unread.add(generation);
@@ -141,7 +156,7 @@ export class GenerationClaims {
     if (isOurs) await this.sendRelease(generation, keepsSaved);
   }
 
-  /** It has its request, or may have it. */
+  /** Whether the generation holds its request, or may hold it. */
   private isOurs(generation: Generation): boolean {
     return (this.held.has(generation) || this.unsure.has(generation)) && !generation.isLost;
   }
@@ -171,8 +186,8 @@ export class GenerationClaims {
   }
 
   /**
-   * The first try is waited for, so that a client may use its id again. Without Redis it is repeated until the claim
-   * has expired.
+   * Releases a claim. The caller waits for the first try, so that a client may use its id again. Without Redis the
+   * release is repeated until the claim has expired.
    */
   private async sendRelease(
     generation: Generation,

@@ -12,8 +12,8 @@ export function abortOf({ result }: Generated): GenerationEnd {
 }
 
 /**
- * The end of a generation whose client asked to continue after aborts of engines, once there were too many. Without a
- * token the client gets an error and may repeat the request: an empty response would be no sample.
+ * End of a generation whose client asked to continue after aborts of engines, once there were too many. Without a token
+ * the client gets an error and may repeat the request: an empty response would be no sample.
  */
 export function endOfAborts({ tokens, attempts }: Generation, abort: GenerationEnd): GenerationEnd {
   if (tokens.count > 0) return abort;
@@ -32,7 +32,7 @@ export function stopped({ stoppedBy, isLost }: Generation): GenerationEnd {
   return { reason: 'error', error: new BroomwagonError('SHUTTING_DOWN', message) };
 }
 
-/** The end if no lease was granted; undefined: acquire again under the next epoch. */
+/** The end if no lease was granted; undefined: the generation acquires again under the next epoch. */
 export function endOfRefusal(generation: Generation, error: Error | undefined): GenerationEnd | undefined {
   if (generation.stoppedBy !== undefined) return stopped(generation);
   const isEpoch = ['FENCED', 'WORKER_NOT_FOUND', 'RELEASED'] as const;
@@ -41,7 +41,7 @@ export function endOfRefusal(generation: Generation, error: Error | undefined): 
   return { reason: 'error', error: afterWait(error) };
 }
 
-/** What a client may repeat: the deadline of its whole wait has passed, not that of one acquire. */
+/** Error that a client may retry: the deadline of its whole wait has passed, not the deadline of one acquire. */
 function afterWait(error: Error): BroomwagonError {
   const { message, details } = error as BroomwagonError;
   const options = { retryAfterMs: RETRY_AFTER_MS, details };
@@ -50,7 +50,7 @@ function afterWait(error: Error): BroomwagonError {
   return asOurs(error);
 }
 
-/** Names what the engine refused, if clients have to tell it from other refusals. */
+/** Gives a refusal of the engine its own code, if clients handle it separately. */
 export function refusalOf(error: BroomwagonError): BroomwagonError {
   const { field, message } = error;
   if (field === 'model') return new BroomwagonError('MODEL_NOT_FOUND', message, { field });

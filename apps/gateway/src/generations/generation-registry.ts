@@ -11,31 +11,31 @@ import { GenerationClaims } from './generation-claims';
 import { GenerationRunner } from './generation-runner';
 import type { RepeatIdentity } from './repeat-identity';
 
-/** Which generations an abort means. */
+/** Generations that an abort selects. */
 export interface AbortTarget {
   /** Id of a request, which means all its choices, or of one choice. */
   id?: string;
-  /** In place of `id`: all. */
+  /** Selects all generations, instead of `id`. */
   all?: boolean;
-  /** All ids that begin with `id`. */
+  /** Selects all ids that begin with `id`. */
   isPrefix?: boolean;
-  /** Only those of this key; absent: those of every key. */
+  /** Limits the abort to generations of this key; absent: every key. */
   tokenId?: string;
 }
 
-/** What a client asks for, and under which id. */
+/** Request of a client, with its id. */
 export interface OpenRequest {
   id: string;
-  /** One for each choice. If there are more than one, the id of a choice is that of the request with `-<index>`. */
+  /** One input for each choice. If there are several, the id of a choice is the id of the request with `-<index>`. */
   inputs: GenerationInput[];
-  /** Ids of the choices, if the client names each. */
+  /** Ids of the choices, if the client sends one for each. */
   choiceIds?: string[];
   tokenId: string;
-  /** Generations of this key at the same time; absent: no limit of the key. */
+  /** Maximum generations of this key at the same time; absent: no limit of the key. */
   maxGenerations?: Integer;
-  /** What identifies repeats of the request; absent: only its connection. */
+  /** Identity of the request and its repeats; absent: only its connection. */
   repeat?: RepeatIdentity;
-  /** Job for which the session is recorded; absent: the client has not said so with this request. */
+  /** Job for which the session is recorded; absent: this request does not set it. */
   recordFor?: string;
 }
 
@@ -45,25 +45,22 @@ interface Choice extends Pick<OpenRequest, 'id' | 'repeat'> {
 
 interface Entry {
   generation: Generation;
-  /** Responses that wait for it. */
+  /** Responses that wait for the generation. */
   readers: number;
-  /** A reader has got all of it. */
+  /** A reader has got the whole response. */
   isDelivered: boolean;
   /** Ends a generation without readers; undefined while it has readers. */
   timer?: NodeJS.Timeout;
 }
 
-/**
- * The generations of this replica by what identifies their repeats, and the aborts that arrived before their
- * generation.
- */
+/** Generations of this replica by the identity of their repeats, and aborts that arrived before their generation. */
 @Injectable()
 export class GenerationRegistry {
   private readonly entries = new Map<string, Entry>();
   private readonly running = new Set<Generation>();
   private readonly aborted = new AbortMemory();
   private readonly ends = new EventEmitter();
-  /** A remembered abort has ended its generations: no other replica needs to remember it. */
+  /** Called when a remembered abort has ended its generations: no other replica needs to remember it. */
   onAbortTaken: (target: AbortTarget) => void = () => undefined;
   private isDraining = false;
 
@@ -74,14 +71,14 @@ export class GenerationRegistry {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** Generations that have not ended. */
+  /** Number of generations that have not ended. */
   get size(): number {
     return this.running.size;
   }
 
   /**
-   * Begins the generations of a request, or joins those of the request which this one repeats: all of them, or none.
-   * Each of them needs a call of {@link leave}.
+   * Begins the generations of a request, or joins the generations of the request that this one repeats: all of them, or
+   * none. Each of them needs a call of {@link leave}.
    * @throws BroomwagonError SHUTTING_DOWN, QUEUE_FULL, RATE_LIMITED, VALIDATION_FAILED, IDEMPOTENCY_KEY_REUSED
    */
   open(request: OpenRequest): Generation[] {
@@ -94,7 +91,7 @@ export class GenerationRegistry {
     const isAborted = count > 0 && this.takeAbort(request.tokenId, request.id);
     const generations = choices.map(({ choice, known, joined }) => {
       if (joined !== undefined) return this.join(joined, choice.repeat!);
-      // A second sample of the same session: its repeats cannot be told from those of the first.
+      // A second sample of the same session: its repeats cannot be distinguished from repeats of the first sample.
       const own = known === undefined ? choice : { ...choice, repeat: undefined };
       return this.add(request, own, isAborted);
     });
@@ -120,7 +117,7 @@ export class GenerationRegistry {
   }
 
   /**
-   * A reader has gone. The last one ends the generation: at once, or after `rejoinMs` if its client may repeat it.
+   * Removes a reader. The last one ends the generation: at once, or after `rejoinMs` if its client may repeat it.
    * @param isDelivered the reader has got the whole response
    */
   leave(generation: Generation, isDelivered: boolean): void {
@@ -142,7 +139,7 @@ export class GenerationRegistry {
     void this.claims.setUnread(generation, true);
   }
 
-  /** Stops the generations that are meant. @returns their number */
+  /** Stops the generations that the abort selects. @returns their number */
   abort({ id, all, isPrefix, tokenId }: AbortTarget): number {
     const meant = [...this.running].filter(
       (generation) =>
@@ -153,7 +150,7 @@ export class GenerationRegistry {
     return meant.length;
   }
 
-  /** Another replica has taken the request of this generation over. One that has ended is not joined any more. */
+  /** Loses the request of a generation to another replica. A generation that has ended is not joined any more. */
   lose(uid: string): void {
     for (const [key, entry] of this.entries) {
       const { generation, readers } = entry;
@@ -171,7 +168,7 @@ export class GenerationRegistry {
     this.aborted.add(tokenId, id);
   }
 
-  /** The generation was found elsewhere. */
+  /** Forgets an abort, because another replica has found its generation. */
   forget({ id = '', tokenId }: AbortTarget): void {
     this.aborted.remove(tokenId, id);
   }
@@ -185,12 +182,12 @@ export class GenerationRegistry {
     for (const generation of this.running) generation.stop(cause);
   }
 
-  /** Settles when no generation runs. */
+  /** Resolves when no generation runs. */
   async idle(): Promise<void> {
     while (this.running.size > 0) await once(this.ends, 'end');
   }
 
-  /** @throws BroomwagonError unless so many generations of a request can begin */
+  /** @throws BroomwagonError unless this many generations of a request can begin */
   private checkRoom({ tokenId, maxGenerations = Infinity }: OpenRequest, count: number): void {
     if (count === 0) return;
     if (this.isDraining) throw new BroomwagonError('SHUTTING_DOWN', 'This replica is shutting down');
@@ -236,7 +233,7 @@ export class GenerationRegistry {
     this.ends.emit('end');
   }
 
-  /** Whether an abort of the id was remembered. It is forgotten then. */
+  /** Whether an abort of the id was remembered; forgets it. */
   private takeAbort(tokenId: string, id: string): boolean {
     const target = [{ id, tokenId }, { id }].find((one) => this.aborted.remove(one.tokenId, id));
     if (target !== undefined) this.onAbortTaken(target);
@@ -251,18 +248,18 @@ function choicesOf({ id, choiceIds, repeat, inputs }: OpenRequest): Choice[] {
   });
 }
 
-/** Whether the id is that of the generation or of its request, or a prefix of them. */
+/** Whether the id belongs to the generation or its request, or is a prefix of these ids. */
 function isNamed(generation: Generation, id: string, isPrefix = false): boolean {
   return generation.id === id || generation.requestId === id || (isPrefix && generation.id.startsWith(id));
 }
 
-/** Generations without an identity are found by none. */
+/** Key of an entry. A generation without an identity is found by no repeat. */
 function entryKeyOf({ tokenId, repeat, uid }: Generation): string {
   return keyOf(tokenId, repeat?.key ?? uid);
 }
 
 /**
- * Whether a request is a repeat of the one that has the same identity. A session may ask for several samples of one
+ * Whether a request is a repeat of the request with the same identity. A session may ask for several samples of one
  * prompt at the same time: while the client reads the first, an equal request is another sample, or the repeat of
  * another sample.
  * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED

@@ -81,14 +81,14 @@ export class GenerationRunner {
     }
     const outcome = end.reason === 'error' ? end.error.code : end.reason;
     if (end.reason === 'error' && outcome.startsWith('ENGINE_')) {
-      // Clients are not shown the addresses in the message.
+      // Clients do not get the addresses in this message.
       this.logger.warn({ id: generation.id }, `Engines ended the generation: ${withoutQuote(end.error.message)}`);
     }
     this.metrics.generations.inc({ outcome });
     this.metrics.begunAgain.inc(generation.restarts);
     await generation.turnBegun;
     if (generation.restoredEnd === undefined) await this.recorder.record(generation, end);
-    // The client may repeat its request, or use its id again, as soon as it has the end.
+    // The client may repeat its request, or use its id again, as soon as it has received the end.
     await this.claims.end(generation, end);
     generation.finish(end);
   }
@@ -103,13 +103,13 @@ export class GenerationRunner {
       if (refused !== undefined) return { reason: 'error', error: refused };
       if (generation.stoppedBy !== undefined) return stopped(generation);
       if (generation.restoredEnd !== undefined) return generation.restoredEnd;
-      // A repeat that another replica answers must not take the turn of the first.
+      // A repeat that another replica answers must not take the turn of the first request.
       generation.turnBegun ??= this.recorder.begin(generation);
       const call = new MovableCall(worker, { requestId: generation.id });
       call.isMovable = () => isMovable(generation);
       call.isCuttable = () => isCuttable(generation);
       generation.call = call;
-      // A client that has got nothing can repeat its request.
+      // A client that has received nothing can repeat its request.
       const isWaiting = generation.attempts > 0;
       const { deadline, failedServers: avoidServers } = failures;
       const wanted = { ...leaseRequestOf(generation), avoidServers };
@@ -131,7 +131,7 @@ export class GenerationRunner {
       if (generation.stoppedBy !== undefined) return stopped(generation);
       const refusal = prepareRepeat(generation, error);
       if (refusal !== undefined) return refusal;
-      // Tokens that the response loses when it begins again are no progress.
+      // Tokens that the response loses when it starts again are no progress.
       if (generation.tokens.count > mostKept) {
         mostKept = generation.tokens.count;
         failures.clear();
@@ -147,7 +147,7 @@ export class GenerationRunner {
   }
 
   /**
-   * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation is to be
+   * Runs on the server of the lease, and on each server that the lease is moved to. No `end`: the generation must be
    * continued; then `abort` is the abort by the engine, if there was one, and `lease` the lease of the last call.
    */
   private async callUnderLease(
@@ -181,7 +181,7 @@ export class GenerationRunner {
         this.metrics.continued.inc({ cause: 'move' });
         this.leases.replace(call, next);
         generation.call = next;
-        // What stopped the generation meanwhile stopped the call before.
+        // A stop of the generation meanwhile stopped only the previous call.
         if (generation.stoppedBy !== undefined) next.stop(generation.stoppedBy);
         else if (call.isExpired) next.stop('fenced');
         call = next;
@@ -235,7 +235,7 @@ export class GenerationRunner {
     return generated;
   }
 
-  /** What the engine has said about the tokens of a call: weights, usage, further fields. */
+  /** Takes the report of the engine on the tokens of a call: weights, usage, further fields. */
   private describe(generation: Generation, { result }: Generated, lease: Lease, start: number): void {
     generation.descriptions += 1;
     const { weight_version: scalar, weight_versions: list, ...others } = result?.engineFields ?? {};
@@ -250,7 +250,7 @@ export class GenerationRunner {
     generation.engineFields = others;
     const { promptTokens, cachedTokens } = result.usage ?? {};
     if (!isCount(promptTokens, start, LIMITS.maxTokens)) return;
-    // The prompt of a continued call contains the tokens before.
+    // The prompt of a continued call contains the tokens of the calls before.
     generation.promptTokens = promptTokens! - start;
     if (!isCount(cachedTokens ?? 0, 0, LIMITS.maxTokens)) return;
     generation.cachedTokens ??= Math.min(cachedTokens ?? 0, generation.promptTokens);
@@ -272,7 +272,9 @@ export class GenerationRunner {
     return classifyFailure(error) === 'refused' ? { reason: 'error', error: refusalOf(asOurs(error)) } : undefined;
   }
 
-  /** Moves the lease as its call was told. A lease whose target refuses it stays; undefined: its place is unknown. */
+  /**
+   * Moves the lease to the target of its call. A lease whose target refuses it stays; undefined: its server is unknown.
+   */
   private async transfer(generation: Generation, call: MovableCall, lease: Lease): Promise<Lease | undefined> {
     const { targetServerId, targetEpoch } = call.target!;
     const body = { ...call.worker, transferId: randomUUID(), leaseId: lease.leaseId, targetServerId, targetEpoch };

@@ -5,7 +5,7 @@ import { INPUT } from './generation.fixture';
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance'] }));
 afterEach(() => void vi.useRealTimers());
 
-it('is watched for the time since the first token of its client, which 0 does not limit', () => {
+it('is watched for a limited time from the first token of its client, and without limit for 0', () => {
   const generation = new Generation('g', '', INPUT);
   const isWatched = (ageMs: number): boolean => generation.isWatchedForLess(ageMs);
   expect(isWatched(2_000)).toBe(false);

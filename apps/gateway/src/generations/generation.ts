@@ -10,31 +10,33 @@ import type { Recording } from '../trajectories/recording';
 import { TokenLog } from './token-log';
 import { type NamedTokens, TokenNames } from './token-names';
 
-/** What a dialect has read from a request. */
+/** Input of a generation, read by a dialect from a request. */
 export interface GenerationInput {
   prompt: Prompt;
   sampling: SamplingParameters;
   /** Budget of the whole response, tokens; Infinity: until the context is full. */
   maxTokens: number;
-  /** The text of a response that ended by a stop text contains that text. */
+  /** Whether the text of a response that ended by a stop text contains the stop text. */
   keepsStop: boolean;
-  /** Continued with its tokens when a call ends early; otherwise repeated from the start. */
+  /**
+   * Whether the response is continued with its tokens when a call ends early; otherwise it is repeated from the start.
+   */
   isContinued: boolean;
   /** The client reads texts, offsets or alternatives of tokens. */
   hasNames?: boolean;
-  /** Routed experts are answered in the form of SkyRL. */
+  /** Whether routed experts are answered in the form of SkyRL. */
   packsExperts?: boolean;
-  /** A chat in whose message the engine looks for calls of tools. */
+  /** Whether the engine parses tool calls in the message of a chat. */
   hasTools?: boolean;
-  /** An abort that the engine made by itself is continued too; otherwise it ends the response. */
+  /** Whether the response is also continued after an abort by the engine; otherwise the abort ends it. */
   continuesEngineAborts: boolean;
-  /** The body is passed to the engine as it is, and the answer back; the prompt serves for the place only. */
+  /** The body is passed to the engine as it is, and the answer back; the prompt is used only to choose a server. */
   passed?: Omit<PassedRequest, 'engineRequestId'>;
-  /** Session, group, priority and weight gates of its acquires. */
+  /** Session, group, priority and weight gates of the acquires. */
   placement: Omit<LeaseRequest, 'requestId'>;
 }
 
-/** How a generation ended. */
+/** End of a generation. */
 export type GenerationEnd =
   | { reason: 'stop'; matched?: string | number }
   | { reason: 'length' }
@@ -50,20 +52,20 @@ export interface WeightSpan {
 
 /** Tokens of an earlier generation of the same request. */
 export interface RestoredTokens {
-  /** Absent: the engine has sent no ids. Only a response that has ended is saved without them. */
+  /** Absent: the engine has sent no ids. Only an ended response is saved without ids. */
   tokenIds?: number[];
   text: string;
   logprobs?: number[];
   spans: WeightSpan[];
-  /** As that of {@link Generation}. */
+  /** See {@link Generation.isVersionReported}. */
   isVersionReported: boolean;
   promptTokens?: number;
-  /** Of a chat: ids of its rendered prompt, and its message. */
+  /** Ids of the rendered prompt of a chat, and its message. */
   promptTokenIds?: number[];
   message?: SavedMessage;
-  /** If the client reads them. */
+  /** Names of the tokens, if the client reads them. */
   names?: NamedTokens;
-  /** Of a response that has ended. */
+  /** The rest of a response that has ended. */
   whole?: WholeResponse;
 }
 
@@ -72,83 +74,83 @@ export interface RawAnswer {
   status: number;
   contentType: string;
   pieces: Buffer[];
-  /** False of a stream, whose pieces are written as they come. */
+  /** False for a stream, whose pieces are written as they arrive. */
   isWhole: boolean;
 }
 
-/** What a response that has ended has beside its tokens. */
+/** Parts of an ended response besides its tokens. */
 export interface WholeResponse extends Pick<
   Generation,
   'serverId' | 'model' | 'cachedTokens' | 'engineFields' | 'recording'
 > {
   end: GenerationEnd;
   tokenCount: number;
-  /** Of a request that is passed on; `body` is base64. */
+  /** Answer of a request that is passed on; `body` is base64. */
   answer?: Omit<RawAnswer, 'pieces'> & { body: string };
 }
 
-/** One response of a model: its tokens so far, how they were made, and its end. */
+/** One response of a model: its tokens so far, their origin, and its end. */
 export class Generation {
   /** Unique among the generations of all replicas. */
   readonly uid = randomUUID();
   readonly tokens: TokenLog;
-  /** The call that is running. */
+  /** The running call. */
   call: MovableCall | undefined;
   end: GenerationEnd | undefined;
-  /** Another replica has generated all of it. */
+  /** End of a response that another replica has generated as a whole. */
   restoredEnd: GenerationEnd | undefined;
-  /** A response has been sent some tokens, so that it cannot begin again. */
+  /** Some tokens were sent to a client, so that the response cannot start again. */
   isSent = false;
-  /** Another replica continues it, with a client of its own. */
+  /** Another replica continues the response, with a client of its own. */
   isLost = false;
-  /** No client reads it, and its client may repeat it: another replica may take its request over. */
+  /** No client reads the response, and its client may repeat the request: another replica may take the request over. */
   isUnread = false;
-  /** Calls of engines. */
+  /** Number of calls of engines. */
   attempts = 0;
-  /** When the last of them began. */
+  /** Start of the last call. */
   calledAt = 0;
-  /** How often it has begun again without its tokens. */
+  /** Number of restarts of the response without its tokens. */
   restarts = 0;
   serverId: string | undefined;
-  /** Name of the model of that server, if it is registered with one. */
+  /** Name of the model of this server, if it is registered with one. */
   model: string | undefined;
   spans: WeightSpan[] = [];
-  /** False while the engine has not reported the weights of a span: then the lease has the version. */
+  /** False while the engine has not reported the weights of a span: then the version comes from the lease. */
   isVersionReported = true;
   promptTokens: number | undefined;
-  /** Those of the request, or those that the first engine has made of its text or messages, if it reports them. */
+  /** Prompt token ids, from the request or as reported by the first engine. */
   promptTokenIds: number[] | undefined;
   cachedTokens: number | undefined;
-  /** Of a request that is passed on. */
+  /** Answer of a request that is passed on. */
   answer: RawAnswer | undefined;
   /** Fields of the last answer of the engine that the gateway does not read. */
   engineFields: Record<string, unknown> = {};
-  /** If the client has asked for them. */
+  /** Routed experts, if the client has asked for them. */
   readonly experts: RoutedExperts | undefined;
-  /** Grows with each change of spans, usage or fields. */
+  /** Counts changes of spans, usage or fields. */
   descriptions = 0;
   readonly startedAt = performance.now();
   grantedAt: number | undefined;
   firstTokenAt: number | undefined;
-  /** Of a request with several choices that has an identity. */
+  /** Claims of a request with several choices that has an identity. */
   choices: ChoiceClaims | undefined;
-  /** Set before the first call of an engine if its session is recorded. */
+  /** Recording in the trajectory, set before the first call of an engine if the session is recorded. */
   recording: Recording | undefined;
-  /** Settles when that is known. */
+  /** Resolves when `recording` is known. */
   turnBegun: Promise<void> | undefined;
-  /** Settles at the end. */
+  /** Resolves at the end. */
   readonly ended: Promise<GenerationEnd>;
   private resolveEnd!: (end: GenerationEnd) => void;
-  /** Made when it is needed: most generations end without one. */
+  /** Created when it is needed: most generations end without one. */
   private stopping: AbortController | undefined;
   private stopCause: StopCause | undefined;
   private readonly listeners = new Set<() => void>();
 
   /**
-   * @param id of the client, else made here; `rid` of SGLang
-   * @param recordFor its session is recorded, on the payload quota of this job; absent: if it has been opened for it
-   * @param repeat what identifies repeats of the request; absent: they cannot be recognized
-   * @param requestId that of the request, if it has several choices
+   * @param id id of the client, else a new one; `rid` of SGLang
+   * @param recordFor the session is recorded, on the payload quota of this job; absent: if it was opened for recording
+   * @param repeat identity of the request and its repeats; absent: repeats cannot be recognized
+   * @param requestId id of the request, if it has several choices
    */
   constructor(
     readonly id: string,
@@ -168,24 +170,24 @@ export class Generation {
     this.ended = new Promise((resolve) => (this.resolveEnd = resolve));
   }
 
-  /** Log probabilities are needed: by the client or the trajectory. */
+  /** Whether the client or the trajectory needs log probabilities. */
   get needsLogprobs(): boolean {
     return this.input.sampling.logprobs === true || this.recording?.turn !== undefined;
   }
 
-  /** Aborted once the generation is stopped. */
+  /** Signal that is aborted once the generation is stopped. */
   get signal(): AbortSignal {
     this.stopping ??= new AbortController();
     if (this.stopCause !== undefined) this.stopping.abort();
     return this.stopping.signal;
   }
 
-  /** Why it was stopped; the first cause stays. */
+  /** Cause of the stop; the first cause stays. */
   get stoppedBy(): StopCause | undefined {
     return this.stopCause;
   }
 
-  /** Another replica has the request. */
+  /** Stops the generation, because another replica has the request. */
   lose(): void {
     this.isLost = true;
     this.stop('shutdown');
@@ -198,7 +200,7 @@ export class Generation {
     this.call?.stop(cause);
   }
 
-  /** Before the first call: the tokens that another replica has generated. */
+  /** Takes the tokens that another replica has generated, before the first call. */
   restore(made: RestoredTokens): void {
     const { tokenIds, text, logprobs, message, names, whole } = made;
     const choice = names && { logprobs: names };
@@ -220,8 +222,8 @@ export class Generation {
   }
 
   /**
-   * The size of the prompt, as a call reports it with its first tokens.
-   * @param madeTokens of calls before, which are part of the prompt of this call
+   * Records the size of the prompt, as a call reports it with its first tokens.
+   * @param madeTokens tokens of the calls before, which are part of the prompt of this call
    */
   countPrompt(promptTokens: number | undefined, madeTokens: number): void {
     if (this.promptTokens !== undefined || !isCount(promptTokens, madeTokens, LIMITS.maxTokens)) return;
@@ -229,7 +231,7 @@ export class Generation {
     this.descriptions += 1;
   }
 
-  /** Begins again without tokens. */
+  /** Starts the response again without tokens. */
   restart(): void {
     this.tokens.clear();
     this.experts?.clear();
@@ -245,27 +247,27 @@ export class Generation {
     this.changed();
   }
 
-  /** New tokens, or the end. */
+  /** Reports new tokens, or the end, to the listeners. */
   changed(): void {
     for (const listener of this.listeners) listener();
   }
 
-  /** Calls the listener after each change. @returns ends it */
+  /** Calls the listener after each change. @returns function that removes the listener */
   onChange(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
   /**
-   * A response is written while the tokens arrive, and has got them for less than this time.
-   * @param ageMs 0: however long
+   * Whether a response is being written, and has received tokens for less than this time.
+   * @param ageMs 0: for any time
    */
   isWatchedForLess(ageMs: number): boolean {
     if (this.listeners.size === 0) return false;
     return ageMs === 0 || this.firstTokenAt === undefined || performance.now() - this.firstTokenAt < ageMs;
   }
 
-  /** Weights of tokens [from, to), added to the spans before. */
+  /** Adds the weights of tokens [from, to) to the spans. */
   addSpan(version: string, start: number, end: number): void {
     const last = this.spans.at(-1);
     if (last?.version === version) last.end = end;

@@ -90,7 +90,7 @@ describe('calls of tools', () => {
     expect(callsOf(deltas)).toEqual(two);
   });
 
-  it('without ids and indexes begin with a name', () => {
+  it('without ids and indexes begin with a function name', () => {
     const calls = callsOf([{ name: 'f', arguments: '{}' }, { name: 'g' }, { arguments: '[]' }]);
     expect(calls).toEqual([
       [0, undefined, 'f', '{}'],
@@ -98,7 +98,7 @@ describe('calls of tools', () => {
     ]);
   });
 
-  it('take arguments that arrive behind the end of the choice, whose reason stays', () => {
+  it('take arguments that arrive after the end of the choice, whose reason stays', () => {
     const log = new MessageLog(undefined);
     const delta = (text: string, more: object = {}) => ({
       tool_calls: [{ index: 0, ...more, function: { arguments: text } }],
@@ -148,7 +148,7 @@ it('keeps the end of a text from readers while a stop text may begin there, and 
   expect(log.whole()).toMatchObject({ content: 'a Eat ' });
 });
 
-it('removes no stop text that the engine has parsed away', () => {
+it('removes no stop text that the engine has already removed by parsing', () => {
   const log = new MessageLog(undefined);
   const tokens = new TokenLog(['</think>'], false, log);
   tokens.take({ text: 'so', tokenCount: 1, choice: { delta: { reasoning_content: 'so' } } });

@@ -1,6 +1,6 @@
 import type { TokenIncrement } from '@broomwagon/engines';
 
-/** Where a reader of a message is. */
+/** Position of a reader in a message. */
 export interface MessagePosition {
   changes: number;
   /** Characters of each text that the reader has. */
@@ -30,31 +30,34 @@ export interface SavedMessage {
 }
 
 /**
- * The message of a chat over all its calls, as its engines have parsed it. The text of a call that was continued with
- * token ids is not parsed: it is added to the content, or the whole message is parsed at its end.
+ * The message of a chat over all calls of engines, as the engines have parsed it. The text of a call that was continued
+ * with token ids is not parsed: it is added to the content, or the whole message is parsed at its end.
  */
 export class MessageLog {
-  /** Content, reasoning and further texts, by the names of the engine. */
+  /** Content, reasoning and further texts, by the field names of the engine. */
   private texts: Record<string, string> = {};
   private readonly calls: ToolCall[] = [];
-  /** The newest call of each index of the engine. */
+  /** The newest tool call of each index of the engine. */
   private readonly callsByIndex = new Map<number, ToolCall>();
-  /** Tokens so far. */
+  /** Number of tokens so far. */
   private tokenCount = 0;
-  /** Other fields of deltas, with the change that has set them. */
+  /** Other fields of deltas, with the number of the change that has set them. */
   private readonly others = new Map<string, { value: unknown; change: number }>();
   /** An entry for each token, if the client has asked for log probabilities. */
   readonly logprobs: object[] = [];
   private changes = 0;
-  /** Name of the text that was added to last; undefined after a call of a tool. */
+  /** Name of the latest text; undefined after a tool call. */
   private lastText: string | undefined;
-  /** Characters at its end that readers do not get yet: a stop text may begin with them. */
+  /** Characters at the end of the latest text that readers do not get yet: a stop text may begin with them. */
   private heldLength = 0;
   /** The parts stay as they are until {@link settle} gives the whole message. */
   isParsedAtEnd = false;
   finishReason: string | undefined;
 
-  /** @param topLogprobs alternatives of each token that the client has asked for; undefined: no log probabilities */
+  /**
+   * @param topLogprobs number of alternatives of each token that the client has asked for; undefined: no log
+   * probabilities
+   */
   constructor(private readonly topLogprobs: number | undefined) {}
 
   take(increment: TokenIncrement): void {
@@ -64,7 +67,7 @@ export class MessageLog {
       if (choice?.delta) this.merge(choice.delta);
       else if (text !== '') this.add('content', text);
     }
-    // An engine may end a choice twice.
+    // An engine may report the end of a choice twice.
     if (this.finishReason !== 'tool_calls') this.finishReason = choice?.finish_reason ?? this.finishReason;
     if (this.topLogprobs !== undefined) this.addLogprobs(increment, this.entriesOf(increment));
     this.tokenCount += increment.tokenCount;
@@ -80,7 +83,7 @@ export class MessageLog {
   }
 
   /**
-   * Takes the whole message, as an engine has parsed it.
+   * Replaces the parts by the whole message, as an engine has parsed it.
    * @param isSent a client has read the parts so far
    * @returns false, with nothing changed, if the message does not begin with the parts that were sent
    */
@@ -136,20 +139,20 @@ export class MessageLog {
     for (const [name, value] of others) this.others.set(name, { value, change: 1 });
   }
 
-  /** Removes the end of the text that was added to last: it belongs to a stop text. */
+  /** Removes the end of the latest text, which belongs to a stop text. */
   removeEnd(end: string): void {
     const name = this.lastText ?? 'content';
     const text = this.texts[name];
-    // The engine may have parsed the stop text away, for one as the end of the reasoning.
+    // The engine may have parsed the stop text away, for example as the end of the reasoning.
     if (text?.endsWith(end)) this.texts[name] = text.slice(0, -end.length);
   }
 
-  /** Keeps the end of the text that was added to last from readers, until it is certain that no stop text begins. */
+  /** Keeps the end of the latest text from readers, until it is certain that no stop text begins there. */
   holdEnd(characters: number): void {
     this.heldLength = characters;
   }
 
-  /** Tokens that follow are content too: the engine has begun with it, and with nothing else since. */
+  /** Whether further tokens are content too: the latest part that the engine has begun is content. */
   get isInContent(): boolean {
     return this.lastText === 'content';
   }
@@ -159,7 +162,7 @@ export class MessageLog {
     return { changes: this.changes, texts, calls: this.calls.map((call) => call.function.arguments.length) };
   }
 
-  /** What is new after a position, as a delta. */
+  /** Delta of the message after a position. */
   after(from?: MessagePosition): Record<string, unknown> & { tool_calls?: ToolCallDelta[] } {
     const delta: Record<string, unknown> = {};
     for (const [name, text] of this.readableTexts) {
@@ -232,8 +235,8 @@ export class MessageLog {
   }
 
   /**
-   * The call that a delta continues. Engines may leave out ids or indexes, or repeat an index: another id is another
-   * call, and a delta that has neither continues the newest call unless it names a function again.
+   * The tool call that a delta continues. Engines may leave out ids or indexes, or repeat an index: another id is
+   * another call, and a delta without id and index continues the newest call unless it has a function name again.
    */
   private findCall({ id, index, function: called }: ToolCallDelta): ToolCall | undefined {
     const newest = this.calls.at(-1);
@@ -247,13 +250,16 @@ export class MessageLog {
     return called?.name !== undefined && newest?.function.name !== undefined ? undefined : newest;
   }
 
-  /** The call at an index that its first delta did not have. */
+  /** The tool call at an index that its first delta did not have. */
   private unindexed(index: number): ToolCall | undefined {
     const call = this.calls[index];
     return call !== undefined && ![...this.callsByIndex.values()].includes(call) ? call : undefined;
   }
 
-  /** Tokens for which the engine has sent no log probability have null, so that all entries stay at their tokens. */
+  /**
+   * Adds log probabilities. Tokens for which the engine has sent none get null, so that all entries stay at their
+   * tokens.
+   */
   private addLogprobs({ tokenIds, tokenCount }: TokenIncrement, entries: object[]): void {
     if (entries.length === 0 && this.logprobs.length === 0) return;
     while (this.logprobs.length < this.tokenCount) this.logprobs.push(emptyEntry());
@@ -263,7 +269,10 @@ export class MessageLog {
     }
   }
 
-  /** Those of a call that was continued by another route are written as those of a chat. */
+  /**
+   * Log probabilities of an increment. Entries of a call that was continued by another route are written in the form of
+   * a chat.
+   */
   private entriesOf({ choice, logprobs, tokenIds }: TokenIncrement): object[] {
     const { content, tokens, top_logprobs: tops } = choice?.logprobs ?? {};
     if (content) return content;

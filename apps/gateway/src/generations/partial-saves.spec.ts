@@ -63,7 +63,7 @@ it('restores a log probability that the engine has not computed', async () => {
   expect(JSON.stringify(second.tokens.allLogprobs)).toBe('[-0.5,null]');
 });
 
-it('does not save a complete response: a repeat would continue it behind its end', async () => {
+it('does not save a complete response: a repeat would continue it after its end', async () => {
   saved.clear();
   const [complete, other] = [generation('complete'), generation('other')];
   const running = saves();
@@ -71,7 +71,7 @@ it('does not save a complete response: a repeat would continue it behind its end
   running.onApplicationBootstrap();
   for (const one of [complete, other]) one.restore(restored());
   await expect.poll(() => saved.size).toBe(2);
-  // The end token; the stream has not ended.
+  // This token is the last one, but the stream has not ended.
   complete.tokens.take({ text: '', tokenIds: [7], tokenCount: 1, isLast: true });
   other.tokens.take({ text: 'c', tokenIds: [7], tokenCount: 1 });
   const idsOf = () => [...saved.values()].map((text) => (JSON.parse(text) as { tokenIds: number[] }).tokenIds);

@@ -5,12 +5,12 @@ import { GatewayMetrics } from '../gateway-metrics';
 import { continuationOf } from './continuation';
 import type { Generation, GenerationEnd, RestoredTokens, WholeResponse } from './generation';
 
-/** How long saved tokens are kept for a client that repeats its request, milliseconds. */
+/** Time for which saved tokens are kept for a client that repeats its request, milliseconds. */
 const KEPT_MS = 600_000;
-/** Largest answer of a request that is passed on that is saved, bytes. */
+/** Maximum size of the answer of a passed request that is saved, bytes. */
 const MAX_ANSWER_BYTES = 4 * 1_048_576;
 
-/** As it is saved. */
+/** Tokens in their saved form. */
 interface Partial extends RestoredTokens {
   /** SHA-256 of the body. */
   digest: string;
@@ -41,7 +41,7 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     clearTimeout(this.timer);
   }
 
-  /** Gives a new generation the tokens that another replica has saved; from here on its own are saved. */
+  /** Gives a new generation the tokens that another replica has saved. From then on its own tokens are saved. */
   begin(generation: Generation, saved: unknown): void {
     const partial = saved as Partial | undefined;
     const isSame = partial?.digest === generation.repeat!.digest;
@@ -54,7 +54,10 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     this.metrics.restored.inc(generation.tokens.count);
   }
 
-  /** The last save, for the replica that continues. @returns whether the tokens are kept. Never throws. */
+  /**
+   * Saves the tokens a last time, for the replica that continues.
+   * @returns whether the tokens are kept. Never throws.
+   */
   async keep(generation: Generation): Promise<boolean> {
     if (!this.saved.has(generation) || generation.tokens.isComplete) return false;
     await this.save(generation);
@@ -62,9 +65,9 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
   }
 
   /**
-   * A response that has ended, for the replica that answers a repeat. Routed experts, and larger answers that are
-   * passed on, are not saved: the repeat generates them again.
-   * @returns whether it is kept. Never throws.
+   * Saves a response that has ended, for the replica that answers a repeat. Routed experts, and larger answers of
+   * passed requests, are not saved: the repeat generates them again.
+   * @returns whether the response is kept. Never throws.
    */
   async keepWhole(generation: Generation, end: GenerationEnd): Promise<boolean> {
     const { tokens, serverId, model, cachedTokens, engineFields, recording, promptTokenIds } = generation;
@@ -76,12 +79,12 @@ export class PartialSaves implements OnApplicationBootstrap, OnApplicationShutdo
     return true;
   }
 
-  /** Saves no more. */
+  /** Ends the saves of a generation. */
   end(generation: Generation): void {
     this.saved.delete(generation);
   }
 
-  /** One after the other, so that thousands of generations are not saved at the same moment. */
+  /** Saves one generation after the other, so that thousands of generations are not saved at the same moment. */
   private saveLater(): void {
     this.timer = setTimeout(() => {
       void (async () => {
@@ -119,7 +122,7 @@ function partialOf({ tokens, repeat, spans, isVersionReported, promptTokens }: G
   return { digest: repeat!.digest, tokenIds, text, logprobs, promptTokens, spans, isVersionReported, ...more };
 }
 
-/** Undefined if the request is not passed on, or its answer is too large. */
+/** The answer in its saved form; undefined if the request is not passed on, or its answer is too large. */
 function savedAnswerOf({ answer }: Generation): WholeResponse['answer'] {
   if (answer === undefined) return undefined;
   const { pieces, ...others } = answer;
@@ -127,7 +130,7 @@ function savedAnswerOf({ answer }: Generation): WholeResponse['answer'] {
   return bytes > MAX_ANSWER_BYTES ? undefined : { ...others, body: Buffer.concat(pieces).toString('base64') };
 }
 
-/** The same in all replicas; undefined if a repeat of the request is not recognized by an id. */
+/** Identity of a request, the same in all replicas; undefined if repeats are not recognized by an id. */
 export function identityOf({ repeat, tokenId }: Generation): string | undefined {
   return repeat === undefined || repeat.kind === 'session' ? undefined : `${tokenId}\n${repeat.key}`;
 }

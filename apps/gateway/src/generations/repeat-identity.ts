@@ -5,10 +5,10 @@ import type { RequestId } from '../http/request-id';
 
 const MAX_KEY_CHARACTERS = 255;
 
-/** By what a repeat of a request is recognized: only one of these may join a generation that runs. */
+/** Kinds of identity by which a repeat is recognized: only such a repeat may join a running generation. */
 export type RepeatKind = 'id' | 'idempotency-key' | 'session';
 
-/** What a request and its repeats have in common. */
+/** Identity that a request and its repeats share. */
 export interface RepeatIdentity {
   kind: RepeatKind;
   /** Unique among the requests of one key. */
@@ -17,7 +17,7 @@ export interface RepeatIdentity {
   digest: string;
 }
 
-/** What identifies a request. */
+/** Parts of a request that identify it. */
 export interface RequestIdentity extends RequestId {
   sessionId?: string;
   headers: IncomingHttpHeaders;
@@ -25,8 +25,8 @@ export interface RequestIdentity extends RequestId {
 }
 
 /**
- * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: nothing
- * but its connection.
+ * The identity of a request: the id of its body, else `Idempotency-Key`, else its session and body. Undefined: only its
+ * connection identifies it.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function repeatIdentityOf(request: RequestIdentity): RepeatIdentity | undefined {

@@ -6,7 +6,7 @@ let waiting = 0;
 const pacerOf = (limit: number, deadlineMs = 600_000) =>
   new ResumePacer(limit, deadlineMs, (count) => (waiting = count));
 
-it('lets so many calls of an engine begin, and the next one when one of them has left', async () => {
+it('lets a limited number of calls of an engine begin, and the next one when a call has left', async () => {
   const pacer = pacerOf(2);
   const [first] = await Promise.all([pacer.enter('a', running()), pacer.enter('a', running())]);
   const begun: string[] = [];
@@ -38,12 +38,12 @@ it('lets a call that is stopped go, whether it waits or its turn comes at that m
   (await turns)();
   const aborted = await pacer.enter('a', stopped.signal);
   aborted();
-  // Nobody holds the place: the next call begins.
+  // No call holds the place: the next call begins.
   await pacer.enter('a', running());
   expect(waiting).toBe(0);
 });
 
-it('lets a call begin at the deadline, which takes no place of those that wait', async () => {
+it('lets a call begin at the deadline, which takes no place of waiting calls', async () => {
   vi.useFakeTimers();
   try {
     const pacer = pacerOf(1, 1_000);

@@ -7,14 +7,14 @@ import { unlessAborted } from '@broomwagon/generation';
  * of these calls delays every other request of the engine.
  */
 export class ResumePacer {
-  /** Calls that wait for their first token, and those that wait to begin, oldest first; by engine. */
+  /** Calls that wait for their first token, and calls that wait to begin, oldest first; by engine. */
   private readonly engines = new Map<string, { starting: number; waiting: Set<() => void> }>();
 
   private waiting = 0;
 
   /**
-   * @param deadlineMs a call that has waited for so long begins beyond the limit: those before it may be calls of an
-   *   engine that is paused
+   * @param deadlineMs a call that has waited for this time begins beyond the limit: the calls before it may be on an
+   * engine that is paused
    * @param onWaiting gets the number of calls that wait to begin, after each change
    */
   constructor(
@@ -24,8 +24,8 @@ export class ResumePacer {
   ) {}
 
   /**
-   * Settles when the call may begin, is stopped, or has waited until the deadline.
-   * @returns to be called at the first token, or at the end of the call; later calls of it change nothing
+   * Waits for a place. Resolves when the call may begin, is stopped, or has waited until the deadline.
+   * @returns function to call at the first token, or at the end of the call; further calls of it change nothing
    */
   async enter(engine: string, signal: StopSignal): Promise<() => void> {
     if (signal.aborted) return () => undefined;
@@ -46,7 +46,7 @@ export class ResumePacer {
     await unlessAborted(signal, Promise.race([turn, late]));
     clearTimeout(timer);
     this.onWaiting((this.waiting -= 1));
-    // Still in the queue: it was stopped or is late, and has no place to give back.
+    // A call that is still in the queue was stopped or is late, and has no place to give back.
     return entry.waiting.delete(begin) ? () => undefined : this.leaving(engine);
   }
 

@@ -9,7 +9,7 @@ it('finds a stop text that begins before the end of a call, and cuts the text th
   log.cut();
   expect(log.take(token('z!'))).toBe(true);
   expect([log.text, log.matched, log.count]).toEqual(['ab', 'xyz', 4]);
-  // Nothing that still arrives is taken.
+  // Tokens after the stop text are not taken.
   expect(log.take(token('c'))).toBe(true);
   expect([log.text, log.count]).toEqual(['ab', 4]);
 });
@@ -29,7 +29,7 @@ it('leaves stop texts within one call to the engine, and keeps the stop text if 
   expect(kept.text).toBe('xyz');
 });
 
-it('continues before a character whose text has not come, and not before tokens that never have a text', () => {
+it('continues before a character whose text has not arrived, and not before tokens that never have a text', () => {
   const log = new TokenLog([], false);
   for (const [text, id] of [
     ['a', 1],
@@ -50,7 +50,7 @@ it('continues before a character whose text has not come, and not before tokens 
   expect(log.allIds).toEqual([1, 2, 3, 4, 5, 6, 7]);
 });
 
-it('has no list of ids that lacks some, and NaN for a log probability that is missing', () => {
+it('has no list of ids if some are missing, and NaN for a missing log probability', () => {
   const log = new TokenLog([], false);
   log.take(token('a'));
   log.take({ text: 'b', tokenCount: 1 });
@@ -62,7 +62,7 @@ it('has no list of ids that lacks some, and NaN for a log probability that is mi
   expect([log.allIds, log.count, log.text]).toEqual([[], 0, '']);
 });
 
-it('keeps long responses exactly, and gives the part after any token or character', () => {
+it('keeps long responses exactly, and returns the part after any token or character', () => {
   const log = new TokenLog([], false);
   const all = Array.from({ length: 1_000 }, (_, index) => ({
     id: index * 97,

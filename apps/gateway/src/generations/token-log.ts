@@ -6,10 +6,10 @@ import type { TokenNames } from './token-names';
 /** The tokens of a response, over all its calls. */
 export class TokenLog extends TokenBuffer {
   /**
-   * @param stops engines look for them in the text of one call only
+   * @param stops stop texts; engines search them in the text of one call only
    * @param keepsStop the text contains the stop text that ended it
-   * @param message of a chat: the parts of its text
-   * @param names if the client reads them
+   * @param message parts of the text of a chat
+   * @param names names of the tokens, if the client reads them
    */
   constructor(
     stops: readonly string[],

@@ -14,7 +14,7 @@ it('tokens have the names and alternatives of the engine, and the place of their
   expect(names.from(2)).toEqual({ tokens: ['c'], top_logprobs: [null], text_offset: [2] });
 });
 
-it('several tokens without names are named by their ids, and nothing is left after a new begin', () => {
+it('several tokens without names are named by their ids, and a restart removes all names', () => {
   const names = new TokenNames();
   names.take({ text: 'ab', tokenIds: [1, 2], tokenCount: 2 });
   expect(names.from(0).tokens).toEqual(['token_id:1', 'token_id:2']);

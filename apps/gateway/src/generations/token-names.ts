@@ -1,6 +1,6 @@
 import type { TokenIncrement } from '@broomwagon/engines';
 
-/** How engines name tokens without their text. */
+/** Name that engines use for a token without its text. */
 export const nameOf = (id: number | undefined): string => `token_id:${id}`;
 
 /** Tokens as `/v1/completions` writes them beside their log probabilities. */
@@ -8,7 +8,7 @@ export interface NamedTokens {
   tokens: string[];
   /** Alternatives of each token; null if the engine has reported none. */
   top_logprobs: (Record<string, number> | null)[];
-  /** Characters of the tokens before each one. */
+  /** Number of characters before each token. */
   text_offset: number[];
 }
 
@@ -17,7 +17,9 @@ export class TokenNames {
   private readonly all: NamedTokens = { tokens: [], top_logprobs: [], text_offset: [] };
   private characters = 0;
 
-  /** A token without a name has the text of an increment of this token alone, otherwise its id. */
+  /**
+   * Adds an increment. A token without a name gets the text of its increment if it is alone in it, otherwise its id.
+   */
   take({ choice, tokenIds, text, tokenCount }: TokenIncrement): void {
     const { tokens, top_logprobs: tops } = choice?.logprobs ?? {};
     for (let index = 0; index < tokenCount; index++) {

@@ -5,7 +5,7 @@ const span = (version: string, start: number, end: number) => ({ version, start,
 
 it.each([
   ['of exactly the tokens', [span('1', 0, 3), span('2', 3, 8)], [span('1', 0, 3), span('2', 3, 8)]],
-  ['that end behind the last token that was kept', [span('1', 0, 10)], [span('1', 0, 8)]],
+  ['that end after the last kept token', [span('1', 0, 10)], [span('1', 0, 8)]],
   ['that begin there', [span('1', 0, 8), span('2', 8, 10)], [span('1', 0, 8)]],
   ['of the most tokens', [span('1', 0, Number.MAX_SAFE_INTEGER)], [span('1', 0, 8)]],
   ['that overlap', [span('1', 0, 5), span('2', 3, 8)], [span('1', 0, 5), span('2', 5, 8)]],

@@ -3,8 +3,8 @@ import type { WeightSpan } from './generation';
 
 /**
  * The weights of the tokens of a call, as its engine has reported them: a list of spans, else one version for all
- * tokens. Parts of spans behind the last token of the call, or before the end of the span before, are left out. Empty
- * if there is no such report, or if the report is none.
+ * tokens. Parts of spans after the last kept token of the call, or before the end of the previous span, are left out.
+ * Empty if there is no valid report.
  * @param count tokens of the call that were kept
  */
 export function reportedSpans(list: unknown, scalar: unknown, count: number): WeightSpan[] {

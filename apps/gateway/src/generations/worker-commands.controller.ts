@@ -34,7 +34,7 @@ export class WorkerCommandsController {
     return { stopped: moved.length };
   }
 
-  /** The leases of another epoch have ended. */
+  /** Whether a command is for the present epoch: the leases of another epoch have ended. */
   private isCurrent({ workerEpoch }: { workerEpoch: string }): boolean {
     return this.session.current()?.workerEpoch === workerEpoch;
   }

@@ -29,7 +29,7 @@ async function ask(): Promise<{ answer: Promise<IncomingMessage> }> {
   return { answer };
 }
 
-it('disconnects a client that takes nothing of its response, also after a silence', async () => {
+it('disconnects a client that does not read its response, also after a silence', async () => {
   const { answer } = await ask();
   await once(response, 'timeout');
   expect(response.destroyed).toBe(false);

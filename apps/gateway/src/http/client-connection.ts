@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Disconnects a client that has read nothing of what is written for `stalledMs`. A response with nothing to take, such
- * as one that waits for a server, has no limit of time.
+ * Disconnects a client that has not read the written bytes for `stalledMs`. A response without bytes to read, such as
+ * one that waits for a server, has no time limit.
  */
 export function cutIfStalled(response: ServerResponse, stalledMs: number): void {
   response.setTimeout(stalledMs, () => {
@@ -10,11 +10,14 @@ export function cutIfStalled(response: ServerResponse, stalledMs: number): void 
   });
 }
 
-/** Calls the listener when the response is closed. `isDelivered`: the client's connection has taken all of it. */
+/**
+ * Calls the listener when the response is closed. `isDelivered`: the connection of the client has taken the whole
+ * response.
+ */
 export function whenClosed(response: ServerResponse, listener: (isDelivered: boolean) => void): void {
   let isDelivered = false;
   const { socket } = response.req;
-  // Node also emits it, and sets `writableFinished`, when the connection breaks while bytes of the end are left.
+  // Node also emits `finish`, and sets `writableFinished`, when the connection breaks while last bytes are left.
   response.prependOnceListener('finish', () => (isDelivered = !socket.destroyed));
   response.once('close', () => listener(isDelivered));
 }

@@ -29,11 +29,11 @@ import type { Exchange, Route } from './route';
 import { errorBody, sendJson, toHttpStatus } from './send-json';
 import { isBegun } from './silence-keeper';
 
-/** `/sessions/{id}` before any path names the session. */
+/** Prefix of `/sessions/{id}`, which may precede any path. */
 const SESSION_PREFIX = '/sessions/';
-/** The path of a session itself. */
+/** Path of a session itself. */
 const SESSION_PATH = '/sessions/{id}';
-/** More characters than the longest id of a session has in a URL. */
+/** Maximum characters of a session in a path; the longest id has fewer in a URL. */
 const MAX_SESSION_CHARACTERS = 1_536;
 /** Paths with a parameter, and their names in the tables of routes. */
 const PARAMETER_PATHS: [RegExp, string][] = [
@@ -44,25 +44,25 @@ const PARAMETER_PATHS: [RegExp, string][] = [
   [/^\/sessions\/([^/]+)$/, SESSION_PATH],
   [/^\/rounds\/v1\/([^/]+)\/([\w.-]+)$/, '/rounds/v1/{pool}/$2'],
 ];
-/** The routes of Nest, as in every service. */
+/** Paths of the Nest routes, as in every service. */
 const METRICS_PATH = '/metrics';
 const NEST_PATHS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/startupz', METRICS_PATH]);
 const ROUNDS_PATH = '/rounds/v1/';
 /** Label of requests whose path has no route: labels of metrics have few values. */
 const UNKNOWN = 'unknown';
-/** A client that takes nothing of its response for this long is disconnected, milliseconds. */
+/** Time without a read after which a client is disconnected, milliseconds. */
 const STALLED_MS = 300_000;
-/** Sent with 429 and 503 if the error names no time, milliseconds. */
+/** Retry-After of 429 and 503 if the error has none, milliseconds. */
 const RETRY_AFTER_MS = 1_000;
 
-/** Gives requests to the routes of the dialects; all others are for Nest. */
+/** Gives requests to the routes of the dialects; all other requests are for Nest. */
 @Injectable()
 export class DataPlane {
   private readonly logger = new Logger(DataPlane.name);
   private readonly routes: Map<string, Route>;
   /** One route of each path. */
   private readonly paths: Map<string, Route>;
-  /** Characters of the longest of them. */
+  /** Characters of the longest path. */
   private readonly maxPathLength: number;
 
   constructor(
@@ -107,7 +107,7 @@ export class DataPlane {
     this.maxPathLength = Math.max(...[...this.paths.keys()].map(({ length }) => length));
   }
 
-  /** False for a path of Nest. */
+  /** Handles a request. False for a path of Nest. */
   handle(request: IncomingMessage, response: ServerResponse): boolean {
     const { path, rest, session, pathId } = this.pathOf(request);
     const ofPath = this.paths.get(path);
@@ -131,7 +131,10 @@ export class DataPlane {
     return true;
   }
 
-  /** Metrics have names of pools and servers: a page of another site must not read them under a name of its own. */
+  /**
+   * Refuses metrics to pages of other sites: they have names of pools and servers, which such a page must not read
+   * through a name of its own.
+   */
   private refusesMetrics(path: string, request: IncomingMessage, response: ServerResponse): boolean {
     if (path !== METRICS_PATH) return false;
     try {
@@ -143,7 +146,7 @@ export class DataPlane {
     }
   }
 
-  /** The name of the path in the tables of routes, and its parameters. `rest`: without `/sessions/{id}`. */
+  /** The name of the path in the tables of routes, and its parameters. `rest`: the path without `/sessions/{id}`. */
   private pathOf({ url = '', method }: IncomingMessage): {
     path: string;
     rest: string;
@@ -156,7 +159,7 @@ export class DataPlane {
     const [pattern, name] = PARAMETER_PATHS.find(([one]) => one.test(rest)) ?? [];
     const [, pathId] = pattern?.exec(rest) ?? [];
     if (session !== undefined && name === undefined && !this.paths.has(rest) && isOfSession(method)) {
-      // No route follows: the whole is the id.
+      // No route follows the prefix: the whole rest is the id.
       return { path: SESSION_PATH, rest: pathname, pathId: pathname.slice(SESSION_PREFIX.length) };
     }
     return { path: pattern === undefined ? rest : rest.replace(pattern, name!), rest, session, pathId };
@@ -169,7 +172,7 @@ export class DataPlane {
     const first = pathname.indexOf('/', begin + 1);
     for (let at = first; at > 0 && at <= begin + MAX_SESSION_CHARACTERS; at = pathname.indexOf('/', at + 1)) {
       const rest = pathname.slice(at);
-      // The hash of a long text is computed for each of many slashes otherwise.
+      // Without this bound, the hash of a long text would be computed for each of many slashes.
       const isPath = rest.length <= this.maxPathLength && this.paths.has(rest);
       const isRoute = isPath || PARAMETER_PATHS.some(([pattern]) => pattern.test(rest));
       if (isRoute) return { session: pathname.slice(begin, at), rest };
@@ -198,7 +201,7 @@ export class DataPlane {
       caller.sessionId = id;
       caller.isPathSession = true;
     }
-    // Node discards a body that is not read: one without a key costs neither memory nor a parse.
+    // Node discards a body that is not read: a body without a key costs neither memory nor a parse.
     const isRead = maxBodyBytes > 0 && !isPublic && request.method !== 'GET';
     const read = isRead ? await readObject(request, maxBodyBytes, path) : undefined;
     const { object: body = {}, bytes = Buffer.alloc(0), digest = () => '' } = read ?? {};
@@ -229,7 +232,7 @@ export class DataPlane {
         response.setHeader('Retry-After', Math.ceil((error.retryAfterMs ?? RETRY_AFTER_MS) / 1_000));
       }
       if (error.code === 'UNAUTHENTICATED') response.setHeader('WWW-Authenticate', 'Bearer');
-      // What the client still sends of a body that was refused is not read.
+      // The rest of a refused body is not read.
       if (!request.complete) response.setHeader('Connection', 'close');
     }
     const body = route.errorBody?.(error) ?? errorBody(error);

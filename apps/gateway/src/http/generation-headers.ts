@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Generation } from '../generations/generation';
 
-/** Sets headers with what happened to a generation so far, unless the headers are sent. */
+/** Sets headers with the state of a generation so far, unless the headers are sent. */
 export function setHeaders(generation: Generation, response: ServerResponse): void {
   if (response.headersSent) return;
   const { serverId, spans, isVersionReported } = generation;
@@ -23,7 +23,7 @@ function countsOf({ attempts, startedAt, grantedAt, firstTokenAt }: Generation) 
   return { attempts, queueMs: sinceMs(startedAt, grantedAt), firstTokenMs: sinceMs(grantedAt, firstTokenAt) };
 }
 
-/** What the headers of an answer say, as a field of its body. */
+/** Values of the answer headers, as a field of the body. */
 export function detailsOf(generation: Generation): object {
   const { serverId, spans, isVersionReported } = generation;
   const { attempts, queueMs, firstTokenMs } = countsOf(generation);
@@ -39,17 +39,17 @@ export function detailsOf(generation: Generation): object {
   };
 }
 
-/** In headers of a whole response, and in trailers of a stream. */
+/** Name of the header of a whole response, and of the trailer of a stream. */
 const RECORDED = 'x-broomwagon-trajectory';
 const STAMP = 'x-broomwagon-stamp';
 
-/** Names in headers the turns of the trajectory that the response is, whether each is recorded, and the stamp. */
+/** Sets headers with the turns of the trajectory that the response is, whether each is recorded, and the stamp. */
 export function setRecorded(generations: Generation[], response: ServerResponse): void {
   if (response.headersSent) return;
   for (const [name, value] of Object.entries(recordedFields(generations))) response.setHeader(name, value);
 }
 
-/** At the start of a response whose turns are not recorded before its end. */
+/** Announces trailers at the start of a response whose turns are recorded only at its end. */
 export function announceRecorded(generations: Generation[], response: ServerResponse): void {
   setRecorded(generations, response);
   // Answers of HTTP/1.0 have no trailers.
@@ -57,7 +57,7 @@ export function announceRecorded(generations: Generation[], response: ServerResp
   response.setHeader('trailer', `${RECORDED}, ${STAMP}`);
 }
 
-/** At the end of a response that was announced. */
+/** Adds the trailers at the end of an announced response. */
 export function addRecorded(generations: Generation[], response: ServerResponse): void {
   const fields = recordedFields(generations);
   if (Object.keys(fields).length > 0) response.addTrailers(fields);

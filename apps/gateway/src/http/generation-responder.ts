@@ -32,7 +32,7 @@ export class GenerationResponder {
   ) {}
 
   /**
-   * @param format absent: the answer of the engine is passed on as it is
+   * @param format absent: the answer of the engine is passed on unchanged
    * @throws BroomwagonError the error that ended a generation, if nothing was sent
    */
   async respond(
@@ -40,7 +40,7 @@ export class GenerationResponder {
     { id, isOwnId, choiceIds, stream, inputs }: GenerationRequest,
     format?: Format,
   ): Promise<void> {
-    // The client disconnected while its key was checked: there is no event `close` any more.
+    // The client disconnected while its key was checked: no event `close` follows.
     if (response.destroyed) return;
     const { tokenId, maxGenerations } = caller;
     const { sessionId } = inputs[0]!.placement;
@@ -73,8 +73,8 @@ export class GenerationResponder {
 }
 
 /**
- * The job for which a session is recorded that nobody may have opened.
- * @param isRecorded also if its client does not request it
+ * The job for which a session is recorded, even if nobody has opened the session.
+ * @param isRecorded records the session even if its client does not request it
  * @throws BroomwagonError VALIDATION_FAILED
  */
 function recordedJobOf(
@@ -87,14 +87,14 @@ function recordedJobOf(
   return checkedJob(textOf(headers, 'x-broomwagon-job'), 'x-broomwagon-job');
 }
 
-/** A list of several choices in an answer that is an object; each answer of a list has its own. */
+/** Adds details to an answer: an object with several choices gets a list, and each answer of a list gets its own. */
 function withDetails(answer: object, generations: Generation[]): object {
   const details = generations.map(detailsOf);
   if (Array.isArray(answer)) return answer.map((one: object, index) => ({ ...one, broomwagon: details[index] }));
   return { ...answer, broomwagon: details.length === 1 ? details[0] : details };
 }
 
-/** @throws BroomwagonError the error that ended it */
+/** Waits for the end of a generation. @throws BroomwagonError the error that ended it */
 async function succeeded(generation: Generation, response: ServerResponse): Promise<void> {
   const end = await generation.ended;
   if (end.reason !== 'error') return;

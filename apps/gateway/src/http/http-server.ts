@@ -7,16 +7,16 @@ import type { GatewayConfig } from '../gateway.config';
 import { DataPlane } from './data-plane';
 import { errorBody, sendJson } from './send-json';
 
-/** All headers of a request, bytes: enough for a JWT and the cookies of a proxy. */
+/** Maximum size of all headers of a request, bytes: enough for a JWT and the cookies of a proxy. */
 const MAX_HEADER_BYTES = 32_768;
-/** Node drops further headers in silence: a request that has as many is refused. */
+/** Maximum number of headers. Node drops further headers in silence, so a request with this many is refused. */
 const MAX_HEADERS = 256;
 const HEADERS_TIMEOUT_MS = 10_000;
-/** How often connections with late headers or bodies are closed, milliseconds; the default of Node is 30 s. */
+/** Interval at which connections with late headers or bodies are closed, milliseconds; the default of Node is 30 s. */
 const LATE_CHECKED_EVERY_MS = 2_000;
-/** After it a refused connection is closed, milliseconds. */
+/** Time after which a refused connection is closed, milliseconds. */
 const REFUSAL_READ_MS = 1_000;
-/** Status of an error that Node's parser has found, by its code; for all others 400. */
+/** Status by the code of an error of Node's parser; 400 for all other errors. */
 const PARSER_STATUS: Record<string, number> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 const REASONS: Record<number, string> = {
   400: 'The request is not valid HTTP',
@@ -49,7 +49,7 @@ export function gatewayHttp(config: GatewayConfig) {
       server.maxHeadersCount = MAX_HEADERS;
       // Trainers keep their connections open: the number of requests on one connection has no limit.
       server.maxRequestsPerSocket = 0;
-      // A response may take hours; only what the client sends has a limit of time.
+      // A response may take hours; only the receipt of a request has a time limit.
       server.timeout = 0;
       server.headersTimeout = HEADERS_TIMEOUT_MS;
       server.requestTimeout = config.bodyTimeoutMs;
@@ -58,9 +58,9 @@ export function gatewayHttp(config: GatewayConfig) {
   };
 }
 
-/** Answers what Node's parser has refused, unless a response has begun, and closes the connection. */
+/** Answers a request that Node's parser has refused, unless a response has started, and closes the connection. */
 function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex & { _httpMessage?: ServerResponse }): void {
-  // The request continues to arrive after its answer.
+  // The rest of the request still arrives after its answer.
   if (socket.writableEnded) return;
   if (!socket.writable || socket._httpMessage?.headersSent || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -75,7 +75,7 @@ function refuseConnection(error: NodeJS.ErrnoException, socket: Duplex & { _http
     `Content-Length: ${Buffer.byteLength(body)}`,
   ];
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Later than at once: closing a connection with unread bytes takes the answer from the client.
+  // The connection is closed later: if unread bytes are left at the close, the client loses the answer.
   setTimeout(() => socket.destroy(), REFUSAL_READ_MS).unref();
 }
 

@@ -25,7 +25,7 @@ function listsIn(value: unknown): unknown[] {
   return [...(Array.isArray(value) ? [value] : []), ...Object.values(value).flatMap(listsIn)];
 }
 
-/** The value, or that it is not JSON. */
+/** The value, or a mark that the text is not JSON. */
 function outcomeOf(parse: () => unknown): unknown {
   try {
     return { value: parse() };
@@ -35,7 +35,7 @@ function outcomeOf(parse: () => unknown): unknown {
 }
 
 describe('parseBody', () => {
-  it('accepts and refuses what JSON.parse does, with the same values', () => {
+  it('accepts and refuses the same texts as JSON.parse, with the same values', () => {
     fc.assert(
       fc.property(body, (text) => {
         expect(outcomeOf(() => parseBody(Buffer.from(text)))).toEqual(outcomeOf(() => JSON.parse(text)));
@@ -48,7 +48,7 @@ describe('parseBody', () => {
     const text = `{"a": "ü", "${name}" : ${LIST}, "n": 1}`;
     const value = parseBody(Buffer.from(text)) as Record<string, unknown>;
     expect(value).toEqual(JSON.parse(text));
-    // Bytes that were kept, and no text that was written again.
+    // The bytes are kept, and not written again.
     expect(jsonOf({ list: value[name] })).toEqual(Buffer.from(`{"list":${LIST}}`));
   });
 

@@ -4,22 +4,22 @@ import { keepListJson } from '@broomwagon/engines';
 
 /** Fields of bodies that have token ids. */
 const NAMES = ['input_ids', 'token_ids', 'prompt'];
-/** Shorter lists are not worth the search, bytes. */
+/** Minimum size of a body that is searched for a list, bytes. */
 const MIN_LIST_BYTES = 1_024;
-/** Stands in the place of the list; random, so that no client can send it. */
+/** Replaces the list in the body; random, so that no client can send it. */
 const PLACE = randomUUID();
-/** Engines take numbers of other forms for no token ids. */
+/** Characters of other forms of numbers, which engines do not take as token ids. */
 const OTHER_FORMS = ['.', 'e', 'E', '-'];
 
 /**
- * As `JSON.parse`. A long list of token ids is parsed apart, and its bytes are kept for the engine.
+ * Like `JSON.parse`, but a long list of token ids is parsed apart, and its bytes are kept for the engine.
  * @throws SyntaxError
  */
 export function parseBody(bytes: Buffer): unknown {
   return withList(bytes) ?? JSON.parse(bytes.toString('utf8'));
 }
 
-/** Undefined if there is no such list in the object itself. */
+/** Parses a body with such a list; undefined if the object itself has none. */
 function withList(bytes: Buffer): Record<string, unknown> | undefined {
   for (const name of bytes.length < MIN_LIST_BYTES ? [] : NAMES) {
     const key = bytes.indexOf(`"${name}"`);
@@ -36,7 +36,7 @@ function withList(bytes: Buffer): Record<string, unknown> | undefined {
       body[name] = list;
       return body;
     } catch {
-      // Something else than a list of numbers: the body is parsed as a whole.
+      // The text is no list of numbers: the body is parsed as a whole.
     }
   }
   return undefined;

@@ -6,15 +6,15 @@ import { endWith, errorBody } from './send-json';
 import { beginJson, isBegun, keepFromSilence } from './silence-keeper';
 import { COMMENT, EVENT_STREAM } from './stream-writer';
 
-/** Writes an answer of an engine as it is: a stream piece by piece, any other answer at its end. */
+/** Writes an answer of an engine unchanged: a stream piece by piece, any other answer at its end. */
 export class PassedWriter {
   private silence: NodeJS.Timeout | undefined;
-  /** Pieces of a stream that are written. */
+  /** Number of written pieces of a stream. */
   private written = 0;
 
   /**
    * @param isStream the client has asked for a stream
-   * @param shown an error as the caller may see it
+   * @param shown converts an error to the form that the caller may see
    */
   constructor(
     private readonly generation: Generation,
@@ -23,7 +23,7 @@ export class PassedWriter {
     private readonly shown: (error: BroomwagonError) => BroomwagonError,
   ) {}
 
-  /** Settles when the response is closed. @throws BroomwagonError the error of the generation, if nothing was sent */
+  /** Resolves when the response is closed. @throws BroomwagonError the error of the generation, if nothing was sent */
   run(silenceMs: number): Promise<void> {
     const { response, generation } = this;
     const begin = (): void => {
@@ -56,12 +56,12 @@ export class PassedWriter {
     });
   }
 
-  /** @returns the error if nothing of an answer was sent */
+  /** @returns the error if nothing was sent */
   private writeNew(): BroomwagonError | undefined {
     const { response, generation } = this;
     const { answer, end } = generation;
     if (answer?.isWhole === false) {
-      // A client that has got a piece cannot get the answer of another call.
+      // A client that has received a piece cannot get the answer of another call.
       generation.isSent = true;
       this.silence?.refresh();
       if (!response.headersSent) this.head(200, answer.contentType);
@@ -70,7 +70,7 @@ export class PassedWriter {
       }
     }
     if (end === undefined) return undefined;
-    // Of a response that has begun; otherwise its head has them.
+    // Only a started response needs trailers; otherwise its headers have the values.
     if (response.headersSent) addRecorded([generation], response);
     if (answer?.isWhole === true) this.endWhole(answer.status, answer.contentType, answer.pieces);
     else if (end.reason === 'error' || answer === undefined) return this.endWithError();
@@ -81,7 +81,7 @@ export class PassedWriter {
   private endWhole(status: number, contentType: string, pieces: Buffer[]): void {
     const { response } = this;
     if (response.headersSent && !isBegun(response)) {
-      // A stream that has begun with comments gets the answer as its only event.
+      // A stream that has started with comments gets the answer as its only event.
       response.end(`data: ${Buffer.concat(pieces).toString('utf8')}\n\ndata: [DONE]\n\n`);
       return;
     }

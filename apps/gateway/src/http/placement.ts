@@ -4,12 +4,15 @@ import type { LeaseRequest } from '@broomwagon/generation';
 import type { Caller } from '../keys/api-keys';
 import { utf8Of } from './read-fields';
 
-/** Of an id of a session, so that it is an id also after that of its key. */
+/** Maximum size of a session id, bytes, so that it is still an id after the id of its key. */
 const MAX_SESSION_BYTES = MAX_COMPOSED_ID_BYTES - 40;
-/** Headers that name the session. */
+/** Headers with the session. */
 const SESSION_HEADERS = ['x-session-id', 'x-smg-routing-key'];
 
-/** Session, group, priority and weight gates of a request, by its headers. @throws BroomwagonError VALIDATION_FAILED */
+/**
+ * Session, group, priority and weight gates of a request, from its headers.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
 export function placementOf(
   headers: IncomingHttpHeaders,
   caller: Caller,
@@ -29,8 +32,8 @@ export function placementOf(
 }
 
 /**
- * The session of a request: of its path or key (`caller`), of headers, of the field `session_id`. All that are given
- * must be the same: a request with two of them would be a turn of the wrong session.
+ * The session of a request: of its path or key (`caller`), of headers, or of the field `session_id`. All given sessions
+ * must be equal: a request with two different ones would be a turn of the wrong session.
  */
 function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: unknown): string | undefined {
   const given: [string, unknown][] = [
@@ -47,12 +50,12 @@ function sessionOf(headers: IncomingHttpHeaders, caller: Caller, bodySession: un
   return session;
 }
 
-/** The session as the load-balancer has it: keys that choose the same name have sessions of their own. */
+/** Name of a session at the load-balancer: keys that choose the same name have separate sessions. */
 export function boundSession(sessionId: string, tokenId: string): string {
   return tokenId === '' ? sessionId : `${tokenId}/${sessionId}`;
 }
 
-/** Renames the field by which clients of ThunderAgent name their session. */
+/** Renames the field with which clients of ThunderAgent send their session. */
 export function takeProgram(body: Record<string, unknown>): void {
   const { program_id: program } = body;
   delete body.program_id;
@@ -73,19 +76,19 @@ export function textOf(headers: IncomingHttpHeaders, name: string): string | und
   return typeof value === 'string' && value !== '' ? utf8Of(value) : undefined;
 }
 
-/** Whether a header is sent that has one value only. @throws BroomwagonError VALIDATION_FAILED for another value */
+/** Whether a header with only one valid value is sent. @throws BroomwagonError VALIDATION_FAILED for another value */
 export function isSent(headers: IncomingHttpHeaders, name: string, value: string): boolean {
   const sent = textOf(headers, name);
   if (sent !== undefined && sent !== value) throw invalidField(name, `must be ${value}`);
   return sent !== undefined;
 }
 
-/** The response may be continued if it is cut. @throws BroomwagonError VALIDATION_FAILED */
+/** Whether the response may be continued after a cut. @throws BroomwagonError VALIDATION_FAILED */
 export function wantsResume(headers: IncomingHttpHeaders): boolean {
   return !isSent(headers, 'x-broomwagon-resume', 'off');
 }
 
-/** An abort that is made on the engine is continued. @throws BroomwagonError VALIDATION_FAILED */
+/** Whether the response is continued after an abort by the engine. @throws BroomwagonError VALIDATION_FAILED */
 export function continuesEngineAborts(headers: IncomingHttpHeaders): boolean {
   return isSent(headers, 'x-broomwagon-on-engine-abort', 'resume');
 }

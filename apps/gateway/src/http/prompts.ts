@@ -1,11 +1,11 @@
 import { findPromptFault, invalidField, LIMITS, type Prompt } from '@broomwagon/contracts';
 
-/** Most generations of one request, those of all its prompts. */
+/** Maximum generations of one request, over all its prompts. */
 export const MAX_CHOICES = LIMITS.samplesPerGroup;
 
 /**
  * A prompt, or a list of prompts.
- * @param kind of the field; absent: each is a text or token ids
+ * @param kind kind of the prompts in the field; absent: each is a text or token ids
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function promptsOf(
@@ -28,7 +28,7 @@ export function promptsOf(
   return { prompts, isList };
 }
 
-/** Choices of each prompt. @throws BroomwagonError VALIDATION_FAILED */
+/** Number of choices of each prompt. @throws BroomwagonError VALIDATION_FAILED */
 export function choicesOf(n: unknown, prompts: Prompt[], field: string): number {
   if (Number.isSafeInteger(n) && (n as number) >= 1 && (n as number) * prompts.length <= MAX_CHOICES)
     return n as number;

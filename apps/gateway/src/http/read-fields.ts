@@ -2,9 +2,9 @@ import { BroomwagonError, invalidField, isBroomwagonError, LIMITS, SamplingParam
 import { validate } from '@broomwagon/messaging';
 
 /**
- * Sampling parameters under our names, and those that are passed to the engine unread.
- * @param names our names by those of the dialect
- * @param parent field of the body that has them; empty for the body itself
+ * Sampling parameters under our names, and further parameters that are passed to the engine unread.
+ * @param names our names by the names of the dialect
+ * @param parent field of the body with the parameters; empty for the body itself
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function splitSampling(
@@ -42,26 +42,26 @@ export function objectOf(value: unknown, field: string): Record<string, unknown>
   return withoutNulls(value as Record<string, unknown>);
 }
 
-/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+/** @throws BroomwagonError VALIDATION_FAILED also if the value is absent */
 export function requiredObject(value: unknown, field: string): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalidField(field, 'must be an object');
   return value as Record<string, unknown>;
 }
 
-/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+/** @throws BroomwagonError VALIDATION_FAILED also if the list is absent */
 export function listOfObjects(value: unknown, field: string): Record<string, unknown>[] {
   if (!Array.isArray(value)) throw invalidField(field, 'must be a list');
   return value.map((one, index) => requiredObject(one, `${field}.${index}`));
 }
 
-/** @throws BroomwagonError VALIDATION_FAILED also if it is absent */
+/** @throws BroomwagonError VALIDATION_FAILED also if the text is absent */
 export function requiredText(value: unknown, field: string): string {
   if (typeof value === 'string') return value;
   throw invalidField(field, 'must be a text');
 }
 
-/** As `JSON.stringify`. @throws BroomwagonError VALIDATION_FAILED if the value is nested too deeply for it */
+/** Like `JSON.stringify`. @throws BroomwagonError VALIDATION_FAILED if the value is nested too deeply */
 export function jsonText(value: object, field?: string): string {
   try {
     return JSON.stringify(value);
@@ -88,7 +88,7 @@ export function isSet(value: unknown): boolean {
   return Boolean(value);
 }
 
-/** Node reads each byte of a header as a character. */
+/** Decodes a header as UTF-8: Node reads each byte of a header as a character. */
 export function utf8Of(header: string): string {
   return Buffer.from(header, 'latin1').toString('utf8');
 }

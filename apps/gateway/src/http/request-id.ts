@@ -9,16 +9,16 @@ const MAX_HEADER_ID_BYTES = MAX_COMPOSED_ID_BYTES - 8;
 /** The id of a request, and whether repeats of the request are recognized by it. */
 export interface RequestId {
   id: string;
-  /** It is in the body. Proxies set `X-Request-Id` too, and a new one for each repeat. */
+  /** Whether the id is in the body. Proxies also set `X-Request-Id`, with a new id for each repeat. */
   isOwnId: boolean;
-  /** Id of each choice, if the client names each; absent: `<id>-<index>`. */
+  /** Id of each choice, if the client sends one for each; absent: `<id>-<index>`. */
   choiceIds?: string[];
 }
 
 /**
- * The id of a request: that of its body, else `X-Request-Id` if it can be one, else a new one.
+ * The id of a request, from its body, else from `X-Request-Id` if it is valid, else a new one.
  * @param choices the largest number of a choice, whose id is `<id>-<number>`; absent: there is one choice
- * @throws BroomwagonError VALIDATION_FAILED for that of the body
+ * @throws BroomwagonError VALIDATION_FAILED for an id of the body
  */
 export function requestIdOf(given: unknown, field: string, headers: IncomingHttpHeaders, choices?: number): RequestId {
   if (given === undefined || given === '') {
@@ -33,7 +33,7 @@ export function requestIdOf(given: unknown, field: string, headers: IncomingHttp
 }
 
 /**
- * Ids of the prompts of a batch. Together they are the id of the request.
+ * Ids of the prompts of a batch; together they are the id of the request.
  * @param isEachNamed each choice has a prompt of its own
  * @throws BroomwagonError VALIDATION_FAILED
  */

@@ -7,27 +7,27 @@ export interface Exchange {
   request: IncomingMessage;
   response: ServerResponse;
   caller: Caller;
-  /** The value of `{id}` or `{pool}` in the path. */
+  /** Value of `{id}` or `{pool}` in the path. */
   pathId?: string;
-  /** The body; empty without one, and of GET. */
+  /** The parsed body; empty without a body, and for GET. */
   body: Record<string, unknown>;
-  /** The body as it came. */
+  /** The bytes of the body as they arrived. */
   bytes: Buffer;
   /** SHA-256 of the route and the bytes of the body. */
   digest: () => string;
 }
 
-/** A route of a dialect. What it throws is answered in its dialect. */
+/** A route of a dialect. Its errors are answered in the form of the dialect. */
 export interface Route {
-  /** Needs no key, and its body is not read. */
+  /** The route needs no key, and its body is not read. */
   isPublic?: boolean;
   /** Lowest role of the key. Default: `client`. */
   role?: Role;
   /** Maximum size of the body, bytes; 0: the route reads the body itself. Default: MAX_BODY_BYTES. */
   maxBodyBytes?: number;
-  /** The field `error` of an error; all routes of a path have the same. Default: that of OpenAI. */
+  /** Makes the field `error` of an answer; all routes of a path have the same function. Default: the form of OpenAI. */
   errorBody?(error: BroomwagonError): object;
-  /** An error has `type: error` beside the field `error`. */
+  /** The answer of an error has `type: error` beside the field `error`. */
   hasErrorType?: boolean;
   answer(exchange: Exchange): void | Promise<void>;
 }

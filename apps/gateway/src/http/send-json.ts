@@ -3,7 +3,7 @@ import { type BroomwagonError, type ErrorCode, httpStatusOf } from '@broomwagon/
 import { withOpaqueTexts } from '@broomwagon/engines';
 import { isBegun } from './silence-keeper';
 
-/** Answers with JSON, if the connection is still there. */
+/** Answers with JSON, if the connection is still open. */
 export function sendJson(response: ServerResponse, status: number, body: object): void {
   if (response.destroyed || (response.headersSent && !isBegun(response))) return;
   const json = withOpaqueTexts(() => JSON.stringify(body));
@@ -16,7 +16,7 @@ export function sendJson(response: ServerResponse, status: number, body: object)
 
 /** Ends a response with a text, or with parts that are not copied. */
 export function endWith(response: ServerResponse, text: string | (string | Buffer)[]): void {
-  // As a text: Node sends it together with the headers by one write.
+  // Node sends a text together with the headers in one write.
   if (typeof text === 'string') return void response.end(text);
   writeParts(response, text);
   response.end();
@@ -32,7 +32,7 @@ function lengthOf(parts: (string | Buffer)[]): number {
   return parts.reduce((sum, part) => sum + Buffer.byteLength(part), 0);
 }
 
-/** The codes of OpenAI for errors that its clients handle separately; all other errors have the HTTP status. */
+/** Codes of OpenAI for errors that its clients handle separately; all other errors have the HTTP status. */
 const NAMES: Partial<Record<ErrorCode, string>> = {
   MODEL_NOT_FOUND: 'model_not_found',
   CONTEXT_TOO_LONG: 'context_length_exceeded',

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** Answers whose status 200 is sent, and whose JSON is to come. */
+/** Answers whose status 200 is sent, and whose JSON follows later. */
 const begun = new WeakSet<ServerResponse>();
 
 /** Whether only white space of the answer is sent, so that its JSON may follow. */
@@ -8,18 +8,18 @@ export function isBegun(response: ServerResponse): boolean {
   return begun.has(response);
 }
 
-/** Sends the status of an answer whose JSON is to come. */
+/** Sends the status of an answer whose JSON follows later. */
 export function beginJson(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'application/json' });
   begun.add(response);
 }
 
 /**
- * Begins a response after a silence, and writes a filler, which its reader ignores, after each further one: proxies
- * close connections that bring nothing.
+ * Starts a response after a silence, and writes a filler, which readers ignore, after each further silence: proxies
+ * close idle connections.
  * @param silenceMs 0: never
  * @param begin sends status and headers
- * @returns the timer: cleared at the end, refreshed by what is written; undefined: none
+ * @returns the timer: cleared at the end, refreshed by each write; undefined: no timer
  */
 export function keepFromSilence(
   response: ServerResponse,
@@ -29,7 +29,7 @@ export function keepFromSilence(
 ): NodeJS.Timeout | undefined {
   if (silenceMs === 0) return undefined;
   return setInterval(() => {
-    // A reader that takes nothing has more to read than this.
+    // A reader that stalls has other bytes left to read.
     if (response.destroyed || response.writableEnded || response.writableNeedDrain) return;
     if (!response.headersSent) begin();
     response.write(filler);

@@ -16,22 +16,22 @@ interface Choice {
   generation: Generation;
   index: number;
   position: Position;
-  /** Its last chunk is written. */
+  /** The last chunk of the choice is written. */
   isEnded: boolean;
-  /** That of the format. */
+  /** Function of the format for running choices. */
   running?: (from: Position) => string;
 }
 
 /**
- * Writes what one turn of the event loop brings as one chunk, and the next chunk when the client has taken the one
- * before: a slow client gets fewer and longer chunks.
+ * Writes the tokens of one turn of the event loop as one chunk, and the next chunk when the client has read the
+ * previous one: a slow client gets fewer and longer chunks.
  */
 export class StreamWriter {
   private readonly choices: Choice[];
   private silence: NodeJS.Timeout | undefined;
   private hasWritten = false;
 
-  /** @param shown an error as the caller may see it */
+  /** @param shown converts an error to the form that the caller may see */
   constructor(
     private readonly generations: Generation[],
     private readonly response: ServerResponse,
@@ -48,7 +48,7 @@ export class StreamWriter {
   }
 
   /**
-   * Settles when the response is closed.
+   * Writes the stream. Resolves when the response is closed.
    * @param silenceMs silence after which a comment is written; 0: never
    * @throws BroomwagonError the error that ended a generation, if nothing was sent
    */

@@ -10,7 +10,8 @@ const server = createServer((_, response) => {
   response.writeHead(200, { 'content-type': 'text/plain' });
   const [first, ...others] = PIECES;
   writeChunk(response, first!, false);
-  // The first two of these before it is sent, others one by one, each when nothing waits or something does.
+  // Two of the further pieces are written before the first one is sent, the others one by one, with and without waiting
+  // bytes.
   for (const piece of others.splice(0, 2)) writeChunk(response, piece, true);
   const next = (): void => {
     const piece = others.shift();

@@ -1,18 +1,18 @@
 import type { ServerResponse } from 'node:http';
 
-/** Bytes of a chunk for which a socket does not ask its writer to wait. */
+/** Maximum size of a chunk, bytes, for which a socket does not ask its writer to wait. */
 const MAX_DIRECT = 4_096;
 
 /**
  * Writes a piece of a stream whose headers are set. Node would write its length, its text and its end apart.
- * @param hasWritten a piece was written before: then the next one may be given to the socket itself, if nothing waits,
- *   which costs less. Everything else is left to the response, which also tells when the client has taken enough.
+ * @param hasWritten a piece was written before: then the next one may be given to the socket itself, if no byte waits,
+ * which costs less. Otherwise the response writes it, and also reports when the client has read enough.
  */
 export function writeChunk(response: ServerResponse, text: string, hasWritten: boolean): void {
   const { chunkedEncoding, socket } = response;
   const bytes = Buffer.byteLength(text);
   const piece = chunkedEncoding ? `${bytes.toString(16)}\r\n${text}\r\n` : text;
-  // ASCII is copied as it is.
+  // ASCII text is copied unchanged.
   const encoding = bytes === text.length ? 'latin1' : 'utf8';
   if (hasWritten && socket?.writable && bytes <= MAX_DIRECT && response.writableLength === 0) {
     socket.write(piece, encoding);

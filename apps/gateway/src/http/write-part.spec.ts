@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 afterEach(() => new Promise((resolve) => server.close(resolve)));
 
-/** A response that is not read. */
+/** Sends a request whose response is not read. */
 const ask = () =>
   new Promise<IncomingMessage>((resolve) => {
     get({ port: (server.address() as AddressInfo).port, agent: false }, resolve);

@@ -7,20 +7,20 @@ import { utf8Of } from '../http/read-fields';
 import { refuseOtherSites } from './other-sites';
 import { RequestLimits } from './request-limits';
 
-/** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set nothing but their key. */
+/** `Bearer <token>`, or `Bearer <token>.<session>` for clients that can set only their key. */
 const BEARER = /^Bearer ([\w-]{1,128})(?:\.(.+))?$/i;
 
-/** Who calls, by its key. */
+/** The caller of a request, identified by its key. */
 export interface Caller {
-  /** Id of its token; empty without keys. */
+  /** Id of the token; empty without keys. */
   tokenId: string;
-  /** `admin` without keys. */
+  /** Role of the token; `admin` without keys. */
   role: Role;
-  /** Generations of the key at the same time. */
+  /** Maximum generations of the key at the same time. */
   maxGenerations?: Integer;
-  /** Session that the path names, or the key. */
+  /** Session in the path or in the key. */
   sessionId?: string;
-  /** The path names the session. */
+  /** Whether the session is in the path. */
   isPathSession?: boolean;
 }
 
@@ -35,7 +35,10 @@ export class ApiKeys {
     private readonly config: GatewayConfig,
   ) {}
 
-  /** Without keys: refuses web pages of other sites, and names of theirs. @throws BroomwagonError FORBIDDEN */
+  /**
+   * Without keys: refuses web pages of other sites, and host names of other sites.
+   * @throws BroomwagonError FORBIDDEN
+   */
   checkSite(headers: IncomingHttpHeaders): void {
     const { apiKeys, publicUrl, corsOrigins } = this.config;
     if (apiKeys === 'off') refuseOtherSites(headers, publicUrl, corsOrigins);

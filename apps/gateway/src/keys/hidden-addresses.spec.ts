@@ -20,7 +20,7 @@ it.each(['version 0.10.2', 'at 12:30:45', 'std::bad_alloc', '3.5 of 1:2', '«tem
   (message) => expect(shown(message)).toBe(message),
 );
 
-it('names only the code of a broken connection, since its text may name hosts', () => {
+it('reports only the code of a broken connection, since its text may name hosts', () => {
   const cause = Object.assign(new Error("altnames: engine-1 is not in the cert's"), { code: 'ERR_TLS' });
   expect(shown('Connection to https://engine-1 broke', { cause })).toBe('The connection to the engine failed: ERR_TLS');
   const refused = new BroomwagonError('ENGINE_UNREACHABLE', 'engine-1 is not in ENGINE_ALLOW_LIST');

@@ -3,13 +3,13 @@ import { BroomwagonError, includesRole, type Role } from '@broomwagon/contracts'
 
 const ENGINE = 'the engine';
 const URLS = /\bhttps?:\/\/[^\s«»"'<>()]*[^\s«»"'<>().,;:]/gi;
-/** Whatever could be an address with or without a port; {@link isIP} decides. */
+/** Texts that may be an address with or without a port; {@link isIP} decides. */
 const ADDRESSES = /(?<![\w.:])\[?[0-9a-f.]{0,39}[:.][0-9a-f:.]{0,45}[0-9a-f]\]?(?::\d+)?(?!\w)/gi;
 const PORT = /:\d+$/;
 
 /**
- * An error for a caller of a role: clients do not learn the addresses of engines and services, which are for trainers
- * and operators. The error of a connection names only its code.
+ * Converts an error for a caller of a role: clients do not learn the addresses of engines and services, which are for
+ * trainers and operators. The error of a connection contains only its code.
  */
 export function toCallerError(error: BroomwagonError, role: Role): BroomwagonError {
   if (includesRole(role, 'trainer')) return error;
@@ -20,7 +20,7 @@ export function toCallerError(error: BroomwagonError, role: Role): BroomwagonErr
 }
 
 function withoutAddresses({ code, message, cause }: BroomwagonError): string {
-  // The texts of Node name hosts in many ways: as looked up, or as certificates have them.
+  // The texts of Node contain hosts in many forms: as looked up, or as in certificates.
   const { code: reason } = (cause ?? {}) as { code?: unknown };
   const isTransport = code === 'ENGINE_UNREACHABLE' || (code === 'ENGINE_ERROR' && typeof reason === 'string');
   if (isTransport) return `The connection to ${ENGINE} failed${typeof reason === 'string' ? `: ${reason}` : ''}`;

@@ -5,9 +5,9 @@ import { isLoopback } from '../gateway.config';
 /**
  * Without keys, a web page in a browser of this machine could call the gateway: by requests to the loopback address
  * (`Origin`, or `Sec-Fetch-Site` if there is no `Origin`), or under a name of its site that resolves to the loopback
- * address (`Host`). Only pages of this machine may.
+ * address (`Host`). Only pages of this machine may call it.
  * @param publicUrl address of the gateway for its clients: its name is allowed as `Host`, and pages of this address
- * @param origins whose pages are allowed too
+ * @param origins origins whose pages are allowed too
  * @throws BroomwagonError FORBIDDEN
  */
 export function refuseOtherSites(
@@ -25,7 +25,7 @@ export function refuseOtherSites(
   throw new BroomwagonError('FORBIDDEN', message);
 }
 
-/** Scheme, name and port must be those of the address: another port may be another site's. */
+/** Whether scheme, name and port are equal to the address: another port may belong to another site. */
 function isOwnPage(origin: string, publicUrl?: string): boolean {
   return isLoopback(nameOf(origin)) || (publicUrl !== undefined && origin === new URL(publicUrl).origin);
 }
@@ -33,7 +33,7 @@ function isOwnPage(origin: string, publicUrl?: string): boolean {
 /** The address of the last request and its name: parsing it again costs more than the rest of the check. */
 let last = { url: '', name: '' };
 
-/** The name or address of the host; empty if it is not a URL. */
+/** The name or address of the host; empty for a text that is no URL. */
 function nameOf(url: string): string {
   if (url !== last.url) last = { url, name: URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, '') : '' };
   return last.name;

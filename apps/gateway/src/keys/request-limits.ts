@@ -1,11 +1,11 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
-/** Requests of keys in a minute, counted in this replica. */
+/** Limits of requests of keys per minute, counted in this replica. */
 export class RequestLimits {
   private readonly limiters = new Map<number, RateLimiterMemory>();
 
-  /** @param most requests of the key in a minute @throws BroomwagonError RATE_LIMITED */
+  /** @param most maximum requests of the key in a minute @throws BroomwagonError RATE_LIMITED */
   async take(tokenId: string, most: number): Promise<void> {
     const limiter = this.limiters.get(most) ?? new RateLimiterMemory({ points: most, duration: 60 });
     this.limiters.set(most, limiter);

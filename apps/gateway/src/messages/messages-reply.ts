@@ -16,10 +16,10 @@ const ERROR_TYPES: Record<number, string> = {
   503: 'overloaded_error',
 };
 
-/** Answers of `/v1/messages`; one for each request: it counts the blocks of a stream. */
+/** Answers of `/v1/messages`; each request needs its own instance, which counts the blocks of a stream. */
 export class MessagesFormat implements Format {
   readonly hasNamedEvents = true;
-  /** Number of the last block of the stream, and what it is a block of. */
+  /** Number and type of the last block of the stream. */
   private index = -1;
   private open: string | undefined;
 
@@ -81,7 +81,7 @@ export function messagesError(error: BroomwagonError): object {
   const { code, message, field, retryable } = error;
   const status = toHttpStatus(error);
   const type = ERROR_TYPES[status] ?? (status >= 500 ? 'api_error' : 'invalid_request_error');
-  // Agents shorten their context if the message begins so.
+  // Agents shorten their context if the message begins with this text.
   const text = code === 'CONTEXT_TOO_LONG' ? `prompt is too long: ${message}` : message;
   return { type, message: text, code, param: field ?? null, retryable };
 }
@@ -99,7 +99,7 @@ function deltaOf({ kind, text }: MessagePart): object {
     : { type: 'input_json_delta', partial_json: text };
 }
 
-/** Arguments of a response that ended within them are no JSON, and an input must be an object. */
+/** Input of a tool call. Arguments of a response that ended within them are no JSON, and an input must be an object. */
 function inputOf(text: string): object {
   try {
     const input: unknown = JSON.parse(text);

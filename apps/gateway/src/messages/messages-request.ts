@@ -10,7 +10,10 @@ const TOOL_CHOICES = new Map<unknown, string>([
   ['none', 'none'],
 ]);
 
-/** A request of `/v1/messages` as one of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
+/**
+ * Converts a request of `/v1/messages` to a request of `/v1/chat/completions`.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
 export function chatOfMessages(body: Record<string, unknown>): Record<string, unknown> {
   const {
     messages,
@@ -115,7 +118,7 @@ function toolChoiceOf(choice: unknown): object {
   return { tool_choice: named, ...(isSingle === true && { parallel_tool_calls: false }) };
 }
 
-/** As vLLM reads it. */
+/** Fields for the thinking of the model, as vLLM reads them. */
 function thinkingOf({ type, budget_tokens: budget }: Block): object {
   if (type === 'disabled') return { reasoning_effort: 'none' };
   return budget === undefined ? {} : { thinking_token_budget: budget };

@@ -28,7 +28,7 @@ it('takes ids, log probabilities and counts of one choice of each dialect', () =
   });
 });
 
-it('takes no ids that do not agree with the counts, or of several choices', () => {
+it('takes no ids that contradict the counts, and no ids of several choices', () => {
   const choices = [{ token_ids: [5] }, { token_ids: [6, 7] }];
   expect(read({ choices })).toMatchObject({ tokenCount: 3, finishReason: 'stop' });
   expect(read({ choices })).not.toHaveProperty('tokenIds');

@@ -3,17 +3,17 @@ import type { GenerationResult, PassedAnswer } from '@broomwagon/engines';
 import { isCount } from '../http/read-fields';
 
 const MAX_TOKEN_ID = 2 ** 31 - 1;
-/** An answer above this is not parsed, since a parse would hold up all other streams, bytes. */
+/** Maximum size of a parsed answer, bytes: parsing a larger one would hold up all other streams. */
 const MAX_PARSED_BYTES = 16 * 1_048_576;
 
 type Fields = Record<string, unknown>;
 
-/** What the gateway takes from an answer that it passes on. */
+/** Values that the gateway takes from an answer that it passes on. */
 export interface PassedResult extends Pick<GenerationResult, 'usage' | 'engineFields'> {
   /** Tokens of all choices. */
   tokenCount: number;
   finishReason: 'stop' | 'length' | 'aborted';
-  /** Of an answer with one choice that has them. */
+  /** Token ids of an answer with one choice, if the answer has them. */
   tokenIds?: number[];
   logprobs?: number[];
   text: string;
@@ -75,7 +75,7 @@ function usageOf({ usage }: Fields): GenerationResult['usage'] {
   return isValid ? { promptTokens: prompt as number, completionTokens: completion as number } : undefined;
 }
 
-/** Weights of the tokens, by the names that the gateway reads. */
+/** Weights of the tokens, under the names that the gateway reads. */
 function versionsOf(answer: unknown, choices: { versions: unknown; version: unknown }[]): Fields {
   const { weight_version: ofAnswer } = isObject(answer) ? answer : {};
   const version = choices[0]?.version ?? ofAnswer;

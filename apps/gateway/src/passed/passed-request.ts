@@ -12,9 +12,9 @@ const ROUTING_KEY = 'x-smg-routing-key';
 
 /** Fields that the routes of a dialect read, or give to the engine with a stream that they read. */
 export interface KnownFields {
-  /** Of these, the engine reports what the gateway does not write. */
+  /** Fields for which the engine returns values that the gateway does not write. */
   passed: ReadonlySet<string>;
-  /** All others are passed too: the gateway does not know what they mean. */
+  /** Fields that are read. Requests with other fields are passed on too: the gateway does not know their meaning. */
   read: ReadonlySet<string>;
 }
 
@@ -34,19 +34,19 @@ export function findPassed(fields: Record<string, unknown>, { passed, read }: Kn
   )?.[0];
 }
 
-/** A request of which the gateway reads only what routes it. */
+/** A request of which the gateway reads only the fields that route it. */
 export interface PassedBody {
   body: Record<string, unknown>;
   /** Routes of engines that take the body. */
   paths: readonly string[];
   reason: string;
-  /** The prompt, if it is known, and the name of its field with the id of the request. */
+  /** The prompt, if it is known, and the name of the field with the id of the request. */
   prompt: unknown;
   idField: 'request_id' | 'rid';
 }
 
 /**
- * The answer of the engine is passed on as it is. A call that is cut begins again.
+ * The answer of the engine is passed on unchanged. A call that is cut starts again.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function passedRequest(
@@ -57,7 +57,7 @@ export function passedRequest(
   checkChoices(body);
   // The engine gets the id of the call, so a list of ids would be lost.
   const id = requestIdOf(body[idField] ?? undefined, idField, headers);
-  // Only its value is checked: such a request is never continued.
+  // Only the value of the header is checked: such a request is never continued.
   wantsResume(headers);
   const input = {
     // The model decides which servers can take the request.
@@ -73,7 +73,7 @@ export function passedRequest(
   return { ...id, stream: body.stream === true, inputs: [input] };
 }
 
-/** Headers that engines read: by the key, SGLang orders requests (`--schedule-policy routing-key`). */
+/** Headers that engines read: SGLang orders requests by the key (`--schedule-policy routing-key`). */
 function toEngineHeaders(headers: IncomingHttpHeaders): Record<string, string> {
   const key = headers[ROUTING_KEY];
   return typeof key === 'string' ? { [ROUTING_KEY]: key } : {};
@@ -89,7 +89,9 @@ function checkChoices({ n, sampling_params: sampling }: Record<string, unknown>)
   }
 }
 
-/** For the place of the request, and its turn if it is recorded: the engine checks the prompt. */
+/**
+ * Prompt that chooses the server of the request, and its turn if the turn is recorded: the engine checks the prompt.
+ */
 function toPrompt(prompt: unknown): Prompt {
   if (typeof prompt === 'string') return { text: prompt };
   if (findPromptFault({ promptTokenIds: prompt }) === undefined) return { promptTokenIds: prompt as number[] };

@@ -14,7 +14,7 @@ export class PassedRequests {
 
   /**
    * @param route `reason` is absent if the gateway can read the request
-   * @returns undefined if the request is to be read here
+   * @returns undefined if the gateway must read the request
    * @throws BroomwagonError VALIDATION_FAILED
    */
   pass(

@@ -9,7 +9,9 @@ export interface PassedRun {
   onTokens: (count: number) => void;
 }
 
-/** One call of an engine whose answer is passed on: usage, ids and weights are taken from it where it has them. */
+/**
+ * Makes one call of an engine whose answer is passed on; takes usage, ids and weights from the answer if it has them.
+ */
 export async function runPassed(
   calls: EngineCalls,
   call: LeasedCall,

@@ -14,16 +14,16 @@ const TEXT_EVENTS = {
 };
 const ITEM_IDS = { text: 'msg', reasoning: 'rs', call: 'fc' };
 
-/** Answers of `/v1/responses`; one for each request: it counts the items and events of a stream. */
+/** Answers of `/v1/responses`; each request needs its own instance, which counts the items and events of a stream. */
 export class ResponsesFormat implements Format {
   readonly hasNamedEvents = true;
   private readonly createdAt = Math.floor(Date.now() / 1_000);
   private events = 0;
-  /** Number of the last item of the stream; the item, with all its text, while it is open. */
+  /** Number of the last item of the stream, and the item with all its text while it is open. */
   private index = -1;
   private open: (MessagePart & { key: string }) | undefined;
 
-  /** @param request whose fields the response repeats */
+  /** @param request request whose fields the response repeats */
   constructor(
     private readonly id: string,
     private readonly request: Record<string, unknown>,
@@ -53,7 +53,7 @@ export class ResponsesFormat implements Format {
     return events.map((event) => this.numbered(event));
   }
 
-  /** The client of OpenAI throws what is in `error`. */
+  /** The client of OpenAI throws the value of `error`. */
   failure(error: BroomwagonError): object {
     const { code, message, field: param = null } = error;
     return this.numbered({ type: 'error', code, message, param, error: errorBody(error) });

@@ -4,13 +4,16 @@ import { isSet, listOfObjects, requiredObject, requiredText, withoutNulls } from
 type Item = Record<string, unknown>;
 type Message = Record<string, unknown>;
 
-/** They need stored responses, tools of the server, or values that the gateway does not write. */
+/** Refused fields: they need stored responses, tools of the server, or values that the gateway does not write. */
 const REFUSED = ['previous_response_id', 'conversation', 'prompt', 'background', 'top_logprobs', 'include'];
-/** They have no meaning for an engine; nothing is stored. */
+/** Dropped fields: they have no meaning for an engine; nothing is stored. */
 const DROPPED = new Set(['store', 'metadata', 'truncation', 'service_tier', 'safety_identifier', 'prompt_cache_key']);
 const ROLES = new Set<unknown>(['user', 'assistant', 'system', 'developer']);
 
-/** A request of `/v1/responses` as one of `/v1/chat/completions`. @throws BroomwagonError VALIDATION_FAILED */
+/**
+ * Converts a request of `/v1/responses` to a request of `/v1/chat/completions`.
+ * @throws BroomwagonError VALIDATION_FAILED
+ */
 export function chatOfResponses(body: Record<string, unknown>): Record<string, unknown> {
   const {
     input,
@@ -22,7 +25,7 @@ export function chatOfResponses(body: Record<string, unknown>): Record<string, u
     reasoning,
     ...others
   } = withoutNulls(body);
-  // Clients request encrypted reasoning, which they would send back: the gateway returns none.
+  // Clients request encrypted reasoning to send it back later: the gateway returns none.
   const { include, ...checked } = others;
   const isOnlyReasoning = Array.isArray(include) && include.every((one) => one === 'reasoning.encrypted_content');
   for (const name of REFUSED) {
@@ -53,7 +56,7 @@ function instructionsOf(instructions: unknown): Message[] {
 function messagesOf(input: unknown): Message[] {
   if (typeof input === 'string') return [{ role: 'user', content: input }];
   const messages: Message[] = [];
-  // Reasoning, text and calls of one turn are items of their own here, and one message of a chat.
+  // Reasoning, text and tool calls of one turn are separate items here, and one message of a chat.
   let turn: Message | undefined;
   const assistant = (): Message => {
     if (turn === undefined) messages.push((turn = { role: 'assistant', content: null }));

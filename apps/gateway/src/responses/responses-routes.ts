@@ -10,7 +10,7 @@ import { chatOfResponses } from './responses-request';
 export class ResponsesRoutes {
   readonly routes: Routes = {
     'POST /v1/responses': { answer: (exchange) => this.create(exchange) },
-    // As in the gateway of AReaL.
+    // The gateway of AReaL also has this path.
     'POST /responses': { answer: (exchange) => this.create(exchange) },
   };
 

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Time for the reply of an operation, beside its `waitMs`, milliseconds. */
+/** Maximum time for the reply of an operation, in addition to its `waitMs`, milliseconds. */
 export const CALL_TIMEOUT_MS = 10_000;
-/** How long a call is repeated in the middle of a response, milliseconds. */
+/** Maximum time for which a call is repeated in the middle of a response, milliseconds. */
 export const REPEAT_MS = 30_000;
 
 /** The query parameters of a request. */

@@ -22,7 +22,7 @@ const CHUNK_BYTES = LIMITS.payloadChunkBytes;
 export class PayloadBytes {
   constructor(private readonly controlPlane: ControlPlane) {}
 
-  /** Stores the body. The reply is that of the last `payload.put`. @throws BroomwagonError as `payload.put` */
+  /** Stores the body, and answers with the reply of the last `payload.put`. @throws BroomwagonError as `payload.put` */
   async put({ request, response }: Exchange): Promise<void> {
     const fields = fieldsWithout(PutPayloadRequest, request, ['chunkIndex', 'chunkCount', 'data']);
     const bytes = Number(request.headers['content-length'] ?? Number.NaN);
@@ -71,7 +71,7 @@ function fieldsWithout(contract: ContractClass, request: IncomingMessage, own: r
 async function* chunksOf(request: IncomingMessage): AsyncGenerator<Buffer> {
   let rest = Buffer.alloc(0);
   let isEmpty = true;
-  // A request that is destroyed could not be answered.
+  // A destroyed request could not be answered.
   for await (const part of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     isEmpty = false;
     rest = Buffer.concat([rest, part]);

@@ -8,7 +8,7 @@ import { ResultsStream } from './results-stream';
 
 const page = (complete: boolean) => ({ groups: [], cursor: 'c', complete }) as unknown as RoundResultsReply;
 
-it('waits between its calls also for a client that asks for no wait', async () => {
+it('waits between its calls even for a client that asks for no wait', async () => {
   const waits: (number | undefined)[] = [];
   const controlPlane = {
     call: () => Promise.resolve(page(false)),

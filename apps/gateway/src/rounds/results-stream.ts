@@ -7,7 +7,7 @@ import { writePart } from '../http/write-part';
 import { CALL_TIMEOUT_MS, queryOf, REPEAT_MS } from './calls';
 
 const DEFAULT_WAIT_MS = 15_000;
-/** Without a wait, the coordinator would be called continuously while a round is open. */
+/** Minimum wait: without a wait, the coordinator would be called continuously while a round is open. */
 const LEAST_WAIT_MS = 100;
 
 /** `round.results` as a stream of JSON lines, from a cursor until the round is completed. */
@@ -16,8 +16,8 @@ export class ResultsStream {
   constructor(private readonly controlPlane: ControlPlane) {}
 
   /**
-   * Each group is a line. After the groups of a page, and each time that `waitMs` passes without a group, a line has
-   * the other fields of the reply: the cursor that continues the stream, and `complete`. An error is the last line.
+   * Writes each group as a line. After the groups of a page, and each time that `waitMs` passes without a group, a line
+   * has the other fields of the reply: the cursor that continues the stream, and `complete`. An error is the last line.
    * @throws BroomwagonError of `round.results`, if nothing was sent
    */
   async answer({ request, response }: Exchange): Promise<void> {

@@ -8,10 +8,10 @@ import { CALL_TIMEOUT_MS } from './calls';
 import { PayloadBytes } from './payload-bytes';
 import { ResultsStream } from './results-stream';
 
-/** Errors are those of NATS, also of paths that are no operation. */
+/** Errors in the form of NATS, also for paths that are no operation. */
 export const ROUNDS_ERRORS: Pick<Route, 'errorBody'> = { errorBody: (error) => error.toWire() };
 
-/** The operations of trainers over HTTP, with the requests, replies and errors that they have on NATS. */
+/** The operations of trainers over HTTP, with the same requests, replies and errors as on NATS. */
 @Injectable()
 export class RoundsRoutes {
   readonly routes: Routes = {};
@@ -44,7 +44,7 @@ export class RoundsRoutes {
   private async call(operation: OperationName, { response, bytes }: Exchange): Promise<void> {
     // Half a surrogate pair is replaced as on NATS.
     const body = decodeBody(bytes);
-    // As on NATS, where the service does it; a value that is nested too deeply cannot be sent.
+    // On NATS, the service makes this check; a value that is nested too deeply cannot be sent.
     validate(OPERATIONS[operation].request as new () => object, body);
     const timeoutMs = CALL_TIMEOUT_MS + waitMsOf(body);
     sendJson(response, 200, await this.controlPlane.call(operation, body as never, { timeoutMs }));

@@ -9,7 +9,7 @@ function generationOf(logprobs: boolean): Generation {
   return new Generation('my "id"', '', input);
 }
 
-it('writes chunks of a response that has not ended as it writes its end, whatever calls of engines report', () => {
+it('writes running chunks in the same way as the last chunk, whatever calls of engines report', () => {
   const step = fc.record({
     text: fc.string({ unit: 'grapheme', minLength: 1 }),
     ids: fc.option(fc.array(fc.nat()), { nil: undefined }),

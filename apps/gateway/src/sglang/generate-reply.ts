@@ -10,7 +10,7 @@ export function replyOf(generation: Generation, from: Position): object {
   return ids === undefined ? { text, meta_info: meta } : { text, output_ids: ids, meta_info: meta };
 }
 
-/** Writes chunks as {@link replyOf} until the response has ended; what seldom changes is kept as text. */
+/** Writes chunks like {@link replyOf} until the response has ended; rarely changing parts are kept as text. */
 export function runningReply(generation: Generation, index?: number): (from: Position) => string {
   const { tokens, input } = generation;
   const end = index === undefined ? '' : `,"index":${index}`;
@@ -42,7 +42,7 @@ function metaOf(generation: Generation, from: Position): object {
   );
 }
 
-/** The part of `meta_info` that changes between calls of engines only, and at the end. */
+/** The part of `meta_info` that changes only between calls of engines, and at the end. */
 function describe(generation: Generation): object {
   const { input, spans, end } = generation;
   const version = spans.at(-1)?.version;

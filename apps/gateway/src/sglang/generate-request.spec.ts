@@ -4,7 +4,7 @@ import { readGenerateRequest } from './generate-request';
 const PROMPTS = [[1], [2], [3]];
 const read = (body: object) => readGenerateRequest({ ...body }, {}, { tokenId: '', role: 'client' }).inputs;
 
-it('return_logprob is a boolean, or a list with one for each prompt', () => {
+it('return_logprob is a boolean, or a list with a boolean for each prompt', () => {
   const logprobsOf = (body: object) => read(body).map(({ sampling }) => sampling.logprobs);
   expect(logprobsOf({ input_ids: PROMPTS, return_logprob: [true, false, true] })).toEqual([true, undefined, true]);
   expect(logprobsOf({ input_ids: PROMPTS, return_logprob: true })).toEqual([true, true, true]);
@@ -18,7 +18,7 @@ it('return_logprob is a boolean, or a list with one for each prompt', () => {
   }
 });
 
-it('token_ids_logprob is one list for all prompts, or a list with one for each', () => {
+it('token_ids_logprob is one list for all prompts, or a list with a list for each prompt', () => {
   const idsOf = (ids: unknown) =>
     read({ input_ids: PROMPTS, token_ids_logprob: ids }).map(({ prompt }) => prompt.engineFields?.token_ids_logprob);
   expect(idsOf([5, 6])).toEqual([
@@ -43,7 +43,7 @@ it('a prompt is not continued if the engine answers it with values of one call o
   expect(isContinued({ sampling_params: { regex: 'a' } })).toEqual([false, false, false]);
 });
 
-it('sampling_params may be a list with those of each prompt', () => {
+it('sampling_params may be a list with the parameters of each prompt', () => {
   const lists = [{ max_new_tokens: 3 }, null, { sampling_seed: 5, regex: 'a' }];
   const inputs = read({ input_ids: PROMPTS, sampling_params: lists });
   expect(inputs.map(({ maxTokens, sampling, isContinued }) => [maxTokens, sampling, isContinued])).toEqual([

@@ -7,9 +7,9 @@ import { continuesEngineAborts, placementOf, wantsResume } from '../http/placeme
 import { choicesOf, MAX_CHOICES, promptsOf } from '../http/prompts';
 import type { Caller } from '../keys/api-keys';
 
-/** Tokens of a response without `max_new_tokens`, as in SGLang. */
+/** Maximum tokens of a response without `max_new_tokens`, as in SGLang. */
 const DEFAULT_MAX_NEW_TOKENS = 128;
-/** The names of SGLang for our sampling parameters. All others are passed to the engine unread. */
+/** Names of SGLang for our sampling parameters. All other parameters are passed to the engine unread. */
 const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   temperature: 'temperature',
   top_p: 'topP',
@@ -21,7 +21,7 @@ const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   min_new_tokens: 'minTokens',
   repetition_penalty: 'repetitionPenalty',
 };
-/** With these, the tokens of a continued call differ from those of a whole one. */
+/** Parameters with which the tokens of a continued call differ from the tokens of a whole call. */
 const UNCONTINUED_SAMPLING = [
   'regex',
   'json_schema',
@@ -32,7 +32,7 @@ const UNCONTINUED_SAMPLING = [
   'presence_penalty',
   'custom_params',
 ];
-/** Of these, the engine answers with values of its own call only. */
+/** Fields that the engine answers with values of its own call only. */
 const UNCONTINUED_FIELDS = [
   'top_logprobs_num',
   'token_ids_logprob',
@@ -84,7 +84,7 @@ export function readGenerateRequest(
       keepsStop: unknown.no_stop_trim === true,
       isContinued: isContinuable && !hasValuesOfCall(fields),
       prompt: isSet(engineFields) ? { engineFields, ...prompt } : prompt,
-      // Samples with one seed would be the same.
+      // Another seed for each sample: samples with one seed would be equal.
       sampling: known.seed === undefined ? sampling : { ...sampling, seed: known.seed + sample },
       ...shared,
     }));

@@ -2,7 +2,10 @@ import { isObject } from '@broomwagon/contracts';
 import { SAMPLING_FIELDS } from '@broomwagon/engines';
 import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
 
-/** Answered with values that the gateway does not write, or part of a prompt that cannot be continued by its ids. */
+/**
+ * Fields that are answered with values that the gateway does not write, or that are part of a prompt that cannot be
+ * continued by its ids.
+ */
 // prettier-ignore
 const PASSED = [
   'session_params', 'positional_embed_overrides', 'multi_item_delimiter_indices', 'return_flat_raw_top_logprobs',
@@ -12,7 +15,7 @@ const PASSED = [
 const KNOWN = knownFields([...declaredFields('/generate'), 'program_id'], PASSED);
 const KNOWN_SAMPLING = knownFields(SAMPLING_FIELDS.sglang!);
 
-/** The field because of which a request of `/generate` is passed on; undefined: it is read here. */
+/** The field because of which a request of `/generate` is passed on; undefined: the gateway reads the request. */
 export function findPassedGenerate(body: Record<string, unknown>): string | undefined {
   const { input_embeds: embeds, input_ids: ids, text, sampling_params: sampling, ...fields } = body;
   if (embeds !== undefined && embeds !== null && (ids ?? text ?? undefined) === undefined) return 'input_embeds';
@@ -20,7 +23,7 @@ export function findPassedGenerate(body: Record<string, unknown>): string | unde
   if (found !== undefined) return found;
   for (const parameters of Array.isArray(sampling) ? sampling : [sampling]) {
     if (!isObject(parameters)) continue;
-    // Scores of the prompt alone.
+    // The request asks only for scores of the prompt.
     if (parameters.max_new_tokens === 0) return 'sampling_params.max_new_tokens';
     const parameter = findPassed(parameters, KNOWN_SAMPLING);
     if (parameter !== undefined) return `sampling_params.${parameter}`;

@@ -7,7 +7,7 @@ import { AbortBroadcast } from '../generations/abort-broadcast';
 import type { Exchange, Route, Routes } from '../http/route';
 import { sendJson } from '../http/send-json';
 
-/** The routes of SGLang beside `/generate`: aborts, health, load, and what the model is. */
+/** The routes of SGLang besides `/generate`: aborts, health, load, and information about the model. */
 @Injectable()
 export class SglangControl {
   readonly routes: Routes;
@@ -36,7 +36,7 @@ export class SglangControl {
     };
   }
 
-  /** As in SGLang, the answer does not show whether the request exists. */
+  /** Aborts requests. As in SGLang, the answer does not show whether the request exists. */
   private abort({ response, caller, body }: Exchange): void {
     const { rid, abort_all: all, prefix } = body;
     if (rid !== undefined && rid !== null && typeof rid !== 'string') throw invalidField('rid', 'must be a text');
@@ -60,7 +60,7 @@ export class SglangControl {
     response.writeHead(200).end();
   }
 
-  /** Requests of the whole pool: those with a server, and those that wait for one. */
+  /** Requests of the whole pool: requests with a server, and requests that wait for one. */
   private async loads({ response }: Exchange): Promise<void> {
     const { leases, waiters } = await this.controlPlane.call('lb.status', {});
     const load = { num_running_reqs: leases, num_waiting_reqs: waiters, num_total_reqs: leases + waiters };

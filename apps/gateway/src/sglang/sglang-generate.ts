@@ -18,7 +18,7 @@ export class SglangGenerate {
   };
 
   private readonly single: Format;
-  /** Several prompts, or several samples of one. */
+  /** Format of several prompts, or of several samples of one prompt. */
   private readonly batch: Format;
 
   constructor(

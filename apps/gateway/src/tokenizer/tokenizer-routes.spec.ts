@@ -5,7 +5,7 @@ import { TokenizerRoutes } from './tokenizer-routes';
 
 afterEach(() => vi.useRealTimers());
 
-it('asks engines that do not answer within one deadline, each with half of the time that is left', async () => {
+it('asks engines that do not answer within one deadline, each with half of the remaining time', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const servers = Array.from({ length: 20 }, (_, n) => ({ serverId: `s${n}`, state: 'ready' }) as ServerStatus);
   const controlPlane = { call: () => Promise.resolve({ servers }) } as unknown as ControlPlane;
@@ -21,7 +21,7 @@ it('asks engines that do not answer within one deadline, each with half of the t
   expect(asked.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(30_000);
 });
 
-it.each([401, 403])('does not pass on that an engine refuses the key of the gateway: %s', async (status) => {
+it.each([401, 403])('does not pass on the refusal of the key of the gateway by an engine: %s', async (status) => {
   const servers = ['s1', 's2'].map((serverId) => ({ serverId, state: 'ready' }) as ServerStatus);
   const controlPlane = { call: () => Promise.resolve({ servers }) } as unknown as ControlPlane;
   const asked: string[] = [];

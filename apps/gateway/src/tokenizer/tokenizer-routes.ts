@@ -4,16 +4,18 @@ import { ControlPlane, EngineAdapters } from '@broomwagon/generation';
 import { poolServers } from '../fleet/pool-servers';
 import type { Exchange, Route, Routes } from '../http/route';
 
-/** Time for all engines that are asked, one after the other, milliseconds. */
+/** Maximum time for all engines that are asked, one after the other, milliseconds. */
 const TIMEOUT_MS = 30_000;
-/** With less time an engine is not asked any more, milliseconds. */
+/** Minimum time for a further engine, milliseconds. */
 const MIN_TIMEOUT_MS = 500;
 /** Statuses of an engine without the route. */
 const NO_ROUTE = new Set([404, 405, 501]);
-/** Of an engine that refuses the key of the gateway: clients would take them for a refusal of their own key. */
+/**
+ * Statuses of an engine that refuses the key of the gateway: clients would take them for a refusal of their own key.
+ */
 const KEY_REFUSED = new Set([401, 403]);
 
-/** Paths, and those of the engine. */
+/** Paths of the gateway, with the paths of the engine. */
 const PATHS = {
   '/tokenize': '/tokenize',
   '/v1/tokenize': '/tokenize',
@@ -23,7 +25,7 @@ const PATHS = {
   '/v1/completions/render': '/v1/completions/render',
 };
 
-/** Texts, chats and token ids of each other, answered by a ready engine of the pool. */
+/** Converts texts, chats and token ids to each other, by a ready engine of the pool. */
 @Injectable()
 export class TokenizerRoutes {
   readonly routes: Routes = Object.fromEntries(
@@ -45,8 +47,8 @@ export class TokenizerRoutes {
   }
 
   /**
-   * The answer of the first engine that has the route, of those with the model if there are any. An engine that
-   * does not answer leaves half of the time to the next ones.
+   * The answer of the first engine that has the route; engines with the model are preferred. An engine that does not
+   * answer leaves half of the time to the next ones.
    * @throws BroomwagonError NO_SERVER_AVAILABLE, NO_CAPABLE_SERVER, ENGINE_UNREACHABLE, ENGINE_ERROR
    */
   async ask(path: string, body: Buffer, model?: unknown): Promise<{ status: number; text: string }> {
@@ -74,7 +76,7 @@ export class TokenizerRoutes {
   }
 }
 
-/** Engines share the work; each of them is asked at most once. */
+/** Starts at a random server, so that engines share the work; each of them is asked once at most. */
 function inRandomOrder(servers: ServerStatus[]): ServerStatus[] {
   const from = Math.floor(Math.random() * servers.length);
   return [...servers.slice(from), ...servers.slice(0, from)];

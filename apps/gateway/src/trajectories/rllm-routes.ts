@@ -7,16 +7,16 @@ import { sendJson } from '../http/send-json';
 import { parseTraceId, readList, readTraces } from './rllm-traces';
 import { TrajectoryReader } from './trajectory-reader';
 
-/** The routes by which the client of rllm reads sessions and their turns. */
+/** Routes by which the client of rllm reads sessions and their turns. */
 @Injectable()
 export class RllmRoutes {
   readonly routes: Routes = {
     'GET /sessions': { answer: (exchange) => this.list(exchange) },
     'GET /sessions/{id}': { answer: (exchange) => this.describe(exchange) },
-    // `/sessions/{id}` before it names the session.
+    // The path `/sessions/{id}` before this path sets the session.
     'GET /traces': { answer: (exchange) => this.traces(exchange) },
     'GET /traces/{id}': { answer: (exchange) => this.trace(exchange) },
-    // Its client calls this before it reads traces: here a turn is recorded before its response ends.
+    // The client of rllm calls this before it reads traces: here a turn is recorded before its response ends.
     'POST /admin/flush': { answer: ({ response }) => sendJson(response, 200, { status: 'flushed' }) },
   };
 

@@ -21,7 +21,7 @@ async function tracesOf(read: TrajectoryRead, lost: string[] = [], limit = 100) 
   return { reads, traces, places: traces.map(({ metadata }) => metadata) };
 }
 
-it('has traces in the order of the turns, each with its whole prompt, and reads each payload once', async () => {
+it('returns traces in the order of the turns, each with its whole prompt, and reads each payload once', async () => {
   const { traces, reads } = await tracesOf({ turns: [turnOf(1), turnOf(2), turnOf(3, 1), turnOf(4, 3)] });
   expect(traces.map((one) => [one.metadata, one.prompt_token_ids, one.completion_token_ids])).toEqual([
     [{ turn: 1, response_id: 'r1' }, [], [1]],
@@ -32,7 +32,7 @@ it('has traces in the order of the turns, each with its whole prompt, and reads 
   expect(reads).toEqual(['1', '2', '3', '4']);
 });
 
-it('has a trace with the reason in place of each turn that is missing, under the number that its client got', async () => {
+it('returns a trace with the reason for each missing turn, under the number that its client received', async () => {
   const missing = [
     { turn: 2, startedAtMs: 1, reason: 'ENGINE_ERROR' },
     { turn: 6_001, startedAtMs: 1, reason: 'SET_BACK' },

@@ -2,7 +2,7 @@ import { invalidField } from '@broomwagon/contracts';
 import { turnNumber, type TrajectoryRead, type TurnRecord } from '@broomwagon/state';
 import { BranchReader, branchesTo } from './trajectory-branches';
 
-/** Most traces or sessions of an answer, if its request names no limit. */
+/** Maximum traces or sessions of an answer, if its request has no limit. */
 const MAX_ITEMS = 10_000;
 
 /**
@@ -24,7 +24,7 @@ function toTraceId(sessionId: string, number: number): string {
   return `${Buffer.from(sessionId).toString('base64url')}.${number}`;
 }
 
-/** Undefined: no trace has such an id. */
+/** Undefined for a text that cannot be the id of a trace. */
 export function parseTraceId(id: string): { sessionId: string; number: number } | undefined {
   const [, session, number] = /^([\w-]+)\.(\d{1,15})$/.exec(id) ?? [];
   if (session === undefined) return undefined;
@@ -33,8 +33,8 @@ export function parseTraceId(id: string): { sessionId: string; number: number } 
 
 /**
  * The turns of a session as traces of rllm, in the order of their numbers: its trainer matches traces and steps of an
- * agent by their places. A turn that is missing is a trace without tokens that gives the reason in its `metadata`.
- * @param read bytes of a payload; only payloads that a later turn extends stay in memory
+ * agent by their positions. A missing turn is a trace without tokens, with the reason in its `metadata`.
+ * @param read reads the bytes of a payload; only payloads that a later turn extends stay in memory
  * @param wanted `number`: only the turn that its client knows by this number
  */
 export async function* readTraces(
@@ -100,7 +100,7 @@ function readWhileNeeded(branches: readonly TurnRecord[][], read: (ref: string) 
   };
 }
 
-/** Of the last token, if it is a number. */
+/** Weight version of the last token, if it is a number. */
 function toVersion({ weights }: TurnRecord): number | null {
   const version = Number(weights.at(-1)?.version ?? Number.NaN);
   return Number.isSafeInteger(version) ? version : null;

@@ -2,13 +2,16 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import { turnNumber, type SetBack, type TurnRecord, type TurnTokens } from '@broomwagon/state';
 import { readTurnChat } from './turn-messages';
 
-/** The turns from a first one to one that no other extends; turns that extend the same turn are in several branches. */
+/**
+ * Branches of a trajectory: the turns from a first turn to one that no other turn extends. Turns that extend the same
+ * turn are in several branches.
+ */
 export function branchesOf(turns: readonly TurnRecord[]): TurnRecord[][] {
   const extended = new Set(turns.map(({ parent }) => parent));
   return branchesTo(turns).filter((branch) => !extended.has(branch.at(-1)!.turn));
 }
 
-/** For each turn the turns from a first one to it. */
+/** For each turn, the turns from a first turn to it. */
 export function branchesTo(turns: readonly TurnRecord[]): TurnRecord[][] {
   const byNumber = new Map(turns.map((turn) => [turn.turn, turn]));
   return turns.map((last) => {
@@ -20,13 +23,13 @@ export function branchesTo(turns: readonly TurnRecord[]): TurnRecord[][] {
   });
 }
 
-/** A turn that a branch should have, and does not. */
+/** A turn that is missing in its branch. */
 interface Gap {
   turn: number;
   reason: string;
 }
 
-/** Where a turn is in the tokens of its branch. */
+/** Position of a turn in the tokens of its branch. */
 interface TurnPlace {
   turn: number;
   id: string;
@@ -46,13 +49,13 @@ export interface BranchContents {
   weight_versions: { version: string; start: number; end: number }[];
   finish_reason?: string;
   shared_tokens: number;
-  /** Of the last turn, its response last; absent if its messages are not recorded. */
+  /** Messages of the last turn, its response last; absent if its messages are not recorded. */
   messages?: unknown[];
 }
 
 /** Reads branches one after the other, so that only one is in memory. */
 export class BranchReader {
-  /** Turns whose tokens are not stored any more, and those that extend them. */
+  /** Turns whose tokens are not stored any more, and turns that extend them. */
   readonly gaps = new Map<number, Gap>();
   private readonly written = new Set<number>();
 
@@ -61,7 +64,10 @@ export class BranchReader {
     private readonly setBacks: readonly SetBack[] = [],
   ) {}
 
-  /** A branch for trainers; undefined if earlier ones have all its turns. @throws BroomwagonError UNAVAILABLE */
+  /**
+   * Reads a branch for trainers; undefined if earlier branches have all its turns.
+   * @throws BroomwagonError UNAVAILABLE
+   */
   async next(turns: readonly TurnRecord[]): Promise<BranchContents | undefined> {
     const tokenIds: number[] = [];
     const lossMask: number[] = [];
@@ -74,7 +80,7 @@ export class BranchReader {
     let messages: unknown[] | undefined;
     for (const turn of turns) {
       const tokens = await this.tokensOf(turn);
-      // Each later turn extends this one, and is a gap too.
+      // Each later turn of the branch extends this turn, and is a gap too.
       if (tokens === undefined) continue;
       const start = tokenIds.length;
       for (const id of tokens.promptTokenIds) append(id, 0, 0);

@@ -9,7 +9,7 @@ import { GatewayConfig } from '../gateway.config';
 import { checkedSession } from '../http/placement';
 import type { Caller } from '../keys/api-keys';
 
-/** How long the answer waits for tokens of a payload store that fails. */
+/** Maximum time for which an answer waits for tokens of a failing payload store, milliseconds. */
 const READ_DEADLINE_MS = 10_000;
 
 /** The record of a session, without its tokens. */
@@ -46,7 +46,7 @@ export class TrajectoryReader {
     try {
       await pipeline(Readable.from(pieces), response);
     } catch (error) {
-      // A JSON without its end tells the client of an error; a client that has gone is none.
+      // An unfinished JSON shows the client that there was an error; a client that has disconnected is no error.
       if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
     }
   }

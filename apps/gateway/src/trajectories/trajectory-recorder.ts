@@ -9,12 +9,12 @@ import type { Generation, GenerationEnd } from '../generations/generation';
 import { describeMessages, toTurnChat } from './turn-messages';
 import { findParent, getMessages, sequenceOf } from './turn-sequence';
 
-/** How often a turn is recorded again because its parent has got another record meanwhile. */
+/** Maximum tries to record a turn: its parent may get another record meanwhile. */
 const MAX_TRIES = 3;
-/** How long the end of a response waits for a payload store that fails. */
+/** Maximum time for which the end of a response waits for a failing payload store, milliseconds. */
 const STORE_DEADLINE_MS = 3_000;
 
-/** Records the turns of sessions. Whatever happens to a record, the generation is not affected. */
+/** Records the turns of sessions. A failure to record never affects the generation. */
 @Injectable()
 export class TrajectoryRecorder {
   private readonly logger = new Logger(TrajectoryRecorder.name);
@@ -28,7 +28,7 @@ export class TrajectoryRecorder {
 
   /**
    * Begins the trajectory of a session, unless there is one.
-   * @param about `isDrawn`: the id was drawn for this call, so that no session had it before
+   * @param about `isDrawn`: the id was drawn for this call, so that no earlier session has it
    * @throws BroomwagonError FORBIDDEN, UNAVAILABLE
    */
   async open(
@@ -45,7 +45,10 @@ export class TrajectoryRecorder {
     throw new BroomwagonError('FORBIDDEN', 'The session belongs to another key');
   }
 
-  /** Before the first call of an engine: a recorded turn needs token ids and log probabilities. Never throws. */
+  /**
+   * Begins a turn before the first call of an engine: a recorded turn needs token ids and log probabilities. Never
+   * throws.
+   */
   async begin(generation: Generation): Promise<void> {
     const { tokenId, recordFor, uid, repeat } = generation;
     const { sessionId } = generation.input.placement;
@@ -61,7 +64,7 @@ export class TrajectoryRecorder {
       const { job, refusal, ...begun } = await this.trajectories.begin(this.config.pool, { ...turnOf, ...seen });
       if (job !== undefined) generation.recording = { job, ...begun, state: 'pending', reason: refusal };
     } catch (error) {
-      // Unknown unless the client has sent whether its session is recorded.
+      // Unless the client has sent it, nobody knows whether the session is recorded.
       if (recordFor !== undefined) generation.recording = { job: '', state: 'pending', reason: codeOf(error) };
       this.logger.warn({ id: generation.id }, `The turn was not begun: ${(error as Error).message}`);
     }
@@ -91,7 +94,7 @@ export class TrajectoryRecorder {
     });
   }
 
-  /** @returns why it was not recorded @throws BroomwagonError those of the payload store */
+  /** @returns the reason why the turn was not recorded @throws BroomwagonError errors of the payload store */
   private async store(generation: Generation, end: GenerationEnd, turn: number): Promise<string | undefined> {
     const promptTokenIds = promptIdsOf(generation);
     const { allIds: tokenIds, allLogprobs: logprobs } = generation.tokens;
@@ -146,13 +149,15 @@ function trajectoryOf({ input }: Generation): string {
   return trajectoryIdOf(input.placement.sessionId!);
 }
 
-/** Those that the engine has not reported first are in its last answer, before the tokens that it continued. */
+/**
+ * Prompt token ids. If the engine did not report them first, they are in its last answer, before the continued tokens.
+ */
 function promptIdsOf({ promptTokenIds, engineFields, promptTokens }: Generation): number[] | undefined {
   const { prompt_token_ids: ids } = engineFields;
   return promptTokenIds ?? (Array.isArray(ids) ? (ids as number[]).slice(0, promptTokens) : undefined);
 }
 
-/** The job of a session that names none. */
+/** The job of a session without a job. */
 const DEFAULT_JOB: JobId = 'gateway';
 
 /** The job to whose payload quota a session counts. @throws BroomwagonError VALIDATION_FAILED */

@@ -13,9 +13,9 @@ import { BranchReader, branchesOf } from './trajectory-branches';
 import { type FoundTrajectory, TrajectoryReader } from './trajectory-reader';
 import { checkedJob, TrajectoryRecorder } from './trajectory-recorder';
 
-/** Of `metadata` of a session as JSON: lists of sessions contain it. */
+/** Maximum size of `metadata` of a session as JSON, bytes: lists of sessions contain it. */
 const MAX_METADATA_BYTES = 4_096;
-/** Sessions of one call of `/sessions/batch_delete`. */
+/** Maximum sessions of one call of `/sessions/batch_delete`. */
 const MAX_DELETED = 1_024;
 
 /** Sessions that are recorded, and their trajectories. */
@@ -24,7 +24,7 @@ export class TrajectoryRoutes {
   readonly routes: Routes = {
     'POST /sessions': { answer: (exchange) => this.open(exchange) },
     'DELETE /sessions/{id}': { answer: (exchange) => this.delete(exchange) },
-    // `/sessions/{id}` before it names the session.
+    // The path `/sessions/{id}` before this path sets the session.
     'GET /trajectory': { answer: (exchange) => this.trajectory(exchange) },
     'POST /sessions/batch_delete': { answer: (exchange) => this.deleteAll(exchange) },
   };
@@ -41,7 +41,7 @@ export class TrajectoryRoutes {
     const given = body.session_id ?? undefined;
     const sessionId = checkedSession(given ?? randomUUID(), 'session_id');
     const job: JobId = checkedJob(body.job ?? undefined, 'job');
-    // The gateway of rllm sets them in each request of the session.
+    // The gateway of rllm would set the parameters in each request of the session.
     if (isSet(body.sampling_params)) {
       throw invalidField('sampling_params', 'of a session are not supported: send them with each request');
     }
@@ -52,7 +52,10 @@ export class TrajectoryRoutes {
     sendJson(response, 200, { session_id: sessionId, path, url: path, created: made, stamp });
   }
 
-  /** Also without such a session, since a client may repeat the call. An operator ends the session of its owner. */
+  /**
+   * Deletes a session. A missing session is no error, since a client may repeat the call. An operator ends the session
+   * of its owner.
+   */
   private async delete({ pathId, caller, response }: Exchange): Promise<void> {
     const isDeleted = await this.forget(checkedSession(pathId, 'session'), caller);
     sendJson(response, 200, { deleted: isDeleted ? 1 : 0 });
@@ -69,13 +72,13 @@ export class TrajectoryRoutes {
     sendJson(response, 200, { deleted });
   }
 
-  /** @returns whether it had a trajectory */
+  /** @returns whether the session had a trajectory */
   private async forget(sessionId: string, caller: Caller): Promise<boolean> {
     const id = trajectoryIdOf(sessionId);
     const isOperator = includesRole(caller.role, 'operator');
     const { about } = isOperator ? await this.trajectories.read(this.config.pool, { id }) : {};
     const tokenId = about?.tokenId ?? caller.tokenId;
-    // Before the delete, which removes the owner that a repeat needs.
+    // This call precedes the delete, which removes the owner that a repeat needs.
     await this.controlPlane.call('lb.finish-session', { sessionId: boundSession(sessionId, tokenId) });
     return (await this.trajectories.delete(this.config.pool, { id, tokenId })).deleted;
   }

@@ -4,7 +4,7 @@ import { describeMessages, readTurnChat, toTurnChat } from './turn-messages';
 const user = (content: string) => ({ role: 'user', content });
 const answer = (content: string) => ({ role: 'assistant', content });
 
-it('stores the messages that the turn before does not have, and reads all of them', () => {
+it('stores only messages that the previous turn does not have, and reads all of them', () => {
   const first = [user('a')];
   const second = [user('a'), answer('b'), user('c')];
   const chat = toTurnChat(second, answer('d'), describeMessages(first));

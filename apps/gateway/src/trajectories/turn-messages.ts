@@ -8,8 +8,8 @@ export function describeMessages(messages: readonly unknown[]): string {
 }
 
 /**
- * Messages of a turn as they are stored: a request repeats all messages of the turn that it extends.
- * @param parent description of the messages of that turn; absent: the turn extends none, or has no messages
+ * Messages of a turn in their stored form: a request repeats all messages of the turn that it extends.
+ * @param parent description of the messages of the extended turn; absent: the turn extends none, or has no messages
  */
 export function toTurnChat(
   messages: readonly unknown[],

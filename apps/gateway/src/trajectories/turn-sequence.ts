@@ -16,9 +16,9 @@ export function getMessages(sequence: string): string | undefined {
 }
 
 /**
- * The turn that a prompt extends: of those whose tokens are a prefix of the prompt the longest, and of equal ones the
- * latest.
- * @param sequences of the turns 1, 2, ...; empty for a turn without a record
+ * The turn that a prompt extends: the longest turn whose tokens are a prefix of the prompt, and the latest of equal
+ * ones.
+ * @param sequences sequences of the turns 1, 2, ...; empty for a turn without a record
  */
 export function findParent(promptTokenIds: readonly number[], sequences: readonly string[]) {
   const known = sequences

@@ -1,11 +1,11 @@
 import type { Generation, GenerationEnd } from '../generations/generation';
 
-/** The model of an answer: as the client has named it, else as the engine is named, else as `/v1/models` calls it. */
+/** Model name of an answer: from the client, else from the engine, else from `/v1/models`. */
 export function toModelName(named: string | undefined, { model = 'default' }: Generation): string {
   return named ?? model;
 }
 
-/** Why a choice has ended, and at its end its weights. */
+/** Finish reason of a choice, and its weights at its end. */
 export function finishOf({ end, spans }: Generation): object {
   if (end === undefined) return { finish_reason: null };
   return { finish_reason: end.reason, ...stopOf(end), weight_versions: spans };

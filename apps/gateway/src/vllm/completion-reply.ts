@@ -3,11 +3,11 @@ import { nameOf } from '../generations/token-names';
 import { BEGIN, type Format, type Position } from '../http/format';
 import { finishOf, toModelName, usageOf } from './choice-fields';
 
-/** What a client of `/v1/completions` wants to read. */
+/** Options of an answer of `/v1/completions`. */
 export interface CompletionShape {
-  /** As the client has named it; absent: the name of the engine. */
+  /** Name that the client has sent; absent: the name of the engine. */
   model?: string;
-  /** Choices of each prompt. */
+  /** Number of choices of each prompt. */
   choicesPerPrompt: number;
   hasTokenIds: boolean;
   /** Streams end with a chunk of the usage. */
@@ -68,7 +68,7 @@ export class CompletionFormat implements Format {
   }
 }
 
-/** Without names, tokens are written as their ids: this costs the least. */
+/** Log probabilities. Without names, tokens are written as their ids, which costs least. */
 function logprobsOf({ input, tokens }: Generation, from: Position): object | null {
   const logprobs = input.sampling.logprobs ? tokens.logprobsFrom(from.tokens) : undefined;
   if (logprobs === undefined) return null;
@@ -77,7 +77,7 @@ function logprobsOf({ input, tokens }: Generation, from: Position): object | nul
   return { token_logprobs: logprobs, ...(named ?? ids) };
 }
 
-/** Those of a prompt of text are in the last answer of the engine, before the tokens that it continued. */
+/** Prompt token ids. For a prompt of text, they are in the last answer of the engine, before the continued tokens. */
 function promptIdsOf({ input, engineFields, end, promptTokens }: Generation, from: Position): object {
   const given = input.prompt.promptTokenIds;
   if (given !== undefined) return from === BEGIN ? { prompt_token_ids: given } : {};

@@ -10,11 +10,11 @@ import type { CompletionShape } from './completion-reply';
 import { MAX_LOGPROBS } from './passed-completion';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
-/** Tokens of a response without `max_tokens`, as in the API of OpenAI and vLLM. */
+/** Maximum tokens of a response without `max_tokens`, as in the API of OpenAI and vLLM. */
 const DEFAULT_MAX_TOKENS = 16;
 
 /**
- * A request of `/v1/completions` that is read here, see `passed-completion.ts`.
+ * Reads a request of `/v1/completions` that is not passed on, see `passed-completion.ts`.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function readCompletionRequest(
@@ -47,7 +47,7 @@ export function readCompletionRequest(
   const choicesPerPrompt = choicesOf(n, prompts, 'n');
   const { known, unknown } = splitSampling(others, SAMPLING_NAMES, logprobs !== undefined, '');
   const hasNames = logprobs !== undefined && !(asIds === true && logprobs === 0);
-  // Engines are told the alternatives of tokens as of a chat.
+  // Engines receive the number of alternatives in the field of a chat.
   const engineFields = {
     ...unknown,
     ...(hasNames && { top_logprobs: logprobs, ...(asIds === true && { return_tokens_as_token_ids: true }) }),
@@ -72,7 +72,7 @@ export function readCompletionRequest(
       Array.from({ length: choicesPerPrompt }, (_, choice) => ({
         ...shared,
         prompt: { ...one, ...(isSet(engineFields) && { engineFields }) },
-        // As in vLLM: choices of one prompt with one seed would be the same.
+        // Another seed for each choice, as in vLLM: choices of one prompt with one seed would be equal.
         sampling: known.seed === undefined ? known : { ...known, seed: known.seed + choice },
       })),
     ),

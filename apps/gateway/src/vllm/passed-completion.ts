@@ -1,17 +1,17 @@
 import { declaredFields, findPassed, knownFields } from '../passed/passed-request';
 import { UNCONTINUED } from './vllm-sampling';
 
-/** As in vLLM; more only by its `--max-logprobs`. */
+/** Maximum alternatives, as in vLLM; more need its `--max-logprobs`. */
 export const MAX_LOGPROBS = 20;
 
-/** Answered with values that the gateway does not write. */
+/** Parameters that are answered with values that the gateway does not write. */
 // prettier-ignore
 export const PASSED_SAMPLING = [
   'prompt_logprobs', 'best_of', 'use_beam_search', 'length_penalty', 'echo', 'logprob_token_ids', 'session_params',
   'return_hidden_states', 'return_cached_tokens_details', 'images_config',
 ];
 
-/** Further fields of the API of OpenAI, which mean nothing to an engine. */
+/** Further fields of the API of OpenAI without a meaning for engines. */
 export const OPENAI_FIELDS = [
   'store',
   'metadata',
@@ -28,10 +28,10 @@ const KNOWN = knownFields(
   [...PASSED_SAMPLING, 'suffix', 'prompt_embeds'],
 );
 
-/** The field because of which a request of `/v1/completions` is passed on; undefined: it is read here. */
+/** The field because of which a request of `/v1/completions` is passed on; undefined: the gateway reads the request. */
 export function findPassedCompletion(body: Record<string, unknown>): string | undefined {
   const { max_tokens: maxTokens, logprobs, ...fields } = body;
-  // Scores of the prompt alone.
+  // The request asks only for scores of the prompt.
   if (maxTokens === 0) return 'max_tokens';
   if (typeof logprobs === 'number' && (logprobs > MAX_LOGPROBS || logprobs < 0)) return 'logprobs';
   return findPassed(fields, KNOWN);

@@ -9,10 +9,10 @@ const READ = knownFields(
     'request_id', 'token_ids', 'sampling_params', 'stream', 'stream_options', 'session_id', 'model', 'priority',
     'cache_salt', 'kv_transfer_params', 'return_routed_experts', 'routed_experts_start_len', 'program_id',
   ],
-  // Their default says nothing more than its absence.
+  // The default of these fields means the same as their absence.
   ['return_token_ids', 'features', 'content_parts'],
 );
-/** The same of `sampling_params`. The answer has no text that `detokenize` could leave out. */
+/** Fields of `sampling_params` that are read. The answer has no text that `detokenize` could leave out. */
 // prettier-ignore
 const READ_SAMPLING = knownFields([
   ...Object.keys(SAMPLING_NAMES),
@@ -25,7 +25,10 @@ const READ_SAMPLING = knownFields([
 const DELTA = 1;
 const FINAL_ONLY = 2;
 
-/** The field because of which a request of `/inference/v1/generate` is passed on; undefined: it is read here. */
+/**
+ * The field because of which a request of `/inference/v1/generate` is passed on; undefined: the gateway reads the
+ * request.
+ */
 function findPassedToken(body: Record<string, unknown>): string | undefined {
   const { output_mode: mode, sampling_params: sampling, ...fields } = body;
   if ((mode ?? 'tokens') !== 'tokens') return 'output_mode';
@@ -40,7 +43,7 @@ function findPassedToken(body: Record<string, unknown>): string | undefined {
   return parameter && `sampling_params.${parameter}`;
 }
 
-/** How a request of `/inference/v1/generate` is passed on. @param paths routes of engines that take it */
+/** Route by which a request of `/inference/v1/generate` is passed on. @param paths routes of engines that take it */
 export function tokensRoute(body: Record<string, unknown>, paths: readonly string[]) {
   return { paths, reason: findPassedToken(body), prompt: body.token_ids, idField: 'request_id' as const };
 }

@@ -11,14 +11,14 @@ import { tokensRoute } from './passed-tokens';
 import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
-/** Its clients need the field in each answer. */
+/** Adds routed experts, which clients of SkyRL need in each answer. */
 const withExperts: Format['chunk'] = (generation, from) => {
   const reply = tokenReplyOf(generation, from);
   const choices = reply.choices.map((choice) => ({ ...choice, routed_experts: choice.routed_experts ?? null }));
   return { ...reply, choices };
 };
 
-/** The routes that the router of SkyRL has beside those of vLLM, and those of ThunderAgent. */
+/** Routes that the router of SkyRL has besides the routes of vLLM, and routes of ThunderAgent. */
 @Injectable()
 export class SkyRlRoutes {
   readonly routes: Routes = {
@@ -34,9 +34,9 @@ export class SkyRlRoutes {
     private readonly controlPlane: ControlPlane,
   ) {}
 
-  /** As `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
+  /** Like `/inference/v1/generate`, with the routed experts in the form of SkyRL. */
   private generate(exchange: Exchange): Promise<void> {
-    // Its own server has this route, with its form of the experts.
+    // The server of SkyRL has this route itself, with its own form of the experts.
     const route = tokensRoute(exchange.body, ['/skyrl/v1/generate', '/inference/v1/generate']);
     const passed = this.passed.pass(exchange, route);
     if (passed !== undefined) return passed;

@@ -23,7 +23,7 @@ export function tokenReplyOf(generation: Generation, from: Position) {
   };
 }
 
-/** The fields of newer and of older versions of vLLM. */
+/** Entry of a token, with the fields of newer and of older versions of vLLM. */
 function entryOf(id: number, logprob: number): object {
   return { token: `token_id:${id}`, token_id: id, logprob, bytes: null, top_logprobs: [] };
 }

@@ -8,7 +8,7 @@ import type { Caller } from '../keys/api-keys';
 import { SAMPLING_NAMES, UNCONTINUED } from './vllm-sampling';
 
 /**
- * A request of `/inference/v1/generate` that is read here, see `passed-tokens.ts`.
+ * Reads a request of `/inference/v1/generate` that is not passed on, see `passed-tokens.ts`.
  * @throws BroomwagonError VALIDATION_FAILED
  */
 export function readTokenRequest(
@@ -51,7 +51,7 @@ export function readTokenRequest(
       {
         prompt: { promptTokenIds: promptTokenIds as number[], ...(isSet(engineFields) && { engineFields }) },
         sampling: known,
-        // As in vLLM, unlike in its completions.
+        // No limit by default, as in this route of vLLM, unlike in its completions.
         maxTokens: (maxTokens as number | undefined) ?? Infinity,
         keepsStop: unknown.include_stop_str_in_output === true,
         isContinued: wantsResume(headers) && !UNCONTINUED.some((name) => isSet(unknown[name])),

@@ -16,7 +16,7 @@ import { tokenReplyOf } from './token-reply';
 import { readTokenRequest } from './token-request';
 
 const MAX_ABORTED_IDS = 4_096;
-/** The id of a request as the engine names it: with the route before it, and the prompt behind it. */
+/** The id of a request in the form of the engine: with the route before it, and the prompt after it. */
 const ENGINE_NAME = /^(?:chat)?cmpl-(.+?)(?:-0)?$/;
 
 /** The routes of vLLM: token ids in and out, completions, and the models of the pool. */

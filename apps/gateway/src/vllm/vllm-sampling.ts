@@ -1,6 +1,6 @@
 import type { SamplingParameters } from '@broomwagon/contracts';
 
-/** The names of vLLM for our sampling parameters. All others are passed to the engine unread. */
+/** Names of vLLM for our sampling parameters. All other parameters are passed to the engine unread. */
 export const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   temperature: 'temperature',
   top_p: 'topP',
@@ -13,7 +13,7 @@ export const SAMPLING_NAMES: Record<string, keyof SamplingParameters> = {
   repetition_penalty: 'repetitionPenalty',
 };
 
-/** With these, the tokens of a continued call differ from those of a whole one. */
+/** Parameters with which the tokens of a continued call differ from the tokens of a whole call. */
 export const UNCONTINUED = [
   'structured_outputs',
   'response_format',
@@ -37,5 +37,5 @@ export const UNCONTINUED = [
   'custom_logit_processor',
 ];
 
-/** Answered with values that messages and responses cannot have. */
+/** Parameters that are answered with values that messages and responses cannot have. */
 export const REFUSED_SAMPLING = ['prompt_logprobs', 'best_of', 'use_beam_search'];
