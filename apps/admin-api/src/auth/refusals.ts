@@ -25,7 +25,7 @@ export interface Refusal {
   identity?: Identity;
 }
 
-/** Makes refused requests visible: all in a metric, changes by a known caller in the audit log, others in the log. */
+/** Records refused requests: all in a metric, changes by a known caller in the audit log, others in the log. */
 @Injectable()
 export class Refusals {
   private readonly logger = new Logger(Refusals.name);

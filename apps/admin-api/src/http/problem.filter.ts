@@ -35,7 +35,7 @@ export class ProblemFilter implements ExceptionFilter {
       response.status(cause.getStatus()).json(cause.getResponse());
       return;
     }
-    // The caller has gone away in the middle of its body.
+    // The caller disconnected in the middle of its body.
     if (request.destroyed && (cause as { code?: unknown }).code === 'ECONNRESET') return;
     const error = typedError(cause, request, response);
     if (error.code === 'INTERNAL') this.logger.error({ err: cause, requestId: requestIdOf(request) }, 'Request failed');

@@ -96,7 +96,7 @@ export function ActionButton(props: ActionButtonProps) {
   );
 }
 
-/** 128 random bits, hexadecimal. `crypto.randomUUID` is absent on a page that came over plain HTTP. */
+/** 128 random bits, hexadecimal. `crypto.randomUUID` is absent on a page that was loaded over plain HTTP. */
 function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 }

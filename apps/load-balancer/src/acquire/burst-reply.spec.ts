@@ -4,7 +4,7 @@ import { BurstReply } from './burst-reply';
 
 const server = { epoch: 'e1', endpoint: 'http://h', dialect: 'vllm' as const, weightVersion: 0 };
 
-it('names a server of any id as a field of its own', () => {
+it('returns a server of any id under a field of its own', () => {
   const reply = new BurstReply(['a']);
   reply.add({ acquireId: 'a', leaseId: '1.a', serverId: '__proto__' }, server);
   expect(JSON.stringify(reply.body)).toContain('"servers":{"__proto__":{"epoch":"e1"');

@@ -8,8 +8,8 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Puts single calls together: everything that arrives in one turn of the event loop goes into one call. It waits for
- * nothing else, so a call that comes alone is not slower, and under load the batches grow by themselves.
+ * Joins single calls: all items that arrive in one turn of the event loop go into one call. It waits for nothing else,
+ * so a single item is not slower, and under load the batches grow by themselves.
  */
 export class Coalescer<Item, Result> {
   private readonly waiting: Waiting<Item, Result>[] = [];

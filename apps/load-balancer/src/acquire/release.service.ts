@@ -62,7 +62,7 @@ export class ReleaseService {
   }
 }
 
-/** The outcome of a call as the breaker counts it; undefined: the outcome says nothing about the server. */
+/** The outcome of a call as the breaker counts it; undefined: the outcome is no evidence about the server. */
 const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
   finished: 'finished',
   failed: 'failed',
@@ -72,7 +72,7 @@ const COUNTED: Record<ReleaseOutcome, ReleaseEntry['outcome']> = {
   unclaimed: undefined,
 };
 
-/** Undefined for a lease id that Broomwagon cannot have made. */
+/** The release in its stored form; undefined for a lease id that Broomwagon cannot have assigned. */
 function entryOf({ leaseId, acquireId, outcome, retryAfterMs }: ReleaseItem, path: string): ReleaseEntry | undefined {
   const counted = COUNTED[outcome] && { outcome: COUNTED[outcome], retryAfterMs };
   const lease = leaseId === undefined ? undefined : parseLeaseId(leaseId);

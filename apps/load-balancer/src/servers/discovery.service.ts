@@ -84,7 +84,10 @@ export class DiscoveryService implements OnModuleDestroy {
     }
   }
 
-  /** Reads the lists and ends leases by them, one call after the other: no change by an older list comes late. */
+  /**
+   * Reads the lists and ends leases by them, one call after the other, so that no change by an older list follows a
+   * newer one.
+   */
   private followLists(signal: AbortSignal): Promise<ReadLists> {
     const read = this.lastRead.then(() => this.readLists(signal));
     this.lastRead = read.catch(() => undefined);
