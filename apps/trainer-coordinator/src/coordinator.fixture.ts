@@ -209,7 +209,7 @@ export class CoordinatorFixture {
     return this.client.call(pool, 'round.close', { ...round, cursor });
   }
 
-  /** Makes the deadline of a round come now. */
+  /** Sets the deadline of a round to now. */
   async deadlineComes({ job, roundId }: { job: string; roundId: string }): Promise<void> {
     await this.redis.zadd(`${this.rootKey}:rounds:deadlines`, 'XX', 1, `${job}/${roundId}`);
   }

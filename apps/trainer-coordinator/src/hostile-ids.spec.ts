@@ -96,7 +96,7 @@ function encodedTexts(value: unknown, name = ''): string[] {
 describe('a job, its groups and a worker with ids that must be encoded', () => {
   const job = 'run 42/%7E @';
   const workerId = 'w@1/%';
-  /** The first two look like requests of the job. */
+  /** The first two have the form of requests of the job. */
   const groupIds = [`${job}/7`, `${job}/train/12`, 'x%41y ~|', '🚀 a/b'] as const;
   const requestIds = groupIds.map((groupId) => requestIdOf(job, groupId, 0));
   const policy: TailPolicy = { name: 'resume', overProvision: 5 };

@@ -112,7 +112,7 @@ export class EventRelayService {
       this.hasStream = true;
     } catch (error) {
       if (isStreamAway(error)) {
-        // As plain messages, the events would be missing in the stream.
+        // Published as plain messages, the events would be missing in the stream.
         this.askedAtMs = -Infinity;
         throw unconfirmed((error as Error).message, error);
       }

@@ -15,7 +15,7 @@ afterAll(async () => {
   await server?.stop();
 });
 
-it('names a stream over the subjects of requests although no call was made, and no stream of other subjects', async () => {
+it('reports a stream over the subjects of requests although no call was made, and no stream of other subjects', async () => {
   const service = new ForeignStreamsService(connection);
   const { streams } = await connection.nats.jetstreamManager();
   await streams.add({ name: 'OTHERS', subjects: ['rollout.v1.*.events.>', 'other.>'] });

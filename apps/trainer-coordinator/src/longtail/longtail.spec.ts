@@ -96,7 +96,7 @@ describe('groups that are given up', () => {
       expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 1 });
     });
 
-    it('takes a group out of its round for an operator, who names an attempt and no worker', async () => {
+    it('takes a group out of its round for an operator, who sends an attempt and no worker', async () => {
       const { worker, aborts } = await opened(1);
       const [one, other] = (await worker.claim(2)) as [Claim, Claim];
       const requeue = (fields: object, more = {}) => {

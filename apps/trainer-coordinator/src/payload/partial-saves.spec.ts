@@ -21,7 +21,7 @@ class WatchedAlarms extends Alarms {
   }
 }
 
-it('partial saves that were replaced wait for less at their bound, and the alarm goes off with them', async () => {
+it('removes replaced partial saves earlier when they reach the bound, and ends the alarm with their removal', async () => {
   // The removals of the coordinator itself do nothing within the test.
   const forever = { payloadDeleteAfterMs: 60 * MINUTE_MS, redisLossWindowMs: 60 * MINUTE_MS };
   const fixture = await CoordinatorFixture.start(1, forever);

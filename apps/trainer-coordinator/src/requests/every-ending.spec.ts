@@ -64,7 +64,7 @@ describe('a request that never ends', () => {
   }
 
   it('covers every reason that a worker may report', () => {
-    // `timeout` ends its sample at once, as an abort does; it never comes back.
+    // `timeout` ends its sample at once, like an abort, and the sample is not returned.
     expect(new Set([...ENDINGS.map(([reason]) => reason), 'timeout'])).toEqual(new Set(FAIL_REASONS));
   });
 

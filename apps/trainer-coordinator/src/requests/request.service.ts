@@ -194,7 +194,7 @@ export class RequestService {
 
   /**
    * Reference of a segment that is to be forgotten: the worker could not read it, and this process cannot either, while
-   * its store works. Otherwise the worker has another store, or all payloads come back with the store.
+   * its store works. Otherwise the worker has another store, or all payloads return with the store.
    */
   private async missing(pool: PoolName, { requestId, missingRef }: FailRequest): Promise<string | undefined> {
     if (missingRef === undefined) return undefined;

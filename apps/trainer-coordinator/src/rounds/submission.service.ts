@@ -137,7 +137,7 @@ export class SubmissionService {
   }
 }
 
-/** The same prompt has the same hash in every epoch and job, if it comes inline or by the same id or reference. */
+/** Hash of a prompt, equal in every epoch and job if the prompt comes inline or by the same id or reference. */
 function hashOf({ promptId, prompt, promptRef }: GroupSubmission): string {
   return promptHash(promptId ?? promptRef ?? JSON.stringify(prompt));
 }

@@ -102,7 +102,7 @@ it('reads all jobs again at once when the first read has failed', async () => {
   expect(await text()).toMatch(/requests{pool="p",state="trained",app="test"} 7/);
 });
 
-it('takes the gauges of a job away when it is deleted, or idle for an hour', async () => {
+it('removes the gauges of a job when it is deleted, or idle for an hour', async () => {
   const { jobs, open, read, text } = openTotals();
   jobs.set('gone', 1).set('idle', 1).set('live', 1);
   open.add('live');

@@ -20,7 +20,9 @@ interface FakeRound extends Pick<
   closed: boolean;
 }
 
-/** A coordinator in memory for tests of the trainer: a group is accepted at each look at an open round. */
+/**
+ * A coordinator in memory for tests of the trainer: a group is accepted at each read of the status of an open round.
+ */
 export class FakeCoordinator {
   groups = new Map<string, GroupSubmission>();
   trained: string[] = [];

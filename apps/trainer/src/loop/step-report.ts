@@ -14,7 +14,7 @@ export interface StepReport {
   groupsRequeued: number;
   /** Time from the plan of the round to its acknowledgement, seconds. */
   wallSeconds: number;
-  /** Share of the engines' time in which they had nothing to do; null when it could not be measured. */
+  /** Share of the time in which the engines were idle; null when it could not be measured. */
   idleShare: number | null;
   /** Time of the last tenth of the requests of the round, seconds. */
   tailSeconds: number;

@@ -69,7 +69,7 @@ describe('the trainer loop', () => {
     expect(coordinator.calls.filter((operation) => operation === 'round.cancel')).toHaveLength(2);
   });
 
-  it('goes on after an operator has cancelled its round, also between its last result and its end', async () => {
+  it('continues after an operator has cancelled its round, also between its last result and its end', async () => {
     for (const operation of ['round.status', 'round.results', 'round.close']) {
       const coordinator = new FakeCoordinator();
       const results = new Map<string, readonly ResultLine[]>();
@@ -179,7 +179,7 @@ describe('the trainer loop', () => {
       for (const loss of losses) {
         if (calls !== loss.from + loss.calls || !earlier.has(loss.from)) continue;
         earlier.get(loss.from)!();
-        // A lost state does not come back.
+        // A lost state is not restored later.
         for (const from of earlier.keys()) if (from > loss.from) earlier.delete(from);
       }
       for (const { from } of losses) if (calls === from) earlier.set(from, coordinator.saved());
@@ -202,7 +202,7 @@ describe('the trainer loop', () => {
     );
   });
 
-  it('goes on when Redis is restored after a takeover that found no job in an empty one', async () => {
+  it('continues when Redis is restored after a takeover that found no job in an empty one', async () => {
     const coordinator = new FakeCoordinator();
     const results = new Map<string, readonly ResultLine[]>();
     const empty = coordinator.saved();
@@ -222,7 +222,7 @@ describe('the trainer loop', () => {
     expect(pairs(results).toSorted()).toEqual(prompts(10).flatMap(({ id }) => [`${id}/0`, `${id}/1`]));
   });
 
-  it('trains every sample once or names it, whenever trainers die and the coordinator is set back', async () => {
+  it('trains every sample once or reports it, whenever trainers die and the coordinator is set back', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(setBack, { maxLength: 3 }),
@@ -257,7 +257,7 @@ describe('the trainer loop', () => {
     );
   });
 
-  it('names every prompt that it has not trained when an error ends it, or groups have failed', async () => {
+  it('reports every prompt that it has not trained when an error ends it, or groups have failed', async () => {
     const coordinator = new FakeCoordinator();
     coordinator.before = (operation) => {
       if (operation === 'payload.get' && coordinator.trained.length >= 4) {

@@ -275,7 +275,7 @@ export class TrainerLoop {
       await this.submitAgain(this.lostPrompts);
       return undefined;
     } catch (error) {
-      // The groups of a round that was cancelled just now must not come back: they are trained.
+      // The groups of a round that was cancelled just now must not be queued again: they are trained.
       if (!isBroomwagonError(error, 'ROUND_CANCELLED') && !(await this.hasLost(error))) throw error;
       return this.reconcileLoss();
     }
