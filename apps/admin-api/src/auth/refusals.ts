@@ -3,7 +3,7 @@ import { BroomwagonError, POOL_PATTERN, type Route } from '@broomwagon/contracts
 import { Metrics } from '@broomwagon/platform';
 import type { Request } from 'express';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
-import { AuditLog } from '../changes/audit-log';
+import { AuditLog } from '../audit/audit-log';
 import { requestIdOf } from '../http/request-id';
 import type { Identity } from './identity';
 

@@ -12,7 +12,7 @@ import { ReplyStore } from '@broomwagon/state';
 import type { Identity } from '../auth/identity';
 import type { RequestFields } from '../http/request-fields';
 import { OperationCaller } from '../operations/operation-caller';
-import { AuditLog } from './audit-log';
+import { AuditLog } from '../audit/audit-log';
 
 /** A request that changes something. */
 export interface Change {

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { AdminOperationName, AdminReplyOf, AdminRequestOf } from '@broomwagon/contracts';
 import { CredentialStore, PoolDirectory } from '@broomwagon/state';
-import { AuditLog } from '../changes/audit-log';
-import { LostChanges } from '../changes/lost-changes';
+import { AuditLog } from '../audit/audit-log';
+import { LostChanges } from '../audit/lost-changes';
 import type { Identity } from '../auth/identity';
 import { JobFrontier } from '../reports/job-frontier';
 import { RoundTimeline } from '../reports/round-timeline';

@@ -5,7 +5,7 @@ import { clock } from '../../components/format';
 import { Section } from '../../components/stat';
 import { nowMs } from '../../live/server-clock';
 import { useLive } from '../../live/use-live';
-import { useRounds } from '../../live/use-rounds';
+import { useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
 import { useJob } from '../../shell/scope';

@@ -1,6 +1,6 @@
 import { type AdminClient, dataOf, pagesOf, type Schemas } from '@broomwagon/admin-client';
 import { nowMs } from '../../live/server-clock';
-import type { Round } from '../../live/use-rounds';
+import type { Round } from '../use-rounds';
 import { historyOf, type RoundHistory } from './bars';
 
 interface JobPath {

@@ -16,7 +16,7 @@ import { Problem } from '../../components/problem';
 import { saveFile } from '../../components/save-file';
 import { Section } from '../../components/stat';
 import { useLive } from '../../live/use-live';
-import { useRounds } from '../../live/use-rounds';
+import { useRounds } from '../use-rounds';
 import { useSession } from '../../session/session';
 import { setParameters, useRoute } from '../../shell/route';
 import { useJob } from '../../shell/scope';

@@ -1,7 +1,7 @@
 import { dataOf, type Schemas } from '@broomwagon/admin-client';
 import { useSession } from '../session/session';
 import { useJob } from '../shell/scope';
-import { type Live, useLive } from './use-live';
+import { type Live, useLive } from '../live/use-live';
 
 export type Round = Schemas['RoundSummary'];
 

@@ -7,8 +7,8 @@ import { AccessGuard, identityOf, RouteOf } from '../auth/access.guard';
 import { ChangesService } from '../changes/changes.service';
 import { EventFeed } from '../events/event-feed';
 import { OperationCaller } from '../operations/operation-caller';
-import { type RequestFields, readFields } from './request-fields';
-import { requestIdOf } from './request-id';
+import { type RequestFields, readFields } from '../http/request-fields';
+import { requestIdOf } from '../http/request-id';
 
 /** Time without a read after which the caller of an export is cut off, milliseconds. */
 const STALLED_MS = 30_000;
