@@ -6,7 +6,7 @@ import { AcquireService } from './acquire/acquire.service';
 import { LbController } from './acquire/lb.controller';
 import { ReleaseService } from './acquire/release.service';
 import { TransferService } from './acquire/transfer.service';
-import { WaiterAnswersService } from './acquire/waiter-answers.service';
+import { WaiterAnswersService } from './waiters/waiter-answers.service';
 import { LoadBalancerConfig } from './load-balancer.config';
 import { LoadBalancerMetrics } from './load-balancer.metrics';
 import { PoolController } from './pool/pool.controller';
@@ -20,6 +20,7 @@ import { EngineRecordsService } from './servers/engine-records.service';
 import { ProbeService } from './servers/probe.service';
 import { ServerController } from './servers/server.controller';
 import { ServersService } from './servers/servers.service';
+import { SleepingProbes } from './servers/sleeping-probes';
 import { SweepService } from './upkeep/sweep.service';
 import { UpkeepService } from './upkeep/upkeep.service';
 import { WorkerController } from './workers/worker.controller';
@@ -51,6 +52,7 @@ import { WorkerController } from './workers/worker.controller';
     WaiterAnswersService,
     PoolSettingsService,
     ServersService,
+    SleepingProbes,
     SweepService,
     EngineRecordsService,
     ProbeService,

@@ -2,7 +2,7 @@ import type { SyncWorkerReply } from '@broomwagon/contracts';
 import { HeldLeases, WorkerSession } from '@broomwagon/generation';
 import { describe, expect, it } from 'vitest';
 import { ServerSigns } from '../../../libs/generation/src/engine/server-signs';
-import { Heartbeat } from '../../../libs/generation/src/holder/heartbeat';
+import { Heartbeat } from '../../../libs/generation/src/lifecycle/heartbeat';
 import { AttemptRegistry } from './attempts/attempt-registry';
 import { errorOf, LEASE, WORKER, workerBench } from './worker.fixture';
 

@@ -4,11 +4,11 @@ export { classifyFailure, pauseAfterSetbacks, type FailureKind } from './engine/
 export { toReleaseOutcome, type Generated } from './engine/run-on-engine';
 export { EXPERTS_FIELD, EXPERTS_START, RoutedExperts } from './experts/routed-experts';
 export { ControlPlane } from './holder/control-plane';
-export { HeldAttempts, NoAttempts } from './holder/held-attempts';
+export { HeldAttempts, NoAttempts } from './leases/held-attempts';
 export { withLeases } from './holder/holder.config';
-export { HolderLifecycle } from './holder/holder-lifecycle';
-export { holderProviders } from './holder/holder-providers';
-export { isExpiredEpoch, WorkerSession } from './holder/worker-session';
+export { HolderLifecycle } from './lifecycle/holder-lifecycle';
+export { holderProviders } from './lifecycle/holder-providers';
+export { isExpiredEpoch, WorkerSession } from './leases/worker-session';
 export { GatheredLeaseCalls } from './leases/gathered-lease-calls';
 export { HeldLeases } from './leases/held-leases';
 export { LeaseAcquirer, type Acquisition, type LeaseRequest, type WaitDeadline } from './leases/lease-acquirer';
@@ -17,4 +17,4 @@ export { LeasedCall, MovableCall, type StopCause, type WorkerEpoch } from './lea
 export { LeaseReleaser } from './leases/lease-releaser';
 export { unlessAborted } from './leases/unless-aborted';
 export { TokenBuffer } from './tokens/token-buffer';
-export { toSegment, type MadeSegment } from './tokens/segment';
+export { toSegment, type MadeSegment } from './engine/segment';

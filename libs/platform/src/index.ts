@@ -1,6 +1,6 @@
 export * from './alarms';
 export { ConnectionsConfig, IsReadableFile } from './configuration/connections.config';
-export { withoutCredentials } from './configuration/describe-config';
+export { withoutCredentials } from './logging/without-credentials';
 export { withEngines } from './configuration/engines.config';
 export { Env, MAX_AGE_MS } from './configuration/env.decorator';
 export { linkSilenceMs, outlivesSilentLink } from './configuration/link-silence';

@@ -22,7 +22,7 @@ import {
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { EngineRecordsService } from '../servers/engine-records.service';
 import { BurstReply } from './burst-reply';
-import { PoolCoalescers } from './pool-coalescers';
+import { PoolCoalescers } from '../coalescing/pool-coalescers';
 
 interface Answered {
   result: AcquireResult;

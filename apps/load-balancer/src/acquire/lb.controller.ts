@@ -20,7 +20,7 @@ import { InspectionStore, leaseIdOf, LeaseStore, PoolStore, ServerStore, Session
 import { AcquireService } from './acquire.service';
 import { ReleaseService } from './release.service';
 import { TransferService } from './transfer.service';
-import { WaiterAnswersService } from './waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 /** The operations `lb.*`. */
 @Controller()

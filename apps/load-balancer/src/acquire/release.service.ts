@@ -9,8 +9,8 @@ import {
 import { failpoint } from '@broomwagon/platform';
 import { LeaseStore, parseLeaseId, type ReleaseEntry } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { PoolCoalescers } from './pool-coalescers';
-import { WaiterAnswersService } from './waiter-answers.service';
+import { PoolCoalescers } from '../coalescing/pool-coalescers';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 const UNKNOWN: ReleaseReply = { released: false, reason: 'unknown' };
 

@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { BroomwagonError, isBroomwagonError, type LeaseGrant, type TransferLeaseRequest } from '@broomwagon/contracts';
 import { leaseGrantOf, LeaseStore, parseLeaseId } from '@broomwagon/state';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { WaiterAnswersService } from './waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 /** `lb.transfer`: moves a live lease to another server. */
 @Injectable()

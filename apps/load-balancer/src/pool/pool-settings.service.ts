@@ -8,7 +8,7 @@ import {
 } from '@broomwagon/contracts';
 import { failpoint, InEachPool } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, type StoredSettings } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 
 /** Interval at which each replica finishes changes of settings that another replica started and did not finish. */
 const RESUME_INTERVAL_MS = 2_000;

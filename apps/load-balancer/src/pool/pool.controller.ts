@@ -12,7 +12,7 @@ import {
 import { MessageContext, Operation } from '@broomwagon/messaging';
 import { ServiceConfig } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { PoolSettingsService } from './pool-settings.service';
 
 /** The operations `pool.*`, without `pool.delete`, which the coordinator has. */

@@ -8,7 +8,7 @@ import {
   type ServerChange,
   type ServerUpdate,
 } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { SweepService } from '../upkeep/sweep.service';
 import { EngineHealth } from './engine-health';
 import { isNews, isOtherEngine, namesWeights } from './engine-news';

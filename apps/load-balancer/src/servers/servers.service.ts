@@ -16,7 +16,7 @@ import {
 } from '@broomwagon/contracts';
 import { EngineAccess, normalizeBaseUrl } from '@broomwagon/engines';
 import { PoolDirectory, ServerStore, type ServerChange, type ServerStart } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 import { SweepService } from '../upkeep/sweep.service';
 import { missingFeatures } from './missing-features';

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { failpoint, InEachPool } from '@broomwagon/platform';
 import { LeaseStore } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
 

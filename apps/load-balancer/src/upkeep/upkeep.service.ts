@@ -1,15 +1,13 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { Alarms, InEachPool, Periodically } from '@broomwagon/platform';
 import { PoolDirectory, PoolStore, ServerStore, SessionStore, WorkerStore } from '@broomwagon/state';
-import { WaiterAnswersService } from '../acquire/waiter-answers.service';
+import { WaiterAnswersService } from '../waiters/waiter-answers.service';
 import { LoadBalancerConfig } from '../load-balancer.config';
 import { LoadBalancerMetrics } from '../load-balancer.metrics';
-import { ProbeService } from '../servers/probe.service';
 import { SweepService } from './sweep.service';
 
 const SESSIONS_INTERVAL_MS = 30_000;
 const POOLS_INTERVAL_MS = 5_000;
-/** Interval of the probes of sleeping pools, whose servers have failed. */
 const SLEEPING_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
 /** After this time without a check of workers, silent workers may be the effect of an outage: none expires. */
@@ -29,7 +27,6 @@ export class UpkeepService {
     private readonly directory: PoolDirectory,
     private readonly waiters: WaiterAnswersService,
     private readonly sweeper: SweepService,
-    private readonly prober: ProbeService,
     private readonly metrics: LoadBalancerMetrics,
     private readonly alarms: Alarms,
     private readonly config: LoadBalancerConfig,
@@ -41,12 +38,8 @@ export class UpkeepService {
   }
 
   @Periodically('sleeping-pools', SLEEPING_INTERVAL_MS, { isImmediate: true })
-  async reviewSleeping(): Promise<void> {
-    await this.directory.reviewAsleep();
-    if (this.config.servedPools() !== '*') return;
-    for (const pool of await this.directory.asleep()) {
-      if ((await this.directory.activityOf(pool)).servers > 0) await this.prober.probe(pool);
-    }
+  reviewSleeping(): Promise<void> {
+    return this.directory.reviewAsleep();
   }
 
   @InEachPool('totals', TOTALS_INTERVAL_MS)

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isBroomwagonError, type AcquireItem, type ErrorCode } from '@broomwagon/contracts';
 import { retryDelayMs } from '@broomwagon/messaging';
 import { HolderConfig } from '../holder/holder.config';
-import { isExpiredEpoch, WorkerSession } from '../holder/worker-session';
+import { isExpiredEpoch, WorkerSession } from './worker-session';
 import { HeldLeases } from './held-leases';
 import { type Lease, LeaseCalls } from './lease-calls';
 import type { LeasedCall } from './leased-call';

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { expect, inject, it } from 'vitest';
 import type { TokenIncrement } from '@broomwagon/engines';
 import { TokenBuffer } from './token-buffer';
-import { toSegment } from './segment';
+import { toSegment } from '../engine/segment';
 
 const RUNS = 1_000 * inject('runsFactor');
 // Few letters, so that stop texts and their beginnings are frequent; one character of two tokens.

@@ -1,3 +1,4 @@
+import { withoutCredentials } from '../logging/without-credentials';
 import { envFieldsOf } from './env.decorator';
 import { sourceOf, type ConfigSource } from './load-config';
 
@@ -33,11 +34,6 @@ export function printedConfig(config: object): string {
       [variable.padEnd(nameWidth), value.padEnd(valueWidth), source.padEnd(11), description].join('  '),
     )
     .join('\n');
-}
-
-/** Replaces user and password in all addresses of a text. */
-export function withoutCredentials(text: string): string {
-  return text.replace(/([a-z][a-z0-9+.-]*:\/\/)[^/\s,]*@/gi, '$1***@');
 }
 
 function textOf(value: unknown): string {

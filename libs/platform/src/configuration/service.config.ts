@@ -2,7 +2,7 @@ import { IsIn, IsUrl, Matches } from 'class-validator';
 import { LOG_LEVELS } from '@broomwagon/contracts';
 import { ConnectionsConfig } from './connections.config';
 import { linkSilenceMs } from './link-silence';
-import { LOG_FORMATS, type LogFormat } from '../service/logging';
+import { LOG_FORMATS, type LogFormat } from '../logging/logging';
 import { Env } from './env.decorator';
 
 /** Configuration common to all apps; each app extends it with its own fields. */

@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import type { LogSource } from '../service/log-level.controller';
+import type { LogSource } from '../logging/log-level.controller';
 import type { HealthRegistry } from './health-registry';
 import { ReadinessController } from './readiness.controller';
 

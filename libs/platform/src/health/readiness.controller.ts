@@ -2,7 +2,7 @@ import { Controller } from '@nestjs/common';
 import { MessagePattern, Payload } from '@nestjs/microservices';
 import { GetReadinessRequest, READINESS_PATTERN, type ReadinessReply } from '@broomwagon/contracts';
 import { validate } from '@broomwagon/messaging';
-import { LogSource } from '../service/log-level.controller';
+import { LogSource } from '../logging/log-level.controller';
 import { HealthRegistry } from './health-registry';
 
 /** Requests within this time get one reply, milliseconds: checks write to stores, and every open console asks. */

@@ -23,7 +23,7 @@ import { HealthRegistry } from '../health/health-registry';
 import { messageMetrics, Metrics, replySubjectsOf } from '../metrics';
 import { COMMIT, VERSION } from '../project';
 import { deferEnd, endWith, handleEndSignals } from './end-signals';
-import { createLogger, readableLog } from './logging';
+import { createLogger, readableLog } from '../logging/logging';
 import { PlatformModule } from './platform.module';
 import { startTracing } from './tracing';
 

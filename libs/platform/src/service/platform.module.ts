@@ -8,8 +8,8 @@ import { HealthRegistry } from '../health/health-registry';
 import { HealthController } from '../health/health.controller';
 import { ReadinessController } from '../health/readiness.controller';
 import { Metrics } from '../metrics';
-import { LogLevelController, LogSource } from './log-level.controller';
-import { loggerParams } from './logging';
+import { LogLevelController, LogSource } from '../logging/log-level.controller';
+import { loggerParams } from '../logging/logging';
 
 /** Parts that the bootstrap has made before the application. */
 export interface PlatformParts {

@@ -27,6 +27,16 @@ export interface Refused {
   reason?: UnservedReason;
 }
 
+/** The answer of a parked acquire; the caller of the transition publishes it to `replyTo`. */
+export type WaiterAnswer = { acquireId: string; replyTo: string } & ((Granted & { waitedMs: number }) | Refused);
+/** What every transition that makes room may answer. */
+export interface WaiterAnswers {
+  answers: WaiterAnswer[];
+  servers: ServerTable;
+  /** Further waiters may be granted: call {@link WaiterStore.grant}. */
+  more: boolean;
+}
+
 /** `<seq>.<acquireId>`. */
 export function leaseIdOf(seq: number, acquireId: string): LeaseId {
   return `${seq}.${acquireId}`;

@@ -1,2 +1,10 @@
-export { decisionOf, leaseGrantOf, leaseIdOf, parseLeaseId, refusalOf, type ServerTable } from './grants';
+export {
+  decisionOf,
+  leaseGrantOf,
+  leaseIdOf,
+  parseLeaseId,
+  refusalOf,
+  type ServerTable,
+  type WaiterAnswers,
+} from './grants';
 export { type AcquireEntry, type AcquireResult, LeaseStore, type ReleaseEntry } from './lease.store';

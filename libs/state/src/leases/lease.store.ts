@@ -11,8 +11,7 @@ import type {
 import { transition, FunctionRunner } from '../library/function-runner';
 import { pagesOf } from '../library/lists';
 import { storeOf } from '../library/store-of';
-import type { WaiterAnswers } from '../waiters/waiter.store';
-import { grantedOf, type Granted, type Refused, type ServerTable } from './grants';
+import { grantedOf, type Granted, type Refused, type ServerTable, type WaiterAnswers } from './grants';
 
 /** One acquire: the request, its worker, and where a parked call is answered. */
 export interface AcquireEntry extends AcquireItem, Pick<AcquireManyRequest, 'workerId' | 'workerEpoch'> {

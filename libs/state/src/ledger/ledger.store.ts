@@ -2,7 +2,6 @@ import { Injectable } from '@nestjs/common';
 import type { JobId, PoolName, RoundId, TailPolicy } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
-import type { RoundName } from '../rounds/round.types';
 
 /** Counters of libs/policies/src/ledger. */
 export interface StoredLedger {
@@ -15,7 +14,10 @@ export interface StoredLedger {
   policy?: TailPolicy;
 }
 
-const count = transition<RoundName, { more: boolean }>('ledger/count');
+/** Names a round. */
+type LedgerRound = { job: JobId; roundId: RoundId };
+
+const count = transition<LedgerRound, { more: boolean }>('ledger/count');
 
 /** What tail policies cost, counted in the transitions themselves. */
 @Injectable()
@@ -23,7 +25,7 @@ export class LedgerStore extends storeOf({
   read: transition<{ job: JobId; roundId?: RoundId }, StoredLedger>('ledger/read'),
 }) {
   /** Counts the accepted groups of a completed round, page after page; continues where another process died. */
-  async count(pool: PoolName, { job, roundId }: RoundName): Promise<void> {
+  async count(pool: PoolName, { job, roundId }: LedgerRound): Promise<void> {
     while ((await this.runner.run(count, pool, { job, roundId })).more);
   }
 }

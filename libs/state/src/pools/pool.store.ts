@@ -10,7 +10,7 @@ import {
 } from '@broomwagon/contracts';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
-import type { WaiterAnswers } from '../waiters/waiter.store';
+import type { WaiterAnswers } from '../leases/grants';
 
 /** Settings of a pool, and whether its servers are scored by them. */
 export interface StoredSettings extends PoolSettingsReply {

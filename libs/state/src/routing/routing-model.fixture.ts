@@ -10,7 +10,7 @@ import { LeaseStore } from '../leases/lease.store';
 import { WorkerStore } from '../workers/worker.store';
 import type { Granted } from '../leases/grants';
 import { SessionStore } from '../sessions/session.store';
-import type { WaiterAnswer } from '../waiters/waiter.store';
+import type { WaiterAnswer } from '../leases/grants';
 import { ServerStore } from '../servers/server.store';
 
 const redis = connectRedis({ url: testRedisUrl() });

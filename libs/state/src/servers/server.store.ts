@@ -21,7 +21,7 @@ import {
 } from '@broomwagon/contracts';
 import { transition, type NewEpoch } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
-import type { WaiterAnswers } from '../waiters/waiter.store';
+import type { WaiterAnswers } from '../leases/grants';
 
 /** What a probe finds. */
 interface Found {

@@ -2,7 +2,7 @@ import { slowStartCapacity } from '@broomwagon/models';
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, expect, inject, it } from 'vitest';
 import { openTestStore, type TestStore } from '../routing/routing-store.fixture';
-import type { WaiterAnswers } from './waiter.store';
+import type { WaiterAnswers } from '../leases/grants';
 import type { ServerStore } from '../servers/server.store';
 
 let test: TestStore;

@@ -8,14 +8,14 @@ import { HeldLeases } from '../leases/held-leases';
 import { LeaseAcquirer } from '../leases/lease-acquirer';
 import { LeaseCalls } from '../leases/lease-calls';
 import { LeaseReleaser } from '../leases/lease-releaser';
-import { ControlPlane } from './control-plane';
-import { HeldAttempts } from './held-attempts';
+import { ControlPlane } from '../holder/control-plane';
+import { HeldAttempts } from '../leases/held-attempts';
 import { Heartbeat } from './heartbeat';
-import { HolderConfig } from './holder.config';
+import { HolderConfig } from '../holder/holder.config';
 import { HolderLifecycle } from './holder-lifecycle';
-import { HolderMetrics } from './holder-metrics';
+import { HolderMetrics } from '../holder/holder-metrics';
 import { Reconciler } from './reconciler';
-import { WorkerSession } from './worker-session';
+import { WorkerSession } from '../leases/worker-session';
 
 /**
  * The providers of a module that holds leases.

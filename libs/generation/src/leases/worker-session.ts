@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { isBroomwagonError } from '@broomwagon/contracts';
 import { setTimeout as delay } from 'node:timers/promises';
-import { HeldLeases } from '../leases/held-leases';
-import type { WorkerEpoch } from '../leases/leased-call';
-import { ControlPlane } from './control-plane';
+import { HeldLeases } from './held-leases';
+import type { WorkerEpoch } from './leased-call';
+import { ControlPlane } from '../holder/control-plane';
 import { HeldAttempts } from './held-attempts';
-import { HolderConfig } from './holder.config';
-import { HolderMetrics } from './holder-metrics';
+import { HolderConfig } from '../holder/holder.config';
+import { HolderMetrics } from '../holder/holder-metrics';
 
 const REGISTER_DEADLINE_MS = 15_000;
 const REGISTER_PAUSE_MS = 500;

@@ -3,8 +3,8 @@ import { Injectable, Logger } from '@nestjs/common';
 import { HealthRegistry } from '@broomwagon/platform';
 import { LeaseReleaser } from '../leases/lease-releaser';
 import { Heartbeat } from './heartbeat';
-import { HolderConfig } from './holder.config';
-import { WorkerSession } from './worker-session';
+import { HolderConfig } from '../holder/holder.config';
+import { WorkerSession } from '../leases/worker-session';
 
 /** Maximum time to end stopped responses, and again to release their leases. */
 const END_MS = 10_000;

@@ -1,6 +1,6 @@
 import type { SegmentPayload } from '@broomwagon/contracts';
-import type { Generated } from '../engine/run-on-engine';
-import type { TokenBuffer } from './token-buffer';
+import type { Generated } from './run-on-engine';
+import type { TokenBuffer } from '../tokens/token-buffer';
 
 /** Tokens of one attempt, counted and ready to be stored. */
 export interface MadeSegment {

@@ -2,11 +2,11 @@ import { Injectable, Logger } from '@nestjs/common';
 import { type AttemptId, isBroomwagonError, type RequestId, type SyncWorkerReply } from '@broomwagon/contracts';
 import { HeldLeases } from '../leases/held-leases';
 import type { WorkerEpoch } from '../leases/leased-call';
-import { ControlPlane } from './control-plane';
-import { HeldAttempts } from './held-attempts';
-import { HolderConfig } from './holder.config';
-import { HolderMetrics } from './holder-metrics';
-import { isExpiredEpoch, WorkerSession } from './worker-session';
+import { ControlPlane } from '../holder/control-plane';
+import { HeldAttempts } from '../leases/held-attempts';
+import { HolderConfig } from '../holder/holder.config';
+import { HolderMetrics } from '../holder/holder-metrics';
+import { isExpiredEpoch, WorkerSession } from '../leases/worker-session';
 
 const CALL_DEADLINE_MS = 5_000;
 type SyncItem = SyncWorkerReply['items'][number];

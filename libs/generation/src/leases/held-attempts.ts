@@ -1,5 +1,5 @@
 import type { AttemptId } from '@broomwagon/contracts';
-import type { LeasedCall } from '../leases/leased-call';
+import type { LeasedCall } from './leased-call';
 
 /** The attempts of claimed requests that a worker runs. */
 export abstract class HeldAttempts {

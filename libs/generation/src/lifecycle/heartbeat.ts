@@ -4,11 +4,11 @@ import { Metrics, PeriodicTask } from '@broomwagon/platform';
 import { ServerSigns } from '../engine/server-signs';
 import { HeldLeases } from '../leases/held-leases';
 import type { WorkerEpoch } from '../leases/leased-call';
-import { ControlPlane } from './control-plane';
-import { HeldAttempts } from './held-attempts';
-import { HolderConfig } from './holder.config';
+import { ControlPlane } from '../holder/control-plane';
+import { HeldAttempts } from '../leases/held-attempts';
+import { HolderConfig } from '../holder/holder.config';
 import { Reconciler } from './reconciler';
-import { isExpiredEpoch, WorkerSession } from './worker-session';
+import { isExpiredEpoch, WorkerSession } from '../leases/worker-session';
 
 /** Running calls make the counts differ for a moment; a mismatch that stays starts a sync. */
 const MISMATCHES_BEFORE_SYNC = 2;

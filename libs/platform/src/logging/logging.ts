@@ -2,7 +2,7 @@ import { wireMessage, wireRecord } from '@broomwagon/contracts';
 import { trace } from '@opentelemetry/api';
 import { pino, stdSerializers, type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import type { Params } from 'nestjs-pino';
-import { withoutCredentials } from '../configuration/describe-config';
+import { withoutCredentials } from './without-credentials';
 
 type Fields = Record<string, unknown>;
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
