@@ -79,7 +79,9 @@ export interface TokenIncrement {
   logprobs?: (number | null)[];
   /** The engine reports with it that the response is complete. */
   isLast?: true;
-  /** With `isLast`: the stop text that has ended the response. The text contains it; whoever keeps the text cuts it. */
+  /**
+   * With `isLast`: the stop text that has ended the response. The text contains it; the owner of the text removes it.
+   */
   matchedStop?: string;
   /** Ids of the prompt of this attempt, in one increment, if the engine reports them. */
   promptTokenIds?: number[];
@@ -176,7 +178,7 @@ export interface EngineReport {
   models?: string[];
 }
 
-/** A request for tokens whose fields the engine reads, and nobody else: its answer is passed on as it is. */
+/** A request for tokens whose fields only the engine reads: its answer is passed on as it is. */
 export interface PassedRequest {
   /** Id of the request, as in {@link GenerationRequest}. */
   engineRequestId: string;
@@ -208,7 +210,7 @@ export interface PassOptions extends Pick<GenerateOptions, 'signal' | 'onUnstopp
 /** A call of an engine that is passed on unread. */
 export interface ForwardedCall {
   method: 'GET' | 'POST';
-  /** With its query. */
+  /** Path with its query. */
   path: string;
   /** JSON. */
   body?: Buffer;
@@ -258,7 +260,7 @@ export interface EngineAdapter {
   /**
    * Makes any other call of the engine, and returns its status and body, whatever they are. ENGINE_UNREACHABLE and
    * ENGINE_ERROR when the engine did not answer within `timeoutMs`.
-   * @param path with its query
+   * @param path path with its query
    */
   forward(call: ForwardedCall): Promise<{ status: number; text: string }>;
   /**

@@ -37,7 +37,7 @@ import { passCall } from './passed-call';
 import { StopTokens } from './stop-tokens';
 import { asUnknownModel } from './unknown-model';
 
-/** In a report: the engine has no number for its weights. */
+/** Weight version in the report of an engine that has no number for its weights. */
 export const NO_VERSION = -1;
 
 /**
@@ -114,7 +114,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
       const fitted = await fitBudget(request, plan, error as Error, (prompt) => this.tokenize(prompt, options.signal));
       if (fitted === undefined) throw error;
       if (fitted.budget >= 1) return this.runPlan(request, fitted, options);
-      // Nothing can be generated beside the prompt alone.
+      // The prompt alone fills the context, so that no token can be generated.
       if (resumedBy === undefined) throw error;
       return { text: '', tokenCount: 0, finishReason: 'length', resumedBy };
     }
@@ -152,7 +152,7 @@ export abstract class HttpEngineAdapter implements EngineAdapter {
     return passCall(this.http, this.dialect, request, this.options, options, abortById);
   }
 
-  /** Token ids of a text or messages as the engine reads them; undefined when it does not tell. */
+  /** Token ids of a text or messages as the engine reads them; undefined when it does not report them. */
   protected tokenize(_prompt: Prompt, _signal?: StopSignal): Promise<number[] | undefined> {
     return Promise.resolve(undefined);
   }

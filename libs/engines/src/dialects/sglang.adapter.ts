@@ -16,7 +16,7 @@ import { saltedFields } from './cache-salt';
 import { SAMPLING_FIELDS } from './request-fields';
 import { wireSampling } from './sampling';
 
-/** A chunk may repeat everything made so far, logprobs included. */
+/** Longest line of a stream: a chunk may repeat all tokens so far, logprobs included. */
 const SGLANG_MAX_LINE_BYTES = 64 * 1_048_576;
 
 /** Sampling parameters for which the chat route takes the defaults of the model unless the request names them. */

@@ -115,7 +115,7 @@ export class VllmAdapter extends HttpEngineAdapter {
     }
   }
 
-  /** Only with `--enable-scale-out`. */
+  /** The route exists only with `--enable-scale-out`. */
   override canParseChats(): Promise<boolean> {
     return this.hasRoute(PARSE_PATH);
   }

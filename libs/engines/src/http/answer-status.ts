@@ -2,7 +2,7 @@ import { LIMITS, type ErrorCode } from '@broomwagon/contracts';
 
 /**
  * Statuses that report that the engine, or a proxy before it, cannot serve now: timeout of the request, too early, too
- * many requests, bad gateway, unavailable, timeout of the gateway, overloaded. None tells anything about the request.
+ * many requests, bad gateway, unavailable, timeout of the gateway, overloaded. None is evidence about the request.
  */
 const BUSY_STATUS = new Set([408, 425, 429, 502, 503, 504, 529]);
 

@@ -5,7 +5,7 @@ export interface CallSignal {
   signal: AbortSignal;
   /** True once the time was over and the call had not been ended before. */
   isOver(): boolean;
-  /** To be called at the end. */
+  /** Removes the timer and the listener; call it at the end. */
   clear(): void;
 }
 

@@ -174,7 +174,7 @@ export class EngineHttp {
     const { origin, prefix } = (this.address ??= addressOf(this.baseUrl));
     // A proxy would compress a stream, and hold its events back.
     const all: Record<string, string> = { 'accept-encoding': 'identity' };
-    // Nothing while nothing is traced.
+    // Adds no header while nothing is traced.
     propagation.inject(context.active(), all);
     if (body !== undefined) all['content-type'] = 'application/json';
     if (this.options.apiKey !== undefined) all.authorization = `Bearer ${this.options.apiKey}`;

@@ -38,7 +38,7 @@ export class EngineStream implements Dispatcher.DispatchHandlers {
     private readonly refusalMs: number,
   ) {}
 
-  /** Sends the request, unless it has been stopped. Settles at the end of the answer. */
+  /** Sends the request, unless it has been stopped. Resolves at the end of the answer. */
   run(dispatcher: Dispatcher, options: Dispatcher.DispatchOptions): Promise<void> {
     this.abortRequest = undefined;
     return new Promise((resolve, reject) => {

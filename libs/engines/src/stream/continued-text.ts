@@ -84,7 +84,7 @@ class ContinuedStart {
     return found && { sent: toText(replaced), whole: found.text };
   }
 
-  /** The text of so many held increments; undefined: it stays as it was sent. */
+  /** Text of the first `count` held increments; undefined: it stays as it was sent. */
   private async findText(): Promise<{ count: number; text: string } | undefined> {
     for (let known = 0; ;) {
       const held = this.held!.slice();

@@ -18,7 +18,7 @@ function chunksOf(bytes: Buffer, cuts: number[]): Buffer[] {
 }
 
 describe('a field that is taken out of a stream', () => {
-  it('comes back as it was, wherever the stream is cut, and other fields stay', () => {
+  it('is restored unchanged, wherever the stream is cut, and other fields stay', () => {
     fc.assert(
       fc.property(fields, fc.array(fc.nat()), fc.boolean(), (value, cuts, isSpaced) => {
         const json = JSON.stringify(value);

@@ -75,7 +75,7 @@ describe('an event that repeats another', () => {
     );
   });
 
-  it('is not looked for where a name stands for something else', () => {
+  it('is not created where a name stands for something else', () => {
     const wrong = [
       '{"text":"a","meta":{"ids":[],"count":1},"text":"b"}',
       '{"other":{"text":"a"},"text":"b","meta":{"ids":[],"count":1}}',

@@ -16,7 +16,7 @@ const NINE = 0x39;
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
-/** Whole numbers of so many digits are exact. */
+/** Most digits of a whole number that is exact for sure. */
 const MAX_DIGITS = 15;
 
 /**
@@ -26,7 +26,7 @@ const MAX_DIGITS = 15;
  */
 export class RepeatedEvent {
   private constructor(
-    /** Before, between and behind the values. */
+    /** Text before, between and behind the values. */
     private readonly parts: readonly string[],
     /** Which field each value has, in the order of the text. */
     private readonly order: readonly number[],
@@ -35,7 +35,7 @@ export class RepeatedEvent {
   /**
    * @param text text of a valid object
    * @param fields may be missing in the event
-   * @returns undefined if it cannot be told where the values are
+   * @returns undefined if the places of the values are not certain
    */
   static of(text: string, fields: readonly VaryingField[]): RepeatedEvent | undefined {
     const values: { field: number; start: number; end: number }[] = [];

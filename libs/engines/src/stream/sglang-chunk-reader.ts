@@ -119,7 +119,7 @@ export class SglangChunkReader implements ChunkReader {
     const added = tokenCount === 0 ? undefined : newEntries(entries, counts);
     // Entries that do not add up are entries of this chunk: its tokens have none.
     const logprobs = entries && Array.from({ length: tokenCount }, (_, index) => added?.[index]?.[0] ?? null);
-    // With return_text_in_logprobs.
+    // Only with return_text_in_logprobs.
     const tokens = added?.flatMap(([, , token]) => token ?? []);
     const choice = tokens !== undefined && tokens.length > 0 ? { logprobs: { tokens } } : undefined;
     const { promptTokenIds } = this;

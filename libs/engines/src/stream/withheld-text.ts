@@ -79,7 +79,10 @@ export class WatchedText {
     if (stop !== undefined && this.text.endsWith(stop)) this.onObeyed();
   }
 
-  /** The call was cut. @returns the text that is missing at its end; undefined: the engine does not tell */
+  /**
+   * Call it when the call was cut. @returns the text that is missing at its end; undefined: the engine does not report
+   * it
+   */
   async findMissing(): Promise<string | undefined> {
     // An engine without ids loses nothing: the next text begins behind this one.
     if (this.tokenIds.length === 0 || !this.hasIds) return '';

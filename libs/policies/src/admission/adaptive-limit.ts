@@ -6,7 +6,7 @@ export interface EnginePressure {
   maxInflight: number;
   /** Present leases. */
   inflight: number;
-  /** Requests the engine has not begun. */
+  /** Requests that the engine has not started. */
   waiting: number;
   /** KV cache in use, 0 to 1; absent if the engine does not report it. */
   kvUse?: number;

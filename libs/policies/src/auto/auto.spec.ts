@@ -83,7 +83,7 @@ describe('auto', () => {
         expect(row!.policy === 'regenerate' && given.maxLengthBias === undefined).toBe(false);
         const last = before.control?.auto?.overProvision ?? 1;
         expect(state.overProvision - last).toBeLessThanOrEqual(AUTO_STEP);
-        // Only a bound makes it go back by more than a step.
+        // Only a broken bound makes the over-provision go back by more than a step.
         const isBack = choice.reason === 'predicted' || choice.reason === 'measured';
         if (!isBack) expect(last - state.overProvision).toBeLessThanOrEqual(AUTO_STEP);
         if (choice.reason === 'measured' && last > 1) expect(state.overProvision).toBeLessThan(last);
@@ -161,7 +161,7 @@ describe('auto', () => {
     }
     expect(new Set(seen)).toEqual(new Set(['regenerate 1.125', 'regenerate 1.25', 'wait 1']));
     for (const name of ['regenerate 1.125', 'regenerate 1.25']) expect(truth.get(name)).toBeGreaterThan(0.2);
-    // Both were tried, and each was left when the ledger had shown it.
+    // Both policies were tried, and each was left when the ledger had shown its bias.
     expect(new Set(seen.slice(-10))).toEqual(new Set(['wait 1']));
   });
 
@@ -222,7 +222,7 @@ describe('auto', () => {
   it.each([
     ['nothing is', 0.01, undefined],
     ['the ledger breaks one', 0.9, { measured: ['maxWaste'], predicted: ['maxWaste'] }],
-  ])('says when it is late whether a bound is known to be broken: %s', (_, wasteShare, broken) => {
+  ])('reports, when it is late, whether a bound is known to be broken: %s', (_, wasteShare, broken) => {
     const last: ControlInput['control'] = { auto: { name: 'resume', overProvision: 1.25 } };
     const measured = { offPolicyShare: 0, lengthBias: 1, wasteShare };
     const { choice } = chooseAuto(

@@ -3,7 +3,7 @@ import { type AutoState, type ControlInput, type FixedPolicyName, HISTORY_STEPS,
 import { AUTO_STEP, type AutoPolicy, brokenBounds, type Learned, predictRows } from './predict-rows';
 import { type RecordedRound, recordingOf, replayOf } from './recorded-rounds';
 
-/** Fewer closed groups tell nothing, unless there are {@link HISTORY_STEPS} closed rounds. */
+/** Fewest closed groups for a prediction, unless there are {@link HISTORY_STEPS} closed rounds. */
 const FEWEST_GROUPS = 32;
 /** Relative gain of speed below which neither a change nor more over-provision is worth it. */
 const LEAST_GAIN = 0.015;
@@ -94,7 +94,7 @@ function stepTowards(best: AutoRow, kept: readonly AutoRow[], last: AutoState): 
   const next = last.overProvision + Math.sign(away) * AUTO_STEP;
   const reached = kept.filter(({ overProvision }) => Math.abs(overProvision - next) < ROUNDING);
   if (reached.length > 0) return { row: fastest(reached), reason: 'step' };
-  // Nothing on the way keeps the bounds.
+  // No row on the way keeps the bounds.
   if (current !== undefined) return { row: current, reason: 'step' };
   return { row: nearestBelow(kept, last.overProvision), reason: 'predicted' };
 }

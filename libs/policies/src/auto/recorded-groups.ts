@@ -4,7 +4,7 @@ import { binTokens, lengthBin } from '../ledger/length-bins';
 export interface RecordedGroup {
   /** Lengths of its samples, tokens; each is the middle of a bin. */
   lengths: number[];
-  /** When it was accepted, milliseconds since its round was opened; undefined if it was begun in an earlier round. */
+  /** When it was accepted, milliseconds since its round was opened; undefined if it was started in an earlier round. */
   finishedMs?: number;
 }
 

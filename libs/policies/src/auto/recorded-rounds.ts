@@ -16,7 +16,7 @@ export interface Recording {
 /** Fields of a closed round that a recording reads. */
 export type RecordedRound = Pick<StepRecord, 'acceptedGroups' | 'newGroups' | 'recorded'>;
 
-/** Steps of a replay; fewer if they are large, so that a replay has about so many samples. */
+/** Steps of a replay; fewer if the steps are large, so that a replay has about `SAMPLES_OF_REPLAY` samples. */
 const MAX_STEPS = 60;
 const FEWEST_STEPS = 20;
 const SAMPLES_OF_REPLAY = 65_536;
@@ -63,8 +63,8 @@ export function* replayOf({ groups, groupsPerStep, samples }: Recording): Genera
 }
 
 /**
- * When a new group is accepted, a sample that has run from the beginning of the round has as many tokens as its longest
- * one; all others have the same, or have ended.
+ * Moments of the rounds in which new groups were accepted. At such a moment, a sample that has run from the beginning
+ * of the round has as many tokens as the group's longest sample; all others have as many, or have ended.
  */
 function momentsOf(groups: Recording['groups']): RoundMoment[] {
   const meanUpTo = meanOfShorter(groups.flatMap(({ lengths }) => lengths));

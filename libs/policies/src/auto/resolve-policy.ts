@@ -7,7 +7,7 @@ import { DEFAULT_VERSION_SPAN } from './predict-rows';
 /** The policy that a round has. */
 export interface ResolvedPolicy {
   policy: FixedPolicy;
-  /** Only under `auto`. */
+  /** Choice of `auto`; absent under other policies. */
   choice?: TailChoice;
   control?: TailControl;
 }

@@ -4,7 +4,7 @@
  * old ones stay true for long. In logarithms, because lengths are spread over orders of magnitude.
  */
 export interface PromptLengths {
-  /** Samples seen; counted up to 64, from where on old ones fade. */
+  /** Samples seen; counted up to 64, from where on old samples fade. */
   samples: number;
   /** Mean and standard deviation of the natural logarithm of the lengths, tokens. */
   meanLog: number;
@@ -14,8 +14,8 @@ export interface PromptLengths {
 }
 
 /**
- * The length to be expected of the longest of `samples` responses, tokens: the maximum of so many normal deviates is
- * about sqrt(2 ln n) deviations above the mean. The budget itself when one of them is more likely than not to reach it.
+ * Expected length of the longest of `samples` responses, tokens: the maximum of n normal deviates is about sqrt(2 ln n)
+ * deviations above the mean. The budget itself when one response is more likely than not to reach it.
  */
 export function expectedLongest(lengths: PromptLengths, samples: number, maxTokens: number): number {
   if (lengths.capShare * samples >= 0.5) return maxTokens;

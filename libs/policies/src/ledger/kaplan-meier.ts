@@ -5,7 +5,7 @@ export interface Observed {
   censored: number;
 }
 
-/** The distribution that the estimate gives: a share for each value at which something ended. */
+/** The distribution that the estimate gives: a share for each value at which a sample ended. */
 export interface Survival {
   /** Ascending by value. `share` of all have exactly this value; `survival` of all are longer. */
   steps: { value: number; share: number; survival: number }[];

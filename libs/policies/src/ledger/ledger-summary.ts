@@ -21,7 +21,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   return {
     trained,
     admitted,
-    // Both from bins, so that their width cancels.
+    // Both means are from bins, so that the width of the bins cancels.
     lengthBias: kept.count === 0 ? 1 : ratio(meanOf(kept), admitted.meanTokens, 1),
     offPolicyShare: ratio(all['trained.offPolicyTokens'], all['trained.tokens']),
     versionSpan: meanAndMax(numbered(all, 'trained.span.')),
@@ -36,7 +36,7 @@ export function summariseLedger(counters: LedgerCounters, open: LedgerCounters =
   };
 }
 
-/** Half widths of the lengths that are compared, doublings: the narrowest that has enough trained samples to tell. */
+/** Half widths of the lengths that are compared, doublings: the narrowest with enough trained samples is used. */
 const HALF_WIDTHS = [1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2];
 const ENOUGH_SAMPLES = 50;
 
@@ -64,7 +64,10 @@ export function acceptanceByLength(
   };
 }
 
-/** The share of values at most so many doublings from a middle: sums up to each value, as every sample asks for it. */
+/**
+ * Share of values at most `halfWidth` doublings from a middle. Uses sums up to each value, because every sample asks
+ * for it.
+ */
 function sharesNear({ steps }: Survival): (middle: number, halfWidth: number) => number {
   const sums = [0];
   for (const { share } of steps) sums.push(sums.at(-1)! + share);
@@ -145,7 +148,7 @@ function lengthRanges(ended: Map<number, number>, cut: Map<number, number>): Len
   return [...ranges.values()].sort((one, other) => one.fromTokens - other.fromTokens);
 }
 
-/** By doublings of the length: finer ranges would hold too few samples to tell. */
+/** Acceptance by doublings of the length: finer ranges would hold too few samples. */
 function acceptance(population: Survival, chosen: Survival): Acceptance[] {
   const byRange = ({ steps }: Survival): Map<number, number> => {
     const shares = new Map<number, number>();

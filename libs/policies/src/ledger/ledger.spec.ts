@@ -55,7 +55,7 @@ describe('Kaplan and Meier', () => {
     expect(quantileOf(result, 0.5)).toBe(23);
   });
 
-  it('is the plain distribution when nothing is cut, and never falls below it when something is', () => {
+  it('is the plain distribution when no value is cut, and never falls below it when a value is', () => {
     const values = fc.uniqueArray(
       fc.record({ value: fc.integer({ min: 1, max: 500 }), count: fc.integer({ min: 1, max: 9 }) }),
       {
@@ -148,12 +148,12 @@ describe('ledger', () => {
     expect(summary.acceptance.map(({ ratio }) => ratio)).toEqual([1, 1]);
   });
 
-  it('is all zeros, and unbiased, before anything has happened', () => {
+  it('is all zeros, and unbiased, before any sample', () => {
     expect(summariseLedger({})).toMatchObject({ lengthBias: 1, offPolicyShare: 0, batchVariation: 0, acceptance: [] });
     expect(ledgerAlarms(summariseLedger({}))).toEqual([]);
   });
 
-  it('is unbiased while samples have been begun and none is trained yet', () => {
+  it('is unbiased while samples have started and none is trained yet', () => {
     const summary = summariseLedger({ [`ended.length.${lengthBin(300)}`]: 1 });
     expect(summary).toMatchObject({ admitted: { samples: 1 }, trained: { samples: 0 }, lengthBias: 1 });
     expect(ledgerAlarms(summary)).toEqual([]);

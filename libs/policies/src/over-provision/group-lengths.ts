@@ -27,7 +27,7 @@ export interface TailShare {
   share: number;
 }
 
-/** The tail at every length at which something finished, shortest first; cut groups count as far as they came. */
+/** The tail at every length at which a group finished, shortest first; cut groups count up to their cut. */
 export function tailShares({ finished, censored }: GroupLengths): {
   shares: TailShare[];
   groups: number;

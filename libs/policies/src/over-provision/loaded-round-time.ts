@@ -10,10 +10,10 @@ export interface RoundMoment {
 const FEWEST_MOMENTS = 8;
 
 /**
- * Fits how long a round takes until a sample has generated `tokens` and all together have generated `madeTokens`: a + b
- * x tokens + c x madeTokens, the best fit without negative factors. Decode steps of t0 + cb x batch add up to this
- * form, so the fit holds for rounds with other batches too. With too few moments, or no fit, the time is `tokens`: only
- * ratios of times matter.
+ * Fits how long a round takes until a sample has generated `tokens` and all together have generated `madeTokens`:
+ * `a + b x tokens + c x madeTokens`, the best fit without negative factors. Decode steps of t0 + cb x batch add up to
+ * this form, so the fit holds for rounds with other batches too. With too few moments, or no fit, the time is `tokens`:
+ * only ratios of times matter.
  */
 export function loadedRoundTime(moments: readonly RoundMoment[]): (tokens: number, madeTokens: number) => number {
   const plain = (tokens: number): number => tokens;

@@ -16,8 +16,8 @@ const LEAST_REMAINING = 256;
 
 /**
  * Estimates the tokens that a sample still has to generate. Siblings and earlier samples of its prompt explain most of
- * its length, so it is expected to become as long as the longest of them. Once it or an unfinished sibling is longer,
- * it is expected to become twice as long as that, as under any heavy tail.
+ * its length, so it is expected to become as long as the longest of them. Once it or an unfinished sibling has become
+ * longer, it is expected to reach twice that length, as under any heavy tail.
  */
 export function estimateRemaining(evidence: LengthEvidence): number {
   const { madeTokens, maxTokens, longestTokens, rememberedTokens } = evidence;

@@ -29,7 +29,7 @@ export function optimum(
 interface Placeable {
   one: RebalanceRequest;
   home: number;
-  /** By server, seconds; Infinity where it cannot go. */
+  /** Cost by server, seconds; Infinity where the request cannot go. */
   costs: number[];
 }
 

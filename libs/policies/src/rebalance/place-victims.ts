@@ -2,7 +2,7 @@ import { endTokensOf, moveCost, type MoveCostModel } from './move-cost';
 import type { PlannedServer } from './planned-server';
 import type { MoveMeans, RebalanceRequest } from './rebalance.types';
 
-/** So many requests of one server, whichever are cheapest. */
+/** Requests that one server gives away: `count` of them, whichever are cheapest. */
 export interface Donation {
   from: PlannedServer;
   count: number;

@@ -3,7 +3,7 @@ import { tierSeconds, type StepModel } from './tier-gain';
 import { tierOf } from './tiers';
 import { rebalanceTrigger, type RebalanceTrigger, type ServerView } from './trigger';
 
-/** The settings that say when plans are made. */
+/** Settings that decide when plans are made. */
 export type ScheduleSettings = StepModel & Pick<RebalanceSettings, 'tiers' | 'planIntervalMs' | 'planIntervalSteps'>;
 
 /** Decides when to plan, from one view of the servers to the next. Times are any milliseconds that do not go back. */

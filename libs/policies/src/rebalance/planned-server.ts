@@ -47,7 +47,7 @@ export class PlannedServer {
 
   /** Undoes {@link take}. */
   untake(request: RebalanceRequest, costSeconds: number): void {
-    // Mostly the last one.
+    // Mostly, the request is the last arrival.
     this.arrivals.splice(this.arrivals.lastIndexOf(request), 1);
     this.sortedArrivals = undefined;
     this.load -= 1;
@@ -55,7 +55,7 @@ export class PlannedServer {
     this.count(request, -1);
   }
 
-  /** Steps until so many of its requests have ended by themselves that no more than `load` calls are left. */
+  /** Steps until enough of its requests have ended by themselves to leave no more than `load` calls. */
   stepsUntil(load: number): number {
     const excess = this.load - load;
     if (excess <= 0) return 0;

@@ -16,7 +16,7 @@ export interface RebalanceRequest {
   remainingTokens: number;
   /** Times it was moved. */
   moves: number;
-  /** Since it was moved last, milliseconds; absent when it never was. */
+  /** Time since its last move, milliseconds; absent when it never was moved. */
   sinceMoveMs?: number;
 }
 
@@ -36,11 +36,11 @@ export interface RebalanceServer {
   kvUse?: number;
   /** Calls on it that cannot be moved. */
   otherCalls?: number;
-  /** KV cache of these, tokens. */
+  /** KV cache of the calls that cannot be moved, tokens. */
   otherKvTokens?: number;
   /** The KV store it reads from and writes to, which other servers may share; absent: none. */
   kvStore?: string;
-  /** In the order in which the engine took them; the waiting ones in the order of its queue. */
+  /** Requests in the order in which the engine took them; waiting ones in the order of its queue. */
   requests: readonly RebalanceRequest[];
 }
 

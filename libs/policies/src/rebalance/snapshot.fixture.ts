@@ -14,7 +14,7 @@ export function aRequest(requestId: string, parts: Partial<RebalanceRequest> = {
   };
 }
 
-/** A server with so many requests `<serverId>/0`..., or with these. */
+/** A server with a number of requests `<serverId>/0`..., or with the given requests. */
 export function aServer(
   serverId: string,
   requests: number | readonly RebalanceRequest[],

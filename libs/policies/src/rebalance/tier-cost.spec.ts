@@ -140,7 +140,7 @@ describe('planTierCost', () => {
     const made = (otherCalls: number) => plan([aServer('a', queue, { otherCalls }), aServer('b', 0)], { tiers: [64] });
     expect(flows(made(60).moves)).toEqual(['q1 > b', 'q2 > b', 'q0 > b']);
     expect(made(60)).not.toHaveProperty('reason');
-    // Nothing is before them.
+    // No call is before them.
     expect(made(0)).toMatchObject({ moves: [], reason: 'balanced' });
   });
 

@@ -153,9 +153,9 @@ function lowerTier(
 }
 
 /**
- * Requests that may be moved: first those without a cache, the longest first, because they gain most from a new place;
- * then by the size of the cache. Plain numbers sort much faster than objects: each is the order and, below it, the
- * position.
+ * Requests that may be moved, in order: first requests without a cache, the longest first, because they gain most from
+ * a new place; then by the size of the cache. Plain numbers sort much faster than objects: each is the order and, below
+ * it, the position.
  */
 function cheapestFirst(requests: readonly RebalanceRequest[], settings: TierCostSettings): RebalanceRequest[] {
   const keys = new Float64Array(requests.length);

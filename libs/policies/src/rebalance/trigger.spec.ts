@@ -35,7 +35,7 @@ it('fires for servers that run dry, are added, fail, preempt or queue', () => {
   expect(trigger([view('a', 4, load(1))], [view('a', 4, load(2))])).toBeUndefined();
 });
 
-it('fires for a drain as long as anything runs there', () => {
+it('fires for a drain as long as requests run on the server', () => {
   const draining = [view('a', 1, { state: 'draining' }), view('b', 0)];
   expect(trigger(undefined, draining)).toBe('drain');
   expect(trigger(draining, draining)).toBe('drain');

@@ -57,11 +57,11 @@ export function formRound(progress: PlanProgress, input: FormInput): RoundPlan {
   let newGroups = Math.min(remaining, launch - take);
   let newByDomain: Record<string, number> | undefined;
   if (policy.domainQuotas !== undefined && newGroups > 0) {
-    // Places that the groups of the queue have no own ones of are shared by all.
+    // Groups of the queue without reserved places share these places with the new groups.
     const places = TAIL_RULES[policy.name].reservesTaken(policy)
       ? needed - take
       : Math.max(needed - take, Math.floor(newGroups / overProvision + ROUNDING));
-    // Each domain is rounded up.
+    // The groups of each domain are rounded up.
     const room = LIMITS.groupsPerRound - take - Object.keys(policy.domainQuotas).length - 1;
     newByDomain = newOfDomains(input, places, newGroups, (domain) =>
       Math.min(choice?.domains?.[domain]?.overProvision ?? overProvision, Math.max(1, room / Math.max(1, places))),

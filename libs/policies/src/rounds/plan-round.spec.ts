@@ -71,7 +71,7 @@ describe('planRound', () => {
     expect(planRound(progress, { groupsPerStep: 64, remainingGroups: 20, policy }).planId).toBe('10-short-64-20-50');
   });
 
-  it('drips: as many of the queue as it launches beyond its need, unless dripGroups is set', () => {
+  it('drips: takes as many groups of the queue as it launches beyond its need, unless dripGroups is set', () => {
     const progress = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0 };
     const of = (more: object) =>
       planRound(progress, {
@@ -83,7 +83,7 @@ describe('planRound', () => {
     expect(of({ dripGroups: 4 })).toBe('4-short-64-76-4');
   });
 
-  it('takes finished and pinned groups before anything is new, and no more of the queue than its share', () => {
+  it('takes finished and pinned groups before new ones, and no more of the queue than its share', () => {
     const progress = { stepsTrained: 3, longtailGroups: 40, settlingGroups: 0, finishedGroups: 2, pinnedGroups: 7 };
     const of = (more: object) =>
       planRound(progress, { groupsPerStep: 64, remainingGroups: 500, policy: { ...policy, ...more } }).planId;

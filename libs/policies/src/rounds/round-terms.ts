@@ -19,15 +19,15 @@ export interface RoundTerms {
 /** A step generates at most ten batches, the default of verl's recipe for DAPO (`max_num_gen_batches`). */
 const REPLACED_PER_GROUP = 9;
 
-/** Whether a policy looks at the lengths and times of the last rounds. */
+/** Whether a policy needs the lengths and times of the last rounds. */
 export function looksBack({ name, overProvisionMode, dripMode, maxOffPolicyShare }: TailPolicy): boolean {
   const isAdaptive = name === 'auto' || overProvisionMode === 'adaptive' || dripMode === 'adaptive';
   return isAdaptive || maxOffPolicyShare !== undefined;
 }
 
 /**
- * @param past may be empty when the policy does not look back
- * @param resolved if it is known already
+ * @param past past of the job; may be empty when the policy does not look back
+ * @param resolved policy of the round, if it is known already
  */
 export function roundTerms(
   given: TailPolicy,

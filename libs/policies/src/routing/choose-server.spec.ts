@@ -39,7 +39,7 @@ const snapshot: fc.Arbitrary<RoutingSnapshot> = fc.record({
   servers: fc.tuple(server('a'), server('b'), server('c'), server('d')),
 });
 
-it('chooses only a server with room that fits, waits only when there is none, and never looks at the order given', () => {
+it('chooses only a server with room that fits, waits only when there is none, and ignores the order given', () => {
   fc.assert(
     fc.property(snapshot, (given) => {
       const choice = chooseServer(given);

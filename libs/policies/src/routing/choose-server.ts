@@ -35,7 +35,7 @@ export interface ChosenServer {
   /** Lowest load of all servers with room, for a free choice by the order of the policy. */
   reached?: number;
 }
-/** Where an acquire goes, or the lane it would wait in. */
+/** Server that an acquire gets, or the lane it would wait in. */
 export type Choice = ChosenServer | { lane: string };
 
 interface Found extends Pick<ChosenServer, 'branch' | 'reached'> {

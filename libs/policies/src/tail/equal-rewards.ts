@@ -1,5 +1,5 @@
 /**
- * Whether the rewards of a group say nothing about which of its samples is better. One sample alone has no other to be
+ * Whether the rewards of a group do not show which of its samples is better. One sample alone has no other to be
  * compared with (PPO): it is trained.
  */
 export function areEqual(rewards: readonly number[]): boolean {

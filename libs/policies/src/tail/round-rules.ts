@@ -5,7 +5,7 @@ import { TAIL_RULES } from './tail-rules';
 /** Engine failures of one request before it fails for good, if the policy has no number. */
 export const DEFAULT_MAX_FAILURES = 3;
 
-/** Attempts of one request that may come back for other reasons, if the policy has no number. */
+/** Attempts of one request that may return unfinished for other reasons, if the policy has no number. */
 export const DEFAULT_MAX_RETURNS = 1_000;
 
 export const NO_VERSION_SPAN = -1;

@@ -3,7 +3,7 @@ import { chooseOverProvision, mergeLengths, type GroupLengths, type RoundTime } 
 import { nextDrip, type DripState, type StepPace } from './drip-count';
 import type { FixedPolicy, FixedPolicyName } from './tail-rule';
 
-/** Steps whose lengths and times an adaptive policy looks at. */
+/** Steps whose lengths and times an adaptive policy uses. */
 export const HISTORY_STEPS = 8;
 
 /** Record of a closed round, for the choices of later rounds. */

@@ -26,7 +26,7 @@ export interface Formation {
   kind: RoundKind;
   /** Groups of the queue; bounds and the end of the data may change it. */
   take: number;
-  /** Groups in all; the rest is new as long as there are new ones. */
+  /** Groups of the round; the groups beyond `take` are new as long as there are new ones. */
   launch: number;
 }
 
@@ -35,9 +35,9 @@ export interface Formation {
  * steps, pins, reserved places, bounds) are elsewhere: see form-round.ts and round-rules.ts.
  */
 export interface TailRule {
-  /** Fate of cut tokens, unless the policy has `onCut`. */
+  /** Whether cut tokens are kept, unless the policy has `onCut`. */
   readonly onCut: CutSemantics;
-  /** Whether every group that is taken has a reserved place, besides those of domains: the step waits for it. */
+  /** Whether every taken group has a reserved place, besides the places of domains: the step waits for it. */
   reservesTaken(policy: TailPolicy): boolean;
   form(situation: Situation): Formation;
 }

@@ -27,7 +27,7 @@ export class ReplayedGroup {
     this.begin(recordedShape(recorded));
   }
 
-  /** Runs for so many tokens in a round of this step that does not accept it. Returns the tokens that it makes. */
+  /** Runs for `tokens` tokens in a round of this step that does not accept it. Returns the tokens that it generates. */
   run(tokens: number, step: number): number {
     if (this.made === 0) this.firstStep = step;
     if (this.left > tokens) this.cuts += 1;

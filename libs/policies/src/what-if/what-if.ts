@@ -23,14 +23,14 @@ export type ReplayedPolicy = FixedPolicy | ((step: number) => FixedPolicy);
 export interface WhatIfOutcome {
   /** All steps of the data set. */
   steps: number;
-  /** In the unit of {@link RecordedSamples.time}. */
+  /** Mean time of a step, in the unit of {@link RecordedSamples.time}. */
   stepTime: number;
   /** Trained tokens in one unit of time. */
   tokensPerTime: number;
   offPolicyShare: number;
   /**
-   * Mean length of trained / of begun samples, over all steps of the data set: before its end, the long ones are still
-   * in the queue. As in the ledger, a sample that is drawn again is begun again.
+   * Mean length of trained / of started samples, over all steps of the data set: before its end, the long ones are
+   * still in the queue. As in the ledger, a sample that is drawn again is started again.
    */
   lengthBias: number;
   wasteShare: number;

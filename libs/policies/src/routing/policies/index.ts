@@ -19,7 +19,7 @@ export const POLICIES: Record<RoutingPolicy, Policy> = {
   'power-of-two': powerOfTwo,
 };
 
-/** By load; among equals the one chosen longest ago, then by id. */
+/** Orders servers by load; among equals by the time since they were last chosen, then by id. */
 export function inOrder(servers: readonly RoutingServer[], { load }: Policy): RoutingServer[] {
   return servers.toSorted(
     (one, other) => load(one) - load(other) || one.chosen - other.chosen || (one.serverId < other.serverId ? -1 : 1),

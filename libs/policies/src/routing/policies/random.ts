@@ -8,7 +8,7 @@ export const random: Policy = {
   branch: 'hash',
 };
 
-/** One or two different ones, drawn by a hash of the acquireId; fewer when there are fewer. */
+/** Draws one or two different servers by a hash of the acquireId; fewer when there are fewer. */
 export function draw<Server>(servers: readonly Server[], acquireId: string, draws: 1 | 2): Server[] {
   const left = [...servers];
   return Array.from({ length: Math.min(draws, left.length) }, (_, index) => {
