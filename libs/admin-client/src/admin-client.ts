@@ -61,7 +61,7 @@ export async function* pagesOf<Page extends { cursor?: string | number }>(
   } while (cursor !== undefined);
 }
 
-/** Settles after a time, or rejects when the signal aborts. */
+/** Resolves after a time, or rejects when the signal aborts. */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((settle, reject) => {
     signal?.throwIfAborted();
@@ -78,9 +78,9 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /**
- * Sends a request, and again a few times when a read is answered 429. Before the deadline a stream has begun, and every
- * other reply is whole. A signal of `AbortSignal.timeout`, or of a second `Request`, is not used: when nothing else
- * holds it, it is collected as garbage and never fires.
+ * Sends a request, and again a few times when a read is answered 429. Before the deadline a stream has started, and
+ * every other reply is whole. A signal of `AbortSignal.timeout`, or of a second `Request`, is not used: when nothing
+ * else holds it, it is collected as garbage and never fires.
  */
 async function send(request: Request, timeoutMs: number): Promise<Response> {
   const control = new AbortController();

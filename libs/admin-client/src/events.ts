@@ -9,7 +9,7 @@ export interface StreamedEvent {
 }
 
 export interface EventsOptions {
-  /** Only these events; absent: all. */
+  /** Filter of the events; absent: all events. */
   query?: operations['eventStream']['parameters']['query'];
   /** Begins after this event; absent: with the next one. */
   lastId?: string;

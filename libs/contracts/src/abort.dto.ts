@@ -21,7 +21,7 @@ export class AbortRequestsRequest {
   @IsId() abortId!: string;
   /** Requests of rounds, or requestIds of acquires by callers that only route. */
   @IsOptional() @IsList(LIMITS.page, 1) @IsCorrelationId({ each: true }) requestIds?: RequestId[];
-  /** With `requestIds`: acquires of unknown ones are answered ABORTED for this long, milliseconds. */
+  /** With `requestIds`: acquires of unknown requests are answered ABORTED for this long, milliseconds. */
   @IsOptional() @IsWithin(1, LIMITS.refuseAcquiresMs) refuseAcquiresMs?: Integer;
   /**
    * Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the request; its group

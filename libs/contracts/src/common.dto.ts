@@ -28,7 +28,7 @@ export class WorkerRequest {
   @IsWorkerId() workerId!: WorkerId;
   @IsEpoch() workerEpoch!: Epoch;
 }
-/** The server that something is moved to. */
+/** Target of a move. */
 export class MoveTarget {
   /** The target server. */
   @IsId() targetServerId!: ServerId;
@@ -55,7 +55,7 @@ export interface NumberedPageReply {
   /** Set if there are more: send the same body with this cursor. */
   cursor?: Integer;
 }
-/** Where a job is. */
+/** Position of a job. */
 export interface JobPosition {
   /** Epoch of the trainer of the job; send it with every later call of the trainer. */
   trainerEpoch: Epoch;

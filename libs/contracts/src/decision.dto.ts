@@ -111,7 +111,7 @@ export interface DecisionRecord {
   /** The acquire of the choice. */
   acquireId: string;
   serverId: ServerId;
-  /** When it was made, milliseconds since 1970. */
+  /** When the choice was made, milliseconds since 1970. */
   decidedAtMs: Integer;
   /** The choice. */
   decision: Decision;

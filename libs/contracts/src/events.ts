@@ -44,7 +44,7 @@ interface EventFields<Type extends EventType> {
   type: Type;
   /** Pool it happened in. */
   pool: PoolName;
-  /** When it happened, by the clock of Redis, milliseconds since 1970. */
+  /** When the event happened, by the clock of Redis, milliseconds since 1970. */
   atMs: Integer;
   /** Number of the event in its pool, without gaps, so that a reader detects missed events. */
   sequence: Integer;
@@ -186,7 +186,7 @@ export interface JobRestoredEvent extends JobFields<'job.restored'> {
   trainerEpoch: Epoch;
 }
 
-/** A change of weights has begun. */
+/** A change of weights has started. */
 export interface WeightsBegunEvent
   extends EventFields<'weights.begun'>, Pick<WeightSync, 'syncId' | 'version' | 'mode' | 'fromVersion'> {}
 interface WeightsEndedFields<Type extends EventType> extends EventFields<Type>, Pick<WeightSync, 'syncId' | 'version'> {

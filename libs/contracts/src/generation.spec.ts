@@ -39,7 +39,7 @@ describe('the contents of a prompt', () => {
     expect(findPromptFault(prompt)).toEqual({ field, reason: expect.stringMatching(reason) as string });
   });
 
-  it('are multimodal with anything but text, and their text is the text of all parts', () => {
+  it('are multimodal with parts that are not text, and their text is the text of all parts', () => {
     const parts = [{ type: 'text', text: 'a' }, { type: 'image_url' }, { type: 'text', text: 'b' }];
     expect(isMultimodal({ messages: [{ role: 'user', content: parts }] })).toBe(true);
     expect(isMultimodal({ messages: [{ role: 'user', content: [parts[0]!] }] })).toBe(false);

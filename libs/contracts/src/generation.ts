@@ -3,7 +3,7 @@ import { IsWithin } from './rules';
 import type { Integer } from './scalars';
 
 const SAFE = Number.MAX_SAFE_INTEGER;
-/** Above it a number is no token id, whatever the vocabulary. */
+/** Largest token id: a higher number is no token id, whatever the vocabulary. */
 const MAX_TOKEN_ID = 2 ** 31 - 1;
 
 /** One part of a message's content, as in the OpenAI API: text, an image by URL or data, or another kind. */

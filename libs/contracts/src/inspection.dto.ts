@@ -32,7 +32,7 @@ export interface WorkerStatus extends Pick<RegisterWorkerReply, 'ttlMs'> {
   leases: Integer;
   /** Requests of the worker: claimed, running or cutting. */
   attempts: Integer;
-  /** The worker was asked to prove its leases (`server.reconcile`) and has not begun. */
+  /** The worker was asked to prove its leases (`server.reconcile`) and has not started. */
   syncAsked?: boolean;
 }
 export interface ListWorkersReply extends PageReply {

@@ -30,7 +30,7 @@ export class ReconcileJobRequest extends StampedJobRequest {
   @IsOptional() @IsListOf(() => TrainedGroup, LIMITS.groupsPerReconcile) groups?: TrainedGroup[];
   /** The last page of the step: the step counts as trained. */
   @IsOptional() @IsBoolean() isLast?: boolean;
-  /** Groups that were submitted and not trained; the reply lists the ones that Redis does not know. */
+  /** Groups that were submitted and not trained; the reply lists groups that Redis does not know. */
   @IsOptional() @IsList(LIMITS.groupsPerReconcile) @IsId({ each: true }) groupIds?: GroupId[];
 }
 export interface ReconcileJobReply extends StampedReply, JobPosition {

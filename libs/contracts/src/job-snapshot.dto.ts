@@ -3,7 +3,7 @@ import { IsOptional } from 'class-validator';
 import { IsEpoch, IsId, IsWithin } from './rules';
 import type { Epoch, Integer, JobId } from './scalars';
 
-/** Largest `keep`: each group that is freed is looked up in all snapshots of its job. */
+/** Largest `keep`: each group that is freed is searched for in all snapshots of its job. */
 const MAX_SNAPSHOTS = 16;
 
 /**

@@ -230,7 +230,7 @@ export interface AutoRow {
   offPolicyShare: number;
   /** Highest number of steps between the first token of a group and its training. */
   versionSpan: Integer;
-  /** Mean length of trained samples / of samples begun. */
+  /** Mean length of trained samples / of started samples. */
   lengthBias: number;
   /** Generated tokens that nobody trains / generated tokens. */
   wasteShare: number;
@@ -256,7 +256,7 @@ export interface AutoChoice {
   best?: { policy: TailPolicyName; overProvision: number };
   /** Groups of closed rounds that the predictions are made from. */
   groups: Integer;
-  /** All policies that it looked at; empty while nothing is known, not all if it was late. */
+  /** All policies that it compared; empty while nothing is known, not all if it was late. */
   frontier: AutoRow[];
 }
 /** The choice of the policy for a round, and its reasons. */

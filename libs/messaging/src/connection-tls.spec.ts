@@ -66,7 +66,7 @@ describe('NATS with TLS', () => {
       () => ({ url: addressOf(server), tls: { ...trusted, servername: 'nats.example' } }),
       /NATS_TLS_SERVER_NAME/,
     ],
-    // The server says nothing then.
+    // Without a certificate the server sends no reason.
     [
       'no client certificate',
       () => ({ url: addressOf(strict), tls: trusted, startDeadlineMs: 500 }),

@@ -36,12 +36,12 @@ describe('connectNats', () => {
     expect(reconnects).toBe(1);
     expect(app.connection.isClosed()).toBe(false);
     await server.kill();
-    await app.close(); // With the server gone, too.
+    await app.close(); // Also without the server.
     await expect(app.connection.closedForGood).resolves.toBeUndefined();
     await server.stop();
   });
 
-  it('takes user and password, or a token, from the address; wrong ones fail at once', async () => {
+  it('takes user and password, or a token, from the address; wrong credentials fail at once', async () => {
     const server = await startNats({ user: 'bw', password: 'p@ss:word' });
     const connection = await connectNats({ url: server.url });
     await new MessagingClient(connection).flush();

@@ -37,7 +37,7 @@ export class MessagingConnection {
   readonly replicaId = randomBytes(6).toString('hex');
   /** Headers of all replies of this process. */
   readonly replicaHeaders = makeHeaders();
-  /** Settles when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
+  /** Resolves when the connection is closed and does not reconnect, with the error that closed it, if there is one. */
   readonly closedForGood: Promise<Error | undefined>;
   private readonly log: LinkLog;
   private readonly probe: LinkProbe;
@@ -73,8 +73,8 @@ export class MessagingConnection {
   }
 
   /**
-   * Settles, with the reason, when NATS has refused credentials of the environment for two minutes: only a restart
-   * of the process brings others.
+   * Resolves, with the reason, when NATS has refused credentials of the environment for two minutes: only a restart of
+   * the process brings others.
    */
   get needsRestart(): Promise<BroomwagonError> {
     return this.log.needsRestart;

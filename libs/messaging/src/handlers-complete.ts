@@ -2,9 +2,8 @@ import { OPERATIONS, patternOf, type OperationName } from '@broomwagon/contracts
 
 /**
  * Asserts at boot that every operation an app owns has a handler (the transport refuses a second one), and that it
- * answers no other app's.
- * Subjects outside the table (commands to one worker) are not looked at.
- * @throws Error naming all that is wrong
+ * answers no other app's. Subjects outside the table (commands to one worker) are not checked.
+ * @throws Error naming all faults
  */
 export function assertHandlersComplete(app: string, registeredPatterns: readonly string[]): void {
   const problems: string[] = [];

@@ -10,7 +10,7 @@ import {
   type NatsConfig,
 } from './nats-options';
 
-/** Time after a loss until the first look for a refusal: most outages are over by then, milliseconds. */
+/** Time after a loss until the first check for a refusal: most outages are over by then, milliseconds. */
 const FIRST_EXPLANATION_MS = 3_000;
 /** Time that a dial for an explanation may take, milliseconds. */
 const DIAL_TIMEOUT_MS = 10_000;
@@ -35,7 +35,7 @@ export class LinkLog {
   private resolveNeedsRestart!: (error: BroomwagonError) => void;
   /** Why NATS refuses the link at present, with the setting to change; undefined while no refusal is known. */
   refusal: string | undefined;
-  /** Settles, with the reason, when NATS keeps refusing credentials that only a restart can replace. */
+  /** Resolves, with the reason, when NATS keeps refusing credentials that only a restart can replace. */
   readonly needsRestart = new Promise<BroomwagonError>((resolve) => (this.resolveNeedsRestart = resolve));
 
   constructor(private readonly config: NatsConfig) {

@@ -9,7 +9,7 @@ const ANSWER_TIMEOUT_MS = 2_000;
 /** Maximum length of a greeting: a program that sends more is no NATS server. */
 const MAX_GREETING_BYTES = 65_536;
 
-/** Where a server listens. */
+/** Address on which a server listens. */
 export interface ListenAddress {
   hostname: string;
   port: number;
@@ -31,7 +31,7 @@ export class LinkProbe {
     private readonly onTaken: () => void,
   ) {}
 
-  /** Begins when the link is lost; nothing changes if it has begun. */
+  /** Starts probing when the link is lost; nothing changes if it has started. */
   begin(): void {
     if (this.timer !== undefined) return;
     this.later(INTERVAL_MS);

@@ -192,7 +192,7 @@ describe('a JetStream stream over the subjects of the protocol', () => {
   });
 });
 
-/** A NATS configuration with one account by JWT, and credentials that end after so many seconds. */
+/** A NATS configuration with one account by JWT, and credentials that end after a number of seconds. */
 function makeAccount() {
   const [operator, account, system, user] = [
     nkeys.createOperator(),

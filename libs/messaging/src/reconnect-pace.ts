@@ -47,7 +47,7 @@ export class ReconnectPace {
     return 0;
   }
 
-  /** Ends the pause: a server has begun to answer. */
+  /** Ends the pause: a server has started to answer. */
   endPause(): void {
     this.pauseMs = 0;
   }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 type Action = { kind: 'kill' } | { kind: 'stop' } | { kind: 'throw' } | { kind: 'delay'; durationMs: number };
 interface Failpoint {
   action: Action;
-  /** At which hit; undefined is every hit. */
+  /** Number of the hit that acts; undefined: every hit. */
   atHit?: number;
   hits: number;
 }

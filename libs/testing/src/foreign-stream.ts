@@ -5,7 +5,7 @@ import { connect } from 'nats';
 export const FOREIGN_STREAM = 'FOREIGN';
 
 /**
- * Makes a JetStream stream over the subjects of all operations, as somebody makes who wants to record the calls. Every
+ * Makes a JetStream stream over the subjects of all operations, like a user who wants to record the calls. Every
  * request then gets an acknowledgement of JetStream before the reply of the service.
  */
 export async function makeForeignStream(natsUrl: string): Promise<void> {

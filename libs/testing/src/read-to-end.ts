@@ -6,7 +6,7 @@ interface Page<Group> {
 }
 
 /**
- * Reads the results of a round as far as they are there.
+ * Reads the results of a round as far as they exist.
  * @param read a page behind a cursor
  * @returns the groups, and the cursor of the last page, which `round.close` needs
  */

@@ -6,9 +6,9 @@ const START_CACHE = resolve('dist/libs/testing/src/processes/start-cache.js');
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Everything that a test draws at random is drawn from it. Fixed, unless `TEST_SEED` is set. */
+    /** Seed of all random values of tests. Fixed, unless `TEST_SEED` is set. */
     seed: number;
-    /** By how much properties have more runs than in `npm test`. `TEST_RUNS_FACTOR`. */
+    /** Factor by which properties have more runs than in `npm test`. `TEST_RUNS_FACTOR`. */
     runsFactor: number;
   }
 }

@@ -12,8 +12,8 @@ export interface WaitOptions {
 /**
  * Polls a condition until it holds.
  *
- * A condition that throws BroomwagonError ends the wait at once (it will never hold); any other error counts as
- * "not yet" and is told in the TIMEOUT error that ends the wait at its deadline.
+ * A condition that throws BroomwagonError ends the wait at once (it will never hold); any other error counts as "not
+ * yet" and is named in the TIMEOUT error that ends the wait at its deadline.
  */
 export async function waitUntil(condition: () => Promise<boolean> | boolean, options: WaitOptions): Promise<void> {
   const deadline = performance.now() + options.timeoutMs;

@@ -62,7 +62,7 @@ class AbortRequestsRequest(TypedDict):
     """Requests of rounds, or requestIds of acquires by callers that only route."""
 
     refuseAcquiresMs: NotRequired[int]
-    """With `requestIds`: acquires of unknown ones are answered ABORTED for this long, milliseconds."""
+    """With `requestIds`: acquires of unknown requests are answered ABORTED for this long, milliseconds."""
 
     scope: NotRequired[AbortScope]
     """Scope of an abort by `requestIds`, `sessionId`, `workerId` or `serverId`. `sample`: only the
@@ -216,7 +216,7 @@ class AcquireItem(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Not on these servers, for example one that has just failed."""
+    """Servers that may not get the lease, for example one that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -322,7 +322,7 @@ class AcquireRequest(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Not on these servers, for example one that has just failed."""
+    """Servers that may not get the lease, for example one that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -382,7 +382,7 @@ class AttemptEndedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -524,7 +524,7 @@ class AutoChoice(TypedDict):
     """Groups of closed rounds that the predictions are made from."""
 
     frontier: list[AutoRow]
-    """All policies that it looked at; empty while nothing is known, not all if it was late."""
+    """All policies that it compared; empty while nothing is known, not all if it was late."""
 
 
 class AutoRow(TypedDict):
@@ -548,7 +548,7 @@ class AutoRow(TypedDict):
     """Highest number of steps between the first token of a group and its training."""
 
     lengthBias: float
-    """Mean length of trained samples / of samples begun."""
+    """Mean length of trained samples / of started samples."""
 
     wasteShare: float
     """Generated tokens that nobody trains / generated tokens."""
@@ -1200,7 +1200,7 @@ class DecisionRecord(TypedDict):
     """Id of a server (one engine with its address), chosen by the caller that registers it."""
 
     decidedAtMs: int
-    """When it was made, milliseconds since 1970."""
+    """When the choice was made, milliseconds since 1970."""
 
     decision: Decision
     """The choice."""
@@ -1241,7 +1241,7 @@ class DecisionSnapshotRequest(TypedDict):
     """
 
     excludeServers: NotRequired[list[str]]
-    """Not on these servers, for example one that has just failed."""
+    """Servers that may not get the lease, for example one that has just failed."""
 
     avoidServers: NotRequired[list[str]]
     """Servers on which the request has just failed: they get the lease only while no other server can take
@@ -1780,7 +1780,7 @@ class GroupDroppedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -1811,7 +1811,7 @@ class GroupFailedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -2028,7 +2028,7 @@ class JobReconciledEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -2053,7 +2053,7 @@ class JobRestoredEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -2106,7 +2106,7 @@ class JobSnapshottedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -2175,7 +2175,7 @@ class JobTakenOverEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -2802,7 +2802,7 @@ class LongtailRequeuedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -3196,7 +3196,7 @@ class PoolSetBackEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -3653,7 +3653,7 @@ class ReconcileJobRequest(TypedDict):
     """The last page of the step: the step counts as trained."""
 
     groupIds: NotRequired[list[str]]
-    """Groups that were submitted and not trained; the reply lists the ones that Redis does not know."""
+    """Groups that were submitted and not trained; the reply lists groups that Redis does not know."""
 
 
 class ReconcileServerReply(TypedDict):
@@ -3915,7 +3915,7 @@ class RequestAbortedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4057,7 +4057,7 @@ class RequestFinishedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4100,7 +4100,7 @@ class RequestLostEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4374,7 +4374,7 @@ class RoundCancelledEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4411,7 +4411,7 @@ class RoundClosedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4442,7 +4442,7 @@ class RoundCompletedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4482,7 +4482,7 @@ class RoundOpenedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4513,7 +4513,7 @@ class RoundProgressedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4592,7 +4592,7 @@ class RoundSettledEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -4744,7 +4744,7 @@ class RoundSubmittedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -5043,7 +5043,7 @@ class ServerFencedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -5101,7 +5101,7 @@ class ServerHungEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -5150,7 +5150,7 @@ class ServerPausedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -5172,7 +5172,7 @@ class ServerResumedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -5957,7 +5957,7 @@ class WeightSyncReply(TypedDict):
 
 
 class WeightsBegunEvent(TypedDict):
-    """A change of weights has begun."""
+    """A change of weights has started."""
 
     syncId: str
     """The change of weights."""
@@ -5978,7 +5978,7 @@ class WeightsBegunEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -6000,7 +6000,7 @@ class WeightsCommittedEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -6025,7 +6025,7 @@ class WeightsRolledBackEvent(TypedDict):
     """Pool it happened in."""
 
     atMs: int
-    """When it happened, by the clock of Redis, milliseconds since 1970."""
+    """When the event happened, by the clock of Redis, milliseconds since 1970."""
 
     sequence: int
     """Number of the event in its pool, without gaps, so that a reader detects missed events."""
@@ -6172,7 +6172,7 @@ class WorkerStatus(TypedDict):
     """Requests of the worker: claimed, running or cutting."""
 
     syncAsked: NotRequired[bool]
-    """The worker was asked to prove its leases (`server.reconcile`) and has not begun."""
+    """The worker was asked to prove its leases (`server.reconcile`) and has not started."""
 
 
 AbortScope = Literal["sample", "group"]

@@ -15,7 +15,7 @@ interface SeenServer {
   serverId: ServerId;
   epoch: Epoch;
   streams: Set<Stream>;
-  /** Since the last report. */
+  /** Tokens since the last report. */
   tokens: number;
   /** Time in which streams have run since the last token, until `countedAtMs`. */
   silentMs: number;
@@ -77,7 +77,7 @@ export class ServerSigns {
       if (isIdle && performance.now() - server.countedAtMs < FORGOTTEN_AFTER_MS) continue;
       this.servers.delete(name);
       if (isIdle) continue;
-      // Behind the others, which come first in the next report.
+      // The reported server goes behind the others, which come first in the next report.
       this.servers.set(name, server);
       countSilence(server);
       if (tokens > 0) server.silentMs = 0;

@@ -112,7 +112,7 @@ describe('routed experts of a response over several calls', () => {
     const reported = textOf(npy(rowsOf(2, 0, 8, 5, 1), [8, 5, 1]), 9);
     experts.take({ reported, engineTokens: 9, keptTokens: 9, from });
     expect(await experts.whole(9)).toBe(reported);
-    // Rows from the fourth on only, in no form that the first ones have: nobody could tell which they are.
+    // Rows from the fourth on only, in no form of the first rows: their row numbers are not known.
     const other = asked();
     other.take({ reported: textOf(rowsOf(1, 0, 4, 3), 9), engineTokens: 5, keptTokens: 5, from: 0 });
     other.take({ reported: textOf(rowsOf(2, 4, 8, 7), 9), engineTokens: 9, keptTokens: 9, from: 4 });

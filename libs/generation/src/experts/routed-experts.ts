@@ -44,7 +44,7 @@ export class RoutedExperts {
   /** Known rows, from `firstRow` on. */
   private ranges: ByteRange[] = [];
   private rows: ExpertRows | undefined;
-  /** Row of the sequence behind the known ones. */
+  /** Row of the sequence behind the known rows. */
   private end = 0;
   /** The known rows are of more calls than the last one, or of a part of its tokens. */
   private isJoined = false;
@@ -83,7 +83,7 @@ export class RoutedExperts {
     this.last = reported;
     if (!(reported instanceof OpaqueText)) return;
     if (this.rows !== undefined && reported.length === 0) {
-      // The call had no tokens, and no row behind the known ones.
+      // The call had no tokens, and no row behind the known rows.
       this.isJoined = true;
       return;
     }

@@ -17,7 +17,7 @@ export class LeaseReleaser {
     private readonly config: HolderConfig,
   ) {}
 
-  /** Settles when the load-balancer has answered or the deadline has passed. Never throws. */
+  /** Resolves when the load-balancer has answered or the deadline has passed. Never throws. */
   release(
     call: LeasedCall,
     of: { leaseId: string } | { acquireId: string },
@@ -52,7 +52,7 @@ export class LeaseReleaser {
     });
   }
 
-  /** Settles when all running releases are answered. */
+  /** Resolves when all running releases are answered. */
   async idle(): Promise<void> {
     await Promise.all(this.running);
   }

@@ -24,7 +24,7 @@ export class Heartbeat {
   private readonly timeoutMs: number;
   private mismatches = 0;
   private generation: string | undefined;
-  /** Until then, on the clock of Redis, each heartbeat starts a sync. */
+  /** Time of Redis until which each heartbeat starts a sync. */
   private syncUntilMs = 0;
   private reconciling: Promise<void> | undefined;
 

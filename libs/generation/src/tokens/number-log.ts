@@ -1,4 +1,4 @@
-/** V8 keeps so many numbers of 4 bytes in its own heap; memory of a longer array is allocated apart. */
+/** First capacity: the most numbers of 4 bytes that V8 keeps in its own heap; it allocates longer arrays elsewhere. */
 const FIRST_CAPACITY = 16;
 /** Most logs of log probabilities stay empty. */
 const NONE = new Int32Array(0);

@@ -4,7 +4,7 @@ export interface FoundStop {
   stop: string;
 }
 
-/** The texts that end a response. Engines look for them only in the text that one call generates. */
+/** The texts that end a response. Engines search for them only in the text that one call generates. */
 export class StopTexts {
   private readonly stops: readonly string[];
   /** Characters of the longest one. */

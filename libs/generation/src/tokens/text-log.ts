@@ -1,9 +1,9 @@
-/** Above this the end of a text is joined to the rest, characters. */
+/** Most characters of the end of a text that is kept apart; a longer end is joined to the text before it. */
 const MAX_END = 1_024;
 
 /**
- * A text that is appended to. V8 copies all of such a text whenever some of it is read, so its end is kept apart: a
- * stream reads only that.
+ * A text that is appended to. V8 copies a joined text whenever a part of it is read, so the end is kept apart: a stream
+ * reads only the end.
  */
 export class TextLog {
   private whole = '';

@@ -14,7 +14,7 @@ function toTokens(texts: string[]): string[] {
   return texts.flatMap((text) => (text === '🙂' ? ['', '🙂'] : [text]));
 }
 
-/** An engine that generates these tokens from the first one on, and looks for stop texts in its own text only. */
+/** An engine that generates these tokens from the first one on, and searches for stop texts in its own text only. */
 function* generate(tokens: string[], first: number, stops: string[]): Generator<TokenIncrement> {
   let text = '';
   for (let id = first; id < tokens.length; id++) {

@@ -161,12 +161,12 @@ export class TokenBuffer {
 
   /** The end of the text was removed: it belongs to a stop text. */
   protected onRemoved(_text: string): void {
-    // Only readers of further parts need it.
+    // Only subclasses that hand out parts of the text need the removed text.
   }
 
   /** The number of characters at the end that may begin a stop text has changed. */
   protected onOpen(_length: number): void {
-    // Only readers of further parts need it.
+    // Only subclasses that hand out parts of the text need the length.
   }
 
   private release(): void {

@@ -24,8 +24,8 @@ export class ForeignReplies {
   }
 
   /**
-   * Whether a reply comes from anything but a service; logged once a minute. The replies of a service name its replica,
-   * but for a parked call that an earlier version answers.
+   * Whether a reply comes from a program that is no service; logged once a minute. The replies of a service name its
+   * replica, but for a parked call that an earlier version answers.
    * @param mayPark the call may be answered later, by any replica
    */
   isForeign(subject: string, message: Msg, mayPark: boolean): boolean {

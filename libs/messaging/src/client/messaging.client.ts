@@ -128,7 +128,9 @@ export class MessagingClient {
       publishReply(this.connection.nats, inbox, answer, this.connection.replicaHeaders);
   }
 
-  /** Handles messages of a subject; with `queue`, one member of the group gets each. Malformed ones go to `onError`. */
+  /**
+   * Handles messages of a subject; with `queue`, one member of the group gets each. Malformed messages go to `onError`.
+   */
   subscribe(
     subject: string,
     handler: ClientHandler,
@@ -158,7 +160,7 @@ export class MessagingClient {
     };
   }
 
-  /** Settles when the server has received all that was published and all subscriptions. */
+  /** Resolves when the server has received all published messages and all subscriptions. */
   async flush(): Promise<void> {
     await this.connection.nats.flush();
   }

@@ -207,7 +207,7 @@ export class RequestMultiplexer {
     } catch (error) {
       this.forget(token, pending);
       const { code, message } = sendFailure(pending.subject, error);
-      // Not undelivered: the first sending may have arrived.
+      // The error is not UndeliveredError: the first sending may have arrived.
       pending.reject(new BroomwagonError(code, message, { cause: error }));
     }
   }

@@ -13,7 +13,7 @@ export interface RetryOptions {
   maxDelayMs?: number;
   /** Random number in [0, 1); default Math.random. */
   random?: () => number;
-  /** Answers INTERNAL until that too is thrown; default: as many as fit into the deadline. */
+  /** Number of answers INTERNAL of which the last one is thrown; default: as many as fit into the deadline. */
   maxInternal?: number;
   signal?: AbortSignal;
 }

@@ -72,7 +72,7 @@ export async function findStreamsOver(
   return [...found].map(([stream, subject]) => ({ stream, subject }));
 }
 
-/** Where to read a stream. */
+/** Position in a stream from which to read. */
 export interface StreamPosition {
   stream: string;
   /** Subject filter. */
@@ -117,7 +117,7 @@ export async function* readStream(
         if (sequence >= last.seq) break;
       }
       if (read > 0) continue;
-      // The rest may have been removed meanwhile.
+      // The remaining messages may have been removed meanwhile.
       if ((await lastOf())?.seq !== last.seq) return;
       throw new BroomwagonError('UNAVAILABLE', `Stream ${stream} did not send its messages up to ${last.seq}`);
     }
@@ -142,7 +142,7 @@ function unlessNoStream(error: unknown): undefined {
   if (!isStreamMissing(error)) throw error;
 }
 
-/** Without a stream, or without a message of a subject. */
+/** Ignores the error of a missing stream, or of a subject without messages. */
 function unlessNone(error: unknown): undefined {
   if ((error as NatsError).api_error?.err_code !== NO_MESSAGE) unlessNoStream(error);
 }

@@ -48,7 +48,7 @@ export class InFlight {
     return this.count + this.waiting.length;
   }
 
-  /** Settles when no message is handled or waits. */
+  /** Resolves when no message is handled or waits. */
   idle(): Promise<void> {
     return this.inHand() === 0 ? Promise.resolve() : new Promise((resolve) => this.waiters.push(resolve));
   }

@@ -130,7 +130,7 @@ describe('NatsTransport', () => {
     await expect(app.client.request(subject('echo'), { value: 1 })).resolves.toMatchObject({ value: 1 });
   });
 
-  it('keeps a bounded number of events for when there is room, and counts the rest', async () => {
+  it('keeps a bounded number of events until there is room, and counts further ones', async () => {
     controller.events.length = 0;
     controller.gate.close();
     for (let value = 1; value <= 15; value++) {

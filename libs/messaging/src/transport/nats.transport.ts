@@ -93,7 +93,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     return [...this.messageHandlers.keys()];
   }
 
-  /** True when all subscriptions exist and no shutdown has begun. */
+  /** True when all subscriptions exist and no shutdown has started. */
   isBound(): boolean {
     return this.state === 'bound' && this.connection.refusals.subscription === undefined;
   }
@@ -252,7 +252,7 @@ export class NatsTransport extends Server implements CustomTransportStrategy {
     const deadlineMs = Date.now() + (this.options.drainDeadlineMs ?? 20_000);
     const left = (): number => Math.max(0, deadlineMs - Date.now());
     if (this.connection.isConnected()) {
-      // Settles when the server has confirmed, so all messages it had sent before are accepted by then.
+      // Drains end when the server has confirmed them, so all messages it had sent before are accepted by then.
       const drained = Promise.allSettled(this.subscriptions.map((subscription) => subscription.drain()));
       await Promise.race([drained, this.connection.closedForGood, timeout(left())]);
     }

@@ -3,7 +3,7 @@ import { NO_POOL, patternOf } from '@broomwagon/contracts';
 /** Pools that a service serves: all, or the named ones. */
 export type Pools = '*' | readonly string[];
 
-/** Callers whose pool nobody serves send it for {@link NO_POOL}. */
+/** Callers of a pool that no service serves send it for {@link NO_POOL}. */
 const OF_ANY_POOL = patternOf('pool.find');
 
 /** Index of the pool in `rollout.v1.<pool>.…`; -1 for a subject that has no pool. */

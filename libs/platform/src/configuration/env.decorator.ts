@@ -9,7 +9,7 @@ export interface EnvRules {
   /** Bounds of a number. */
   min?: number;
   max?: number;
-  /** Never printed. */
+  /** A secret value is never printed. */
   isSecret?: boolean;
 }
 

@@ -4,7 +4,7 @@ import { closestName } from './closest-name';
 import { envFieldsOf, type EnvField } from './env.decorator';
 import { parseValue } from './parse-value';
 
-/** Where a value came from. */
+/** Source of a value. */
 export type ConfigSource = 'default' | 'file' | 'environment';
 
 export interface LoadConfigOptions {
@@ -20,7 +20,7 @@ export interface LoadConfigOptions {
   alsoKnown?: readonly string[];
 }
 
-/** Everything that is wrong with a configuration, at once. */
+/** All faults of a configuration, at once. */
 export class ConfigurationError extends Error {
   constructor(readonly problems: readonly { variable: string; reason: string }[]) {
     super(`The configuration is wrong:\n${problems.map((one) => `  ${one.variable}: ${one.reason}`).join('\n')}`);
@@ -70,7 +70,7 @@ export function loadConfig<T extends object>(type: new () => T, options: LoadCon
   return config;
 }
 
-/** Where the value of a property came from. */
+/** Source of the value of a property. */
 export function sourceOf(config: object, property: string): ConfigSource {
   return sources.get(config)?.get(property) ?? 'default';
 }

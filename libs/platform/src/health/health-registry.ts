@@ -19,7 +19,7 @@ export class HealthRegistry implements OnModuleDestroy {
   private started = false;
   private draining = false;
   private resolveRestart!: (reason: Error) => void;
-  /** Settles, with the reason, when only a restart of the process helps. */
+  /** Resolves, with the reason, when only a restart of the process helps. */
   readonly needsRestart = new Promise<Error>((resolve) => (this.resolveRestart = resolve));
 
   constructor(

@@ -1,6 +1,8 @@
 import type { ReadinessCheck } from '@broomwagon/contracts';
 
-/** Something the service cannot work without. Rejects when it fails; a text is a warning beside success. */
+/**
+ * Check of a condition that the service cannot work without. Rejects when it fails; a text is a warning beside success.
+ */
 export type HealthCheck = () => Promise<unknown>;
 
 /** Runs a check, and resolves with its outcome in any case. */

@@ -29,7 +29,7 @@ export class PeriodicTask {
   private timer: NodeJS.Timeout | undefined;
   private running: Promise<void> | undefined;
   private started = false;
-  /** Since the last run that did not fail. */
+  /** Failures since the last run that did not fail. */
   private streak?: { runs: number; beganAtMs: number; logged: string; loggedAtMs: number };
 
   /** @param run gets a signal that is aborted when the task is stopped */

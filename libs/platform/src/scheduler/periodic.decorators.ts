@@ -9,7 +9,7 @@ export type Interval<Config extends ServiceConfig> = number | ((config: Config) 
 
 /** The schedule that a decorator gives a method. */
 export interface Schedule {
-  /** In logs and in the metric `task_failures_total`. */
+  /** Name in logs and in the metric `task_failures_total`. */
   name: string;
   interval: Interval<ServiceConfig>;
   inEachPool: boolean;

@@ -103,7 +103,7 @@ describe('Scheduler', () => {
     close = () => Promise.resolve();
   });
 
-  it('takes away the gauges of a pool that is looked after no more', async () => {
+  it('removes the gauges of a pool that is no longer served', async () => {
     const gauge = metrics.gauge('leases', 'Live leases', ['pool']);
     for (const pool of pools) gauge.set({ pool }, 1);
     await scheduler.forgetPools();

@@ -13,7 +13,7 @@ import { PeriodicTask } from './periodic-task';
 import { Periodically, Scheduled, type Schedule } from './periodic.decorators';
 
 export interface SchedulerOptions {
-  /** Lists the pools that the app looks after now. */
+  /** Lists the pools that the app serves now. */
   pools: () => Promise<readonly PoolName[]>;
 }
 
@@ -42,7 +42,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     private readonly metrics: Metrics,
   ) {}
 
-  /** The pools that are looked after now. @throws BroomwagonError UNAVAILABLE */
+  /** The pools that the app serves now. @throws BroomwagonError UNAVAILABLE */
   pools(): Promise<readonly PoolName[]> {
     return this.options.pools();
   }
@@ -63,7 +63,7 @@ export class Scheduler implements OnApplicationBootstrap, OnModuleDestroy {
     await Promise.all(this.tasks.map((task) => task.stop()));
   }
 
-  /** Takes away the gauges of pools that are looked after no more. */
+  /** Removes the gauges of pools that are no longer served. */
   @Periodically('forget-pools', FORGET_INTERVAL_MS)
   async forgetPools(): Promise<void> {
     const pools = await this.pools();

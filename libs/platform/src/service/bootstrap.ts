@@ -44,7 +44,7 @@ export interface BootstrapOptions<Config extends ServiceConfig = ServiceConfig> 
     options?: NestApplicationOptions;
     configure?: (application: NestExpressApplication) => void;
   };
-  /** Where logs go; default stdout. */
+  /** Destination of the log; default stdout. */
   logDestination?: DestinationStream;
   /** Called when NATS is connected: from then on a start must not be interrupted. */
   onConnected?: () => void;
@@ -59,7 +59,7 @@ export interface RunningService<Config extends ServiceConfig = ServiceConfig> {
   transport: NatsTransport;
   /** The port of the health and metrics routes. */
   httpPort: number;
-  /** Settles, with the reason, when only a restart of the process helps. */
+  /** Resolves, with the reason, when only a restart of the process helps. */
   needsRestart: Promise<Error>;
   /** Not ready, then Nest's hooks, then the transport's drain, then `onApplicationShutdown`; one deadline for all. */
   close(): Promise<void>;

@@ -25,13 +25,13 @@ afterEach(() => {
   return new Promise((closed) => server.close(closed));
 });
 
-it('settles when the caller has read', async () => {
+it('resolves when the caller has read', async () => {
   incoming.resume();
   await drained(response);
   expect(response.destroyed).toBe(false);
 });
 
-it('settles when the caller goes away', async () => {
+it('resolves when the caller goes away', async () => {
   const waiting = drained(response);
   incoming.destroy();
   await waiting;

@@ -7,7 +7,7 @@ function request(): void {
   onEnd?.();
 }
 
-/** Handles SIGTERM and SIGINT of this process from now on: until a service has begun to start, they end the process. */
+/** Handles SIGTERM and SIGINT of this process from now on: until a service starts, they end the process. */
 export function handleEndSignals(): void {
   if (isHandled) return;
   isHandled = true;

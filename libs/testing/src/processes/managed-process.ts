@@ -175,7 +175,7 @@ export class ManagedProcess {
     this.ended = new Promise((resolve) => {
       child.once('exit', (code, signal) => {
         watchdog?.release();
-        // Descendants end with their leader; now, while the group id cannot have been given to somebody else.
+        // Descendants end with their leader; now, while the group id cannot have been given to another process.
         if (pid !== undefined) signalGroup(pid, 'SIGKILL');
         this.last = { code, signal };
         resolve(this.last);

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs';
 import type { ManagedProcess } from './managed-process';
 
 /**
- * For an application of ours that finds a port of its own: it tells it by READY_FILE, and is ready when `/readyz` there
- * answers 200. A port found beforehand might be somebody else's by then, also when the process is started again.
- * @param file a path of its own for each process
+ * Environment and check for an application that chooses a free port: it reports the port by READY_FILE, and is ready
+ * when `/readyz` there answers 200. A port chosen beforehand might be taken by then, also when the process is started
+ * again.
+ * @param file a separate path for each process
  */
 export function readyByFile(file: string): {
   environment: Record<string, string>;

@@ -16,7 +16,7 @@ export interface RecordedCall {
   reply: unknown;
 }
 
-/** Errors that a service may give to a body instead of looking at its fields. */
+/** Errors that a service may give to a body without checking its fields. */
 const REFUSALS = new Set([
   'VALIDATION_FAILED',
   'MALFORMED_JSON',
@@ -39,7 +39,7 @@ export class ProtocolCheck {
   /** @param mismatches gets bodies that do not fit, one line each */
   constructor(readonly mismatches: string[] = []) {}
 
-  /** A message that somebody has sent: a request, an event or a command. @returns a request, whose reply is to come */
+  /** Takes a message that was sent: a request, an event or a command. @returns a request, whose reply is to come */
   sent(subject: string, body: unknown): OpenRequest | undefined {
     const channel = this.schemas.channelOf(subject);
     if (channel === undefined) return undefined;

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { testNatsUrl, testPool } from '../test-pool';
 import { ProtocolWatch } from './protocol-watch';
 
-it('compares on after NATS has answered a request of another program that nobody takes', async () => {
+it('continues after NATS has answered a request of another program that no service takes', async () => {
   const { pool } = testPool();
   const watch = await ProtocolWatch.start(testNatsUrl(), pool);
   const nats = await connect({ servers: testNatsUrl() });

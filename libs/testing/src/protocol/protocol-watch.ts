@@ -3,7 +3,7 @@ import { connect, type Msg, type NatsConnection } from 'nats';
 import { ProtocolCheck, type OpenRequest } from './protocol-check';
 
 /**
- * Compares all that passes over NATS in one pool with the published schemas, whoever sends it. It subscribes to every
+ * Compares all messages over NATS in one pool with the published schemas, whoever sends them. It subscribes to every
  * subject of the pool: meanwhile a request that no service takes times out, instead of being refused at once.
  */
 export class ProtocolWatch {

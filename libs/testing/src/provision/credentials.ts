@@ -8,13 +8,13 @@ import { findComposeFile } from './find-compose-file';
 import type { ServerKind } from './server-kind';
 
 const run = promisify(execFile);
-/** The user that may do everything. */
+/** The user with all permissions. */
 const ADMIN = 'admin';
 
 interface DeployFiles {
   natsConfiguration: string;
   natsPermissions: string;
-  /** With the passwords. */
+  /** Access control list of Redis, with the passwords. */
   redisUsers: string;
 }
 
@@ -73,7 +73,7 @@ export class Credentials {
     return REDIS_URL ? { REDIS_URL: REDIS_URL.replace(/\$\{.*?\}/, 'redis').replace(/\$\{.*?\}/, host) } : {};
   }
 
-  /** The user that may do everything. */
+  /** The user with all permissions. */
   adminOf(kind: ServerKind): { user: string; password: string } {
     return { user: ADMIN, password: this.passwords[`${kind.toUpperCase()}_ADMIN_PASSWORD`]! };
   }

@@ -11,7 +11,7 @@ const ASK_TIMEOUT_MS = 10_000;
 /** The first time the image is pulled. */
 const UP_TIMEOUT_MS = 300_000;
 
-/** Says why Docker cannot give us servers, or undefined when it can. */
+/** Returns why Docker cannot give us servers, or undefined when it can. */
 export async function whyNoDocker(composeFile: string | undefined): Promise<string | undefined> {
   const daemon = await runTool('docker', ['info', '--format', '{{.ServerVersion}}'], { timeoutMs: ASK_TIMEOUT_MS });
   if (!daemon.ok) return 'no Docker daemon answers';

@@ -2,9 +2,9 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 
 /**
- * For tests: puts shell scripts named as programs before everything else on the PATH of this process.
+ * For tests: puts shell scripts named as programs before all other folders on the PATH of this process.
  *
- * @returns a function that takes them away again.
+ * @returns a function that removes them again.
  */
 export async function fakeTools(folder: string, scripts: Readonly<Record<string, string>>): Promise<() => void> {
   await mkdir(folder, { recursive: true });

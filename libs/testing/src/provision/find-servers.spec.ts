@@ -24,7 +24,7 @@ const withTools = async (scripts: Record<string, string>) => {
 };
 
 describe('findServers', () => {
-  it('takes executables on PATH before anything else', async () => {
+  it('takes executables on PATH before other sources', async () => {
     await withTools({
       'nats-server': 'echo "nats-server: v2.11.3"',
       'redis-server': 'echo "Redis server v=7.2.4 sha=00000000:0"',

@@ -8,7 +8,7 @@ import { cacheFolder, privateCopies } from './private-copy';
 import { findOnPath, type ServerBinary } from './server-binary';
 import { SERVER_KINDS, type ServerKind } from './server-kind';
 
-/** Where a server comes from. */
+/** Source of a server. */
 export type ServerSource = 'environment' | 'path' | 'private-copy' | 'docker';
 
 /** A way to start a server on this machine. */
@@ -17,9 +17,9 @@ export type FoundServer =
   | { source: 'docker'; composeFile: string; description: string };
 
 export interface FindOptions {
-  /** Told about slow steps (a download). Default: silence. */
+  /** Called with a line about a slow step (a download). Default: silence. */
   say?: (line: string) => void;
-  /** Where private copies are kept; default as `cacheFolder()`. */
+  /** Folder of private copies; default as `cacheFolder()`. */
   cache?: string;
   /** Searched in place of the PATH of this process. */
   pathVariable?: string;

@@ -6,8 +6,8 @@ import { fakeTools } from './fake-tools';
 import { cacheFolder, privateCopies } from './private-copy';
 
 /**
- * A distribution in four scripts: apt-get downloads empty files named as packages, dpkg-deb unpacks a Redis that
- * tells its version if its library is there, and everything asked of them is written to calls.log.
+ * A distribution in four scripts: apt-get downloads empty files named as packages, dpkg-deb unpacks a Redis that prints
+ * its version if its library is there, and all calls of the scripts are written to calls.log.
  */
 const dpkg = 'echo testarch';
 const aptCache = `shift 2; case "$2" in redis-server) echo "  Candidate: $CANDIDATE";; *) echo "  Candidate: (none)";; esac`;
@@ -71,7 +71,7 @@ describe('privateCopies', () => {
     );
   });
 
-  it('uses a copy that is there without asking apt again, and leaves nothing else in the cache', async () => {
+  it('uses an existing copy without asking apt again, and leaves no other file in the cache', async () => {
     const first = await copyRedis();
     const callsOfFirst = await calls();
     expect(await copyRedis()).toEqual(first);

@@ -136,7 +136,7 @@ async function knownCopy(kind: ProgramKind, folder: string): Promise<ServerBinar
       const checked = await checkBinary(kind, join(copy, manifest.executable), libraryPath(copy, manifest));
       if ('version' in checked) return checked;
     } catch {
-      // Not complete or damaged: as if it were not there.
+      // A copy that is not complete, or damaged, does not count.
     }
   }
   return undefined;

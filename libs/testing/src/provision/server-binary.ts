@@ -4,7 +4,7 @@ import { delimiter, join } from 'node:path';
 import { runTool } from './run-tool';
 import { PROGRAMS, type ProgramKind } from './server-kind';
 
-/** An executable that was run once and told its version. */
+/** An executable that was run once and printed its version. */
 export interface ServerBinary {
   path: string;
   version: string;
@@ -16,7 +16,7 @@ export interface ServerBinary {
 const FURTHER_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/opt/homebrew/bin'];
 
 /**
- * Looks for the executable on PATH and where package managers put servers, or only on the given `pathVariable`.
+ * Searches for the executable on PATH and where package managers put servers, or only on the given `pathVariable`.
  *
  * @returns the first executable that runs and is new enough, or the reasons against each.
  */

@@ -8,7 +8,7 @@ export interface ProgramDetails {
   readonly label: string;
   /** Names of the executable, the better one first. */
   readonly binaries: readonly string[];
-  /** The oldest version on which everything of ours works. */
+  /** The oldest version on which all of our programs work. */
   readonly minimumVersion: readonly [major: number, minor: number];
   /** Debian packages that together hold the executable; the first list that the distribution has is taken. */
   readonly debianPackages: readonly (readonly string[])[];
@@ -74,7 +74,7 @@ export const PROGRAMS: Readonly<Record<ProgramKind, ProgramDetails>> = {
     label: 'Prometheus',
     binaries: ['prometheus'],
     minimumVersion: [2, 37],
-    // With promtool.
+    // Package with promtool.
     debianPackages: [['prometheus']],
     debianLibraries: [],
   },

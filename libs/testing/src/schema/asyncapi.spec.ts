@@ -44,7 +44,7 @@ describe('docs/protocol/asyncapi.json', () => {
     expect(untyped).toEqual(['WireError: details']);
   });
 
-  it('has everything it refers to, and no component that nothing refers to', () => {
+  it('has all components it refers to, and no component without a reference to it', () => {
     const refs = new Set(parts(document).flatMap(({ $ref }) => (typeof $ref === 'string' ? [$ref] : [])));
     const target = (ref: string) =>
       ref

@@ -159,7 +159,7 @@ export const NATS_ROLES: Readonly<Record<string, Role>> = {
     calls: OF_ADMIN.filter((name) => !CHANGES.has(name)),
     subscribe: [eventSubject('*', '>')],
   },
-  /** People who may do everything, as copy and restore streams. */
+  /** People with all permissions, for example to copy and restore streams. */
   admin: { calls: ALL, publish: [EVERYTHING], subscribe: [EVERYTHING] },
 };
 

@@ -176,7 +176,7 @@ function tagOf({ path }: Route): string {
   return found[1] ?? found[0]!;
 }
 
-/** The components that something refers to, directly or through others. */
+/** The components that a schema refers to, directly or through others. */
 function reachable(schemas: Components, from: Json): Components {
   const names = new Set<string>();
   const visit = (schema: unknown): void => {

@@ -82,7 +82,7 @@ async function givenRedisAnswers(url: string): Promise<boolean> {
   }
 }
 
-/** Several addresses, or one without its scheme, are for the client to understand; we look at the first. */
+/** The client interprets several addresses, or one without its scheme; this check uses the first. */
 function parseNatsAddress(url: string): { host: string; port: number } | undefined {
   const first = (url.split(',')[0] ?? '').trim();
   const withScheme = first.includes('://') ? first : `nats://${first}`;

@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 
-/** The parts we look at of the INFO line with which a NATS server greets every connection. */
+/** Fields that we read of the INFO line with which a NATS server greets every connection. */
 export interface NatsGreeting {
   server_name?: string;
   jetstream?: boolean;

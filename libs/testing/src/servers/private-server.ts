@@ -14,7 +14,7 @@ import { waitUntil } from '../wait-until';
 import type { ServerHandle, ServerOptions } from './server-handle';
 
 const DEFAULT_READY_TIMEOUT_MS = 15_000;
-/** Between our look for a free port and the server's bind somebody else may take it. */
+/** Tries of a port: another process may take a free port before the server binds it. */
 const PORT_TRIES = 4;
 
 /** Differences between NATS and Redis. */
