@@ -133,7 +133,7 @@ export interface RequestFinishedEvent extends AttemptFields<'request.finished'>,
 /**
  * An attempt ended without a sample. `cut`: its round was completed without its group, or the group was requeued.
  * `moved`: the request continues on another server. `stopped`: it was stopped for a change of weights. `returned`: it
- * came back by itself, e.g. because of a failure of the engine or an expired worker. `failed` and `dropped`: the
+ * returned unfinished, e.g. because of a failure of the engine or an expired worker. `failed` and `dropped`: the
  * request has ended for good.
  */
 export interface AttemptEndedEvent extends AttemptFields<'attempt.ended'> {

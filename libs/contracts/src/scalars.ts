@@ -36,6 +36,6 @@ export type Stamp = string;
 /** Labels of a server, e.g. `{"zone": "a"}`. */
 export type Labels = Record<string, string>;
 
-// A whole number; the published schemas tell it from other numbers. A field of this type needs its own comment.
+// A whole number; the published schemas distinguish it from other numbers. A field of this type needs its own comment.
 /** @asType integer */
 export type Integer = number;

@@ -371,7 +371,7 @@ class AcquireRequest(TypedDict):
 class AttemptEndedEvent(TypedDict):
     """An attempt ended without a sample. `cut`: its round was completed without its group, or the group
     was requeued. `moved`: the request continues on another server. `stopped`: it was stopped for a
-    change of weights. `returned`: it came back by itself, e.g. because of a failure of the engine or an
+    change of weights. `returned`: it returned unfinished, e.g. because of a failure of the engine or an
     expired worker. `failed` and `dropped`: the request has ended for good.
     """
 

@@ -55,7 +55,7 @@ it.each([200, 500])('the abort by id is repeated once the engine has answered %s
   expect(done).toEqual(['abort', 'closed', 'abort', 'aborted']);
 });
 
-it('an engine that does not answer has 3 s', async () => {
+it('the wait for an engine that does not answer ends after 3 s', async () => {
   const { done, send, stop } = begin(true);
   send();
   stop();
@@ -65,7 +65,7 @@ it('an engine that does not answer has 3 s', async () => {
   expect(done).toEqual(['abort', 'closed', 'abort', 'aborted']);
 });
 
-it('it ends with its connection', async () => {
+it('the wait for an answer ends when the connection fails', async () => {
   const { done, send, stop, fail } = begin(true);
   send();
   stop();
@@ -95,7 +95,7 @@ it('a request that waits for a connection is never sent', async () => {
   expect(done).toEqual(['abort', 'aborted', 'closed']);
 });
 
-it('has no answer to wait for while it is not sent, also when it is to be sent again', () => {
+it('a stopped request has no answer to wait for until it is sent, also when it is to be sent again', () => {
   const stream = new EngineStream(() => true, 1_000);
   const run = () => void stream.run({ dispatch: () => true } as unknown as Dispatcher, { path: '/', method: 'POST' });
   run();

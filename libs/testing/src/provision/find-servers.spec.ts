@@ -110,7 +110,7 @@ describe('installAdvice', () => {
     ['linux', 'apk', 'Run: sudo apk add nats-server redis '],
     ['linux', '', 'Install nats-server and redis-server or valkey-server '],
     ['win32', '', 'Windows has no such servers: run this in WSL'],
-  ] as const)('on %s with "%s" says: %s', (platform, tool, start) => {
+  ] as const)('on %s with "%s" begins: %s', (platform, tool, start) => {
     const advice = installAdvice(both, platform, (asked) => asked === tool);
     expect(advice.startsWith(start)).toBe(true);
     expect(advice).toContain('NATS_URL and REDIS_URL');
