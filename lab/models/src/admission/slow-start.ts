@@ -2,17 +2,17 @@
 export interface SlowStart {
   /** Most leases at once when it is warm. */
   maxInflight: number;
-  /** Since it started, milliseconds. */
+  /** Time since the server started, milliseconds. */
   ageMs: number;
   /** Time to reach `maxInflight`, milliseconds; 0 = at once. */
   slowStartMs: number;
-  /** Share of `maxInflight` it begins with, 0 to 1; default 0.1. */
+  /** Share of `maxInflight` at the start, 0 to 1; default 0.1. */
   fraction?: number;
 }
 
 /**
- * Most leases of a server that has just started: caches are cold and kernels not compiled, and without this the
- * emptiest server gets everything. Grows in a straight line from the fraction to all; never less than one lease.
+ * Most leases of a server that has just started: its caches are cold and its kernels not compiled, and without this
+ * bound the emptiest server gets all leases. Grows linearly from the fraction to `maxInflight`; at least one lease.
  */
 export function slowStartCapacity({ maxInflight, ageMs, slowStartMs, fraction = 0.1 }: SlowStart): number {
   const age = Math.max(0, ageMs);

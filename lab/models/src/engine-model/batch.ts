@@ -1,25 +1,25 @@
 import { MinHeap } from './min-heap';
 
-/** Stale marks of past admissions that may be in the list before it is built again. */
+/** Stale entries of past admissions that may be in the list before it is built again. */
 const MANY_STALE = 64;
 
 export interface BatchMember {
-  /** Number of its admission; 0 while it does not run. */
+  /** Number of the sequence's admission; 0 while the sequence does not run. */
   admission: number;
 }
 
-/** A sequence in the batch: expired as soon as it leaves, since then its admission is another one. */
+/** Entry of a sequence in the batch; stale once the sequence leaves, since its admission number changes then. */
 interface Admitted<Member> {
   sequence: Member;
   admission: number;
   finishStep: number;
 }
 
-/** The sequences that run, by the order of admission and by the step they end at; a change costs O(log sequences). */
+/** The running sequences, by admission and by the step at which they end; a change costs O(log sequences). */
 export class Batch<Member extends BatchMember> {
-  /** In order of admission, stale ones between. */
+  /** Entries in order of admission, stale entries among them. */
   private admitted: Admitted<Member>[] = [];
-  /** By the step it ends at, stale ones between. */
+  /** Entries by the step at which they end, stale entries among them. */
   private readonly finishing = new MinHeap<Admitted<Member>>(
     (one, other) =>
       one.finishStep < other.finishStep || (one.finishStep === other.finishStep && one.admission < other.admission),
@@ -50,7 +50,7 @@ export class Batch<Member extends BatchMember> {
     }
   }
 
-  /** The one that ends first, and its step; undefined when nothing runs. */
+  /** The sequence that ends first, and its step; undefined when nothing runs. */
   nextToFinish(): { sequence: Member; finishStep: number } | undefined {
     for (;;) {
       const next = this.finishing.peek();
@@ -59,7 +59,7 @@ export class Batch<Member extends BatchMember> {
     }
   }
 
-  /** The one admitted last. There must be one. */
+  /** The sequence admitted last. At least one must run. */
   lastAdmitted(): Member {
     for (;;) {
       const last = this.admitted.at(-1)!;

@@ -11,13 +11,13 @@ function sequence(id: string, remainingTokens: number, contextTokens = 0) {
   return { id, contextTokens, prefillTokens: 0, remainingTokens };
 }
 
-/** Runs until nothing is left, event by event; returns the makespan in simulated seconds. */
+/** Runs all sequences to their ends, event by event; returns the makespan in simulated seconds. */
 function drain(model: EngineModel): number {
   while (model.runningCount > 0) model.advance(model.secondsToNextEvent());
   return model.totals.simulatedSeconds;
 }
 
-/** Step by step, as an engine does it: the oracle. */
+/** Makespan of an engine that decodes step by step, seconds: the oracle. */
 function makespanBySteps(parameters: EngineParameters, lengths: number[]): number {
   let seconds = 0;
   let kv = 0;
@@ -31,7 +31,7 @@ function makespanBySteps(parameters: EngineParameters, lengths: number[]): numbe
   }
 }
 
-/** The scheduler of vLLM V1 without a prefix cache, step by step: how often it preempts. */
+/** Number of preemptions by the scheduler of vLLM V1 without a prefix cache, simulated step by step. */
 function preemptionsBySteps(lengths: number[], capacity: number, chunk: number): number {
   const waiting = lengths.map((length) => ({ length, made: 0, computed: 0 }));
   const running: typeof waiting = [];
@@ -100,7 +100,7 @@ describe('engine model', () => {
     );
   });
 
-  it('stays within 1 % of an engine that goes step by step, KV growth included', () => {
+  it('stays within 1 % of an engine that decodes step by step, KV growth included', () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 50, max: 3_000 }), { minLength: 1, maxLength: 40 }), (lengths) => {
         const model = new EngineModel(roomy);
@@ -111,7 +111,7 @@ describe('engine model', () => {
     );
   });
 
-  it('makes the same tokens however time is cut into pieces', () => {
+  it('generates the same tokens however time is cut into pieces', () => {
     const lengths = fc.array(fc.integer({ min: 1, max: 2_000 }), { minLength: 1, maxLength: 30 });
     const pieces = fc.array(fc.double({ min: 0.001, max: 5, noNaN: true }), { minLength: 1, maxLength: 40 });
     fc.assert(
@@ -135,7 +135,7 @@ describe('engine model', () => {
     expect([model.state('b'), model.state('c'), model.state('d')]).toEqual(['running', 'running', 'waiting']);
   });
 
-  it('preempts the one admitted last when the KV cache is full, and loses none of its tokens', () => {
+  it('preempts the sequence admitted last when the KV cache is full, and loses none of its tokens', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_015 });
     model.add(sequence('first', 700, 100));
     model.add(sequence('last', 700, 100));
@@ -148,7 +148,7 @@ describe('engine model', () => {
     expect(model.totals.tokensMade).toBeCloseTo(1_400, 3);
   });
 
-  it('admits while there are blocks, and leaves those of the next token to what runs', () => {
+  it('admits while there are blocks, and leaves running sequences the blocks of their next token', () => {
     // Two sequences of 100 tokens fill 215 of 240 with half a block each; 16 more fit with their own block, 17 do not.
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 240 });
     model.add(sequence('a', 10, 100));
@@ -161,13 +161,13 @@ describe('engine model', () => {
     expect(model.kvTokensInUse).toBeLessThanOrEqual(240);
   });
 
-  it('takes a preempted sequence back when another ends, and computes its whole context again', () => {
+  it('admits a preempted sequence when another ends, and computes its whole context again', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 1_000 });
     model.add({ ...sequence('first', 500, 100), prefillTokens: 100 });
     model.add({ ...sequence('last', 700, 100), prefillTokens: 100 });
     while (model.totals.preemptions === 0) model.advance(model.secondsToNextEvent());
     const made = model.made('last')!;
-    // What was freed is not enough for it at once.
+    // The freed blocks are not enough for its context at once.
     expect(model.state('last')).toBe('waiting');
     while (model.state('first') !== 'finished') model.advance(model.secondsToNextEvent());
     expect(model.state('last')).toBe('running');
@@ -178,7 +178,7 @@ describe('engine model', () => {
     expect(() => new EngineModel({ ...roomy, slots: 64, chunkTokensWithoutCache: 64 })).toThrow(RangeError);
   });
 
-  it('pays for the chunks of the head of the queue when the last sequence that runs is removed', () => {
+  it('pays for the chunks of the head of the queue when the last running sequence is removed', () => {
     const limits = { slots: 16, kvCapacityTokens: 3_000, chunkTokensWithoutCache: 500, prefillTokensPerSecond: 100 };
     const model = new EngineModel({ ...roomy, ...limits });
     model.add(sequence('runs', 100, 2_000));
@@ -189,7 +189,7 @@ describe('engine model', () => {
     expect(model.debtSeconds).toBeCloseTo(25, 9);
   });
 
-  it('preempts as often as a scheduler that goes step by step, within 2 %, whatever the chunks', () => {
+  it('preempts as often as a scheduler that works step by step, within 2 %, whatever the chunks', () => {
     const random = new RandomStream('preemptions');
     const fleets = Array.from({ length: 40 }, () =>
       Array.from({ length: 16 }, () => 50 + Math.floor(2_950 * random.uniform())),
@@ -213,7 +213,7 @@ describe('engine model', () => {
     for (const id of ['a', 'b', 'c']) {
       model.add({ ...sequence(id, 100, 1_000), prefillTokens: 1_000, prefix });
     }
-    // 62 whole blocks of it, and what is left of it for each.
+    // 62 whole blocks of the prefix once, and its last 8 tokens for each sequence.
     expect(model.totals.prefillTokens).toBe(1_000 + 2 * 8);
     expect(model.kvTokensInUse).toBeCloseTo(992 + 3 * (8 + 7.5), 9);
     expect(model.contextTokens).toBe(3_000);
@@ -227,7 +227,7 @@ describe('engine model', () => {
     expect(model.totals.prefillTokens).toBe(1_024 + 1_000);
   });
 
-  it('gives the blocks of an idle prefix to those that need them', () => {
+  it('gives the blocks of an idle prefix to sequences that need them', () => {
     const model = new EngineModel({ ...roomy, kvCapacityTokens: 2_000 });
     const prefix = { key: 'prompt', tokens: 1_600 };
     model.add({ ...sequence('a', 10, 1_600), prefillTokens: 1_600, prefix });

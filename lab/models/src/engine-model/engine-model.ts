@@ -9,33 +9,33 @@ const EPSILON = 1e-6;
 
 interface Tracked<Id> extends EngineSequence<Id>, BatchMember {
   state: SequenceState;
-  /** Tokens made up to its last preemption or its end. */
+  /** Tokens generated up to the last preemption or the end. */
   madeTokens: number;
-  /** While it runs: the step counter at which it would have had no token. */
+  /** Step counter at which the sequence would have had no token, while it runs. */
   startStep: number;
 }
 
 /**
- * Continuous batching of one engine as a fluid: every running sequence gains one token per step, a step takes
+ * Continuous batching of one engine, in continuous time: every running sequence gains one token per step, a step takes
  * tau(batch, KV). The KV cache is kept as the scheduler of vLLM V1 keeps it: in blocks, with no share held back.
  * Running sequences take the blocks of their next token first; when there is none, the sequence admitted last loses
  * all of its blocks, goes to the head of the queue and is computed again. The queue is admitted first in first out
- * while slots and blocks last, but not in a step that has preempted. Prefixes that are shared are stored once. Without a
- * prefix cache, a long context is admitted as soon as its first chunk fits, and preempted when the next one does not.
+ * while slots and blocks last, but not in a step that has preempted. Shared prefixes are stored once. Without a prefix
+ * cache, a long context is admitted as soon as its first chunk fits, and preempted when the next chunk does not fit.
  *
- * Pure and without a clock: time moves only by {@link advance}. Between two events (an end, a preemption, a prefill
- * done, a chunk) the batch is fixed and the KV cache grows by the batch per step, so the model jumps from event to event
- * without an error that adds up. An event costs O(log sequences).
+ * The model is pure and has no clock: time moves only by {@link advance}. Between two events (an end, a preemption, a
+ * finished prefill, a chunk) the batch is fixed and the KV cache grows by the batch per step, so the model jumps from
+ * event to event, and errors do not add up. An event costs O(log sequences).
  */
 export class EngineModel<Id = string> {
   private readonly sequences = new Map<Id, Tracked<Id>>();
   private readonly batch = new Batch<Tracked<Id>>();
   private readonly waiting: Tracked<Id>[] = [];
-  /** Until this step no sequence joins those that run; at this step the head of the queue is tried again. */
+  /** Step before which no sequence is admitted to the batch; at this step the head of the queue is tried again. */
   private nextAdmissionStep = -Infinity;
   private readonly kv: KvCache;
   private prefillDebtSeconds = 0;
-  /** Decode steps so far; a sequence has made stepCounter - startStep tokens. */
+  /** Decode steps so far; a running sequence has generated stepCounter - startStep tokens. */
   private stepCounter = 0;
   private readonly counted: EngineTotals = {
     simulatedSeconds: 0,
@@ -45,14 +45,14 @@ export class EngineModel<Id = string> {
     prefillTokens: 0,
   };
 
-  /** Throws RangeError when sequences that run can take all tokens of a chunk. */
+  /** Throws RangeError if the running sequences could use up all tokens of a chunk. */
   constructor(readonly parameters: EngineParameters) {
     const { chunkTokensWithoutCache = Infinity, slots } = parameters;
     if (chunkTokensWithoutCache <= slots) throw new RangeError('chunkTokensWithoutCache must be more than slots');
     this.kv = new KvCache(parameters.kvCapacityTokens);
   }
 
-  /** Puts a sequence into the queue. Throws RangeError for one that could never run, or an id that is in use. */
+  /** Puts a sequence into the queue. Throws RangeError if the sequence could never run or its id is in use. */
   add(sequence: EngineSequence<Id>): void {
     if (this.sequences.has(sequence.id)) throw new RangeError(`sequence ${String(sequence.id)} is already here`);
     if (!(sequence.remainingTokens >= 1)) throw new RangeError('remainingTokens must be at least 1');
@@ -66,7 +66,7 @@ export class EngineModel<Id = string> {
     this.admit();
   }
 
-  /** Takes a sequence out (abort, or collected after its end). Returns the tokens it made; undefined if unknown. */
+  /** Takes a sequence out (abort, or collected after its end). Returns its generated tokens; undefined if unknown. */
   remove(id: Id): number | undefined {
     const sequence = this.sequences.get(id);
     if (!sequence) return undefined;
@@ -98,8 +98,8 @@ export class EngineModel<Id = string> {
   }
 
   /**
-   * Moves on by decode steps whose time somebody else sets, as in lockstep with other engines; at most
-   * {@link stepsToNextEvent}. Prefill that is due counts as paid. Returns the sequences that ended.
+   * Moves on by decode steps whose time the caller sets, as in lockstep with other engines; at most
+   * {@link stepsToNextEvent}. Due prefill counts as paid. Returns the sequences that ended.
    */
   advanceInLockstep(steps: number, seconds: number): Id[] {
     const finished: Id[] = [];
@@ -125,12 +125,12 @@ export class EngineModel<Id = string> {
     return Math.min(steps, this.kv.stepsToFull);
   }
 
-  /** Keeps the engine from decoding for a while, as a transfer of KV does, seconds. Nothing to an idle one. */
+  /** Keeps the engine from decoding for some seconds, as a transfer of KV does. An idle engine is not affected. */
   stall(seconds: number): void {
     if (this.batch.size > 0) this.prefillDebtSeconds += seconds;
   }
 
-  /** Tokens a sequence has made since it was added; undefined if unknown. */
+  /** Tokens that a sequence has generated since it was added; undefined if unknown. */
   made(id: Id): number | undefined {
     const sequence = this.sequences.get(id);
     return sequence && this.madeBy(sequence);
@@ -148,7 +148,7 @@ export class EngineModel<Id = string> {
     return this.waiting.length;
   }
 
-  /** KV cache in use, in whole blocks on average, tokens; what only the prefix cache keeps does not count. */
+  /** KV cache in use by sequences, tokens: blocks count as full on average, idle prefixes do not count. */
   get kvTokensInUse(): number {
     return this.kv.tokensInUse;
   }
@@ -158,12 +158,12 @@ export class EngineModel<Id = string> {
     return Math.min(1, this.kvTokensInUse / this.parameters.kvCapacityTokens);
   }
 
-  /** Contexts that a decode step reads, tokens. */
+  /** Tokens of all contexts that a decode step reads. */
   get contextTokens(): number {
     return this.kv.contextTokens;
   }
 
-  /** New weights: no cached prefix is of use any more. */
+  /** Drops all cached prefixes, which new weights make useless. */
   forgetPrefixes(): void {
     this.kv.forgetPrefixes();
   }
@@ -178,7 +178,7 @@ export class EngineModel<Id = string> {
     return stepSeconds(this.parameters, this.batch.size, this.kv.contextTokens);
   }
 
-  /** What each decode step takes longer than the one before it, seconds. */
+  /** Difference between the times of a decode step and the step before it, seconds. */
   private get stepGrowthSeconds(): number {
     return this.parameters.stepPerKvTokenSeconds * this.batch.size;
   }
@@ -187,7 +187,7 @@ export class EngineModel<Id = string> {
     return this.counted;
   }
 
-  /** Advances to the next event, or by `limit` if that comes first. Returns the seconds used. */
+  /** Advances to the next event, or by `limit` seconds if that is sooner. Returns the seconds used. */
   private advanceToEvent(limit: number, finished: Id[]): number {
     if (this.prefillDebtSeconds > 0) {
       const used = Math.min(limit, this.prefillDebtSeconds);
@@ -197,7 +197,7 @@ export class EngineModel<Id = string> {
     const steps = this.stepsToNextEvent();
     const seconds = secondsOfSteps(steps, this.stepSeconds, this.stepGrowthSeconds);
     this.decode(seconds > limit ? stepsInSeconds(limit, this.stepSeconds, this.stepGrowthSeconds) : steps);
-    // Also short of the event: rounding may have brought the counter to it.
+    // Also if the limit came first: rounding may have moved the counter to the event.
     this.settle(finished);
     return Math.min(seconds, limit);
   }
@@ -240,7 +240,7 @@ export class EngineModel<Id = string> {
     return this.counted.preemptions > before;
   }
 
-  /** The head of the queue loses the chunks that it has, if any. */
+  /** Drops the computed chunks of the head of the queue, if any. */
   private preemptHead(): void {
     if (this.kv.dropChunks()) this.countPreemption();
   }
@@ -272,7 +272,7 @@ export class EngineModel<Id = string> {
     }
   }
 
-  /** Takes the next chunk of a context that does not fit as a whole, if the engine computes in chunks and it fits. */
+  /** Computes the next chunk of a context that does not fit as a whole; not with a prefix cache or without room. */
   private admitChunk({ prefillTokens }: Tracked<Id>): void {
     const chunk = (this.parameters.chunkTokensWithoutCache ?? Infinity) - this.batch.size;
     if (prefillTokens - this.kv.chunkTokens <= chunk || !this.kv.fits(chunk)) return this.preemptHead();
@@ -293,7 +293,7 @@ export class EngineModel<Id = string> {
     this.prefillDebtSeconds += tokens / this.parameters.prefillTokensPerSecond;
   }
 
-  /** Whole tokens are kept; the part of a token in work is lost with the KV. */
+  /** Keeps whole tokens; a partly generated token is lost with the KV. */
   private leaveBatch(sequence: Tracked<Id>): void {
     sequence.madeTokens = this.wholeTokens(sequence);
     this.batch.leave(sequence);

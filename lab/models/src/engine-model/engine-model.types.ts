@@ -3,25 +3,25 @@ import type { SharedPrefix } from './kv-blocks';
 /** One sequence to run. */
 export interface EngineSequence<Id = string> {
   id: Id;
-  /** Tokens of its context when it arrives: prompt, and what earlier attempts made. */
+  /** Tokens of the context at arrival: the prompt and the tokens of earlier attempts. */
   contextTokens: number;
-  /** Of these, how many must be computed, unless the prefix cache has them; 0 when its KV travels with it. */
+  /** Context tokens that must be computed unless the prefix cache has them; 0 when the KV is transferred. */
   prefillTokens: number;
-  /** Tokens until it ends; at least 1. */
+  /** Tokens until the sequence ends; at least 1. */
   remainingTokens: number;
-  /** First part of its context, when other sequences have the same. */
+  /** First part of the context, if other sequences share it. */
   prefix?: SharedPrefix;
 }
 
 export type SequenceState = 'waiting' | 'running' | 'finished';
 
-/** Counters since the model was made. */
+/** Counters since the model was created. */
 export interface EngineTotals {
   simulatedSeconds: number;
-  /** Part of simulatedSeconds with a sequence running. */
+  /** Part of simulatedSeconds during which at least one sequence ran. */
   busySeconds: number;
   tokensMade: number;
   preemptions: number;
-  /** Tokens computed before a decode could start: prompts, resumed contexts, and those preempted. */
+  /** Tokens computed before a decode could start: of prompts, resumed contexts and preempted contexts. */
   prefillTokens: number;
 }

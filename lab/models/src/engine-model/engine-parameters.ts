@@ -2,21 +2,22 @@
 export interface EngineParameters {
   /** t0: time of a decode step with an empty batch, seconds. */
   stepBaseSeconds: number;
-  /** cb: added per sequence of the batch, seconds. */
+  /** cb: time added per sequence of the batch, seconds. */
   stepPerSequenceSeconds: number;
-  /** ck: added per token of KV cache in use, seconds. */
+  /** ck: time added per token of KV cache in use, seconds. */
   stepPerKvTokenSeconds: number;
-  /** KV cache, tokens. */
+  /** Size of the KV cache, tokens. */
   kvCapacityTokens: number;
-  /** Most sequences running at once. */
+  /** Most sequences that run at once. */
   slots: number;
-  /** Prompt tokens computed per second; while it prefills, the engine does not decode (the conservative model). */
+  /** Prompt tokens computed per second; the engine does not decode while it prefills (a conservative assumption). */
   prefillTokensPerSecond: number;
-  /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest one that fits. Absent: eager. */
+  /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest fitting graph. Absent: eager. */
   graphTiers?: readonly number[];
   /**
-   * Tokens that a step computes at most (`max_num_batched_tokens`) of an engine without a prefix cache, more than `slots`.
-   * Absent: it has one, so that a chunk that was preempted is not lost, and a context is admitted when all of it fits.
+   * Most tokens that a step of an engine without a prefix cache computes (`max_num_batched_tokens`); more than `slots`.
+   * Absent: the engine has a prefix cache, so a preempted chunk is not lost, and a context is admitted once all of it
+   * fits.
    */
   chunkTokensWithoutCache?: number;
 }
@@ -24,10 +25,10 @@ export interface EngineParameters {
 /** One engine: a model in bf16 on some GPUs. */
 interface Card {
   parameters: number;
-  /** Of keys and values: 2 x layers x KV heads x head size x 2 bytes, from the configuration of the model. */
+  /** Bytes of keys and values: 2 x layers x KV heads x head size x 2 bytes, from the configuration of the model. */
   kvBytesPerToken: number;
   gpus: number;
-  /** t0, milliseconds: the one number that is fitted, to the published seconds of a rollout without a policy. */
+  /** t0, milliseconds: the only fitted number, from the published seconds of a rollout without a policy. */
   stepBaseMs: number;
   gpu?: typeof H800;
   /** gpu_memory_utilization. */
@@ -38,15 +39,15 @@ const KIB = 1_024;
 /** H100 and H800, and the MI300X of APRIL, by their data sheets: bytes, bytes per second, bf16 operations per second. */
 const H800 = { memory: 80e9, bandwidth: 3.35e12, operations: 989e12 };
 const MI300X = { memory: 192e9, bandwidth: 5.3e12, operations: 1_307e12 };
-/** max_num_seqs: more than any of the runs has. RollPacker, figure 11: 2,048. */
+/** max_num_seqs: more sequences than any of the runs has. RollPacker, figure 11: 2,048. */
 const SLOTS = 2_048;
-/** What is reached of them: reading KV, computing a decode step, computing a prefill. Assumed. */
+/** Share of the data-sheet rates that is reached when reading KV, computing a decode step and a prefill. Assumed. */
 const EFFICIENCY = { bandwidth: 0.8, decode: 0.5, prefill: 0.4 };
-/** gpu_memory_utilization of RollPacker, figure 11; and what an engine needs beside weights and KV, bytes a GPU: assumed. */
+/** gpu_memory_utilization (RollPacker, figure 11), and memory besides weights and KV, bytes per GPU (assumed). */
 const MEMORY = { share: 0.85, activations: 4e9 };
 /**
- * What the process of an engine spends on each sequence of a step: scheduling, sampling, tokens out. TailSieve measured
- * tau(1) = 5.2 ms and tau(128) = 25.5 ms for a model of 2B, whose GPU needs next to nothing for a sequence.
+ * CPU time of the engine process per sequence and step: scheduling, sampling, token output. TailSieve measured
+ * tau(1) = 5.2 ms and tau(128) = 25.5 ms for a 2B model, whose GPU time per sequence is negligible.
  */
 const HOST_SECONDS_PER_SEQUENCE = 0.15e-3;
 
@@ -74,15 +75,15 @@ function engineOf({
 export const ENGINE_PRESETS = {
   /** Qwen2.5-7B on one GPU. */
   '7b-8k': engineOf({ parameters: 7.6e9, kvBytesPerToken: 56 * KIB, gpus: 1, stepBaseMs: 6.5 }),
-  /** Qwen3-8B on one GPU: KV is short. */
+  /** Qwen3-8B on one GPU: KV memory is scarce. */
   '8b-32k': engineOf({ parameters: 8.2e9, kvBytesPerToken: 144 * KIB, gpus: 1, stepBaseMs: 7.7 }),
-  /** Qwen2.5-14B on two. */
+  /** Qwen2.5-14B on two GPUs. */
   '14b-16k': engineOf({ parameters: 14.8e9, kvBytesPerToken: 192 * KIB, gpus: 2, stepBaseMs: 13.7 }),
-  /** Qwen2.5-32B on two. */
+  /** Qwen2.5-32B on two GPUs. */
   '32b-32k': engineOf({ parameters: 32.8e9, kvBytesPerToken: 256 * KIB, gpus: 2, stepBaseMs: 16.9 }),
-  /** Qwen2.5-VL-32B on four. */
+  /** Qwen2.5-VL-32B on four GPUs. */
   'vl-32b': engineOf({ parameters: 33.5e9, kvBytesPerToken: 256 * KIB, gpus: 4, stepBaseMs: 14 }),
-  /** Qwen2-VL-72B on eight. */
+  /** Qwen2-VL-72B on eight GPUs. */
   '72b': engineOf({
     parameters: 72.7e9,
     kvBytesPerToken: 320 * KIB,
@@ -90,7 +91,7 @@ export const ENGINE_PRESETS = {
     stepBaseMs: 17,
     memoryShare: 0.765,
   }),
-  /** Qwen3-235B-A22B on four Ascend A3: fitted to the published times of a token, 125 to 200 ms, and 60 in small graphs. */
+  /** Qwen3-235B-A22B on four Ascend A3, fitted to published times per token: 125 to 200 ms, 60 ms in small graphs. */
   '235b-moe': {
     stepBaseSeconds: 0.052,
     stepPerSequenceSeconds: 0.9e-3,
@@ -102,6 +103,6 @@ export const ENGINE_PRESETS = {
   },
   /** Qwen3-4B on two MI300X. */
   '4b-small-batch': engineOf({ parameters: 4e9, kvBytesPerToken: 144 * KIB, gpus: 2, stepBaseMs: 6.5, gpu: MI300X }),
-  /** A model of 2B on one; TailSieve measured tau(1) = 5.2 ms. */
+  /** A 2B model on one GPU; TailSieve measured tau(1) = 5.2 ms. */
   '2b': engineOf({ parameters: 2e9, kvBytesPerToken: 28 * KIB, gpus: 1, stepBaseMs: 5 }),
 } as const satisfies Record<string, EngineParameters>;

@@ -1,15 +1,15 @@
 /** Tokens of one block of the KV cache: the default of vLLM. */
 export const KV_BLOCK_TOKENS = 16;
-/** A sequence ends anywhere in its last block, so that this much of it is empty on average, tokens. */
+/** Empty tokens in the last block of a sequence, on average: the sequence may end anywhere in the block. */
 export const BLOCK_WASTE_TOKENS = (KV_BLOCK_TOKENS - 1) / 2;
 
-/** A beginning that sequences have in common, as the siblings of a group have their prompt. */
+/** First tokens that several sequences share, such as the prompt of the samples of a group. */
 export interface SharedPrefix {
   key: string | number;
   tokens: number;
 }
 
-/** Only whole blocks are shared, tokens. */
+/** Tokens of the prefix that are shared: only whole blocks are. */
 export function sharedTokens(prefix: SharedPrefix | undefined): number {
   return prefix === undefined ? 0 : prefix.tokens - (prefix.tokens % KV_BLOCK_TOKENS);
 }
@@ -20,15 +20,15 @@ interface Entry {
 }
 
 /**
- * Prefix cache of one engine: blocks of a prefix are stored once however many sequences hold them, and stay until
- * somebody needs the blocks, the prefix that was held longest ago first.
+ * Prefix cache of one engine: blocks of a prefix are stored once however many sequences hold them. Idle prefixes are
+ * evicted when sequences need their blocks, the least recently held first.
  */
 export class SharedPrefixes {
   private readonly entries = new Map<SharedPrefix['key'], Entry>();
   private idle = 0;
   private saved = 0;
 
-  /** Tokens that are counted by several holders and stored once: holders beyond the first. */
+  /** Tokens that sharing saves: the prefix tokens of all holders beyond the first. */
   get savedTokens(): number {
     return this.saved;
   }
@@ -58,12 +58,12 @@ export class SharedPrefixes {
       return;
     }
     this.idle += entry.tokens;
-    // Last in the order of eviction.
+    // Moves the prefix to the end of the order of eviction.
     this.entries.delete(key);
     this.entries.set(key, entry);
   }
 
-  /** Drops prefixes that nobody holds until they fit into `roomTokens`. */
+  /** Drops prefixes without holders until the remaining ones fit into `roomTokens`. */
   evict(roomTokens: number): void {
     if (this.idle <= Math.max(0, roomTokens)) return;
     for (const [key, { tokens, holders }] of this.entries) {

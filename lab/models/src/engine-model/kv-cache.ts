@@ -3,7 +3,7 @@ import { BLOCK_WASTE_TOKENS, sharedTokens, SharedPrefixes, type SharedPrefix } f
 /** Rounding of continuous contexts, tokens. */
 const EPSILON = 1e-6;
 
-/** KV cache of one engine: contexts of what runs, in whole blocks on average, and prefixes that are stored once. */
+/** KV cache of one engine: contexts of running sequences, with half-empty last blocks, and shared prefixes. */
 export class KvCache {
   private readonly prefixes = new SharedPrefixes();
   private running = 0;
@@ -12,17 +12,17 @@ export class KvCache {
 
   constructor(private readonly capacityTokens: number) {}
 
-  /** Contexts of all that run, as attention reads them, tokens. */
+  /** Tokens of the contexts of all running sequences, as attention reads them. */
   get contextTokens(): number {
     return this.contexts;
   }
 
-  /** What the head of the queue has here while its context is computed in chunks, tokens. */
+  /** Computed tokens of the head of the queue, while its context is computed in chunks. */
   get chunkTokens(): number {
     return this.chunks;
   }
 
-  /** In whole blocks on average; what only the prefix cache keeps does not count. */
+  /** Tokens in use by sequences, with the empty part of last blocks on average; idle prefixes do not count. */
   get tokensInUse(): number {
     return this.contexts + this.chunks - this.prefixes.savedTokens + this.running * BLOCK_WASTE_TOKENS;
   }
@@ -31,13 +31,13 @@ export class KvCache {
     return this.tokensInUse >= this.capacityTokens - EPSILON;
   }
 
-  /** Decode steps until it is full; Infinity when nothing can be preempted. */
+  /** Decode steps until the cache is full; Infinity when nothing can be preempted. */
   get stepsToFull(): number {
     if (this.running < 2 && this.chunks === 0) return Infinity;
     return Math.max(0, (this.capacityTokens - this.tokensInUse) / this.running);
   }
 
-  /** There are blocks for that many tokens more after all that run have taken those of their next token. */
+  /** Whether blocks for so many tokens remain after all running sequences have taken the blocks of their next token. */
   fits(tokens: number, prefix?: SharedPrefix): boolean {
     const own = prefix && this.prefixes.isHeld(prefix) ? tokens - sharedTokens(prefix) : tokens;
     return this.tokensInUse + this.running + own + 1 + BLOCK_WASTE_TOKENS <= this.capacityTokens;
@@ -48,14 +48,14 @@ export class KvCache {
     this.chunks += tokens;
   }
 
-  /** The head of the queue loses its chunks. Returns whether it had any. */
+  /** Drops the chunks of the head of the queue. Returns whether it had any. */
   dropChunks(): boolean {
     const had = this.chunks > 0;
     this.chunks = 0;
     return had;
   }
 
-  /** A sequence begins to run. Returns the tokens of it that were here: its chunks, or its prefix. */
+  /** Adds a sequence that starts to run. Returns its tokens that were in the cache: of its chunks or its prefix. */
   enter(context: number, prefix?: SharedPrefix): number {
     const found = this.chunks + (prefix && this.prefixes.hold(prefix) ? sharedTokens(prefix) : 0);
     this.chunks = 0;
@@ -68,11 +68,11 @@ export class KvCache {
   leave(context: number, prefix?: SharedPrefix): void {
     if (prefix) this.prefixes.release(prefix);
     this.running -= 1;
-    // Starts at 0 again, so that rounding errors do not add up.
+    // Set to 0 when nothing runs, so that rounding errors do not add up.
     this.contexts = this.running === 0 ? 0 : this.contexts - context;
   }
 
-  /** What runs makes that many tokens each. */
+  /** Adds one token per step to each running sequence. */
   grow(steps: number): void {
     this.contexts += steps * this.running;
     this.evictPrefixes();

@@ -7,7 +7,7 @@ import { LockstepEngines } from './lockstep-engines';
 
 const parameters = { ...ENGINE_PRESETS['235b-moe'], slots: 1_000 };
 
-/** Rank by rank the lengths to make; returns the makespan in seconds. */
+/** Runs sequences of these lengths, listed by rank; returns the makespan in seconds. */
 function drain(lengths: number[][], of = parameters): number {
   const engines = lengths.map(() => new EngineModel(of));
   const lockstep = new LockstepEngines(engines);
@@ -21,7 +21,7 @@ function drain(lengths: number[][], of = parameters): number {
   return seconds;
 }
 
-/** Step by step: each takes as long as the fullest rank needs. */
+/** Makespan computed step by step, seconds: each step takes as long as the fullest rank needs. */
 function bySteps(lengths: number[][], of = parameters): number {
   let seconds = 0;
   for (let step = 0; ; step++) {
@@ -32,7 +32,7 @@ function bySteps(lengths: number[][], of = parameters): number {
 }
 
 describe('engines in lockstep', () => {
-  it('take what the fullest rank takes, step for step, within 1 %', () => {
+  it('take as long as the fullest rank, step by step, within 1 %', () => {
     const lengths = fc.array(fc.array(fc.integer({ min: 1, max: 3_000 }), { minLength: 1, maxLength: 12 }), {
       minLength: 1,
       maxLength: 5,
@@ -46,12 +46,12 @@ describe('engines in lockstep', () => {
     );
   });
 
-  it('make an idle rank wait for one that is busy', () => {
+  it('make an idle rank wait for a busy rank', () => {
     expect(drain([[1_000], [10]])).toBeCloseTo(drain([[1_000]]), 6);
     expect(drain([Array(9).fill(1_000), [1_000]])).toBeGreaterThan(drain([Array(5).fill(1_000), Array(5).fill(1_000)]));
   });
 
-  it('pay the longest prefill together, also when it is interrupted', () => {
+  it('pay the longest prefill together, also when the prefill is interrupted', () => {
     const engines = [new EngineModel(parameters), new EngineModel(parameters)];
     const lockstep = new LockstepEngines(engines);
     engines.forEach((engine, rank) =>

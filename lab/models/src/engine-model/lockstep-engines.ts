@@ -5,24 +5,24 @@ import type { EngineModel } from './engine-model';
 const STEPS_PER_SEGMENT = 200;
 
 /**
- * Engines that decode in lockstep, as the data-parallel ranks of a mixture of experts do: a step of all of them takes
- * what the slowest one needs, tau(largest batch, fullest KV cache), and a rank without work waits for the others.
- * Prefill is paid by all, as long as the largest one takes.
+ * Engines that decode in lockstep, as the data-parallel ranks of a mixture of experts do: a common step takes as long
+ * as the slowest engine needs, tau(largest batch, fullest KV cache), and a rank without work waits for the others. All
+ * engines wait for the longest prefill.
  */
 export class LockstepEngines<Id = string> {
   constructor(readonly engines: readonly EngineModel<Id>[]) {
     if (engines.length === 0) throw new RangeError('lockstep needs an engine');
   }
 
-  /** Simulated seconds until something may happen; Infinity when nothing runs. */
+  /** Simulated seconds until the next possible event; Infinity when nothing runs. */
   secondsToNextEvent(): number {
     const { steps, stepSeconds: seconds, debtSeconds } = this.segment();
     return steps === Infinity ? Infinity : debtSeconds + steps * seconds;
   }
 
   /**
-   * Moves time on, at most to the next event and at most by `limit` seconds. `onFinish` gets the rank and the sequence
-   * of each end. Returns the seconds used.
+   * Moves time on, at most to the next event and at most by `limit` seconds. `onFinish` gets the rank and the id of
+   * each sequence that ends. Returns the seconds used.
    */
   advance(limit: number, onFinish: (rank: number, id: Id) => void): number {
     const { steps, stepSeconds: seconds, debtSeconds } = this.segment();
@@ -32,7 +32,7 @@ export class LockstepEngines<Id = string> {
     this.engines.forEach((engine, rank) => {
       for (const id of engine.advanceInLockstep(isWhole ? steps : decoded, whole)) onFinish(rank, id);
     });
-    // A prefill that was interrupted continues afterwards.
+    // An interrupted prefill continues in the next call.
     if (whole < debtSeconds) for (const engine of this.engines) engine.stall(debtSeconds - whole);
     return whole;
   }

@@ -1,4 +1,4 @@
-/** A binary heap: the least item first, by the order given. Equal items come in no particular order. */
+/** A binary heap: the least item by `isBefore` comes first. Equal items have no particular order. */
 export class MinHeap<Item> {
   private readonly items: Item[] = [];
 

@@ -2,7 +2,7 @@ import type { ENGINE_PRESETS, EngineParameters } from './engine-parameters';
 
 export type EnginePresetName = keyof typeof ENGINE_PRESETS;
 
-/** Time of one decode step: tau = t0 + cb * X + ck * K, X the batch or the graph tier that holds it. Seconds. */
+/** Seconds of one decode step: tau = t0 + cb * X + ck * K, where X is the batch or the graph tier that holds it. */
 export function stepSeconds(parameters: EngineParameters, batch: number, kvTokens: number): number {
   const tier = parameters.graphTiers?.find((size) => size >= batch) ?? batch;
   return (
@@ -10,7 +10,7 @@ export function stepSeconds(parameters: EngineParameters, batch: number, kvToken
   );
 }
 
-/** Seconds of decode steps of a fixed batch, as a fluid: a step takes `first` seconds at the start, and `growth` more with each step. */
+/** Seconds of decode steps of a fixed batch, in continuous time: a step takes `first`, each next one `growth` more. */
 export function secondsOfSteps(steps: number, first: number, growth: number): number {
   return steps * first + (growth * steps * steps) / 2;
 }

@@ -47,13 +47,13 @@ describe('the turns of jobs', () => {
         const waited = new Map(turns.jobs.map(({ job }) => [job, 0]));
         const sum = quotas.reduce((total, { weight }) => total + weight, 0);
         for (let claim = 0; claim < 300; claim++) {
-          // Another job than the first has nothing for a while, then much.
+          // One of the other jobs has no requests for a while, then many.
           const changed = turns.jobs[1 + decide(quotas.length - 1)]!;
           turns = returnToLine(turns, { ...changed, pending: decide(3) === 0 ? decide(40) : changed.pending });
           const answer = takeTurns(turns, PAGE);
           ({ turns } = answer);
           waited.set('j0', answer.given.some(({ job }) => job === 'j0') ? 0 : waited.get('j0')! + 1);
-          // All the others have at most their turns of one page for each page by weight that is due to it.
+          // All other jobs have at most their turns of one page for each page that is due to j0 by weight.
           expect(waited.get('j0')).toBeLessThanOrEqual(quotas.length + Math.ceil(sum / quotas[0]!.weight));
         }
       }),

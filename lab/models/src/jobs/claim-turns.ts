@@ -1,15 +1,15 @@
-/** What one request of a job of weight 1 adds to its service; a whole number, so that Lua and this count alike. */
+/** Service that one request of a job of weight 1 adds; a whole number, so that Lua and this model count alike. */
 const SERVICE_OF_ONE = 1_048_576;
 
-/** How much of a pool a job may have. */
+/** Share and cap of a job in its pool. */
 export interface Quota {
-  /** Share under contention, against the weights of the others; 1 to 1,000. */
+  /** Share under contention, relative to the weights of the other jobs; 1 to 1,000. */
   weight: number;
-  /** Requests that workers may have of it at once; absent = as many as there are. */
+  /** Requests of the job that workers may have at once; absent = no cap. */
   maxInFlight?: number;
 }
 
-/** A job as the turns see it. */
+/** State of a job in the order of turns. */
 export interface TurnJob {
   job: string;
   quota: Quota;
@@ -17,30 +17,31 @@ export interface TurnJob {
   pending: number;
   /** Requests that workers have. */
   inFlight: number;
-  /** Requests given so far, each by 1 / weight; as of its last turn. */
+  /** Service so far, as of the last turn: each given request counts 1 / weight. */
   service: number;
-  /** Its place when it is in line: the service it had, or the present when it came back. Absent: it waits aside. */
+  /** Place in line: the job's service, or the present when the job returned. Absent: the job is not in line. */
   place?: number;
 }
 
 /** The jobs of a pool. */
 export interface ClaimTurns {
-  /** Place of the job that had the last turn: those who come back begin here, with no credit for the time away. */
+  /** Place of the job that had the last turn: returning jobs start here, without credit for the time away. */
   present: number;
   jobs: readonly TurnJob[];
 }
 
-/** Requests one job gives in its turn. */
+/** Requests that one job gives in its turn. */
 export interface Turn {
   job: string;
   requests: number;
 }
 
 /**
- * Gives at most `max` requests: start-time fair queueing. The job with the least service has the turn and gives all it
- * can; so the shares of jobs with enough to do are those of their weights, within one claim. A job at its cap steps
- * aside, and blocks no other. libs/state/src/jobs/claim-turns.lua does the same.
- * @param only this job has all the turns, when it is in line; it pays for them, and the present stays where the line is
+ * Gives at most `max` requests by start-time fair queueing. The job with the least service has the turn and gives as
+ * many requests as it can; so jobs with enough requests share by their weights, within one claim. A job at its cap
+ * leaves the line and does not block others. libs/state/src/jobs/claim-turns.lua does the same.
+ * @param only job that has all the turns if it is in line; the turns count as its service, and the present stays the
+ *   place of the first job in line
  */
 export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turns: ClaimTurns; given: Turn[] } {
   let { present } = turns;
@@ -55,7 +56,7 @@ export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turn
     const most = Math.min(left, roomOf(next), next.pending);
     const service = next.place + Math.floor((most * SERVICE_OF_ONE) / next.quota.weight);
     const pending = next.pending - most;
-    // At its cap it had no turn; without requests it leaves the line after it.
+    // A job at its cap has no turn and leaves the line; a job without further requests leaves it after its turn.
     const hadTurn = roomOf(next) > 0;
     jobs.set(next.job, {
       ...next,
@@ -70,7 +71,7 @@ export function takeTurns(turns: ClaimTurns, max: number, only?: string): { turn
   return { turns: { present, jobs: [...jobs.values()] }, given };
 }
 
-/** A job has more requests, or workers have fewer of it: it is in line again when it has any to give. */
+/** Puts a job back in line if it has pending requests, after these have grown or workers have fewer of its requests. */
 export function returnToLine(turns: ClaimTurns, changed: TurnJob): ClaimTurns {
   const place = changed.pending > 0 ? (changed.place ?? Math.max(turns.present, changed.service)) : changed.place;
   return { ...turns, jobs: turns.jobs.map((job) => (job.job === changed.job ? { ...changed, place } : job)) };
@@ -80,7 +81,7 @@ function roomOf({ quota, inFlight }: TurnJob): number {
   return quota.maxInFlight === undefined ? Infinity : Math.max(0, quota.maxInFlight - inFlight);
 }
 
-/** The least place; on ties the first by name. */
+/** The job with the least place; the first by name on ties. */
 function nextOf(jobs: readonly TurnJob[]): (TurnJob & { place: number }) | undefined {
   const inLine = jobs.filter((job): job is TurnJob & { place: number } => job.place !== undefined);
   return inLine.sort((one, other) => one.place - other.place || (one.job < other.job ? -1 : 1))[0];

@@ -1,6 +1,6 @@
 import { lengthBin, type LedgerCounters } from '@broomwagon/policies';
 
-/** Tokens of a sample that one weight version made. */
+/** Tokens of a sample that one weight version generated. */
 export interface VersionedTokens {
   weightVersion: number;
   tokenCount: number;
@@ -11,7 +11,7 @@ export interface TrainedSample {
   segments: readonly VersionedTokens[];
   /** Weight version of the round that trains it. */
   weightVersion: number;
-  /** It ended at its token budget, not by itself. */
+  /** Whether the sample ended at its token budget, not by itself. */
   isAtCap: boolean;
 }
 
@@ -19,11 +19,11 @@ export interface TrainedSample {
 export interface WastedSample {
   tokens: number;
   reason: string;
-  /** How it ended; `cut`: it would have become longer. */
+  /** How the sample ended; `cut`: it would have become longer. */
   end: 'stopped' | 'cap' | 'cut';
 }
 
-/** A sample is trained. */
+/** Counters of a trained sample. */
 export function countTrained({ segments, weightVersion, isAtCap }: TrainedSample): LedgerCounters {
   const tokens = segments.reduce((sum, segment) => sum + segment.tokenCount, 0);
   const made = segments.filter(({ tokenCount }) => tokenCount > 0).map((segment) => segment.weightVersion);
@@ -40,23 +40,23 @@ export function countTrained({ segments, weightVersion, isAtCap }: TrainedSample
   };
 }
 
-/** A sample, or one draw of it, is lost. */
+/** Counters of a lost sample, or of one lost draw of a sample. */
 export function countWasted({ tokens, reason, end }: WastedSample): LedgerCounters {
   const waste = tokens > 0 ? { [`waste.${reason}`]: tokens } : {};
   return { ...waste, ...(end === 'cut' ? countOpen(tokens) : ended(lengthBin(tokens), end === 'cap')) };
 }
 
-/** A sample that has not ended: what is known of its length so far. Not to be kept, since it will end some day. */
+/** Counters of a sample that has not ended, by its length so far. Not for storage: the sample counts when it ends. */
 export function countOpen(tokens: number): LedgerCounters {
   return tokens > 0 ? { [`cut.length.${lengthBin(tokens)}`]: 1 } : {};
 }
 
-/** A group is trained that was cut so many times. */
+/** Counters of a trained group that was cut so many times. */
 export function countGroup(cuts: number): LedgerCounters {
   return { [`groups.cuts.${cuts}`]: 1 };
 }
 
-/** A step is trained: mean length of its samples, tokens. Only whole tokens are kept. */
+/** Counters of a trained step, from the mean length of its samples in tokens, rounded to whole tokens. */
 export function countBatch(meanTokens: number): LedgerCounters {
   const mean = Math.round(meanTokens);
   return { 'batch.count': 1, 'batch.sum': mean, 'batch.squares': mean * mean };

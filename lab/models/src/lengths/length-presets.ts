@@ -1,17 +1,17 @@
 /**
- * A heavy-tailed distribution of response lengths. A response has a rank: a normal deviate, of which its prompt has a
- * part in common with all its samples. The responses of the highest ranks never end by themselves, as those that repeat
- * themselves do; the others are lognormal in the rank. So a hard prompt is long in all its responses, and endless in
- * several. The cap cuts and has no part in the shape.
+ * A heavy-tailed distribution of response lengths. A response has a rank: a normal deviate, part of which all samples
+ * of a prompt have in common. Responses of the highest ranks never end by themselves, like responses that repeat
+ * themselves; the lengths of the others are lognormal in the rank. So all responses of a hard prompt are long, and
+ * several are endless. The cap cuts responses and does not affect the shape.
  */
 export interface LengthDistribution {
-  /** Median, tokens; with {@link quantiles}, they say more than this and `sigma`. */
+  /** Median, tokens; {@link quantiles}, if given, replace the median and `sigma`. */
   medianTokens: number;
-  /** Standard deviation of ln(length) of those that end. */
+  /** Standard deviation of ln(length) of the responses that end. */
   sigma: number;
   /**
-   * Lengths at deviates of the rank, ascending, two or more, where more is known than a median and a deviation: between
-   * them, and beyond the ends, ln(length) is linear in the rank.
+   * Lengths at deviates of the rank, ascending, at least two, where more is known than a median and a deviation:
+   * between these points, and beyond the ends, ln(length) is linear in the rank.
    */
   quantiles?: readonly (readonly [deviate: number, tokens: number])[];
   /** Share of the variance of the rank that samples of one prompt have in common, 0 to 1. */
@@ -31,8 +31,8 @@ function mathematics(medianTokens: number, capTokens: number): LengthDistributio
 }
 
 /**
- * Mathematics of RollPacker (DeepMath, Qwen2.5-14B, cap 16k): the quantiles of its figure 2a, of which 1 % is cut at the
- * cap. Its figure shows P5, P25, P50, P75, P90 and P95, and is followed to 16k. How alike siblings are is TailSieve's.
+ * Mathematics of RollPacker (DeepMath, Qwen2.5-14B, cap 16k): P5, P25, P50, P75, P90 and P95 of its figure 2a, and its
+ * curve followed to 16k, where 1 % is cut. The similarity of samples of one prompt is from TailSieve.
  */
 function deepMath(capTokens: number): LengthDistribution {
   const [medianTokens, sigma] = [661, 0.988];
@@ -54,13 +54,13 @@ export const LENGTH_PRESETS = {
   'deepmath-8k': deepMath(8_192),
   'deepmath-16k': deepMath(16_384),
   'deepmath-32k': deepMath(32_768),
-  /** Short mathematics: under a cap of 16k, the longest is 25 to 32 times the median; P75 755 to 1,100. */
+  /** Short mathematics: under a cap of 16k, the longest response is 25 to 32 times the median; P75 755 to 1,100. */
   'math-short-8k': mathematics(575, 8_192),
   'math-short-16k': mathematics(575, 16_384),
   'math-short-32k': mathematics(575, 32_768),
   /** Long thinking: mean about 8k. Assumed. */
   'think-32k': mathematics(5_200, 32_768),
-  /** Vision-language 72B (Seer): mean 7.6k, and what the baseline was idle, its last tenth and its preemptions. */
+  /** Vision-language 72B (Seer): mean 7.6k; fitted also to the baseline's idle time, last tenth and preemptions. */
   'vl-72b': { medianTokens: 5_300, sigma: 0.6, promptShare: 0.97, endlessShare: 0.045, capTokens: 40_960 },
   /** 235B mixture of experts at 32k, fitted to the seconds of the baseline. */
   'moe-32k': mathematics(5_200, 32_768),

@@ -1,10 +1,10 @@
-/** Recorded lengths of responses, tokens, by prompt in the order of its samples. */
+/** Recorded lengths of responses in tokens, by prompt, in the order of the prompt's samples. */
 export type LengthTrace = Map<string, number[]>;
 
 /**
- * Reads recorded lengths. JSONL: {"prompt": text or "promptKey": key, "lengths": [..]} a line. CSV: promptKey,length a
- * line; a first line that is neither is the header.
- * @throws RangeError naming the line: it is not of this form, or a length is not a whole number above 0
+ * Reads recorded lengths. JSONL: {"prompt": text or "promptKey": key, "lengths": [..]} per line. CSV: promptKey,length
+ * per line; a first line of another form is the header.
+ * @throws RangeError naming a line of another form, or a line with a length that is not a whole number above 0
  */
 export function parseLengthTrace(text: string, format: 'csv' | 'jsonl', name: string): LengthTrace {
   const trace: LengthTrace = new Map();

@@ -66,7 +66,7 @@ describe('response lengths', () => {
     if (p90 !== undefined) expectNear(lengths.quantile(0.9), p90, 0.03);
   });
 
-  it('makes endless responses siblings more often than chance would', () => {
+  it('have endless responses in the same group more often than by chance', () => {
     const distribution = LENGTH_PRESETS['math-short-16k'];
     let [groups, endless] = [0, 0];
     for (let prompt = 0; prompt < 4_000; prompt++) {
@@ -78,11 +78,11 @@ describe('response lengths', () => {
       groups += atCap > 0 ? 1 : 0;
     }
     expectNear(endless / 32_000, 0.03, 0.1);
-    // Independent ones would be in 1 - 0.97^8 = 22 % of the groups.
+    // Independent endless responses would be in 1 - 0.97^8 = 22 % of the groups.
     expect(groups / 4_000).toBeLessThan(0.14);
   });
 
-  it('depends on seed, prompt and sample and on nothing else', () => {
+  it('depend on seed, prompt and sample and on nothing else', () => {
     const identity = fc.record({ seed: fc.integer(), promptKey: fc.string(), sampleIndex: fc.nat() });
     fc.assert(
       fc.property(identity, identity, (one, other) => {
@@ -97,7 +97,7 @@ describe('response lengths', () => {
     );
   });
 
-  it('gives the samples of a prompt different lengths', () => {
+  it('differ among the samples of a prompt', () => {
     const lengths = new Set(
       Array.from({ length: 32 }, (_, sampleIndex) =>
         responseLength(LENGTH_PRESETS['think-32k'], { seed: 1, promptKey: 'same', sampleIndex }),

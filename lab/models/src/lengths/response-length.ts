@@ -1,13 +1,13 @@
 import type { LengthDistribution } from './length-presets';
 import { RandomStream } from './random-stream';
 
-/** No response is shorter, tokens. */
+/** Length of the shortest response, tokens. */
 export const MIN_RESPONSE_TOKENS = 30;
 
-/** A response that never ends is this long, in caps: beyond any budget. */
+/** Length of an endless response, as a multiple of the cap: beyond any budget. */
 const ENDLESS_CAPS = 4;
 
-/** Which response: a pure function of these three, whatever was asked before. */
+/** Identity of a response: its length is a pure function of these fields. */
 export interface ResponseIdentity {
   seed: number | string;
   promptKey: string;
@@ -19,7 +19,7 @@ export function responseLength(distribution: LengthDistribution, identity: Respo
   return Math.min(uncappedResponseLength(distribution, identity), distribution.capTokens);
 }
 
-/** As {@link responseLength} before the cap: above it, an engine ends the response with `length` at its budget. */
+/** Response length before the cap, tokens: an engine ends a longer response at its budget, with reason `length`. */
 export function uncappedResponseLength(distribution: LengthDistribution, identity: ResponseIdentity): number {
   const { promptShare, endlessShare, capTokens } = distribution;
   const prompt = new RandomStream('prompt', identity.seed, identity.promptKey);

@@ -4,13 +4,13 @@ import { isWhole } from './longtail-queue';
 import { HELD, keepTokens } from './request-moves';
 import type { Holder, ModelAbort, ModelRequest, ModelRound, ModelSegment } from './round-model.types';
 
-/** What holders do with requests, and what becomes of these: the transitions of libs/state/src/requests. */
+/** Acts of holders on requests, and their effects: the transitions of libs/state/src/requests. */
 export class AttemptTransitions {
   protected readonly state = new GroupTransitions();
-  /** Their holders were told to stop them for a move. */
+  /** Requests whose holders must stop them for a move. */
   private readonly moving = new Set<ModelRequest>();
 
-  /** Requests that a holder has. */
+  /** Requests that the holder has. */
   held(holder: Holder): ReadonlySet<ModelRequest> {
     return this.state.moves.heldBy.get(holder) ?? new Set();
   }
@@ -37,7 +37,7 @@ export class AttemptTransitions {
     return claims;
   }
 
-  /** The attempt has begun; with a segment, its tokens so far are safe. */
+  /** Marks the attempt as started; stores its tokens so far if a segment is given. */
   save(request: ModelRequest, attempt: number, made?: ModelSegment): 'continue' | 'abort' | 'FENCED' {
     if (isFenced(request, attempt)) return 'FENCED';
     if (!HELD.has(request.state)) return request.state === 'pending' ? 'FENCED' : 'abort';
@@ -80,7 +80,7 @@ export class AttemptTransitions {
     return answer('finished');
   }
 
-  /** The attempt ends without completing; a failure only when it counts. */
+  /** Ends an attempt that did not complete; it is a failure only with `countsAsFailure`. */
   fail(
     request: ModelRequest,
     attempt: number,
@@ -108,8 +108,8 @@ export class AttemptTransitions {
   }
 
   /**
-   * The group of a sample that is not finished leaves its round, as if it was cut: by the holder, who hands the sample
-   * in, or by an operator.
+   * Takes the group of an unfinished sample out of its round, as if the group was cut: by the holder, who hands the
+   * sample in, or by an operator.
    */
   requeue(
     request: ModelRequest,
@@ -137,7 +137,7 @@ export class AttemptTransitions {
     return { state: request.state, aborts };
   }
 
-  /** All that a holder has comes back, with the tokens of the last partial saves; no failure. */
+  /** Takes all requests of an expired holder back, with the tokens of their last partial saves; not as failures. */
   expiredHolder(holder: Holder, nowMs: number): void {
     for (const request of this.held(holder)) {
       const { group } = request;
@@ -149,7 +149,7 @@ export class AttemptTransitions {
   }
 
   /**
-   * A request is to continue on another server: at once when nobody has it, else when its holder has confirmed its stop.
+   * Moves a request to another server: at once if no holder has it, else when its holder has confirmed the stop.
    */
   move(request: ModelRequest): { state: 'moved' | 'sent' | 'completed-first' | 'ending'; aborts: ModelAbort[] } {
     const { state, group } = request;
@@ -162,7 +162,7 @@ export class AttemptTransitions {
     return { state: 'sent', aborts: [{ request, attempt: request.attempt }] };
   }
 
-  /** Holders that have not confirmed the stop for a move keep their requests. Returns how many. */
+  /** Lets holders that have not confirmed the stop for a move keep their requests. Returns the number of requests. */
   expireMoves(): number {
     let expired = 0;
     for (const request of this.moving) {
@@ -175,7 +175,7 @@ export class AttemptTransitions {
     return expired;
   }
 
-  /** New weights: all holders are to stop. What they confirm is pending again, with its tokens. */
+  /** Stops all held requests for new weights. A confirmed request is pending again, with its tokens. */
   stopHeld(): ModelAbort[] {
     const held = [...this.state.moves.heldBy.values()].flatMap((requests) => [...requests]);
     for (const request of held) if (request.state !== 'cutting') this.state.moves.move(request, 'cutting');
@@ -183,7 +183,8 @@ export class AttemptTransitions {
   }
 
   /**
-   * Pending again; at the last time that its round allows it has failed for good. A stop that was asked for is free.
+   * Makes a request pending again, or fails it for good if it exceeds the failures or returns that its round allows. A
+   * requested stop counts as neither.
    */
   private putBack(
     request: ModelRequest,
@@ -202,7 +203,7 @@ export class AttemptTransitions {
     this.state.moves.move(request, 'pending', true);
   }
 
-  /** Of a group that needs it no more: it is whole, or was dropped. */
+  /** Ends a request that was stopped for good or whose group does not need it: the group is whole or was dropped. */
   private endForgotten(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     if (request.group.state === 'dropped') this.state.drop(request, round, request.stopped ?? 'aborted', last);
     else this.state.endSurplus(round, request, last);
@@ -211,6 +212,6 @@ export class AttemptTransitions {
 
 const isFenced = (request: ModelRequest, attempt: number): boolean => request.attempt !== attempt;
 
-/** It is not wanted any more, though it may be live. */
+/** Whether the result of the request is not needed any more, though the request may be live. */
 const isEnding = ({ stopped, group }: ModelRequest): boolean =>
   stopped !== undefined || group.state === 'dropped' || isWhole(group);

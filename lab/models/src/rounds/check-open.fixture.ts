@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { ModelRound } from './round-model.types';
 
-/** What a round promises as long as it is open. */
+/** Checks the invariants of an open round. */
 export function checkOpen(round: ModelRound): void {
   const { reserved, accepted, neededGroups, rules, inFlight, places, spare, held } = round;
   expect(reserved + accepted.length).toBeLessThanOrEqual(neededGroups);

@@ -1,4 +1,4 @@
-/** A copy of objects that refer to each other, with their classes. Functions are shared. */
+/** Copies objects that refer to each other, with their classes. Functions are shared. */
 export function cloneGraph<T>(root: T): T {
   const copies = new Map<object, object>();
   const known = <Copy extends object>(value: object, copy: Copy): Copy => {

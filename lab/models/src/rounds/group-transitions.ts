@@ -9,22 +9,22 @@ import type { ModelAbort, ModelGroup, ModelRequest, ModelRound, ModelSegment } f
 /** New groups that are still to be submitted. */
 const toCome = (round: ModelRound): number => Math.max(0, round.newGroups - round.submittedGroups);
 
-/** How a round gets its groups and what becomes of the others: the includes of the scripts, one function each. */
+/** Transitions of groups into, within and out of rounds; each function models one include of the scripts. */
 export class GroupTransitions {
   readonly moves = new RequestMoves();
   readonly longtail = new LongtailQueue();
   readonly history = new LengthHistory();
-  /** Groups of which a sample was handed in, as long as a worker has another one. */
+  /** Groups that left their round because a sample was requeued, as long as workers have other samples of them. */
   readonly leaving = new Set<ModelGroup>();
   readonly groups = { submitted: 0, trained: 0, excluded: 0, failed: 0, dropped: 0, settling: 0 };
   private places = 0;
 
-  /** Groups asked for as replacements: nothing that is live or to come can fill these places. */
+  /** Number of replacement groups needed: places that neither live groups nor groups to be submitted can fill. */
   shortfall(round: ModelRound): number {
     return Math.max(0, round.neededGroups - round.accepted.length - round.live.size - toCome(round));
   }
 
-  /** All samples of the group are there: it takes its place in the round, or is held until there is one. */
+  /** Accepts a group that has all its samples, or holds it until the round has a place for it. */
   placeWhole(round: ModelRound, group: ModelGroup, nowMs: number, aborts: ModelAbort[]): void {
     this.dropSurplus(round, group, aborts);
     if (isCut(group)) {
@@ -40,7 +40,7 @@ export class GroupTransitions {
     }
   }
 
-  /** Siblings beyond the samples a group needs: those without a worker end at once, the others by command. */
+  /** Ends the surplus samples of a whole group: pending ones at once, the others by aborts to their holders. */
   private dropSurplus(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
     if (group.live === 0) return;
     for (const request of group.requests) {
@@ -70,7 +70,7 @@ export class GroupTransitions {
     this.history.count(group, 'finished', round.step);
   }
 
-  /** Gives free places to those that are held, and completes an open round that has all it can get. */
+  /** Gives free places to held groups, and completes an open round that has all groups it can get. */
   review(round: ModelRound, nowMs: number): void {
     if (!takesResults(round)) return;
     if (round.state === 'open' && toCome(round) === 0) releaseDomains(round);
@@ -94,7 +94,7 @@ export class GroupTransitions {
     round.settled = round.live.size === 0;
   }
 
-  /** A group of a completed round with nothing live goes to the long-tail queue, or loses all it has. */
+  /** Moves a group without live requests to the long-tail queue; its tokens are discarded if the policy says so. */
   settle(round: ModelRound, group: ModelGroup): void {
     if (group.wasCut) group.cuts += 1;
     this.history.count(group, isWhole(group) ? 'finished' : 'censored', round.step);
@@ -114,7 +114,7 @@ export class GroupTransitions {
     round.settled = round.live.size === 0;
   }
 
-  /** A group of which a sample was handed in leaves its round at once. */
+  /** Takes a group out of its round because one of its samples was requeued. */
   enter(round: ModelRound, group: ModelGroup): void {
     this.leave(round, group);
     group.state = 'leaving';
@@ -139,7 +139,7 @@ export class GroupTransitions {
     group.oldestVersion = undefined;
   }
 
-  /** Ends a live request of a completed round. Only what had begun counts as cut. */
+  /** Ends a live request of a completed round or a leaving group. Only a started request counts as cut. */
   cut(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     const { group } = request;
     if (isWhole(group) || request.stopped !== undefined) return this.endSurplus(round, request, last);
@@ -154,7 +154,7 @@ export class GroupTransitions {
     if (group.live === 0) this.settle(round, group);
   }
 
-  /** One look at a group that its completed round did not accept. */
+  /** Cuts a group that its completed round did not accept: ends pending requests and aborts held ones. */
   cutGroup(round: ModelRound, group: ModelGroup, aborts: ModelAbort[]): void {
     for (const request of group.requests) {
       if (request.state === 'pending') this.cut(round, request);
@@ -166,7 +166,7 @@ export class GroupTransitions {
     if (group.live === 0 && isSettling(group)) this.settle(round, group);
   }
 
-  /** A surplus sibling, or one that was stopped, has ended, however it ended. */
+  /** Drops a surplus sample or a stopped sample that has ended, however it ended. */
   endSurplus(round: ModelRound, request: ModelRequest, last?: ModelSegment): void {
     this.drop(request, round, request.stopped ?? 'surplus', last);
     const { group } = request;
@@ -189,7 +189,7 @@ export class GroupTransitions {
     this.moves.move(request, 'dropped');
   }
 
-  /** One request failed for good: so does its group, unless it has enough others. */
+  /** Fails a request for good, and its group too unless the other samples are enough. */
   fail(round: ModelRound, request: ModelRequest, nowMs: number, aborts: ModelAbort[], last?: ModelSegment): void {
     const { group } = request;
     wasteTokens(request, round, 'failed', last);
@@ -210,13 +210,13 @@ export class GroupTransitions {
     this.review(round, nowMs);
   }
 
-  /** A sample is lost for good: its group continues with the others when they are enough, and needs no more. */
+  /** Whether a group that lost a sample for good has enough others; if so, it needs no more samples than these. */
   private goesOn(group: ModelGroup): boolean {
     const isUsable = ({ state, stopped }: ModelRequest): boolean =>
       state !== 'failed' && state !== 'dropped' && stopped === undefined;
     const usable = group.requests.filter(isUsable).length;
     if (usable < group.minSamples) return false;
-    // The queue has whole groups apart.
+    // The queue keeps whole groups apart, and the group may become whole here.
     const isQueued = group.state === 'unfinished';
     if (isQueued) this.longtail.remove(group);
     group.samples = Math.min(group.samples, usable);
@@ -224,7 +224,7 @@ export class GroupTransitions {
     return true;
   }
 
-  /** Ends one sample for good while its group continues. False, and nothing has ended, if the group cannot continue. */
+  /** Ends one sample for good while its group continues. False if the group cannot continue; then nothing has ended. */
   stopSample(
     request: ModelRequest,
     reason: 'aborted' | 'timeout',
@@ -248,7 +248,7 @@ export class GroupTransitions {
     return true;
   }
 
-  /** The holder has ended a sample that has taken too long. */
+  /** Drops a sample that its holder has ended at a timeout, or its whole group. */
   timeOut(round: ModelRound, request: ModelRequest, nowMs: number, aborts: ModelAbort[], last?: ModelSegment): void {
     if (round.abortScope === 'sample' && this.stopSample(request, 'timeout', nowMs, aborts, { last })) return;
     request.stopped = 'timeout';
@@ -256,7 +256,7 @@ export class GroupTransitions {
     aborts.push(...this.dropGroup(request.group, nowMs));
   }
 
-  /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
+  /** Drops a live or unfinished group: it is never trained. Returns the attempts that holders must stop. */
   dropGroup(group: ModelGroup, nowMs: number): ModelAbort[] {
     const { longtail, groups, moves } = this;
     const aborts: ModelAbort[] = [];
@@ -279,7 +279,7 @@ export class GroupTransitions {
     return aborts;
   }
 
-  /** The group is never trained; its requests are the caller's. */
+  /** Takes a dropped group out of its round; the caller ends its requests. */
   private leaveDropped(round: ModelRound, group: ModelGroup): void {
     this.leave(round, group);
     round.droppedGroups += 1;
@@ -288,7 +288,7 @@ export class GroupTransitions {
     round.settled = round.live.size === 0;
   }
 
-  /** The group leaves its round; its requests are not changed. */
+  /** Takes the group out of its round; does not change its requests. */
   leave(round: ModelRound, group: ModelGroup): void {
     if (group.pinned) releaseReserved(round);
     else if (!group.held) countLiveOfDomain(round, group, -1);

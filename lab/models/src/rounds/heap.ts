@@ -1,4 +1,4 @@
-/** A binary heap: the least by `before` comes first. */
+/** A binary heap: the least item by `before` comes first. */
 export class Heap<Item> {
   private readonly items: Item[] = [];
 

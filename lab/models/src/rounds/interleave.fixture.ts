@@ -1,20 +1,20 @@
 import { EQUAL_REWARDS, DISPATCH_ORDERS, TAIL_POLICIES, type TailPolicy } from '@broomwagon/contracts';
 import fc from 'fast-check';
 
-/** A number below `choices`: what comes next, drawn by fast-check. */
+/** Draws a number below `choices` with fast-check, to decide the next act or argument. */
 export type Decide = (choices: number) => number;
 
 export const decisions: fc.Arbitrary<Decide> = fc
   .infiniteStream(fc.nat())
   .map((stream) => (choices) => (stream.next().value as number) % choices);
 
-/** Something that may happen at any time, with the share of its weight among all weights. */
+/** An act that may happen at any time, with a probability of its weight over the sum of all weights. */
 export interface Act {
   weight: number;
   act: () => Promise<unknown>;
 }
 
-/** Has everything happen in an order that `decide` chooses, and `check` after each, until an act returns false. */
+/** Runs acts in an order that `decide` chooses, and `check` after each act, until an act returns false. */
 export async function interleave(decide: Decide, acts: readonly Act[], check: () => Promise<void>): Promise<void> {
   const total = acts.reduce((sum, { weight }) => sum + weight, 0);
   for (let turn = 0; turn < 100_000; turn++) {

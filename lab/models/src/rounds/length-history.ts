@@ -3,14 +3,14 @@ import type { ModelGroup, ModelRound } from './round-model.types';
 
 type Lengths = StepRecord['lengths'];
 
-/** What closed rounds leave for adaptive policies: lengths by the step of a group's first round, and times. */
+/** Records of closed rounds for adaptive policies: lengths by the step of a group's first round, and times. */
 export class LengthHistory {
   private readonly lengths = new Map<number, Lengths>();
   private records: { step: number; record: Omit<StepRecord, 'lengths'> }[] = [];
 
   /**
-   * Counts the longest sample of a group once, in the step of its first round: as censored when it is cut, and put
-   * right when it finishes. A group that was generated again counts with the longest of its tries.
+   * Counts the longest sample of a group once, in the step of the group's first round: as censored when the group is
+   * cut, and corrected when it finishes. A group that was generated again counts with the longest sample of all tries.
    */
   count(group: ModelGroup, kind: 'finished' | 'censored', step: number): void {
     if (group.length?.kind === 'finished' || step - group.firstStep >= HISTORY_STEPS) return;
@@ -22,7 +22,7 @@ export class LengthHistory {
     group.length = { bin, kind };
   }
 
-  /** A round is closed. */
+  /** Adds the record of a closed round. */
   record(round: ModelRound): void {
     const { acceptedTokens, longestTokens, bulkGroups, bulkMs, tailGroups, tailMs } = round;
     const durationMs = round.completedAtMs! - round.openedAtMs;
@@ -42,14 +42,14 @@ export class LengthHistory {
     this.records.push({ step: round.step, record });
   }
 
-  /** So many steps are trained: what is older than the last of them is forgotten. */
+  /** Forgets all steps but the last {@link HISTORY_STEPS} of `stepsTrained`. */
   forget(stepsTrained: number): void {
     const oldest = stepsTrained - HISTORY_STEPS + 1;
     this.records = this.records.filter(({ step }) => step >= oldest);
     for (const step of this.lengths.keys()) if (step < oldest) this.lengths.delete(step);
   }
 
-  /** Of the last steps, oldest first. */
+  /** Records of the last steps, oldest first. */
   read(): StepRecord[] {
     return this.records.map(({ step, record }) => ({ ...record, lengths: this.lengths.get(step) ?? {} }));
   }
@@ -63,7 +63,7 @@ export class LengthHistory {
   }
 }
 
-/** What `auto` replays of a round. */
+/** Recorded groups of a round as text, which `auto` replays. */
 function recordedGroups({ accepted, ...round }: ModelRound): string {
   return accepted
     .map(({ requests, taken, finishedMs }, position) => {

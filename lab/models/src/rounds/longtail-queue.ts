@@ -4,12 +4,12 @@ import type { ModelGroup } from './round-model.types';
 
 interface Entry {
   group: ModelGroup;
-  /** Of the group when it was added; a later stay in the queue is another entry. */
+  /** Number of the group's stay in the queue; a later stay has another entry. */
   stay: number;
   pinStep: number;
 }
 
-/** The long-tail queue: finished groups first, then those a bound has pinned, then by the place of the first cut. */
+/** The long-tail queue: finished groups first, then groups pinned by a bound, then the others by place of first cut. */
 export class LongtailQueue {
   private readonly stays = new Map<ModelGroup, number>();
   private readonly finished = new Heap<Entry>((a, b) => a.group.place < b.group.place);
@@ -29,7 +29,7 @@ export class LongtailQueue {
     return this.finishedCount;
   }
 
-  /** Groups that must be taken in this step, finished ones apart. */
+  /** Number of unfinished groups that must be taken in this step. */
   pinnedGroups(step: number): number {
     let count = 0;
     for (const [pinStep, groups] of this.pinsByStep) if (pinStep <= step) count += groups;
@@ -50,7 +50,7 @@ export class LongtailQueue {
     this.countPin(group.pinStep, 1);
   }
 
-  /** The next to be taken in this step; it stays until it is removed. */
+  /** The next group to take in this step; it stays in the queue until it is removed. */
   next(step: number): ModelGroup | undefined {
     const done = this.head(this.finished);
     if (done !== undefined) return done;
@@ -58,7 +58,7 @@ export class LongtailQueue {
     return pinned !== undefined && pinned.pinStep <= step ? pinned : this.head(this.others);
   }
 
-  /** Before the group changes. */
+  /** Takes a group out; must be called before the group changes, for the counts to stay right. */
   remove(group: ModelGroup): void {
     if (!this.stays.delete(group)) return;
     if (isWhole(group)) this.finishedCount -= 1;
@@ -84,7 +84,7 @@ export class LongtailQueue {
   }
 }
 
-/** It has all the samples it needs. */
+/** Whether the group has all the samples it needs. */
 export function isWhole(group: ModelGroup): boolean {
   return group.finished >= group.samples;
 }

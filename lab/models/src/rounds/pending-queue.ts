@@ -2,10 +2,10 @@ import type { Dispatch } from '@broomwagon/policies';
 import { Heap } from './heap';
 import type { ModelRequest } from './round-model.types';
 
-/** What is taken off an arrival number, as in libs/state/src/requests/dispatch.lua. */
+/** Amounts to subtract from the arrival number of a request, as in libs/state/src/requests/dispatch.lua. */
 const AHEAD = { token: 2 ** 12, probe: 2 ** 38, begun: 2 ** 40 };
 
-/** A request at a place; expired as soon as the request has another ticket. */
+/** A request at a place; stale as soon as the request has another ticket. */
 interface Entry {
   request: ModelRequest;
   ticket: number;
@@ -14,7 +14,7 @@ interface Entry {
 
 const isCurrent = ({ request, ticket }: Entry): boolean => request.state === 'pending' && request.ticket === ticket;
 
-/** First in, first out, with removal at any place in constant time: what was removed is skipped when it comes up. */
+/** First-in-first-out queue; an entry is removed in constant time at any place, since stale entries are skipped. */
 class Lane {
   private entries: Entry[] = [];
   private head = 0;
@@ -34,23 +34,23 @@ class Lane {
   }
 }
 
-/** Pending requests by their places, the least first: mostly the order of arrival, which costs constant time. */
+/** Pending requests by place, the least first: mostly in the order of arrival, which costs constant time. */
 export class PendingQueue {
   private readonly begun = new Lane();
   private readonly fresh = new Lane();
-  /** Those of rounds with another order. */
+  /** Requests of rounds with an order other than arrival. */
   private readonly ordered = new Heap<Entry>((one, other) => one.place < other.place);
   private arrivals = 0;
   private tickets = 0;
 
-  /** Adds one request. @param front before all that have not begun; otherwise in the order of arrival */
+  /** Adds one request. @param front ahead of all requests that were never started; else in the order of arrival */
   add(request: ModelRequest, front: boolean): void {
     const arrival = ++this.arrivals;
     if (front) this.begun.push(this.entry(request, arrival - AHEAD.begun));
     else this.fresh.push(this.entry(request, arrival));
   }
 
-  /** Adds all requests of a new group. @returns the arrival number of the first */
+  /** Adds all requests of a new group. @returns the arrival number of the first request */
   addGroup(requests: readonly ModelRequest[], dispatch: Dispatch | undefined): number {
     const { expectedTokens, probes } = dispatch ?? { expectedTokens: 0, probes: false };
     const first = this.arrivals + 1;
@@ -62,12 +62,12 @@ export class PendingQueue {
     return first;
   }
 
-  /** Moves a pending request to the place of this arrival number with so many expected tokens. */
+  /** Moves a pending request to the place for this arrival number and this many expected tokens. */
   expect(request: ModelRequest, arrival: number, tokens: number): void {
     if (request.state === 'pending') this.ordered.push(this.entry(request, arrival - tokens * AHEAD.token));
   }
 
-  /** The next to be given out; it leaves the queue when its state changes. */
+  /** The next request to claim; it leaves the queue when its state changes. */
   peek(): ModelRequest | undefined {
     for (let top = this.ordered.peek(); top !== undefined && !isCurrent(top); top = this.ordered.peek()) {
       this.ordered.pop();

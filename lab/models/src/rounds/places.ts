@@ -1,14 +1,14 @@
 import type { ModelGroup, ModelRound } from './round-model.types';
 
-// The places of a round: `needed`, of which some are reserved for pinned groups, and with quotas each domain has its
-// own. With quotas, domains' places + spare ones + reserved ones + accepted groups = needed.
+// A round has `neededGroups` places, some of them reserved for pinned groups. With quotas each domain has places of its
+// own: the places of domains + spare places + reserved places + accepted groups = `neededGroups`.
 
 /** Places that are neither taken nor reserved. */
 export function openPlaces(round: ModelRound): number {
   return round.neededGroups - round.accepted.length - round.reserved;
 }
 
-/** The domain whose places a group may take; '' for all that no quota names. */
+/** The domain whose places a group may take; '' for all domains without a quota. */
 export function placeDomain(round: ModelRound, group: ModelGroup): string {
   const domain = group.domain ?? '';
   return round.places?.has(domain) === true ? domain : '';
@@ -21,7 +21,7 @@ export function hasPlace(round: ModelRound, group: ModelGroup): boolean {
   return round.places === undefined || round.spare > 0 || round.places.get(placeDomain(round, group))! > 0;
 }
 
-/** For a group of the queue: of its domain, else a spare one, else of the domain with the most places. */
+/** Reserves a place for a queued group: of the group's domain, else a spare one, else of the domain with the most. */
 export function reservePlace(round: ModelRound, group: ModelGroup): void {
   round.reserved += 1;
   if (round.places === undefined || round.rules.reservesTaken) return;
@@ -36,7 +36,7 @@ export function reservePlace(round: ModelRound, group: ModelGroup): void {
   round.places.set(domain, places - 1);
 }
 
-/** The group is accepted. */
+/** Takes the place of an accepted group: its reserved one, or one of its domain, or a spare one. */
 export function takePlace(round: ModelRound, group: ModelGroup): void {
   if (group.pinned) {
     round.reserved -= 1;
@@ -48,13 +48,13 @@ export function takePlace(round: ModelRound, group: ModelGroup): void {
   }
 }
 
-/** A pinned group has left the round without being accepted: anybody may have its place. */
+/** Frees the place of a pinned group that left the round without being accepted, for groups of any domain. */
 export function releaseReserved(round: ModelRound): void {
   round.reserved -= 1;
   if (round.places !== undefined) round.spare += 1;
 }
 
-/** Places of domains that nothing can take any more are for anybody. Only when all new groups are there. */
+/** Frees places of domains without live groups, for groups of any domain. Only after all new groups were submitted. */
 export function releaseDomains(round: ModelRound): void {
   for (const [domain, places] of round.places ?? []) {
     if (places === 0 || (round.liveOfDomain.get(domain) ?? 0) > 0) continue;

@@ -3,11 +3,11 @@ import { takesResults } from './where-groups-go';
 import { countWaste, HELD, keepTokens } from './request-moves';
 import type { ModelAbort, ModelGroup, ModelRound } from './round-model.types';
 
-// What `job.reconcile` does with a round and with a group, as the script rounds/reconcile and its includes.
+// Effects of `job.reconcile` on a round and on a group, as in the script rounds/reconcile and its includes.
 
-/** Gives up a round that is not closed. Returns its accepted groups, which are to be given back. */
+/** Cancels a round that is not closed. Returns its accepted groups, which the caller must give back. */
 export function cancelRound({ groups }: GroupTransitions, round: ModelRound): ModelGroup[] {
-  // Those of a completed round that were not accepted are on their way already.
+  // The live groups of a completed round count as settling already.
   groups.settling += round.accepted.length + (round.state === 'completed' ? 0 : round.live.size);
   round.state = 'cancelled';
   round.settled = false;
@@ -16,7 +16,7 @@ export function cancelRound({ groups }: GroupTransitions, round: ModelRound): Mo
   return round.accepted.splice(0);
 }
 
-/** The accepted groups that are still there go to the long-tail queue, each as soon as nothing of it is live. */
+/** Moves the groups that are still accepted to the long-tail queue, each as soon as none of its requests is live. */
 export function giveBack(state: GroupTransitions, round: ModelRound, accepted: readonly ModelGroup[]): void {
   for (const group of accepted) {
     if (group.state !== 'accepted') continue;
@@ -27,7 +27,7 @@ export function giveBack(state: GroupTransitions, round: ModelRound, accepted: r
   round.settled = round.live.size === 0;
 }
 
-/** The group leaves wherever it is and counts as trained. False when it does so already, or will with its round. */
+/** Takes a group from any place and counts it as trained. False if it is counted already, or will be with its round. */
 export function trainGroup(state: GroupTransitions, group: ModelGroup, aborts: ModelAbort[]): boolean {
   if (group.state === 'trained' || group.state === 'excluded') return false;
   if (group.state === 'accepted' && group.round.state === 'closed') return false;
@@ -53,7 +53,7 @@ function leaveWhereItIs(state: GroupTransitions, group: ModelGroup): void {
   else groups.dropped -= 1;
 }
 
-/** As many requests as the group needs, the finished ones first; the others are surplus. */
+/** Counts as many requests as the group needs as trained, finished ones first; the others are surplus. */
 function trainRequests({ moves }: GroupTransitions, group: ModelGroup, aborts: ModelAbort[]): void {
   const finished = group.requests.filter(({ state }) => state === 'finished').toReversed();
   const others = group.requests.filter(({ state }) => state !== 'finished');

@@ -17,7 +17,7 @@ export const REQUEST_STATES = [
   'dropped',
 ] as const satisfies readonly RequestState[];
 
-/** What one change of a request touches: the counts, its holder, the pending queue, the counters of its group. */
+/** State changes of requests, with all they update: the counts, the holder, the pending queue, the group's counters. */
 export class RequestMoves {
   readonly requestCounts: Record<RequestState | 'submitted', number>;
   readonly pending = new PendingQueue();
@@ -51,13 +51,13 @@ export class RequestMoves {
     if (dispatch?.probes) group.probedAt = arrival;
   }
 
-  /** After a sample of a probed group has finished, its pending samples are expected to be as long as the longest one. */
+  /** After a sample of a probed group finished, expects its pending samples to be as long as the longest sample. */
   followProbe({ probedAt, longest, requests }: ModelGroup): void {
     if (probedAt === undefined) return;
     for (const request of requests) this.pending.expect(request, probedAt + request.index, longest);
   }
 
-  /** @param front only matters for `pending`: ahead of what was not begun */
+  /** @param front ahead of all requests that were never started; only used for `pending` */
   move(request: ModelRequest, to: RequestState, front = false): void {
     const from = request.state;
     const { group } = request;
@@ -90,14 +90,15 @@ export class RequestMoves {
 }
 
 /**
- * What an attempt made: its last message, or its partial save when that holds more (messages may overtake each other).
+ * Segment of an attempt: of its last message, or of its partial save if that has more tokens (messages may overtake
+ * each other).
  */
 export function madeByAttempt(request: ModelRequest, made: ModelSegment | undefined): ModelSegment | undefined {
   const { savedSegment } = request;
   return made !== undefined && made.tokens >= (savedSegment?.tokens ?? 0) ? made : savedSegment;
 }
 
-/** Ends the attempt's tokens: they become a segment of the sample. */
+/** Adds the tokens of an ended attempt to its sample as a segment. */
 export function keepTokens(request: ModelRequest, last: ModelSegment | undefined): void {
   const made = madeByAttempt(request, last);
   request.savedSegment = undefined;
@@ -110,7 +111,7 @@ export function keepTokens(request: ModelRequest, last: ModelSegment | undefined
   group.oldestVersion = Math.min(group.oldestVersion ?? made.weightVersion, made.weightVersion);
 }
 
-/** Throws all tokens of the request away and counts them as waste of the round. */
+/** Discards all tokens of the request and counts them as waste of the round. */
 export function wasteTokens(request: ModelRequest, round: ModelRound, reason: WasteReason, last?: ModelSegment): void {
   keepTokens(request, last);
   if (request.tokens === 0) return;

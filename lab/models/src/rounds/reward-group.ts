@@ -5,7 +5,7 @@ import { placeDomain } from './places';
 import { countWaste } from './request-moves';
 import type { ModelGroup, ModelRound } from './round-model.types';
 
-/** What the rewards of an accepted group mean for it, as libs/state/src/rounds/rewards.lua. */
+/** Keeps, excludes or replaces an accepted group by its rewards, as libs/state/src/rounds/rewards.lua does. */
 export function rewardGroup(
   state: GroupTransitions,
   group: ModelGroup,
@@ -40,7 +40,7 @@ function mayReplace(round: ModelRound, remainingGroups: number): boolean {
   );
 }
 
-/** It is accepted, and not trained. */
+/** Whether the group is accepted but not trained. */
 export function isExcluded(group: ModelGroup): boolean {
   return (group.round.outcomes.get(group) ?? 'kept') !== 'kept';
 }

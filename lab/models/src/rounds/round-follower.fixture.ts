@@ -13,7 +13,7 @@ import type {
 
 export const WORKERS = ['w0', 'w1', 'w2'];
 
-/** An attempt that a worker has got, and may speak of at any time afterwards. */
+/** An attempt that a worker was given, and may send messages about at any later time. */
 export interface GivenAttempt {
   request: ModelRequest;
   number: number;
@@ -25,20 +25,20 @@ export interface FailureKind {
   retryable?: boolean;
   timedOut?: boolean;
 }
-/** What becomes of a request, and the attempts that are to stop ({@link nameOf}, sorted). */
+/** State of a request after an act, and names ({@link nameOf}, sorted) of the attempts that must stop. */
 export interface Ended {
   state: string;
   aborts: string[];
 }
 
-/** Does elsewhere what the world does with the model, and returns the result. */
+/** Applies the acts of the world to another implementation than the model, and returns the results. */
 export interface RoundFollower {
-  /** The time of the last act, which the model takes over. */
+  /** Time of the last act; the model uses the same time. */
   nowMs(): Promise<number>;
-  /** Both sides would plan the same. */
+  /** Checks that both sides would plan the same round. */
   compareProgress(expected: PlanProgress): Promise<void>;
   open(opening: PlannedOpening, progress: PlanProgress): Promise<string>;
-  /** What the prompt memory knows of a group that is to be submitted. */
+  /** Lengths in the prompt memory for a group that is about to be submitted. */
   lengthsOf(groupId: string): Promise<PromptLengths | undefined>;
   submit(round: ModelRound, groups: readonly ModelSubmission[]): Promise<void>;
   claim(max: number, workerId: string): Promise<string[]>;
@@ -48,27 +48,27 @@ export interface RoundFollower {
   expireWorker(workerId: string): Promise<void>;
   dropGroup(group: ModelGroup): Promise<string[]>;
   stopSample(request: ModelRequest): Promise<string[]>;
-  /** State of the move, and the attempts that are to stop. */
+  /** Returns the state of the move, and the attempts that must stop. */
   move(request: ModelRequest): Promise<Ended>;
-  /** How many moves were given up. */
+  /** Returns the number of moves that were given up. */
   expireMoves(): Promise<number>;
-  /** A change of weights that stops these attempts, all that are held. Returns the attempts that were told. */
+  /** Changes the weights, which stops these attempts: all that are held. Returns the attempts that got a command. */
   changeWeights(held: readonly GivenAttempt[]): Promise<string[]>;
-  /** With a segment the holder hands the sample in, else an operator takes it. */
+  /** Requeues a sample: with a segment its holder hands it in, else an operator takes it. */
   requeue(attempt: GivenAttempt, last: ModelSegment | undefined): Promise<Ended>;
-  /** Whether the deadline of the round had come. */
+  /** Returns whether the deadline of the round had passed. */
   expireRound(): Promise<boolean>;
-  /** What these rounds, all there were, and groups that have left one have live. */
+  /** Cuts live requests of all rounds so far, and of groups that have left a round. Returns the attempts to stop. */
   cut(rounds: readonly ModelRound[]): Promise<string[]>;
   reward(group: ModelGroup, isEqual: boolean, remainingGroups: number): Promise<RewardOutcome>;
   close(round: ModelRound): Promise<void>;
   fold(rounds: readonly ModelRound[]): Promise<void>;
   reconcile(step: number, groups: readonly ModelSubmission[]): Promise<{ counted: number; aborts: string[] }>;
-  /** `complete`, or why it was refused. */
+  /** Returns `complete`, or the reason for the refusal. */
   snapshot(tag: string): Promise<string>;
-  /** `restored`, or why it was refused. */
+  /** Returns `restored`, or the reason for the refusal. */
   restore(tag: string): Promise<string>;
-  /** Everything that both sides hold is the same. */
+  /** Checks that both sides have the same state. */
   compare(model: RoundModel, groups: readonly ModelGroup[], rounds: readonly ModelRound[]): Promise<void>;
 }
 
@@ -76,8 +76,8 @@ export const nameOf = ({ group, index }: ModelRequest, attempt: number): string 
   `${group.groupId}/${index} ${attempt}`;
 export const namesOf = (aborts: readonly ModelAbort[]): string[] =>
   aborts.map(({ request, attempt }) => nameOf(request, attempt)).sort();
-/** Closed or cancelled: its failed groups, and what it holds of places, go when it is folded. */
+/** Whether the round is closed or cancelled: its failed groups and its places are deleted when it is folded. */
 export const isOver = ({ state }: { state: string }): boolean => state === 'closed' || state === 'cancelled';
-/** The scripts know nothing of it any more. */
+/** Whether the scripts have deleted the group. */
 export const isForgotten = ({ state, round }: ModelGroup): boolean =>
   state === 'trained' || state === 'excluded' || (state === 'failed' && isOver(round));

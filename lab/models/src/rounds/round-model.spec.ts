@@ -6,7 +6,7 @@ import { anyTailPolicy, decisions } from './interleave.fixture';
 import { RoundModel } from './round-model';
 import { type RoundAct, RoundWorld } from './round-world.fixture';
 
-/** Data sets of each property. */
+/** Number of data sets per property. */
 const RUNS = 100 * inject('runsFactor');
 vi.setConfig({ testTimeout: 120_000 + RUNS * 200 });
 
@@ -16,7 +16,7 @@ function planOf(model: RoundModel, policy: TailPolicy, remainingGroups: number) 
   };
 }
 
-/** Runs data sets of any kind. Without failures no policy is drawn that counts what workers give back. */
+/** Runs data sets of any kind. If `without` names failures, no drawn policy bounds the returns of workers. */
 async function runs(check: (world: RoundWorld) => void, without: readonly RoundAct[]): Promise<void> {
   await fc.assert(
     fc.asyncProperty(
@@ -62,7 +62,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
     }, []);
   });
 
-  it('takes a group that was cut maxCuts times next, keeps a place for it, and waits for it', () => {
+  it('takes a group that was cut maxCuts times first, keeps a place for it, and waits for it', () => {
     const model = new RoundModel();
     const policy: TailPolicy = { name: 'drip', overProvision: 1.5, dripGroups: 1, maxCuts: 1 };
     model.open({ ...planOf(model, policy, 6), policy, weightVersion: 0 }, 0);
@@ -87,7 +87,7 @@ describe('the model of rounds, under every policy and bound, with workers that d
     const [again, ...fresh] = model.claim(3, 'w');
     expect(again).toBe(slow);
     for (const request of fresh) model.complete(request, 1, undefined, 4);
-    // One of the new groups has the other place, the second is held.
+    // The first new group has the free place, the second is held.
     expect(model.round).toMatchObject({ state: 'open', held: new Set([fresh[1]!.group]) });
     model.complete(again!, 2, { attempt: 2, weightVersion: 1, tokens: 2 }, 5);
     expect(model.round!.state).toBe('completed');

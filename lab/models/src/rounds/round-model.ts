@@ -26,9 +26,9 @@ import { takeNext } from './take-next';
 
 /**
  * The rounds of one job: reference model of the transitions that the Lua scripts of libs/state make, without I/O,
- * paging or a clock of its own. A differential test drives both with the same events; the laboratory drives it alone,
- * with millions of requests: no event looks at more than one group, save the cut, which looks at what a round leaves
- * over.
+ * paging or a clock of its own. A differential test drives both with the same events; the laboratory drives the model
+ * alone, with millions of requests: no event reads more than one group, except the cut, which reads the remaining
+ * groups of a round.
  *
  * A step, as the laboratory drives it (times are any milliseconds that do not go back):
  *
@@ -36,33 +36,33 @@ import { takeNext } from './take-next';
  *     model.open({ ...plan, policy, weightVersion }, now);         // takes from the long-tail queue
  *     model.submit(groups, now);                                   // exactly plan.newGroups of them
  *     const requests = model.claim(count, holder, now);            // whenever a holder has room; [] at the gate
- *     model.save(request, request.attempt, segment);         // optional: begun, tokens so far
+ *     model.save(request, request.attempt, segment);         // optional: started, with the tokens so far
  *     const { aborts } = model.complete(request, request.attempt, segment, now);
- *     // the round's state is `completed` when it has its groups: then, once,
+ *     // once the round's state is `completed`, since it has its groups:
  *     for (const { request, attempt } of model.cut()) ...       // each holder stops, and confirms with
- *     model.fail(request, attempt, { segment }, now);              // the tokens made until then
+ *     model.fail(request, attempt, { segment }, now);              // the tokens generated until then
  *     model.close(); model.fold();                                 // trained
  *
- * `aborts` of any answer are attempts whose holders must stop and confirm with `fail` (surplus siblings, a failed
- * group; a group that failed needs no confirmation). `request.segments` are the tokens that a claim brings along: an
- * engine resumes behind `request.tokens`. A message about an attempt that has ended is refused as 'FENCED'
- * and changes nothing.
+ * `aborts` of any answer are attempts whose holders must stop and confirm with `fail` (of surplus samples, and of a
+ * failed group, which needs no confirmation). `request.segments` are the tokens that a claimed request already has: an
+ * engine resumes after `request.tokens`. A message about an attempt that has ended is refused as 'FENCED' and changes
+ * nothing.
  */
 export class RoundModel extends AttemptTransitions {
   private control: TailControl = {};
   private stepsTrained = 0;
   /** The round that was opened last. */
   round?: ModelRound;
-  /** Completed and closed rounds of which something is live or not folded, oldest first. */
+  /** Completed and closed rounds with live or unfolded groups, oldest first. */
   private readonly left: ModelRound[] = [];
-  /** Groups that count as trained and were never submitted here. */
+  /** Ids of groups that count as trained and were never submitted here. */
   private readonly unknownTrained = new Set<string>();
 
   get requestCounts(): GroupTransitions['moves']['requestCounts'] {
     return this.state.moves.requestCounts;
   }
 
-  /** Groups: submitted, trained, excluded, failed, dropped, and on their way to the long-tail queue. */
+  /** Numbers of groups: submitted, trained, excluded, failed, dropped, and settling into the long-tail queue. */
   get groups(): GroupTransitions['groups'] {
     return this.state.groups;
   }
@@ -71,7 +71,7 @@ export class RoundModel extends AttemptTransitions {
     return this.state.longtail;
   }
 
-  /** What the plan of the next round is made from. Throws while a round is not closed. */
+  /** Input for the plan of the next round. Throws while a round is not closed. */
   progress(): PlanProgress {
     if (this.round !== undefined && !isOver(this.round)) throw new Error('The last round is not closed');
     const { longtail, groups, history } = this.state;
@@ -88,7 +88,7 @@ export class RoundModel extends AttemptTransitions {
 
   /**
    * Opens the round of a plan and takes its groups from the long-tail queue.
-   * 'ROUND_SETTLING': groups that the plan counts on are still being cut; 'PLAN_STALE': they are not there.
+   * 'ROUND_SETTLING': groups that the plan needs are still being cut; 'PLAN_STALE': they do not exist.
    */
   open(opening: ModelOpening, nowMs: number): 'open' | 'completed' | 'ROUND_SETTLING' | 'PLAN_STALE' {
     const { longtail, groups, history } = this.state;
@@ -135,18 +135,18 @@ export class RoundModel extends AttemptTransitions {
     return added;
   }
 
-  /** The trainer has rewards of an accepted group of a round that is not closed; see `round.reward`. */
+  /** Takes the rewards of an accepted group of a round that is not closed; see `round.reward`. */
   reward(group: ModelGroup, isEqual: boolean, remainingGroups: number, nowMs: number): RewardOutcome {
     return rewardGroup(this.state, group, { isEqual, remainingGroups, nowMs });
   }
 
-  /** The round's deadline has come: it completes with what it has. */
+  /** Completes the open round at its deadline, with the groups accepted so far. */
   expire(nowMs: number): void {
     const round = this.round;
     if (round?.state === 'open') this.state.complete(round, 'deadline', nowMs);
   }
 
-  /** One look at what completed rounds did not accept. Returns whose holders are to be told, again each time. */
+  /** Cuts groups that completed rounds did not accept. Returns the attempts to stop, again with each call. */
   cut(): ModelAbort[] {
     const aborts: ModelAbort[] = [];
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {
@@ -157,7 +157,7 @@ export class RoundModel extends AttemptTransitions {
     return aborts;
   }
 
-  /** Drops a live or unfinished group: it is never trained. Returns whose holders are to be told. */
+  /** Drops a live or unfinished group: it is never trained. Returns the attempts that holders must stop. */
   dropGroup(group: ModelGroup, nowMs: number): ModelAbort[] {
     return this.state.dropGroup(group, nowMs);
   }
@@ -170,7 +170,7 @@ export class RoundModel extends AttemptTransitions {
     return this.state.stopSample(request, 'aborted', nowMs, aborts) ? aborts : this.dropGroup(request.group, nowMs);
   }
 
-  /** The trainer has trained on the completed round. */
+  /** Closes the completed round after the trainer has trained on it. */
   close(): void {
     const round = this.round!;
     if (round.state !== 'completed') throw new Error('The round is not completed');
@@ -185,8 +185,9 @@ export class RoundModel extends AttemptTransitions {
   }
 
   /**
-   * The trainer has trained a step with these groups, whatever became of them here: each counts as trained once. A
-   * round of this step or an earlier one is given up: what is left of it goes to the long-tail queue, as it is cut.
+   * Counts a step that the trainer has trained with these groups, whatever their state here: each counts as trained
+   * once. A round of this or an earlier step is cancelled: its remaining groups go to the long-tail queue as they are
+   * cut.
    */
   reconcile(
     step: number,
@@ -203,7 +204,7 @@ export class RoundModel extends AttemptTransitions {
     return { counted, aborts };
   }
 
-  /** False when it is trained already, or will be with its closed round. */
+  /** Counts a group as trained. False if it is counted already, or will be with its closed round. */
   private train(group: ModelGroup | ModelSubmission, aborts: ModelAbort[]): boolean {
     if ('requests' in group) return trainGroup(this.state, group, aborts);
     if (this.unknownTrained.has(group.groupId)) return false;
@@ -216,7 +217,8 @@ export class RoundModel extends AttemptTransitions {
   }
 
   /**
-   * Counts the accepted groups of closed rounds as trained and forgets them, in order, up to one with a live surplus.
+   * Counts the accepted groups of closed rounds as trained and forgets them, in order, up to a group with live surplus
+   * samples.
    */
   fold(): void {
     for (const round of [...this.left, ...(this.round === undefined ? [] : [this.round])]) {

@@ -27,21 +27,21 @@ export interface ModelRequest {
   readonly group: ModelGroup;
   readonly index: number;
   state: RequestState;
-  /** Fence: what is said about another attempt is refused. */
+  /** Fence: messages about another attempt are refused. */
   attempt: number;
   failures: number;
-  /** Attempts that came back unfinished for other reasons. */
+  /** Attempts that were returned unfinished for reasons other than failures. */
   returns: number;
   holder?: Holder;
-  /** The attempt has begun on a server. */
+  /** Whether the attempt has started on a server. */
   started: boolean;
   segments: ModelSegment[];
-  /** Of the segments. */
+  /** Sum over the segments. */
   tokens: number;
   savedSegment?: ModelSegment;
-  /** It is never trained, though its group may continue. */
+  /** Reason for which the sample is never trained, though its group may continue. */
   stopped?: 'aborted' | 'timeout';
-  /** Of its place in the pending queue: each place has another. */
+  /** Number of the request's current place in the pending queue: each new place has a new number. */
   ticket: number;
 }
 
@@ -65,23 +65,23 @@ export interface ModelGroup {
   /** Weight version of the oldest kept token. */
   oldestVersion?: number;
   cuts: number;
-  /** Something that had begun was cut since the group was taken. */
+  /** Whether a started request was cut since the group was taken. */
   wasCut: boolean;
-  /** It was taken from the long-tail queue by its round. */
+  /** Whether the round took the group from the long-tail queue. */
   taken: boolean;
-  /** Its round keeps a place for it. */
+  /** Whether the round keeps a place for the group. */
   pinned: boolean;
-  /** Finished, and no place for it yet. */
+  /** Whether the group is finished and has no place yet. */
   held: boolean;
-  /** When it was accepted, milliseconds since its round was opened. */
+  /** Time of acceptance, milliseconds since the round was opened. */
   finishedMs?: number;
-  /** Order in the long-tail queue: of its first cut. */
+  /** Position in the long-tail queue, in the order of first cuts. */
   place: number;
-  /** Step from which it must be taken. */
+  /** Step from which the group must be taken. */
   pinStep: number;
-  /** Arrival number of its first request, if that is a probe. */
+  /** Arrival number of the group's first request, if that is a probe. */
   probedAt?: number;
-  /** What the length history holds of it. */
+  /** Entry of the group in the length history. */
   length?: { bin: number; kind: 'finished' | 'censored' };
 }
 
@@ -98,14 +98,14 @@ export interface ModelOpening {
   measured?: PlanProgress['measured'];
   /** The policy that `auto` has chosen, if it is known already. */
   resolved?: ResolvedPolicy;
-  /** What a timeout drops. Default: `group`. */
+  /** Whether a timeout drops the sample or its group. Default: `group`. */
   abortScope?: AbortScope;
 }
 
 export interface ModelRound extends ModelOpening {
   rules: RoundRules;
   choice?: TailChoice;
-  /** For the next round, if this one is closed. */
+  /** Control state for the next round, if this round is closed. */
   control?: TailControl;
   state: RoundState;
   settled: boolean;
@@ -118,7 +118,7 @@ export interface ModelRound extends ModelOpening {
   readonly live: Set<ModelGroup>;
   readonly accepted: ModelGroup[];
   readonly failed: ModelGroup[];
-  /** Of accepted groups whose rewards are known; empty with `equalRewards` `keep`. */
+  /** Outcomes of accepted groups whose rewards are known; empty with `equalRewards` `keep`. */
   readonly outcomes: Map<ModelGroup, RewardOutcome>;
   replacedGroups: number;
   maxReplacedGroups: number;
@@ -127,7 +127,7 @@ export interface ModelRound extends ModelOpening {
   droppedGroups: number;
   /** Places kept for pinned groups. */
   reserved: number;
-  /** Places by domain, and those for any; only with quotas. */
+  /** Free places by domain, '' for domains without a quota; only with quotas. */
   places?: Map<string, number>;
   spare: number;
   /** Groups of a domain that may still take its places. */
@@ -148,20 +148,20 @@ export interface ModelRound extends ModelOpening {
   tailMs: number;
 }
 
-/** An attempt whose holder is to be told to stop; it confirms with `fail`. */
+/** An attempt whose holder must be told to stop; the holder confirms with `fail`. */
 export interface ModelAbort {
   request: ModelRequest;
   attempt: number;
 }
-/** A new group; its requests are made by the model. */
+/** A new group; the model creates its requests. */
 export interface ModelSubmission {
   groupId: string;
   samples: number;
   /** Default: `samples`. */
   minSamples?: number;
   domain?: string;
-  /** What its samples may come to, for orders of dispatch by length. Default: 0. */
+  /** Token budget of the samples, for orders of dispatch by length. Default: 0. */
   maxTokens?: number;
-  /** What is remembered of the prompt. */
+  /** Lengths of earlier samples of the prompt, if known. */
   lengths?: PromptLengths;
 }

@@ -27,24 +27,24 @@ const ACTS = {
 export type RoundAct = keyof typeof ACTS;
 
 /**
- * Workers that do anything in any order, and a trainer that checks every batch, on the model of rounds; with a follower
- * also elsewhere, and both must agree on every answer.
+ * Workers that do anything in any order, and a trainer that checks every batch, on the model of rounds. With a
+ * follower, every act is also applied there, and both must agree on every answer.
  */
 export class RoundWorld extends TrainerWorld {
   requeues = 0;
-  /** Of requests that ran. */
+  /** Number of moves of requests that workers had. */
   moves = 0;
-  /** Under requests that ran. */
+  /** Number of weight changes while workers had requests. */
   weightChanges = 0;
 
-  /** Runs the data set to its end, without some acts. */
+  /** Runs the data set to its end, without the acts named in `without`. */
   run(without: readonly RoundAct[] = []): Promise<void> {
     const names = (Object.keys(ACTS) as RoundAct[]).filter((name) => !without.includes(name));
     const acts = names.map((name) => ({ weight: ACTS[name], act: () => this[name]() }));
     return interleave(this.decide, acts, () => this.check());
   }
 
-  /** Has just these acts happen, in this order. */
+  /** Runs only these acts, in this order. */
   async act(names: readonly RoundAct[]): Promise<void> {
     for (const name of names) {
       await this[name]();
@@ -102,13 +102,13 @@ export class RoundWorld extends TrainerWorld {
     this.sameEnd(said, { state, aborts });
     if (state !== 'FENCED') {
       this.requeues += 1;
-      // Whatever its policy allows.
+      // A requeue cuts the group whatever its policy allows.
       this.brokenOff += 1;
     }
     await this.confirmSome(aborts);
   }
 
-  /** What completed rounds have left is cut, and some holders confirm. */
+  /** Cuts the remaining groups of completed rounds; some holders confirm. */
   private async cut(): Promise<void> {
     const said = await this.follower?.cut(this.rounds);
     const aborts = this.model.cut();
@@ -118,7 +118,7 @@ export class RoundWorld extends TrainerWorld {
 
   private async expireWorker(): Promise<void> {
     const workerId = this.pick(WORKERS)!;
-    // The order in which several attempts come back is the scripts' own.
+    // The scripts may return several attempts in any order, which the model does not follow.
     if (this.follower && this.model.held(workerId).size > 1) return;
     await this.follower?.expireWorker(workerId);
     this.model.expiredHolder(workerId, await this.nowMs());
@@ -139,7 +139,7 @@ export class RoundWorld extends TrainerWorld {
     this.same(said, namesOf(this.model.stopSample(request, await this.nowMs())));
   }
 
-  /** A request moves to another server; its holder may confirm. */
+  /** Moves a request to another server; its holder may confirm. */
   private async move(): Promise<void> {
     const request = this.pick(this.pick([...this.groups.values()])?.requests ?? []);
     if (request === undefined || isForgotten(request.group)) return;
@@ -155,7 +155,7 @@ export class RoundWorld extends TrainerWorld {
     this.same(said, this.model.expireMoves());
   }
 
-  /** The weights of the pool change, and all that runs is stopped. */
+  /** Changes the weights of the pool, which stops all held requests. */
   private async changeWeights(): Promise<void> {
     const said = await this.follower?.changeWeights(this.given.filter(isHeld));
     const aborts = this.model.stopHeld();
@@ -171,7 +171,7 @@ export class RoundWorld extends TrainerWorld {
     }
   }
 
-  /** The deadline of the round comes; the model has no clock. */
+  /** Lets the deadline of the round pass; the model has no clock. */
   private async expireRound(): Promise<void> {
     const isDue = (await this.follower?.expireRound()) ?? this.setting.policy.deadlineMs !== undefined;
     if (!isDue) return;
@@ -179,7 +179,7 @@ export class RoundWorld extends TrainerWorld {
     this.model.expire(await this.nowMs());
   }
 
-  /** Mostly one that a worker still has; nothing about one that was folded with its round. */
+  /** Picks an attempt, mostly one that a worker still has; undefined if its group was folded with its round. */
   private anAttempt(): GivenAttempt | undefined {
     const attempt = this.pick(this.decide(6) === 0 ? this.given : this.given.filter(isHeld));
     return attempt && !isForgotten(attempt.request.group) ? attempt : undefined;

@@ -5,7 +5,7 @@ import { countLiveOfDomain, openPlaces, reservePlace } from './places';
 import { wasteTokens } from './request-moves';
 import type { ModelGroup, ModelRequest, ModelRound } from './round-model.types';
 
-/** Takes one group. False when there is none, or none that may wait for a place. */
+/** Takes one group from the long-tail queue. False if the queue is empty, or if its next group lacks a needed place. */
 export function takeNext(state: GroupTransitions, round: ModelRound, nowMs: number): boolean {
   const { longtail, moves } = state;
   const group = longtail.next(round.step);
@@ -26,7 +26,7 @@ export function takeNext(state: GroupTransitions, round: ModelRound, nowMs: numb
   return true;
 }
 
-/** Throws away what the round may not use: everything, what is too old, or what is too much of the batch. */
+/** Discards tokens that the round may not use: all, too old ones, or too large an off-policy share of the batch. */
 function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGroup): void {
   const { onCut, maxVersionSpan } = round.rules;
   const oldest = maxVersionSpan === NO_VERSION_SPAN ? -1 : round.weightVersion - maxVersionSpan;
@@ -50,7 +50,7 @@ function discardOld(state: GroupTransitions, round: ModelRound, group: ModelGrou
   group.oldestVersion = undefined;
 }
 
-/** In a round without surplus samples, a group runs no more than it needs: the first of its siblings. */
+/** Drops the last unfinished samples that a group does not need, in a round without surplus samples. */
 function trim(state: GroupTransitions, round: ModelRound, group: ModelGroup): void {
   if (round.rules.sampleOverProvision > 1) return;
   let room = group.samples - group.finished;
@@ -61,7 +61,7 @@ function trim(state: GroupTransitions, round: ModelRound, group: ModelGroup): vo
   }
 }
 
-/** Requests with tokens; those of a sample that was stopped for good are counted as waste already. */
+/** Requests with tokens, except dropped ones, whose tokens count as waste already. */
 function usableOf({ requests }: ModelGroup): ModelRequest[] {
   return requests.filter(({ state, segments }) => state !== 'dropped' && segments.length > 0);
 }

@@ -20,22 +20,22 @@ export interface RoundSetting {
   samples: number;
   groupsPerStep: number;
   policy: TailPolicy;
-  /** Of every group; default: `samples`. */
+  /** `minSamples` of every group; default: `samples`. */
   minSamples?: number;
-  /** Of every round. */
+  /** Abort scope of every round. */
   abortScope?: AbortScope;
 }
 
 const VERSIONS_PER_STEP = 2;
-/** Of the groups, in turn. */
+/** `maxTokens` of the groups, in turn. */
 const MAX_TOKENS = [100, 6_400, 700, 130];
-/** Reconciles of one run: Redis forgets what it has trained when it has had 16 rounds since. */
+/** Reconciles of one run: few, since Redis forgets a trained group after 16 further rounds. */
 const MAX_RECONCILES = 3;
 const STEPS_PER_RECONCILE = 2;
 const MAX_RESTORES = 3;
 const SNAPSHOTS_KEPT = 2;
 
-/** The last one has no quota. */
+/** Domain of the group at this position. The last domain has no quota. */
 const domainOf = (position: number): string => ['d0', 'constructor', 'live:d0'][position % 3]!;
 
 interface Saved {
@@ -43,7 +43,7 @@ interface Saved {
   state: Pick<TrainerWorld, 'model' | 'trained' | 'steps'> & { groups: Map<string, ModelGroup> };
 }
 
-/** A trainer that checks every batch, on the model of rounds, and what all acts of a world need. */
+/** A trainer that checks every batch, on the model of rounds, with the helpers of all acts. */
 export class TrainerWorld {
   model = new RoundModel();
   trained = new Set<string>();
@@ -55,9 +55,9 @@ export class TrainerWorld {
   private reconciles = 0;
   /** Groups that the step of the last plan trains. */
   private planned = 0;
-  /** Rounds that ended early: what they cut may be cut more often, and become older, than their policy allows. */
+  /** Number of early ends of rounds, after which groups may be cut more often, and become older, than policies say. */
   protected brokenOff = 0;
-  /** All that the model has opened, oldest first. */
+  /** All rounds that the model has opened, oldest first. */
   protected rounds: ModelRound[] = [];
   restores = 0;
   private saved: Saved[] = [];
@@ -69,7 +69,7 @@ export class TrainerWorld {
     protected readonly follower?: RoundFollower,
   ) {}
 
-  /** The next step of the trainer. False when all is trained. */
+  /** Takes the trainer's next step. False when all groups are trained. */
   protected async train(): Promise<boolean> {
     const { round } = this.model;
     if (round === undefined || isOver(round)) return this.open();
@@ -115,13 +115,13 @@ export class TrainerWorld {
     return true;
   }
 
-  /** Versions never go back, so a step that is trained again has other ones. */
+  /** Weight version of a step. Versions never decrease, so a step that is trained again has another version. */
   private versionOf(step: number): number {
     const mostSteps = this.setting.groups + MAX_RECONCILES * STEPS_PER_RECONCILE;
     return VERSIONS_PER_STEP * (step + this.restores * mostSteps);
   }
 
-  /** New groups of the plan, or in the place of others. */
+  /** Submits new groups of the plan, or replacements for other groups. */
   private async submit(count: number): Promise<void> {
     if (count <= 0) return;
     const { samples, minSamples } = this.setting;
@@ -138,7 +138,7 @@ export class TrainerWorld {
     for (const group of this.model.submit(fresh, await this.nowMs())) this.groups.set(group.groupId, group);
   }
 
-  /** The trainer reports the rewards of a group, or reports them again. */
+  /** Reports the rewards of a group as the trainer, or reports them again. */
   protected async reward(): Promise<void> {
     const { round } = this.model;
     const group = round && !isOver(round) ? this.pick(round.accepted) : undefined;
@@ -149,11 +149,11 @@ export class TrainerWorld {
     this.same(said, this.model.reward(group, isEqual, remaining, await this.nowMs()));
   }
 
-  /** Every accepted group is new, whole and within its bounds. */
+  /** Closes the round after checking that every accepted group is new, whole and within its bounds. */
   private async close(round: ModelRound): Promise<void> {
     const { policy, samples, minSamples = samples } = this.setting;
     const replaced = [...round.outcomes.values()].filter((outcome) => outcome === 'replaced').length;
-    // What takes the place of others may fail, as any group.
+    // Replacement groups may fail like any group.
     if (round.completedReason === 'accepted') expect(round.accepted.length - replaced).toBe(this.planned);
     expect(replaced).toBeLessThanOrEqual(policy.maxReplacedGroups ?? Infinity);
     for (const { groupId, requests, cuts } of round.accepted) {
@@ -181,7 +181,7 @@ export class TrainerWorld {
     this.model.fold();
   }
 
-  /** The trainer takes the job over and reports the next step as trained, with any groups. */
+  /** Lets the trainer take over the job and report the next step as trained, with any groups. */
   protected async reconcile(): Promise<void> {
     if (this.model.round === undefined || this.reconciles === MAX_RECONCILES) return;
     this.reconciles += 1;
@@ -200,7 +200,7 @@ export class TrainerWorld {
     this.steps = step;
   }
 
-  /** Between two rounds, when nothing of the job moves. */
+  /** Takes a snapshot between two rounds; it must be refused unless the job is at rest. */
   protected async snapshot(): Promise<void> {
     if (!(await this.isBetweenRounds())) return;
     const tag = `t${this.tags++}`;
@@ -211,7 +211,7 @@ export class TrainerWorld {
     this.saved = [...this.saved.slice(1 - SNAPSHOTS_KEPT), { tag, state }];
   }
 
-  /** The job is exactly where it was at one of its last snapshots. */
+  /** Restores the job to one of its last snapshots. */
   protected async restore(): Promise<void> {
     const saved = this.pick(this.saved);
     if (saved === undefined || this.restores === MAX_RESTORES || !(await this.isBetweenRounds())) return;
@@ -220,7 +220,7 @@ export class TrainerWorld {
     this.restores += 1;
     this.brokenOff += 1;
     this.saved = this.saved.slice(0, this.saved.indexOf(saved) + 1);
-    // A snapshot has no dropped groups: one that was reconciled as trained since then stays unknown.
+    // A snapshot has no dropped groups: a dropped group that was later reconciled as trained stays unknown.
     const trained = [...this.groups.values()].filter(({ state }) => state === 'trained');
     for (const { groups } of this.saved.map(({ state }) => state)) {
       for (const { groupId } of trained) if (groups.get(groupId)?.state === 'dropped') groups.delete(groupId);
@@ -236,7 +236,7 @@ export class TrainerWorld {
     return true;
   }
 
-  /** Nothing is on its way to the queue or a result, and what is closed is folded. */
+  /** Whether no group is settling and no request is pending or held. */
   private isAtRest(): boolean {
     const { pending, claimed, running, cutting } = this.model.requestCounts;
     return this.model.groups.settling + pending + claimed + running + cutting === 0;

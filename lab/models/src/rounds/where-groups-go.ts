@@ -1,15 +1,15 @@
 import type { ModelGroup, ModelRound } from './round-model.types';
 
-/** It is not completed. */
+/** Whether the round is not completed yet. */
 export const takesResults = (round: ModelRound): boolean => round.state === 'open' || round.state === 'opening';
 
-/** Its requests go to the long-tail queue, whatever their holders report. */
+/** Whether the group's requests go to the long-tail queue, whatever their holders report. */
 export const isCut = ({ round, state }: ModelGroup): boolean => !takesResults(round) || state === 'leaving';
 
-/** It goes to the long-tail queue as soon as nothing of it is live. */
+/** Whether the group goes to the long-tail queue as soon as none of its requests is live. */
 export const isSettling = (group: ModelGroup): boolean =>
   group.state === 'leaving' || (group.state === 'live' && !takesResults(group.round));
 
-/** What it cuts is thrown away. What a cancelled round gives back continues under the policy of a later one. */
+/** Whether the round discards cut tokens. Groups of a cancelled round keep theirs, for the policy of a later round. */
 export const isDiscarding = (round: ModelRound): boolean =>
   round.rules.onCut === 'discard' && round.state !== 'cancelled';

@@ -2,7 +2,7 @@ import type { Epoch } from '@broomwagon/contracts';
 import { TOKENS_PER_LOAD, type RoutingServer } from '@broomwagon/policies';
 import type { ModelBinding, ModelLease, ModelServer } from './routing-model.types';
 
-/** What the model keeps: servers, their leases, and the sessions bound to them. */
+/** State of the model: servers, their leases, and the sessions bound to them. */
 export class RoutingCounts {
   readonly servers = new Map<string, ModelServer>();
   readonly leases = new Map<string, ModelLease>();
@@ -10,7 +10,7 @@ export class RoutingCounts {
   protected readonly cordoned = new Set<string>();
   protected readonly fenced = new Set<string>();
   protected readonly draining = new Set<string>();
-  /** The turn that round robin has reached. */
+  /** Turn that round robin has reached. */
   protected virtualTurn = 0;
 
   /** Leases of the server's current epoch. */
@@ -28,7 +28,10 @@ export class RoutingCounts {
     return { count: held.length, digest: held.reduce((sum, lease) => sum + lease.seq, 0) % 2 ** 40 };
   }
 
-  /** Those with leases are bound again by their next lease and forgotten with their last. Returns how many. */
+  /**
+   * Clears all sessions. A session with leases stays, without a server: its next lease binds it again, its last removes
+   * it. Returns the number of cleared sessions.
+   */
   clearSessions(): number {
     let cleared = 0;
     for (const [sessionId, binding] of this.sessions) {

@@ -6,18 +6,18 @@ import { turnAfter } from './turn-after';
 import type { ModelLease, ModelReceipt, ModelServer, ModelWaiterAnswer } from './routing-model.types';
 import { WaitingLanes, type ModelAcquire, type ModelWaiter } from './waiting-lanes';
 
-/** How the model comes to a lease: the choice, its receipt, and who of those that wait gets what has become free. */
+/** Grants of leases: the choice of a server, its receipt, and the choice of waiters for room that became free. */
 export abstract class RoutingGrants extends RoutingCounts {
   readonly lanes = new WaitingLanes();
   protected readonly liveEpochs = new Map<string, { epoch: Epoch; registrationId: string }>();
-  /** Registered at any time. */
+  /** Workers that were ever registered. */
   protected readonly knownWorkers = new Set<string>();
   protected readonly sequence = { lease: 0, epoch: 0 };
   protected paused = false;
   protected settings: PoolSettings = {};
   protected settingsVersion = 0;
 
-  /** A server of another weight version than the pool wants is quarantined. */
+  /** Whether the server may be chosen: a server without the pool's required weight version is quarantined. */
   protected override isUsable(serverId: string): boolean {
     const { weightVersion } = this.servers.get(serverId) ?? {};
     const { requiredWeightVersion: wanted = weightVersion } = this.settings;
@@ -48,7 +48,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     });
   }
 
-  /** Of the server that the acquire names. */
+  /** Whether the server that the acquire names can take it. */
   private canTake(server: ModelServer, acquire: ModelAcquire): boolean {
     const { boundServerEpoch: epoch = server.epoch } = acquire;
     const hasRoom = this.isUsable(server.serverId) && this.inflight(server.serverId) < server.maxInflight;
@@ -73,7 +73,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return { policy, policyVersion: this.settingsVersion, key, best, eligible };
   }
 
-  /** A server that was chosen stands behind its equals. */
+  /** Orders a server that was just chosen behind its equals. */
   private stepBack(server: ModelServer, seq: number, reached = 0): void {
     server.chosen = seq;
     if (this.settings.policy !== 'round-robin') return;
@@ -81,7 +81,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     server.turn = turnAfter(Math.max(server.turn, this.virtualTurn), server.weight);
   }
 
-  /** Its session goes with it when it was bound to the server that is left. */
+  /** Moves a lease, and its session if that was bound to the previous server. Returns the receipt. */
   protected move(lease: ModelLease, target: ModelServer): ModelReceipt {
     const seen = [...this.servers.values()].map((server) => this.asSeen(server, undefined));
     const receipt = this.receiptOf(namedChoice(seen, target.serverId, this.settings.policy));
@@ -97,7 +97,7 @@ export abstract class RoutingGrants extends RoutingCounts {
 
   protected grantWaiters(serverIds: string[]): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
-    // Room of the pool can be used on any server, not only on that which made it.
+    // Room under `poolMaxInflight` can be used on any server, not only on the server whose lease ended.
     const ids = this.settings.poolMaxInflight === undefined ? serverIds : [...this.servers.keys()];
     const skipped = new Set<ModelWaiter>();
     for (const id of ids.sort()) {
@@ -121,7 +121,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return servesLane(server, waiter.lane, this.newestWeightVersion());
   }
 
-  /** One that waits for its session's server may go to this other one instead, when the margin breaks. */
+  /** Whether a waiter for its session's server may take this server instead, since the load differs by the margin. */
   private mayLeaveFor({ lane, acquire }: ModelWaiter, server: ModelServer): boolean {
     const { affinityBreakMargin: margin = 'never', affinityBreakMaxContextTokens: longest = Infinity } = this.settings;
     const bound = this.servers.get(lane);
@@ -130,7 +130,7 @@ export abstract class RoutingGrants extends RoutingCounts {
     return load(bound) > load(server) + margin && fits(server, acquire, this.newestWeightVersion());
   }
 
-  /** True when the waiter left the lane it stood in. */
+  /** Serves or moves a waiter. True if the waiter left its lane. */
   protected settle(waiter: ModelWaiter, answers: ModelWaiterAnswer[]): boolean {
     const { acquire } = waiter;
     if (!this.isCurrent(acquire)) {
@@ -156,13 +156,13 @@ export abstract class RoutingGrants extends RoutingCounts {
     return { seq, serverId, branch, inflight: this.inflight(serverId), dpRank, ...receipt };
   }
 
-  /** The receipt of the choice does not name the server that the lease was moved to. */
+  /** Receipt of the choice, without the details if the lease was moved to another server since. */
   private keptReceipt({ serverId, receipt: { serverId: chosen, ...receipt } }: ModelLease): ModelReceipt {
     const { policy = 'least-inflight' } = this.settings;
     return chosen === serverId ? receipt : { policy, policyVersion: this.settingsVersion };
   }
 
-  /** What a worker is told whose epoch is not the current one. */
+  /** Error code for a worker whose epoch is not the current one. */
   protected fenceOf(workerId: string): 'FENCED' | 'WORKER_NOT_FOUND' {
     return this.knownWorkers.has(workerId) ? 'FENCED' : 'WORKER_NOT_FOUND';
   }

@@ -11,14 +11,14 @@ import type {
 import type { ModelAcquire } from './waiting-lanes';
 
 /**
- * Reference model of the routing transitions: what the Lua scripts of libs/state must do, in plain TypeScript and
- * without time, paging or I/O. A differential test drives both with the same events.
+ * Reference model of the routing transitions of the Lua scripts of libs/state, in plain TypeScript and without time,
+ * paging or I/O. A differential test drives both with the same events.
  */
 export class RoutingModel extends RoutingGrants {
   private readonly released = new Map<string, ModelLease | 'tombstone'>();
   private readonly transfers = new Map<string, { what: string; answer: ModelAnswer }>();
 
-  /** @param nextEpoch makes the epochs; those of the scripts are random */
+  /** @param nextEpoch creates the next epoch; the scripts use random epochs */
   constructor(private readonly nextEpoch: () => Epoch = () => `${++this.sequence.epoch}`) {
     super();
   }
@@ -43,7 +43,8 @@ export class RoutingModel extends RoutingGrants {
   }
 
   /**
-   * Changes settings; another policy takes over when every server, and who waits for it, was looked at by the others.
+   * Changes settings. A new policy applies only after the waiters of every server were reviewed with the other new
+   * settings.
    */
   configure(
     set: PoolSettings,
@@ -52,7 +53,7 @@ export class RoutingModel extends RoutingGrants {
     const before = JSON.stringify(Object.entries(this.settings).sort());
     const next = { ...this.settings, ...set };
     for (const name of reset) if (!(name in set)) delete next[name];
-    // The default policy and none are the same.
+    // No policy means the default policy.
     if (next.policy === undefined && this.settings.policy !== undefined) next.policy = 'least-inflight';
     if (next.policy === 'least-inflight' && this.settings.policy === undefined) delete next.policy;
     if (JSON.stringify(Object.entries(next).sort()) !== before) this.settingsVersion++;
@@ -70,20 +71,20 @@ export class RoutingModel extends RoutingGrants {
     return this.servers.delete(serverId);
   }
 
-  /** False for a server that is not there. */
+  /** Starts a drain. False for an unknown server. */
   drainServer(serverId: string): boolean {
     if (this.servers.has(serverId)) this.draining.add(serverId);
     return this.servers.has(serverId);
   }
 
-  /** Removes those without leases; their deadlines are far away. */
+  /** Removes draining servers without leases; the model has no drain deadlines. */
   endDrains(): string[] {
     const ended = [...this.draining].filter((serverId) => this.inflight(serverId) === 0);
     for (const serverId of ended) this.removeServer(serverId);
     return ended;
   }
 
-  /** Its leases stay until {@link sweep}. Undefined for a server that is not there. */
+  /** Fences a server; the leases of its epoch stay until {@link sweep}. Undefined for an unknown server. */
   fenceServer(serverId: string, epoch: Epoch): { changed: boolean; epoch: Epoch } | undefined {
     const server = this.servers.get(serverId);
     if (!server) return undefined;
@@ -95,7 +96,7 @@ export class RoutingModel extends RoutingGrants {
     return { changed, epoch: server.epoch };
   }
 
-  /** Its end takes a drain back. Undefined for a server that is not there. */
+  /** Cordons a server, or ends its cordon and any drain. Undefined for an unknown server. */
   cordonServer(serverId: string, cordoned: boolean): ModelWaiterAnswer[] | undefined {
     if (!this.servers.has(serverId)) return undefined;
     if (cordoned) this.cordoned.add(serverId);
@@ -103,7 +104,7 @@ export class RoutingModel extends RoutingGrants {
     return this.grantWaiters([serverId]);
   }
 
-  /** Undefined for a server that is not there. */
+  /** Changes properties of a server. Undefined for an unknown server. */
   updateServer(
     serverId: string,
     change: Partial<Pick<ModelRegistration, 'maxInflight' | 'weight' | 'weightVersion' | 'labels'>>,
@@ -114,14 +115,14 @@ export class RoutingModel extends RoutingGrants {
     return this.grantWaiters([serverId]);
   }
 
-  /** While it is paused nothing is granted. */
+  /** Pauses the pool, which stops all grants, or resumes it. */
   pausePool(paused: boolean): { changed: boolean; answers: ModelWaiterAnswer[] } {
     const changed = this.paused !== paused;
     this.paused = paused;
     return { changed, answers: paused ? [] : this.grantWaiters([...this.servers.keys()]) };
   }
 
-  /** Ends the waiting of an acquire; what was granted stays. */
+  /** Ends the waiting of an acquire; a granted lease stays. */
   cancel(acquireId: string, workerId: string, workerEpoch: Epoch) {
     const refuse = (reason: string) => ({ cancelled: false, reason, answers: [] as ModelWaiterAnswer[] });
     if (this.liveEpochs.get(workerId)?.epoch !== workerEpoch) {
@@ -155,7 +156,7 @@ export class RoutingModel extends RoutingGrants {
     return this.liveEpochs.has(workerId);
   }
 
-  /** Deregistered or expired. */
+  /** Ends the epoch of a worker that was deregistered or expired. */
   expiredWorker(workerId: string): void {
     this.liveEpochs.delete(workerId);
   }
@@ -201,7 +202,7 @@ export class RoutingModel extends RoutingGrants {
     return servers.length > 0 && needs.some((feature) => servers.every(({ lacks }) => lacks?.includes(feature)));
   }
 
-  /** With `seq` only that very lease is meant. */
+  /** Releases the lease of an acquire; with `seq`, only the lease of this sequence number. */
   release(acquireId: string, seq?: number): { released: boolean; reason: string; answers: ModelWaiterAnswer[] } {
     const refuse = (reason: string, answers: ModelWaiterAnswer[] = []) => ({ released: false, reason, answers });
     const lease = this.leases.get(acquireId);
@@ -223,7 +224,7 @@ export class RoutingModel extends RoutingGrants {
     return { released: true, reason: 'released', answers: this.grantWaiters([lease.serverId]) };
   }
 
-  /** The waiters' answers are those of the room on the server that was left. */
+  /** Moves a lease to another server. `answers`: grants to waiters for the freed room on the previous server. */
   transfer(wanted: ModelTransfer): { answer: ModelAnswer; answers: ModelWaiterAnswer[] } {
     const refuse = (error: string) => ({ answer: { error }, answers: [] as ModelWaiterAnswer[] });
     const { transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch } = wanted;
@@ -250,7 +251,7 @@ export class RoutingModel extends RoutingGrants {
     return { answer, answers: this.grantWaiters([from]) };
   }
 
-  /** Returns the leases of one expired owner, and moves waiters of servers that are gone. */
+  /** Releases leases of fenced or removed servers and of expired workers, and moves waiters of unusable servers. */
   sweep(): ModelWaiterAnswer[] {
     const answers: ModelWaiterAnswer[] = [];
     for (const waiter of this.lanes.inOrder(({ lane }) => !/^[*@]/.test(lane) && !this.isUsable(lane))) {

@@ -12,14 +12,14 @@ export interface ModelLease {
   serverId: string;
   serverEpoch: Epoch;
   acquire: ModelAcquire;
-  /** Of the choice, with the server that was chosen. */
+  /** Receipt of the choice, with the server that was chosen. */
   receipt: ModelReceipt & { serverId: string };
 }
 export type ModelReceipt = Pick<Decision, 'policy' | 'policyVersion' | 'key' | 'best' | 'eligible'>;
 export interface ModelBinding {
   serverId: string;
   epoch: Epoch;
-  /** All of the session, also those from before it was bound again. */
+  /** All leases of the session, also from before it was bound to its present server. */
   leases: number;
   finished: boolean;
   dpRank?: number;
@@ -38,7 +38,7 @@ export type ModelAnswer =
   | ({ seq: number; serverId: string; dpRank?: number } & Decision)
   | { error: string; reason?: UnservedReason }
   | { parked: true };
-/** The answer of a parked acquire. */
+/** Answer to a parked acquire. */
 export type ModelWaiterAnswer = { acquireId: string } & Exclude<ModelAnswer, { parked: true }>;
 export interface ModelRegistration {
   serverId: string;

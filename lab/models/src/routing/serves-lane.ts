@@ -1,7 +1,7 @@
 import type { EngineFeature } from '@broomwagon/contracts';
 import { fits, type RoutingServer } from '@broomwagon/policies';
 
-/** True when a server may serve those who wait in the lane. */
+/** Whether a server may serve the waiters of the lane. */
 export function servesLane(
   server: Pick<RoutingServer, 'serverId' | 'weightVersion' | 'labels' | 'lacks' | 'models'>,
   lane: string,

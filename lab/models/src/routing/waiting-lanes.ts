@@ -15,27 +15,27 @@ export interface ModelAcquire extends RoutingRequest {
 /** A parked acquire. */
 export interface ModelWaiter {
   acquire: ModelAcquire;
-  /** Id of the server its session is bound to, or by its restrictions: see `laneOf`. */
+  /** Id of the server to which the waiter's session is bound, or a name of its restrictions: see `laneOf`. */
   lane: string;
   priority: number;
   arrival: number;
-  /** Among those of its worker and priority; four places are a turn. */
+  /** Place among the waiters of the worker with this priority; four places are a turn. */
   place: number;
 }
 
 const PLACES_PER_TURN = 4;
 /** The places of one priority. */
 interface Turns {
-  /** Place of the last one that was granted. */
+  /** Place of the last granted waiter. */
   inHand: number;
-  /** By worker. */
+  /** Next place by worker. */
   next: Map<string, number>;
 }
 
 /**
  * Parked acquires in lanes, each ordered by priority (9 first), then turn, then arrival. Fairness (start-time fair
- * queueing): the waiters of one worker and priority have places one after the other, four to a turn; a worker that
- * comes new begins at the turn in hand, so a burst of one is never ahead of the rest.
+ * queueing): the waiters of one worker and priority have consecutive places, four to a turn; a new worker starts at the
+ * turn in hand, so a burst of one worker is never ahead of the others.
  */
 export class WaitingLanes {
   private readonly waiters = new Map<string, ModelWaiter>();
@@ -58,7 +58,7 @@ export class WaitingLanes {
     this.waiters.set(acquire.acquireId, { acquire, lane, priority, arrival: ++this.arrivals, place });
   }
 
-  /** A granted one moves the turn in hand; one that leaves otherwise gives its place back to its worker. */
+  /** Removes a waiter: a granted one moves the turn in hand, any other gives its place back to its worker. */
   remove(waiter: ModelWaiter, granted = false): void {
     this.waiters.delete(waiter.acquire.acquireId);
     if (this.waiters.size === 0) return this.turns.clear();
@@ -71,12 +71,12 @@ export class WaitingLanes {
     if (next > turns.inHand) turns.next.set(waiter.acquire.workerId, next - 1);
   }
 
-  /** Of those that match the one that is next. */
+  /** The next waiter that matches. */
   first(matches: (waiter: ModelWaiter) => boolean): ModelWaiter | undefined {
     return this.inOrder(matches)[0];
   }
 
-  /** Those that match, in order. */
+  /** Waiters that match, in order. */
   inOrder(matches: (waiter: ModelWaiter) => boolean): ModelWaiter[] {
     return [...this.waiters.values()]
       .filter(matches)
