@@ -34,7 +34,7 @@ class Caller:
             self.route = await handle.get_route.remote()
             self.client = Client(**self.route["client"])
             await self.client.connect()
-        # The first calls of a process, and those of an actor, wait for its imports and connections.
+        # The first calls of a process or of an actor wait for its imports and connections.
         await asyncio.gather(*(self.pair(f"warm-{time.time_ns()}-{n}") for n in range(WARM_PAIRS)))
 
     @property
@@ -64,14 +64,14 @@ class Caller:
         began = time.perf_counter()
         server_id, _ = await self.handle.acquire_server.remote(request_id=request_id)
         took = time.perf_counter() - began
-        # As verl does: nobody waits for a release.
+        # Does not wait for the release, like verl.
         self.handle.release_server.remote(server_id=server_id)
         return 1000 * took
 
     async def _lease(self, request_id: str) -> float:
         balancer = self.route["balancer"]
         began = time.perf_counter()
-        # As LeasedClient does.
+        # LeasedClient passes the same labels.
         labels = labels_of(balancer) if self.route["is_shared"] else None
         lease = self.client.lease(request_id, session_id=pool_id(request_id, balancer), labels=labels)
         async with lease:

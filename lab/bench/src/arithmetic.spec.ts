@@ -5,7 +5,7 @@ import { median, medianRatio, percentile, significant, summarizeLatencies } from
 const values = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 200 });
 
 describe('the arithmetic of a benchmark', () => {
-  it('takes the middle, or the mean of the two in the middle', () => {
+  it('takes the middle value as the median, or the mean of the two middle values', () => {
     expect(median([3, 1, 2])).toBe(2);
     expect(median([4, 1, 2, 3])).toBe(2.5);
     expect(median([])).toBeNaN();
@@ -18,7 +18,7 @@ describe('the arithmetic of a benchmark', () => {
     expect(percentile([], 0.5)).toBeNaN();
   });
 
-  it('names a value that enough of the others do not exceed, and no smaller one', () => {
+  it('takes the smallest value that the given share of values does not exceed as a percentile', () => {
     fc.assert(
       fc.property(values, fc.double({ min: 0.01, max: 1, noNaN: true }), (all, share) => {
         const sorted = [...all].sort((one, other) => one - other);
@@ -33,7 +33,7 @@ describe('the arithmetic of a benchmark', () => {
     expect(summarizeLatencies([10, 9, 100])).toEqual({ p50Ms: 10, p95Ms: 100, p99Ms: 100 });
   });
 
-  it('compares within a round, so that one slow round does not count', () => {
+  it('takes ratios within a round, so that one slow round does not count', () => {
     expect(medianRatio([50, 5, 50], [100, 10, 100])).toBe(0.5);
     // The ratio of the medians would be 50/100 here, too, but not when only the rounds differ in speed.
     expect(medianRatio([10, 20, 30], [10, 40, 10])).toBe(1);

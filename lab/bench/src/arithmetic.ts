@@ -1,4 +1,4 @@
-/** The middle of the values; the mean of the two in the middle of an even number. NaN when there are none. */
+/** Median of the values: of an even number of values, the mean of the middle two. NaN when there are none. */
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((one, other) => one - other);
   const middle = sorted.length / 2;
@@ -15,7 +15,7 @@ export function percentile(sorted: ArrayLike<number>, share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]!;
 }
 
-/** What is told of a set of latencies, milliseconds. */
+/** Percentiles of a set of latencies, milliseconds. */
 export interface LatencySummary {
   p50Ms: number;
   p95Ms: number;
@@ -28,14 +28,14 @@ export function summarizeLatencies(valuesMs: readonly number[]): LatencySummary 
 }
 
 /**
- * How many times the second the first is: the median over rounds of the ratio within a round. A machine that is slow
- * for a while is slow for both of a round, so this moves far less than the ratio of two medians.
+ * Median over rounds of the ratio within a round. A machine that is slow for a while is slow for both values of a
+ * round, so this median varies far less than the ratio of two medians.
  */
 export function medianRatio(numerators: readonly number[], denominators: readonly number[]): number {
   return median(numerators.map((value, round) => value / denominators[round]!));
 }
 
-/** Rounded to so many significant digits, for a report. */
+/** Rounds to so many significant digits, for a report. */
 export function significant(value: number, digits = 4): number {
   return Number(value.toPrecision(digits));
 }

@@ -24,7 +24,7 @@ interface Options {
   against?: string;
   peer?: string;
 }
-/** @param own the value of the option that only this benchmark has */
+/** @param own value of the option that only this benchmark has */
 type Bench = (stage: Stage, isQuick: boolean, own?: string) => Promise<{ report: object; text: string }>;
 
 async function run(bench: Bench, options: Options): Promise<void> {

@@ -2,7 +2,7 @@ import { fork, type ChildProcess } from 'node:child_process';
 
 type Answer = { id: number; result?: unknown; error?: string };
 
-/** A program of the benchmark in a process of its own; it ends with this one. */
+/** A program of the benchmark in a process of its own, which ends with this process. */
 export class Child<Question, Result> {
   private readonly waiting = new Map<number, { resolve(result: Result): void; reject(error: Error): void }>();
   private count = 0;
@@ -43,7 +43,7 @@ export class Child<Question, Result> {
   }
 }
 
-/** The other side: answers each question of the parent, and ends when the parent is gone. */
+/** Child side of {@link Child}: answers each question of the parent, and ends the process when the parent is gone. */
 export function answerParent<Question, Result>(answer: (question: Question) => Promise<Result>): void {
   process.on('disconnect', () => process.exit(0));
   process.on('message', (message) => {

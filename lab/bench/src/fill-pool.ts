@@ -2,7 +2,7 @@ import type { ServerRegistration, ServerStore, WorkerStore } from '@broomwagon/s
 import type { BenchWorker } from './generator/jobs';
 
 const PAGE = 128;
-/** Nothing expires while it is measured. */
+/** Time long enough that nothing expires during a measurement. */
 export const LONG_MS = 86_400_000;
 type Server = ServerRegistration;
 
@@ -11,7 +11,7 @@ export interface Stores {
   workers: Pick<WorkerStore, 'register'>;
 }
 
-/** Registers servers with room for everything, and workers. @param fields of each server, instead of the usual ones */
+/** Registers servers with room for all leases, and workers. @param fields of each server that replace the defaults */
 export async function fillPool(
   { servers: registry, workers: epochs }: Stores,
   pool: string,

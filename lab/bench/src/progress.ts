@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 
-/** A bar on a terminal; elsewhere nothing. */
+/** A progress bar on a terminal; elsewhere nothing is shown. */
 export class Progress {
   private readonly bar = new SingleBar(
     { format: '{bar} {value}/{total} {step}', clearOnComplete: true, hideCursor: true, stream: process.stderr },
@@ -11,7 +11,7 @@ export class Progress {
     this.bar.start(steps, 0, { step: '' });
   }
 
-  /** The next step begins. */
+  /** Starts the next step. */
   step(name: string): void {
     this.bar.increment(1, { step: name });
   }

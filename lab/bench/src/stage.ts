@@ -24,7 +24,7 @@ import { Child } from './child';
 import { fillPool, LONG_MS } from './fill-pool';
 import type { BenchWorker, Job, JobResult } from './generator/jobs';
 
-/** This file is `<dist>/lab/bench/src/stage.js`. */
+/** Folder of the build; the compiled file is `<dist>/lab/bench/src/stage.js`. */
 const DIST = join(__dirname, '..', '..', '..');
 export const KEY_PREFIX = 'bench';
 const PAGE = 128;
@@ -36,25 +36,25 @@ export class PoolState {
   readonly servers: ServerStore;
   readonly workers: WorkerStore;
 
-  /** @param leases of another build */
+  /** @param leases lease store of another build */
   constructor(
     readonly server: ServerHandle,
     leases?: LeaseStore,
   ) {
     this.redis = connectRedis({ url: server.url, commandTimeoutMs: 60_000 });
     const runner = new FunctionRunner(this.redis, KEY_PREFIX);
-    // What was released is forgotten at once: the memory of leases is measured, not that of the past.
+    // Released leases are deleted at once, so that only the memory of live leases is measured.
     this.leases = leases ?? new LeaseStore(runner, { ...new LeaseBounds(), rememberMs: 1 });
     this.servers = new ServerStore(runner);
     this.workers = new WorkerStore(runner);
   }
 
-  /** Servers with room for everything, and workers. */
+  /** Registers servers with room for all leases, and workers. */
   fill(pool: string, servers: number, workers?: number): Promise<BenchWorker[]> {
     return fillPool(this, pool, servers, workers);
   }
 
-  /** Takes so many leases that stay; each of a session of its own if asked. */
+  /** Takes so many leases and keeps them; with `withSessions`, each has a session of its own. */
   async hold(pool: string, workers: readonly BenchWorker[], count: number, withSessions = false): Promise<string[]> {
     const acquireIds = Array.from({ length: count }, (_, index) => `held-${index.toString(36)}`);
     await inPages(acquireIds, async (page, first) => {
@@ -89,7 +89,7 @@ export class PoolState {
   }
 }
 
-/** A few pages at a time. */
+/** Calls `use` for each page of the list, a few pages at a time. */
 async function inPages<T>(all: readonly T[], use: (page: T[], first: number) => Promise<unknown>): Promise<void> {
   let next = 0;
   const one = async () => {
@@ -101,7 +101,7 @@ async function inPages<T>(all: readonly T[], use: (page: T[], first: number) => 
   await Promise.all([one(), one(), one(), one()]);
 }
 
-/** NATS, Redis and the processes of a benchmark; all of them its own. */
+/** NATS, Redis and the processes of a benchmark, none of them shared. */
 export class Stage {
   private readonly folder = mkdtempSync(join(tmpdir(), 'broomwagon-bench-'));
   private readonly group = new ProcessGroup({ logFolder: this.folder });
@@ -112,28 +112,28 @@ export class Stage {
   services!: Services;
 
   async start(say: (line: string) => void): Promise<void> {
-    // Never servers of somebody else: they would be measured with all their other work.
+    // Never uses running servers: their other work would be measured too.
     this.services = await provideServices({ say, environment: {} });
     this.stops.push(() => this.services.stop());
     this.generator = this.child('generator/generator.main.js');
     await this.generator.ask({ natsUrl: this.services.nats.url });
   }
 
-  /** A program of the benchmark, by its file below this one. */
+  /** Starts a program of the benchmark. @param file path below the folder of this file */
   child<Question, Result>(file: string): Child<Question, Result> {
     const child = Child.start<Question, Result>(join(__dirname, file));
     this.children.push(child);
     return child;
   }
 
-  /** State in this Redis. */
+  /** Connects to the state in this Redis, until the stage stops. */
   state(server: ServerHandle, leases?: LeaseStore): PoolState {
     const state = new PoolState(server, leases);
     this.stops.unshift(() => state.close());
     return state;
   }
 
-  /** Another Redis, and a client that commands of any build can use. */
+  /** Starts another Redis, with a client that the stores of any build can use. */
   async startRedis(): Promise<{ server: ServerHandle; client: Redis }> {
     const server = await startRedis();
     const client = new Redis(server.url);
@@ -144,7 +144,7 @@ export class Stage {
     return { server, client };
   }
 
-  /** Something else to end. */
+  /** Adds something to stop at the end. */
   onStop(stop: () => Promise<void>): void {
     this.stops.unshift(stop);
   }
@@ -152,8 +152,8 @@ export class Stage {
   /**
    * Starts one of our applications for some pools.
    *
-   * @param dist of another build
-   * @returns its process id
+   * @param dist folder of another build
+   * @returns process id of the application
    */
   async startApp(
     app: string,
@@ -175,9 +175,9 @@ export class Stage {
         POOLS: pools.join(','),
         HTTP_PORT: String(port),
         LOG_LEVEL: 'warn',
-        // As in deploy/Dockerfile.
+        // Same setting as in deploy/Dockerfile.
         NODE_OPTIONS: '--max-semi-space-size=64',
-        // The windows measured go above the default of 1,024.
+        // The measured windows are larger than the default of 1,024.
         MAX_IN_FLIGHT: '4096',
         ...(app === 'load-balancer' ? { PROBE_INTERVAL_MS: '600000', SERVER_FAILED_AFTER_MS: String(LONG_MS) } : {}),
         ...environment,

@@ -1,6 +1,6 @@
 import Table from 'cli-table3';
 
-// Plain lines: they survive a copy into a mail.
+// Lines of plain characters survive a copy into a mail.
 const LINES = { mid: '-', 'mid-mid': '+', middle: '  ' };
 const NO_LINES = { top: '', 'top-mid': '', 'top-left': '', 'top-right': '', bottom: '', 'bottom-mid': '' };
 const NO_CORNERS = { 'bottom-left': '', 'bottom-right': '', left: '', 'left-mid': '', right: '', 'right-mid': '' };

@@ -7,11 +7,11 @@ import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import { InFlight } from './in-flight';
 
-/** In flight while it is measured, at least. */
+/** Least number of requests in flight during the measurement. */
 const IN_FLIGHT = 10_000;
 const WAIT_MS = 10_000;
 
-/** What is aborted in turn, each by an abort of its own. */
+/** Kinds of aborts, measured in turn; each abort has one target. */
 const KINDS = {
   request: 'one request',
   group: 'one group',
@@ -20,16 +20,16 @@ const KINDS = {
 } as const;
 type Kind = keyof typeof KINDS;
 
-/** What `--json` holds. */
+/** Content of the file of `--json`. */
 export interface AbortReport {
   measuredAt: string;
   inFlight: number;
-  /** From the sending of `request.abort` for one request to its answer `aborted`. */
+  /** Time from sending `request.abort` for one request to the answer `aborted`. */
   abortP50Ms: number;
   abortP99Ms: number;
   /** One plan of the rebalancer for 1,000 servers and 100,000 requests, as in `bench plan`. */
   planMs: number;
-  /** `answer` as above; `command`: to the command that reaches the holder. */
+  /** `answer`: time to the answer, as above; `command`: time until the command reaches the holder. */
   rows: { kind: Kind; aborts: number; answer: LatencySummary; command: LatencySummary }[];
 }
 
@@ -79,7 +79,7 @@ export async function benchAbort(stage: Stage, isQuick: boolean): Promise<{ repo
 async function measure(client: TypedClient, pool: string, inFlight: InFlight, kind: Kind, aborts: number) {
   const answers: number[] = [];
   const commands: number[] = [];
-  // The first ones are compiled; they do not count.
+  // The first aborts do not count: V8 compiles the code meanwhile.
   for (let index = -Math.ceil(aborts / 10); index < aborts; index++) {
     const { selector, requestId } = inFlight.next(kind);
     const told = inFlight.toldOf(requestId);

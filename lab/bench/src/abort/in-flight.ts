@@ -15,15 +15,15 @@ const SERVERS = 64;
 const JOB = 'job';
 const ROUND = { job: JOB, roundId: 'round' };
 
-/** Something that runs, and what aborts it. */
+/** A running request or session, and the selector that aborts it. */
 interface Target {
   requestId: string;
   selector: Partial<AbortRequestsRequest>;
 }
 
 /**
- * Thousands of requests that run, by the counts: claimed, with a lease each, on workers that do nothing but confirm
- * what they are told to end, at once and over NATS.
+ * Thousands of requests that the counts show as running: each is claimed and has a lease. Their workers only confirm
+ * aborts, at once and over NATS.
  */
 export class InFlight {
   private readonly waiting = new Map<string, (atMs: number) => void>();
@@ -57,7 +57,7 @@ export class InFlight {
     return inFlight;
   }
 
-  /** One more that was not aborted yet. */
+  /** Next target that was not aborted yet. */
   next(kind: 'request' | 'group' | 'session' | 'routed'): Target {
     if (kind === 'session' || kind === 'routed') {
       const requestId = this.sessions.pop()!;
@@ -67,12 +67,12 @@ export class InFlight {
     return { requestId, selector: kind === 'group' ? { groupId, job: JOB } : { requestIds: [requestId] } };
   }
 
-  /** When its holder was told to end it, by `performance.now`. */
+  /** Resolves with the time (`performance.now`) at which the holder of the request gets the abort command. */
   toldOf(requestId: string): Promise<number> {
     return new Promise((resolve) => this.waiting.set(requestId, resolve));
   }
 
-  /** Confirms at once what the worker is told to end. */
+  /** Confirms each abort command of the worker at once. */
   private listen(worker: BenchWorker): void {
     this.client.messaging.subscribe(workerCommandSubject(this.pool, worker.workerId, 'abort'), (body) => {
       const atMs = performance.now();
@@ -96,7 +96,7 @@ export class InFlight {
     this.waiting.delete(requestId);
   }
 
-  /** Groups of one request. */
+  /** Submits groups of one request each. */
   private async submit(state: PoolState, count: number): Promise<void> {
     const rounds = new RoundStore(new FunctionRunner(state.redis, KEY_PREFIX));
     const policy = { name: 'resume', overProvision: 1 } as const;
@@ -125,7 +125,7 @@ export class InFlight {
     }
   }
 
-  /** Claims a page, takes a lease for each, and reports that it runs. */
+  /** Claims a page of requests, takes a lease for each, and reports each as running. */
   private async run(state: PoolState, requests: RequestStore, worker: BenchWorker, claimId: string): Promise<void> {
     const { claims } = await requests.claim(this.pool, { claimId, ...worker, max: LIMITS.claimsPerCall });
     if (claims.length === 0) throw new Error('Nothing to claim');

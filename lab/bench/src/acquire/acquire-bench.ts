@@ -5,12 +5,12 @@ import { Scaling } from './scaling';
 import { Throughput, type Effort } from './throughput';
 
 const FULL: Effort = { rounds: 5, warmUpMs: 250, measureMs: 1_000 };
-/** The same, with less confidence. */
+/** Effort of `--quick`: fewer and shorter rounds. */
 const QUICK: Effort = { rounds: 3, warmUpMs: 150, measureMs: 400 };
-/** Of throughput; then the pools of leases, sessions (in one step) and servers, and their replica. */
+/** Steps of preparation: of throughput; then pools of leases, of sessions (one step) and of servers, and a replica. */
 const PREPARATIONS = Throughput.preparations + 3 + 1 + 4 + 1;
 
-/** `bench acquire`: everything in one run on servers of its own. */
+/** `bench acquire`: throughput and scaling of acquires, in one run on servers of its own. */
 export async function benchAcquire(
   stage: Stage,
   isQuick: boolean,

@@ -12,7 +12,7 @@ import {
   type Throughput,
 } from './throughput';
 
-/** What `--json` holds; README.md of bench explains each number. */
+/** Content of the file of `--json`; README.md of bench explains each number. */
 export interface AcquireReport {
   measuredAt: string;
   machine: string;
@@ -88,11 +88,11 @@ function rounded(cpu: CpuMicroseconds): CpuMicroseconds {
   return Object.fromEntries(Object.entries(cpu).map(([name, value]) => [name, significant(value)])) as CpuMicroseconds;
 }
 
-/** The report for people. */
+/** The report as text. */
 export function acquireText(report: AcquireReport, throughput: Throughput, scaling: Scaling): string {
   const rows = report.rows.map(({ label, perSecond, p50Ms, p95Ms, p99Ms }, index) => {
     const { name } = throughput.rows[index]!;
-    // At a given rate, and one burst at a time, there is no rate to compare.
+    // An open loop has a given rate, and bursts run one at a time: neither has a rate to compare.
     const hasRate = !name.startsWith('open') && name !== 'many';
     const ratios = (['echo', 'script', 'raw'] as const).map((other) =>
       hasRate ? throughput.ratio(name, other).toFixed(2) : '',

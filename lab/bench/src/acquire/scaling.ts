@@ -9,11 +9,11 @@ const SERVER_COUNTS = [10, 100, 1_000, 10_000] as const;
 const LEASE_COUNTS = [0, 10_000, 1_000_000] as const;
 const SESSIONS = 100_000;
 const SERVERS = 64;
-/** Holders of the leases that are there already. */
+/** Workers that hold the leases taken beforehand. */
 const HOLDERS = 64;
 const WINDOW = 512;
 
-/** A pool of some size, and what an acquire costs in it. */
+/** A pool of some size, and the measured cost of an acquire in it. */
 export interface SizedPool {
   pool: string;
   label: string;
@@ -24,7 +24,7 @@ export interface SizedPool {
   perSecond: number[];
 }
 
-/** What an acquire costs as the pool grows, through one replica with a Redis of its own. */
+/** Cost of an acquire in pools of growing size, through one replica with a Redis of its own. */
 export class Scaling {
   readonly pools: SizedPool[] = [];
   bytesPerLease = Number.NaN;
@@ -70,7 +70,7 @@ export class Scaling {
     const workers = await this.state.fill(pool, SERVERS, HOLDERS);
     const before = await this.state.usedMemoryBytes();
     await this.state.hold(pool, workers, count);
-    // The largest tells best: tables grow in powers of two, and what is constant counts least.
+    // The largest count, which is the last, is the most exact: tables grow in powers of two, and constants count least.
     if (count > 0) this.bytesPerLease = ((await this.state.usedMemoryBytes()) - before) / count;
     this.add(pool, `${count.toLocaleString('en')} live leases`, workers);
   }
@@ -89,7 +89,7 @@ export class Scaling {
     }
   }
 
-  /** Until Redis has forgotten what was released and rewrites nothing. */
+  /** Waits until Redis has deleted the released leases and rewrites no file. */
   private async quiet(): Promise<void> {
     const { redis } = this.state;
     const idle = async () => {
@@ -124,13 +124,13 @@ export class Scaling {
     }
   }
 
-  /** How many times an acquire costs what it costs in the other pool. */
+  /** Cost of an acquire in this pool, as a multiple of its cost in the other pool. */
   ratio(pool: string, other: string): number {
     const costs = (name: string) => this.pools.find((sized) => sized.pool === name)!.cpuMicroseconds;
     return medianRatio(costs(pool), costs(other));
   }
 
-  /** The pool that one of the same kind is compared with. */
+  /** The pool of the same kind that this pool is compared with. */
   baselineOf({ pool }: SizedPool): string {
     const kind = pool.split('-')[0];
     return this.pools.find((sized) => sized.pool.startsWith(`${kind}-`))!.pool;

@@ -4,7 +4,7 @@ import type { BenchWorker, Job, JobResult, ListJob } from '../generator/jobs';
 import type { Progress } from '../progress';
 import { KEY_PREFIX, type PoolState, type Stage } from '../stage';
 
-/** How long and how often. */
+/** Number of rounds, and times of one measurement. */
 export interface Effort {
   rounds: number;
   warmUpMs: number;
@@ -19,7 +19,7 @@ const CONCURRENCIES = [1, 64, 512, 2_048] as const;
 export const OPEN_RATES = [500, 2_000] as const;
 /** An open loop needs more time for a p99. */
 const OPEN_LOOP_FACTOR = 2;
-/** And bursts, so that some end even on a slow machine. */
+/** Bursts need more time, so that some end even on a slow machine. */
 const BURST_FACTOR = 4;
 const ECHO_SUBJECT = 'bench.echo';
 /** The pool that the other build serves. */
@@ -38,11 +38,11 @@ type RowName =
   | 'acquire-against'
   | 'pairs-against';
 
-/** Whose CPU time is read. */
+/** Processes whose CPU time is read. */
 const CPU_PROCESSES = ['replica', 'redis', 'generator', 'nats', 'echo'] as const;
 export type CpuMicroseconds = Record<(typeof CPU_PROCESSES)[number], number>;
 
-/** What this build has, over what the other build has. */
+/** Rate and CPU time of this build, as multiples of the other build's. */
 export type OverOtherBuild = Record<'acquire' | 'pairs', { rate: number; cpu: number }>;
 
 /** One line of the table: every round of one load. */
@@ -53,10 +53,10 @@ export interface Row {
   results: JobResult[];
 }
 
-/** The rows, and what follows from them. */
+/** The rows of the table, and the numbers computed from them. */
 export class Throughput {
   readonly rows: Row[] = [];
-  /** Of all scripts during bursts, milliseconds. */
+  /** Longest run of a script during bursts, milliseconds. */
   longestBurstScriptMs = 0;
 
   private constructor(
@@ -72,7 +72,7 @@ export class Throughput {
   /** Process ids of the replicas of each pool. */
   private readonly replicas = new Map<string, number[]>();
 
-  /** Steps of `prepare`. */
+  /** Number of progress steps of `prepare`. */
   static readonly preparations = 1 + REPLICAS.length;
   static readonly rowCount = 4 + 1 + CONCURRENCIES.length + 2 + 1 + OPEN_RATES.length;
   static readonly rowsAgainst = 2;
@@ -80,7 +80,7 @@ export class Throughput {
   /**
    * Starts a raw echo, a raw handler, and one, two and three replicas, each with a pool of its own, and warms them up.
    *
-   * @param against another checkout that is built, of which one replica is measured too
+   * @param against folder of another built checkout; one replica of it is measured too
    */
   static async prepare(stage: Stage, effort: Effort, progress: Progress, against?: string): Promise<Throughput> {
     const { nats, redis } = stage.services;
@@ -91,7 +91,7 @@ export class Throughput {
     await stage
       .child<object, void>('raw/handler.main.js')
       .ask({ natsUrl: nats.url, redisUrl: redis.url, keyPrefix: KEY_PREFIX, pool: 'raw' });
-    // Epochs are of one pool.
+    // Each pool needs its own workers, since an epoch belongs to one pool.
     const workers = new Map([['raw', await state.fill('raw', SERVERS)]]);
     for (const replicas of REPLICAS) {
       const pool = `replicas-${replicas}`;
@@ -112,7 +112,7 @@ export class Throughput {
     return throughput;
   }
 
-  /** One replica of another build. @returns the workers of its pool */
+  /** Starts one replica of another build. @returns the workers of its pool */
   private async startAgainst(checkout: string): Promise<BenchWorker[]> {
     const { server, client } = await this.stage.startRedis();
     const build = new Build(checkout, client, KEY_PREFIX);
@@ -129,7 +129,7 @@ export class Throughput {
     const { nats, redis } = this.stage.services;
     const add = (name: RowName, label: string, job: Exclude<Job, ListJob>) =>
       this.rows.push({ name, label, job, results: [] });
-    // In the order of CPU_PROCESSES.
+    // Same order as CPU_PROCESSES.
     const processIds = [replica, redis.pid ?? 0, this.stage.generator.processId, nats.pid ?? 0, echo];
     const loadOf = (pool: string) => ({ pool, workers: workers.get(pool)!, warmUpMs, measureMs, processIds });
     const raw = loadOf('raw');
@@ -166,7 +166,7 @@ export class Throughput {
     }
   }
 
-  /** All rows in turn, again and again, so that a slow minute of the machine falls on all of them. */
+  /** Measures all rows in turn, in several rounds, so that a slow minute of the machine affects all of them. */
   async run(progress: Progress): Promise<void> {
     for (let round = 0; round < this.effort.rounds; round++) {
       for (const row of this.rows) {
@@ -183,14 +183,14 @@ export class Throughput {
     }
   }
 
-  /** The replicas of other pools stand still: six that do nothing take a quarter of a core for their upkeep. */
+  /** Stops the replicas of all other pools: the upkeep of six idle replicas takes a quarter of a core. */
   letRun(pool: string | undefined): void {
     for (const [other, processIds] of this.replicas) {
       for (const processId of processIds) process.kill(processId, other === pool ? 'SIGCONT' : 'SIGSTOP');
     }
   }
 
-  /** Of one replica with its Redis, both builds with 512 in flight. */
+  /** This build over the other one, each with one replica, its Redis and 512 requests in flight. */
   overOtherBuild(): OverOtherBuild | undefined {
     if (!this.against) return undefined;
     const over = (name: RowName, other: RowName) => ({
@@ -200,7 +200,7 @@ export class Throughput {
     return { acquire: over('acquire', 'acquire-against'), pairs: over('pairs-512', 'pairs-against') };
   }
 
-  /** CPU time of replica and Redis for one request, each round. */
+  /** CPU seconds of replica and Redis for one request, by round. */
   private serverCpu(name: RowName): number[] {
     return this.row(name).results.map(({ cpuSeconds: [replica, redis], completed }) => (replica! + redis!) / completed);
   }
@@ -209,7 +209,7 @@ export class Throughput {
     return this.rows.find((row) => row.name === name)!;
   }
 
-  /** How many times the rate of the other row this one has. */
+  /** Rate of this row, as a multiple of the other row's. */
   ratio(name: RowName, other: RowName): number {
     return medianRatio(ratesOf(this.row(name)), ratesOf(this.row(other)));
   }
@@ -236,10 +236,10 @@ export class Throughput {
   }
 }
 
-/** So long that a process which serves for days is measured as it runs then: V8 compiles what it sees run often. */
+/** Long enough for V8 to compile all code that runs often, as in a process that has served for days. */
 const WARM_UP_MS = 4_000;
 
-/** Load on whatever serves this pool, of which nothing is noted. */
+/** Puts load on the servers of this pool without recording it. */
 export async function warmUp(stage: Stage, pool: string, workers: readonly BenchWorker[]): Promise<void> {
   const job: Job = { kind: 'pairs', pool, workers, window: WINDOW, warmUpMs: 0, measureMs: WARM_UP_MS };
   await stage.generator.ask(job);

@@ -19,9 +19,9 @@ const GROUPS = 1_024;
 const WORKERS = 64;
 const ATTEMPTS = 10_000;
 const ONE_SAMPLE = { neededGroups: 1, groups: 1, samples: 1 };
-/** Half of the samples are finished at this rate; the others run as long as the browser watches. */
+/** Rate at which half of the samples finish; the others run as long as the browser watches. */
 const FINISHED_PER_SECOND = 40;
-/** The pages and what their first view shows: the last server in view of the fleet, and the groups of the round. */
+/** The pages, with elements that their first views show last: a server of the fleet, or the groups of the round. */
 const VIEWS: readonly View[] = [
   { page: 'fleet', address: '#/fleet', shown: 'tbody td:has-text("server-0")' },
   { page: 'round', address: '#/round?job=job', shown: 'text=/of 1,024 groups/' },

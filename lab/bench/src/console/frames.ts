@@ -4,9 +4,9 @@ import { median } from '../arithmetic';
 
 const STEPS = 120;
 const WAIT_MS = 120_000;
-/** Where the bars are, pixels of the drawing. */
+/** Position of the bars, pixels of the drawing. */
 const POINT = { x: 300, y: 260 };
-/** Starts a list of the times of frames. */
+/** Starts a list of the times of frames, in the page. */
 const NOTE_FRAMES = `{
   performance.clearMeasures('timeline-redraw');
   const times = (globalThis.frameTimes = []);
@@ -20,10 +20,10 @@ const NOTE_FRAMES = `{
 export interface Frames {
   action: string;
   redraws: number;
-  /** Time of the script that draws; median. */
+  /** Median run time of the script that draws. */
   redrawMs: number;
   longestRedrawMs: number;
-  /** From one frame to the next; median. */
+  /** Median time from one frame to the next. */
   frameMs: number;
   longestFrameMs: number;
 }

@@ -4,7 +4,7 @@ import type { MessagingConnection } from '@broomwagon/messaging';
 const SERVERS = 64;
 const PAGE = 1_000;
 
-/** Writes the events of finished attempts of a round into the stream, as many as it takes to fill a timeline. */
+/** Writes the events of `attempts` finished attempts of a round into the stream, to fill a timeline. */
 export async function publishAttempts(
   connection: MessagingConnection,
   { pool, job, roundId, openedAtMs }: { pool: string; job: string; roundId: string; openedAtMs: number },

@@ -6,16 +6,16 @@ import { median } from '../arithmetic';
 const REPEATS = 5;
 const WATCH_MS = 60_000;
 const QUICK_WATCH_MS = 15_000;
-/** Work of Chromium that belongs to the start, after the first view, is not measured. */
+/** Pause after the first view, so that Chromium's remaining start-up work is not measured. */
 const SETTLE_MS = 5_000;
-/** Milliseconds since the start of the navigation. */
+/** Script that returns the milliseconds since the start of the navigation, after the next drawing. */
 const TIME_AFTER_DRAWING = `new Promise((settle) =>
   requestAnimationFrame(() => requestAnimationFrame(() => settle(performance.now()))))`;
 
 /** A page of the console. */
 export interface View {
   page: string;
-  /** After the origin. */
+  /** Part of the URL after the origin. */
   address: string;
   /** Selector of the last element that the first view needs. */
   shown: string;
@@ -23,11 +23,11 @@ export interface View {
 
 export interface WatchedPage {
   page: string;
-  /** From the start of the navigation until the first view is drawn, in a new browser; median. */
+  /** Median time from the start of the navigation until the first view is drawn, in a new browser. */
   firstViewMs: number;
-  /** CPU time of the processes that run pages, while nothing on the page is used. */
+  /** CPU use of the renderer processes while nobody uses the page, % of a core. */
   pageCpuPercent: number;
-  /** The same of all processes of Chromium. */
+  /** CPU use of all processes of Chromium in the same time, % of a core. */
   browserCpuPercent: number;
   heapMb: number;
 }
@@ -66,7 +66,7 @@ export async function watchPage(
   };
 }
 
-/** The time is read in the page: a call from here takes longer than a frame. */
+/** Opens the page. The time is read within the page, since a call from here takes longer than a frame. */
 async function open(browser: Browser, address: string, shown: string): Promise<{ page: Page; firstViewMs: number }> {
   const page = await browser.newPage({ viewport: { width: 1_280, height: 800 } });
   await page.goto(address, { waitUntil: 'commit' });
@@ -74,7 +74,7 @@ async function open(browser: Browser, address: string, shown: string): Promise<{
   return { page, firstViewMs: await page.evaluate<number>(TIME_AFTER_DRAWING) };
 }
 
-/** CPU time of all processes of a browser so far, and of those that run pages. */
+/** CPU seconds so far of all processes of a browser, and of its renderer processes. */
 async function cpuSeconds(browser: Browser): Promise<{ all: number; renderer: number }> {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');

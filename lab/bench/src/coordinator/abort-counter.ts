@@ -1,7 +1,7 @@
 import { type AbortAttemptsCommand, workerCommandSubject } from '@broomwagon/contracts';
 import type { NatsConnection } from 'nats';
 
-/** Receives the commands for the workers of a pool, in their place. */
+/** Receives the abort commands of a pool in place of its workers, and counts them. */
 export class AbortCounter {
   private told = new Set<string>();
   private wanted = 0;
@@ -16,7 +16,7 @@ export class AbortCounter {
     });
   }
 
-  /** Forgets all commands. @returns when the last of so many different attempts got its command, `performance.now` */
+  /** Starts anew. @returns the time (`performance.now`) at which so many different requests have got a command */
   expect(count: number): Promise<number> {
     this.told = new Set();
     this.wanted = count;

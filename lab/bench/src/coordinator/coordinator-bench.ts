@@ -13,14 +13,14 @@ import { ScriptFlow } from './script-flow';
 
 const ECHO_SUBJECT = 'bench.echo';
 const POOLS = { rounds: 'rounds', large: 'large', fanOut: 'fan-out', queues: 'queues', scripts: 'raw-scripts' };
-/** 128 groups of 16 are needed; as many again are cut. */
+/** A round of 128 needed groups of 16; another 128 groups are cut. */
 const SMALL = { neededGroups: 128, groups: 256, samples: 16 };
-/** Requests in flight when the last group that is needed is accepted. */
+/** Requests in flight when the last needed group is accepted. */
 const IN_FLIGHT = 10_000;
 const FAN_OUT = { neededGroups: 1, groups: IN_FLIGHT / 16 + 1, samples: 16 };
 const QUEUES = [1_000, 1_000_000] as const;
 
-/** How often; groups of the large round. */
+/** Numbers of repeats, and groups of the large round. */
 const FULL = { rounds: 5, payloadRounds: 5, fanOuts: 3, steps: 9, largeGroups: 8_192 };
 const QUICK = { rounds: 3, payloadRounds: 3, fanOuts: 1, steps: 5, largeGroups: 1_024 };
 
@@ -37,7 +37,7 @@ const ROWS = {
 } as const;
 type RowName = keyof typeof ROWS;
 
-/** What `--json` holds; README.md of bench explains each number. */
+/** Content of the file of `--json`; README.md of bench explains each number. */
 export interface CoordinatorReport {
   measuredAt: string;
   machine: string;
@@ -52,7 +52,7 @@ export interface CoordinatorReport {
     queue1000000Over1000: number;
   };
   cutFanoutMs: number;
-  /** Requests a second, and CPU time for one request, microseconds, where our services are at work. */
+  /** Requests per second; and CPU microseconds for one request in rows that use our services. */
   rows: {
     name: RowName;
     label: string;
@@ -60,7 +60,7 @@ export interface CoordinatorReport {
     coordinatorMicroseconds?: number;
     redisMicroseconds?: number;
   }[];
-  /** One round that launches what it needs: requests a second, and over that of 128 x 16. */
+  /** A large round without surplus groups: its requests per second, also as a multiple of the rate with 128 x 16. */
   large: {
     groups: number;
     samples: number;
@@ -72,7 +72,7 @@ export interface CoordinatorReport {
   payload: PayloadReport;
 }
 
-/** `bench coordinator`: what rounds cost through NATS, beside the raw limits of the same minutes. */
+/** `bench coordinator`: cost of rounds through NATS, beside raw limits measured in the same minutes. */
 export async function benchCoordinator(
   stage: Stage,
   isQuick: boolean,
@@ -84,9 +84,9 @@ export async function benchCoordinator(
 }
 
 class CoordinatorBench {
-  /** Requests a second, one value per round. */
+  /** Requests per second, one value per round. */
   private readonly rates = new Map<RowName, number[]>();
-  /** Of the coordinator and of Redis for one request, microseconds, one value per round. */
+  /** CPU microseconds of the coordinator and of Redis for one request, one pair per round. */
   private readonly cpu = new Map<RowName, [number, number][]>();
   private readonly fanOutsMs: number[] = [];
   private readonly queues: LongQueue[] = [];
@@ -160,7 +160,7 @@ class CoordinatorBench {
     return { report, text: textOf(report) };
   }
 
-  /** Every row once, in the same few seconds. */
+  /** Measures every row once, all within a few seconds. */
   private async measureSmall(job: string): Promise<void> {
     const flow = this.flow(POOLS.rounds, job, SMALL);
     const requests = SMALL.neededGroups * SMALL.samples;
@@ -184,7 +184,7 @@ class CoordinatorBench {
     this.add('script complete', completePerSecond);
   }
 
-  /** From the completion that completes the round, as it is sent, to the last abort that arrives at a worker. */
+  /** Measures the time from sending the completion that completes the round to the last abort that a worker gets. */
   private async measureFanOut(job: string): Promise<void> {
     const flow = this.flow(POOLS.fanOut, job, FAN_OUT);
     await flow.open();

@@ -7,19 +7,19 @@ import { median, medianRatio } from '../arithmetic';
 import type { BenchWorker } from '../generator/jobs';
 import { KEY_PREFIX } from '../stage';
 
-/** Groups a round takes; half of them are accepted. */
+/** Groups that a round takes; half of them are accepted. */
 const GROUPS_PER_STEP = 64;
 const POLICY: TailPolicy = { name: 'resume', overProvision: 2 };
 const TEMPLATE = 'template';
 const COPIES_PER_CALL = 500;
 
-/** What is done with the queue in one step; `take` and `requeue` count for one group. */
+/** Operations on the queue in one step; the costs of `take` and `requeue` are per group. */
 const OPERATIONS = ['plan', 'take', 'list', 'requeue', 'close'] as const;
 type Operation = (typeof OPERATIONS)[number];
 
 /**
- * Every key named after a group, once for each copy, under its name, and the copy beside the group wherever that stands
- * in a sorted set: so it is whatever the scripts have made of the group. KEYS: the group's keys, then the sorted sets.
+ * Copies a group as the scripts have stored it: every key named after the group is copied once per copy, under the
+ * copy's name, and the copy is added to every sorted set with the group. KEYS: the group's keys, then the sorted sets.
  */
 const COPY = `
 local names, sets = tonumber(ARGV[1]), #KEYS - tonumber(ARGV[1])
@@ -32,7 +32,7 @@ for copy = tonumber(ARGV[3]), tonumber(ARGV[4]) do
   for index = 1, sets do redis.call('ZADD', KEYS[names + index], scores[index] + copy, id) end
 end`;
 
-/** A job with so many groups in its long-tail queue, and what its steps cost. */
+/** A job with so many groups in its long-tail queue, and the costs of its steps. */
 export class LongQueue {
   private readonly costs = new Map<Operation, number[]>(OPERATIONS.map((operation) => [operation, []]));
   private trainerEpoch?: Epoch;
@@ -50,7 +50,7 @@ export class LongQueue {
     return `queue-${this.groups}`;
   }
 
-  /** One group comes into the queue as all do, by a cut; the others are copies of it. */
+  /** Fills the queue: one group is queued by a cut as in production, the others are copies of it. */
   async fill(): Promise<void> {
     const plan: RoundPlan = { planId: 'first', step: 1, kind: 'short', neededGroups: 1, newGroups: 2, takeGroups: 0 };
     await this.open(plan);
@@ -84,7 +84,7 @@ export class LongQueue {
     await this.settled(this.groups);
   }
 
-  /** A long round: half of the groups taken are accepted, the others cut and queued again. */
+  /** Runs a long round: half of the taken groups are accepted, the others cut and queued again. */
   async measure(): Promise<void> {
     const { job, pool } = this;
     const whole = await this.time('plan', () =>
@@ -118,7 +118,7 @@ export class LongQueue {
     return OPERATIONS.map((operation) => ({ operation, microseconds: median(this.costs.get(operation)!) }));
   }
 
-  /** How many times a step costs what it costs with the other queue: its operations, each for one group. */
+  /** Cost of a step (the sum over its operations) as a multiple of the cost with the other queue. */
   over(other: LongQueue): number {
     return medianRatio(this.totals(), other.totals());
   }

@@ -6,16 +6,16 @@ import type { JobResult } from '../generator/jobs';
 import type { BenchWorker } from '../generator/jobs';
 import type { Stage } from '../stage';
 
-/** Requests in flight from the generator. */
+/** Number of the generator's requests in flight. */
 export const WINDOW = 128;
-/** Claims of many requests in flight: each is the work of many. */
+/** Number of `request.claim` calls in flight when a call claims many requests. */
 const MANY_WINDOW = 8;
 const PAGE = 128;
-/** Nothing is orphaned while it is measured. */
+/** Time long enough that no round is orphaned during the measurement. */
 const LONG_MS = 86_400_000;
 const TOKENS = Buffer.from('tokens').toString('base64');
 
-/** A claim and who holds it. */
+/** A claim and the worker that holds it. */
 export interface HeldClaim {
   claim: Claim;
   worker: BenchWorker;
@@ -26,7 +26,7 @@ export interface RoundShape {
   samples: number;
 }
 
-/** One round through NATS, step by step: the generator sends, this process only prepares and reads. */
+/** One round through NATS, step by step: the generator sends; this process only prepares requests and reads replies. */
 export class RoundFlow {
   private trainerEpoch: Epoch = '';
   private claims = 0;
@@ -59,7 +59,7 @@ export class RoundFlow {
     this.trainerEpoch = opened.trainerEpoch;
   }
 
-  /** Pages of 128 groups, one after the other, as a trainer does. */
+  /** Submits the groups in pages of 128, one after the other, as a trainer does. */
   submit(): Promise<JobResult> {
     const { groups, samples } = this.shape;
     const bodies: string[] = [];
@@ -94,7 +94,7 @@ export class RoundFlow {
     return { result, held };
   }
 
-  /** Stores what they made, as workers do before they complete. */
+  /** Stores the tokens of the claims, as workers do before they complete a request. */
   async store(held: readonly HeldClaim[]): Promise<void> {
     const puts = held.map(({ claim: { job, requestId, attempt } }) =>
       JSON.stringify({ job, requestId, name: `${attempt}`, chunkIndex: 0, chunkCount: 1, data: TOKENS }),
@@ -112,7 +112,7 @@ export class RoundFlow {
     return this.list('request.fail', bodies);
   }
 
-  /** Closes it; its requests are folded in the background. */
+  /** Closes the round; its requests are folded in the background. */
   async close(): Promise<void> {
     const { job, trainerEpoch } = this;
     const round = { job, roundId: 'round', trainerEpoch };

@@ -7,7 +7,7 @@ import { WINDOW, type RoundShape } from './round-flow';
 
 const PAGE = 128;
 
-/** The transitions of claim and complete by FCALL alone, as many at once as over NATS: the least that Redis costs. */
+/** Claims and completions by FCALL alone, as many at once as over NATS: a lower bound from the cost of Redis. */
 export class ScriptFlow {
   private readonly rounds: RoundStore;
   private readonly requests: RequestStore;
@@ -81,7 +81,7 @@ export class ScriptFlow {
   }
 }
 
-/** @returns how many a second, with `WINDOW` at once */
+/** @returns calls per second, with `WINDOW` calls at once */
 async function rateOf(count: number, work: (index: number) => Promise<void>): Promise<number> {
   const startedAtMs = performance.now();
   let next = 0;

@@ -12,16 +12,16 @@ const POLICY = { name: 'resume', overProvision: 0, shortfall: 'accept-fewer' } a
 export const LABELS = { rack: 'r1' };
 
 type AnyState = typeof State & {
-  /** What builds before Redis Functions call the runner. */
+  /** Name of the runner in builds before Redis Functions. */
   ScriptRunner?: typeof State.FunctionRunner;
-  /** The store of leases, servers and workers, in builds before there was one for each. */
+  /** The store of leases, servers and workers, in builds that had one store for all of them. */
   RoutingStore?: new (runner: State.FunctionRunner) => LeaseStore & {
     registerServer(pool: string, server: object): ReturnType<State.ServerStore['register']>;
     registerWorker(pool: string, worker: object): ReturnType<State.WorkerStore['register']>;
   };
 };
 
-/** Which build it is of is known at run time only. */
+/** Loads a module of a build that is known at run time only. */
 function required<T>(module: string): T {
   // eslint-disable-next-line @typescript-eslint/no-require-imports
   return require(module) as T;
@@ -36,11 +36,11 @@ export class Build {
   private readonly stores: Stores;
   private last = 0;
 
-  /** With its programs. */
+  /** Folder with the compiled programs of the build. */
   readonly folder: string;
   private readonly state: AnyState;
 
-  /** @param checkout in which `npm run build` was run */
+  /** @param checkout folder in which `npm run build` was run */
   constructor(
     checkout: string,
     readonly redis: Redis,
@@ -66,9 +66,9 @@ export class Build {
   }
 
   /**
-   * Loads the scripts of a build that is older than Redis Functions, but for those that only people run: a Redis that
-   * has served it for a while has them, and what is loaded costs the garbage collector of Lua with every call. The
-   * library of a later build is loaded by its first call.
+   * Loads the scripts of a build that is older than Redis Functions, except the scripts that only operators run: a
+   * Redis that has served the build for a while has them loaded, and each loaded script costs the garbage collector of
+   * Lua time in every call. The library of a later build is loaded by its first call.
    */
   async loadScripts(): Promise<void> {
     if (!this.state.ScriptRunner) return;
@@ -84,7 +84,7 @@ export class Build {
     return { ...required(join(scripts, 'script-loader')), ...required(join(scripts, 'script-runner')) };
   }
 
-  /** A pool with servers that have room for everything, and eight workers. */
+  /** Fills a pool with servers that have room for all leases, and with eight workers. */
   async fill(
     pool: string,
     servers: number,
@@ -114,7 +114,7 @@ export class Build {
     }));
   }
 
-  /** A round with so many groups of one sample, all of them pending. @returns its job */
+  /** Opens a round with so many groups of one sample, all of them pending. @returns its job */
   async openRound(pool: string, groups: number): Promise<string> {
     const job = `job-${this.nextId()}`;
     const plan = { kind: 'short' as const, neededGroups: groups, takeGroups: 0, newGroups: groups };

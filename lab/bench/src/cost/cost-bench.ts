@@ -7,7 +7,7 @@ import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import { Build, LABELS } from './build';
 
-/** This file is `<checkout>/dist/bench/src/cost/cost-bench.js`, below whatever folder the bench lives in. */
+/** Checkout of this build: the compiled file is below `<checkout>/dist`. */
 const HERE = join(__dirname.slice(0, __dirname.lastIndexOf('dist')), '.');
 const POOLS = { ten: 10, some: 64, many: 10_000 } as const;
 type Pool = keyof typeof POOLS;
@@ -28,13 +28,13 @@ interface Row {
   after: number[];
 }
 
-/** Of one live lease, with all its indexes. */
+/** Memory of one live lease with all its indexes. */
 interface Bytes {
   before: number;
   after: number;
 }
 
-/** What an acquire asks for, by how the rows name it. */
+/** Constraints of acquires, by their names in the rows. */
 const REQUESTS: Record<string, (index: number) => Partial<AcquireEntry>> = {
   'without constraints': () => ({}),
   'of a session': (index) => ({ sessionId: `session-${index}`, contextTokens: 3_000 }),
@@ -43,9 +43,9 @@ const REQUESTS: Record<string, (index: number) => Partial<AcquireEntry>> = {
 };
 
 /**
- * `bench cost --against DIR`: what single operations cost Redis in this build and in another one. Both work in turn, each
- * on a Redis that serves one build as in production, and only the CPU time of its main thread counts, so what else runs
- * on the machine is hardly in it.
+ * `bench cost --against DIR`: costs of single operations for Redis in this build and in another build. The builds work
+ * in turn, each on a Redis of its own as in production. Only the CPU time of the main thread of Redis counts, so other
+ * programs on the machine hardly matter.
  */
 export async function benchCost(
   stage: Stage,
@@ -90,7 +90,7 @@ class Cost {
   }
 
   async round(round: number): Promise<void> {
-    // Whoever comes first meets colder caches.
+    // The builds take turns to go first, since the first one has colder caches.
     const builds = round % 2 === 0 ? [this.before, this.after] : [this.after, this.before];
     for (const build of builds)
       await this.note(build, 'PING', CALLS, () => this.inTurn(CALLS, () => build.redis.ping()));
@@ -103,7 +103,7 @@ class Cost {
     for (const build of builds) await this.requests(build);
   }
 
-  /** Each lease is of a request of its own. */
+  /** Measures the memory of live leases, each for a request of its own. */
   async bytesPerLease(): Promise<Bytes> {
     const bytesOf = async (build: Build): Promise<number> => {
       const entries = build.entries('ten', LEASES, () => ({}));
@@ -124,7 +124,7 @@ class Cost {
     });
   }
 
-  /** Batches one after the other, as the load-balancer makes them of single calls that come at the same time. */
+  /** Sends batches one after the other, as the load-balancer forms them from simultaneous single calls. */
   private async batches(build: Build): Promise<void> {
     const pages = pagesOf(build.entries('some', BATCHES * BATCH, REQUESTS['without constraints']!), BATCH);
     await this.note(build, `acquire in a batch of ${BATCH}`, BATCHES * BATCH, async () => {
@@ -135,7 +135,7 @@ class Cost {
     });
   }
 
-  /** Pages that leave at once, as of `lb.acquire-many`. */
+  /** Sends all pages at once, as for `lb.acquire-many`. */
   private async burst(build: Build): Promise<void> {
     const pages = pagesOf(build.entries('some', BURST, REQUESTS['without constraints']!), LIMITS.page);
     await this.note(build, `acquire in a burst of ${BURST}`, BURST, async () => {
@@ -205,7 +205,7 @@ function granted({ results }: { results: object[] }): void {
   if (refused) throw new Error(`Not granted: ${JSON.stringify(refused)}`);
 }
 
-/** Medians over the rounds, and of the ratio within a round the median with its quartiles. */
+/** Medians over the rounds, and median and quartiles of the ratio within a round. */
 function summaryOf({ operation, before, after }: Row) {
   const ratios = after.map((cost, round) => cost / before[round]!).toSorted((one, other) => one - other);
   return {

@@ -9,9 +9,9 @@ import type { Stage } from '../stage';
 import { plainTable } from '../table';
 import type { ReadersJob, ReadersResult } from './readers.main';
 
-/** Acquires go to this pool, and its events to the readers. */
+/** Pool of the acquires; its events go to the readers. */
 const POOL = 'events';
-/** Its events have no readers. */
+/** Pool whose events have no readers. */
 const UNREAD_POOL = 'unread';
 const SLOW_POOL = 'slow';
 const SERVERS = 64;
@@ -21,7 +21,7 @@ const SLOW_READERS = 20;
 const PAIRS_PER_SECOND = 500;
 const EVENTS_PER_SECOND = 2;
 const EVENT_BYTES = 300;
-/** Slow readers get more, so that the buffers of the kernel are full soon. */
+/** Rate of events for slow readers: higher, so that the buffers of the kernel are soon full. */
 const SLOW_EVENTS_PER_SECOND = 20;
 const SLOW_EVENT_BYTES = 100_000;
 const ROUNDS = 5;
@@ -37,7 +37,7 @@ interface Case {
   results: JobResult[];
 }
 
-/** `bench events`: acquires at a fixed rate while events go to no reader, to 10,000, and to readers that do not read. */
+/** `bench events`: acquires at a fixed rate while events go to no reader, to 10,000, or to readers that do not read. */
 export async function benchEvents(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   await stage.start((line) => console.error(line));
   const { redis, nats } = stage.services;

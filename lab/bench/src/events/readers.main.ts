@@ -1,19 +1,19 @@
 import { connect, type Socket } from 'node:net';
 import { answerParent } from '../child';
 
-/** What the program can be asked to do. */
+/** Jobs of the program. */
 export type ReadersJob =
-  /** Opens so many streams of events of a pool; those that do not read stop after the head of the reply. */
+  /** Opens so many streams of events of a pool; streams without `reads` stop reading after the head of the reply. */
   { kind: 'open'; port: number; token: string; pool: string; count: number; reads: boolean } | { kind: 'count' };
 
 export interface ReadersResult {
-  /** Streams that are open. */
+  /** Number of open streams. */
   open: number;
   /** Events that all streams together have received. */
   events: number;
 }
 
-/** Streams that are being opened at the same time. */
+/** Number of streams that are opened at the same time. */
 const AT_ONCE = 64;
 const EVENT = Buffer.from('\nevent: ');
 let open = 0;
@@ -29,7 +29,7 @@ function openStream({ port, token, pool, reads }: Extract<ReadersJob, { kind: 'o
       open += 1;
       if (!reads) return resolve(void socket.pause());
       socket.on('data', (chunk: Buffer) => {
-        // A name that is split between two chunks is not counted.
+        // An event whose name is split between two chunks is not counted.
         for (let at = chunk.indexOf(EVENT); at >= 0; at = chunk.indexOf(EVENT, at + 1)) events += 1;
       });
       resolve();

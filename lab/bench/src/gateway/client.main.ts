@@ -5,25 +5,25 @@ import { answerParent } from '../child';
 import { summarizeLatencies, type LatencySummary } from '../arithmetic';
 import { cpuSecondsOf } from '../generator/cpu-time';
 
-/** What the program can be asked to do. */
+/** Jobs of the program. */
 export type ClientJob =
-  /** Short requests at a fixed rate, or as many as `inFlight` calls finish. */
+  /** Sends short requests, at a fixed rate or with `inFlight` calls at a time. */
   | { kind: 'rate'; url: string; body: string; perSecond: number; ms: number }
   | { kind: 'closed'; url: string; body: string; inFlight: number; ms: number; processIds: number[] }
-  /** Begins so many responses, which are received and not read. */
+  /** Starts so many responses, which are received and not parsed. */
   | { kind: 'open'; port: number; body: string; count: number }
-  /** Ends them. */
+  /** Ends these responses. */
   | { kind: 'close' };
 
 export interface ClientResult extends Partial<LatencySummary> {
   completed: number;
-  /** Answers other than 200, and broken connections. */
+  /** Number of answers other than 200 and of broken connections. */
   failed: number;
-  /** CPU time of the processes meanwhile. */
+  /** CPU time of the processes during the job. */
   cpuSeconds?: number;
 }
 
-/** Connections that are being opened at the same time. */
+/** Number of connections that are opened at the same time. */
 const AT_ONCE = 64;
 const dispatcher = new Agent({ connections: 512, keepAliveTimeout: 600_000 });
 const sockets = new Set<Socket>();
@@ -36,7 +36,7 @@ async function call(url: string, body: string): Promise<void> {
   if (answer.statusCode !== 200) throw new Error(`Answer ${answer.statusCode}`);
 }
 
-/** From the time at which each was to be sent. */
+/** Sends requests at a fixed rate; latency counts from the time at which a request was due. */
 async function atRate({ url, body, perSecond, ms }: Extract<ClientJob, { kind: 'rate' }>): Promise<ClientResult> {
   const count = (perSecond * ms) / 1_000;
   const latenciesMs: number[] = [];

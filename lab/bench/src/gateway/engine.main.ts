@@ -2,22 +2,22 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { answerParent } from '../child';
 
-/** What an engine has done so far. */
+/** Port and counts of an engine. */
 export interface EngineCounts {
   port: number;
-  /** Responses that are streaming. */
+  /** Number of responses that are streaming. */
   streams: number;
-  /** Tokens that all responses together were sent. */
+  /** Number of tokens sent in all responses together. */
   tokens: number;
 }
 
-/** `/generate` of SGLang; `bench` is a field that routers pass through unread. */
+/** Body of `/generate` of SGLang; routers pass the field `bench` through unread. */
 interface Body {
   rid?: string;
   stream?: boolean;
   return_logprob?: boolean;
   sampling_params: { max_new_tokens: number };
-  /** Absent: all tokens are sent at once. */
+  /** Rate of the stream. Absent: all tokens are sent at once. */
   bench?: { chunksPerSecond: number; tokensPerChunk: number };
 }
 
@@ -35,7 +35,7 @@ const INFO = JSON.stringify({
   instance_id: 'bench',
   incremental_streaming_output: true,
 });
-/** Answers to what gateways ask an engine before they use it. */
+/** Answers to requests that gateways send to an engine before they use it, by path. */
 const ANSWERS = new Map([
   ['/health', ''],
   ['/abort_request', ''],
@@ -45,7 +45,7 @@ const ANSWERS = new Map([
   ['/v1/models', JSON.stringify({ object: 'list', data: [{ id: 'bench', object: 'model', owned_by: 'sglang' }] })],
 ]);
 const TICK_MS = 5;
-/** In 32 bits, as engines compute it. */
+/** Log probability in 32 bits, as engines compute it. */
 const LOGPROB = Math.fround(-0.123_456_78);
 const streams = new Set<Stream>();
 let tokens = 0;
@@ -81,7 +81,7 @@ function generate(body: Body, response: ServerResponse): void {
     response.end(`data: ${answerOf(body, 0)(sampling.max_new_tokens)}\n\ndata: [DONE]\n\n`);
     return;
   }
-  // Streams begin at different times, so that their chunks are not all sent together.
+  // Streams start at different times, so that their chunks are not all sent together.
   const dueMs = performance.now() + Math.random() * (1_000 / bench.chunksPerSecond);
   const one: Stream = { body, response, made: 0, dueMs };
   streams.add(one);
@@ -117,7 +117,7 @@ const server = createServer({ keepAliveTimeout: 600_000 }, (request, response) =
   else response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' }).end(answer);
 });
 
-/** An engine that costs as little as possible: its tokens mean nothing. */
+/** An engine that uses as little CPU as possible: its tokens mean nothing. */
 answerParent<void, EngineCounts>(async () => {
   if (!server.listening) await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', 8_192, resolve));
   const { port } = server.address() as AddressInfo;

@@ -13,17 +13,17 @@ import { SINGLE_TOKENS, startWays, urlOf, type Way, type WayResults } from './wa
 
 const RATE = 200;
 const IN_FLIGHT = 32;
-/** Responses that stream at 50 tokens a second while CPU is measured. */
+/** Number of responses that stream at 50 tokens per second while CPU time is measured. */
 const STREAMING = 100;
 const ROUNDS = 5;
 const QUICK_ROUNDS = 3;
 const MEASURE_MS = 5_000;
-/** Age of responses whose CPU is measured. */
+/** Age of young responses whose CPU time is measured. */
 const YOUNG_MS = 1_000;
-/** The connection of a response of this age is read less often. */
+/** Age of long responses: the gateway reads the connection of such a response less often. */
 const LONG_MS = 11_000;
 const OPEN_STREAMS = 4_000;
-/** Responses of which the memory for each token is measured. */
+/** Number of responses for which the memory per token is measured. */
 const LONG_RESPONSES = 200;
 const PAGE_BYTES = 4_096;
 const SHORT = JSON.stringify({ input_ids: [11, 12, 13, 14], sampling_params: { max_new_tokens: 16 } });
@@ -32,7 +32,7 @@ const LONG_PROMPT = JSON.stringify({
   sampling_params: { max_new_tokens: 16 },
 });
 
-/** The processes of the benchmark, and what is measured of them. */
+/** The processes of the benchmark, and their measurements. */
 class GatewayLoad {
   constructor(
     readonly engine: Child<void, EngineCounts>,
@@ -45,14 +45,14 @@ class GatewayLoad {
     );
   }
 
-  /** Requests one after the other, and CPU seconds of the way for each. */
+  /** Sends requests with `inFlight` at a time. @returns requests per second, and CPU seconds of the way per request */
   async requests({ port, processIds }: Way, body: string, inFlight: number) {
     const job = { kind: 'closed', url: urlOf(port), body, inFlight, ms: MEASURE_MS, processIds } as const;
     const { completed, cpuSeconds = Number.NaN } = whole(await this.client.ask(job));
     return { perSecond: completed / (MEASURE_MS / 1_000), cpuSeconds: cpuSeconds / completed };
   }
 
-  /** CPU microseconds of the way for each token. */
+  /** Measures the CPU microseconds of the way per token. */
   async cpuPerToken({ port, processIds: [processId] }: Way, isStreamed: boolean, ageMs: number): Promise<number> {
     await this.open(port, STREAMING, { stream: isStreamed, chunksPerSecond: 50, tokensPerChunk: 1 });
     await delay(ageMs);
@@ -63,7 +63,7 @@ class GatewayLoad {
     return ((after.cpu - before.cpu) * 1e6) / (after.tokens - before.tokens);
   }
 
-  /** Begins responses, and waits until the engine streams all of them. */
+  /** Starts responses, and waits until the engine streams all of them. */
   async open(
     port: number,
     count: number,
@@ -90,7 +90,7 @@ class GatewayLoad {
   }
 }
 
-/** `bench gateway`: the gateway, a bare pass-through and the engine itself, with the same requests in turn. */
+/** `bench gateway`: sends the same requests in turn to the gateway, a bare pass-through and the engine itself. */
 export async function benchGateway(
   stage: Stage,
   isQuick: boolean,
@@ -150,7 +150,7 @@ export async function benchGateway(
   return { report, text: `${tableOf(ways)}\n\n${summaryOf(report)}` };
 }
 
-/** Otherwise the compiler of V8 would be measured too: it costs a quarter of the CPU of the first requests. */
+/** Warms the way up, so that V8's compiler is not measured: it takes a quarter of the CPU of the first requests. */
 async function warmUp(load: GatewayLoad, way: WayResults): Promise<void> {
   if (way.name === 'engine itself') return;
   await load.requests(way, SHORT, IN_FLIGHT);
@@ -179,7 +179,7 @@ async function measure(load: GatewayLoad, way: WayResults): Promise<void> {
   if (isGateway) way.collectedMicroseconds.push(await load.cpuPerToken(way, false, LONG_MS));
 }
 
-/** Memory that grows with each token of responses that are collected: id, log probability and five characters. */
+/** Memory per token of collected responses, bytes: id, log probability and five characters. */
 async function memoryPerToken(load: GatewayLoad, gateway: Way): Promise<number> {
   await load.open(gateway.port, LONG_RESPONSES, { stream: false, chunksPerSecond: 5, tokensPerChunk: 64 });
   await delay(2_000);
@@ -193,7 +193,7 @@ async function memoryPerToken(load: GatewayLoad, gateway: Way): Promise<number> 
 async function memoryPerStream(load: GatewayLoad, gateway: Way) {
   const before = await memoryOf(gateway);
   await load.open(gateway.port, OPEN_STREAMS, { stream: true, chunksPerSecond: 0.5, tokensPerChunk: 1 });
-  // Each has received a chunk.
+  // Each stream receives at least one chunk meanwhile.
   await delay(6_000);
   const { streams } = await load.engine.ask();
   const after = await memoryOf(gateway);
@@ -205,7 +205,7 @@ async function memoryPerStream(load: GatewayLoad, gateway: Way) {
   };
 }
 
-/** Memory of a process after a collection of garbage: of objects and buffers, and all of it. */
+/** Memory of a process after a garbage collection: of objects and buffers, and resident. */
 async function memoryOf({ port, processIds }: Way): Promise<{ bytes: number; residentBytes: number }> {
   const processId = processIds[0]!;
   process.kill(processId, 'SIGUSR2');

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { Agent, request } from 'undici';
 import { answerParent } from '../child';
 
-/** The least that a proxy of undici does: bytes in both directions, read by nobody. */
+/** The simplest proxy with undici: passes bytes in both directions without parsing them. */
 const dispatcher = new Agent({ connections: 8_192, headersTimeout: 0, bodyTimeout: 0 });
 
 async function pass(engine: string, incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> {

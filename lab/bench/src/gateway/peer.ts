@@ -7,10 +7,10 @@ import { promisify } from 'node:util';
 import { cacheFolder, freePort } from '@broomwagon/testing';
 import type { Stage } from '../stage';
 
-/** Another gateway that is measured beside this one, from the package index that pip is configured for. */
+/** Another gateway that is measured beside ours, from the package index that pip is configured for. */
 interface Peer {
   requirement: string;
-  /** Arguments of Python. */
+  /** Arguments for Python. */
   args(port: number, engine: string): Promise<string[]>;
 }
 
@@ -61,7 +61,8 @@ async function installed(requirement: string): Promise<string> {
   const python = join(folder, 'bin', 'python');
   if (existsSync(python)) return python;
   const run = (file: string, ...args: string[]) => promisify(execFile)(file, args, { timeout: INSTALL_MS });
-  // The folder is complete as soon as it exists; environments of Python may be moved if they are called by path.
+  // The folder is complete as soon as it exists, since it is moved into place; an environment of Python that is called
+  // by path may be moved.
   const preparation = `${folder}.preparation`;
   await rm(preparation, { recursive: true, force: true });
   await mkdir(join(folder, '..'), { recursive: true });

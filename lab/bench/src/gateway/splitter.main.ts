@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { answerParent } from '../child';
 
-/** Gives TCP connections to some ports in turn, and reads nothing of them, as a balancer in front of replicas. */
+/** Passes TCP connections to some ports in turn without parsing them, as a balancer in front of replicas does. */
 answerParent<{ ports: number[] }, { port: number }>(async ({ ports }) => {
   let count = 0;
   const server = createServer({ noDelay: true }, (client) => {

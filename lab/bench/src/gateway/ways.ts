@@ -30,9 +30,9 @@ export const SINGLE_TOKENS = 'each token at once';
 export const urlOf = (port: number): string => `http://127.0.0.1:${port}`;
 
 /**
- * @param peer see `PEERS`
- * @returns a gateway, the pass-through, the engine itself, two gateways behind one port, the second of them, which sends
- *   each token at once, and the peer
+ * @param peer name of an entry of `PEERS`
+ * @returns a gateway, the pass-through, the engine itself, two gateways behind one port, the second of these gateways
+ *   alone, which sends each token at once, and the peer
  */
 export async function startWays(
   stage: Stage,
@@ -77,7 +77,7 @@ async function startGateway(stage: Stage, name: string, settings: Record<string,
     INCREMENTAL_STREAMS: 'true',
     ENGINE_MAX_INFLIGHT: '100000',
     ENGINE_MAX_STREAMS: '8192',
-    // Without a limit of the young generation above the default: it would be counted as memory of streams.
+    // The young generation keeps its default size: a larger one would be counted as memory of streams.
     NODE_OPTIONS: `--require ${join(__dirname, 'collect-garbage.js')}`,
     ...settings,
   });

@@ -1,6 +1,6 @@
 import type { BenchWorker } from './jobs';
 
-/** Makes acquires that are all different; no id needs escaping, so bodies are put together as text. */
+/** Creates bodies of different acquires. No id needs escaping, so bodies are put together as text. */
 export class AcquireBodies {
   private count = 0;
   private items = 0;

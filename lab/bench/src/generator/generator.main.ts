@@ -19,7 +19,7 @@ function load(job: Exclude<Job, { kind: 'script' }>): RunningLoad {
 answerParent<Job | { natsUrl: string }, JobResult | undefined>(async (question) => {
   if ('natsUrl' in question) {
     socket = await NatsSocket.connect(question.natsUrl, (token, body, hasHeaders) => {
-      // Only errors have headers; a benchmark that is refused something measures nothing.
+      // Only errors have headers; the numbers of a benchmark with refused requests mean nothing.
       if (hasHeaders) throw new Error(`Refused: ${body || 'no service handles the subject'}`);
       running!.reply(token, body);
     });

@@ -7,20 +7,20 @@ export interface BenchWorker {
   workerEpoch: Epoch;
 }
 
-/** Where a load goes and for how long it is measured. */
+/** Target and times of a load. */
 interface Load {
   pool: string;
   workers: readonly BenchWorker[];
-  /** Sessions the acquires name in turn; 0 = none. */
+  /** Number of sessions that the acquires name in turn; 0 = none. */
   sessions?: number;
-  /** Not measured at first. */
+  /** Time before the measurement starts. */
   warmUpMs: number;
   measureMs: number;
   /** Processes whose CPU time is read at both ends of the measurement. */
   processIds?: readonly number[];
 }
 
-/** What the generator can be asked to do. */
+/** Jobs of the generator. */
 export type Job =
   /** Requests to a raw echo, `window` at a time. */
   | (Load & { kind: 'echo'; subject: string; window: number })
@@ -30,33 +30,33 @@ export type Job =
   | (Load & { kind: 'pairs'; window: number })
   /** The transition of acquire alone, once per acquire, by FCALL; the leases stay. */
   | (Load & { kind: 'script'; window: number; redisUrl: string; keyPrefix: string })
-  /** Pairs at a fixed rate per second, whether answered or not. */
+  /** Pairs at a fixed rate per second, whether earlier ones are answered or not. */
   | (Load & { kind: 'open'; ratePerSecond: number })
-  /** `lb.acquire-many` of so many, again and again, alone. */
+  /** `lb.acquire-many` of `count` acquires, one call after the other, alone. */
   | (Load & { kind: 'many'; count: number })
   | ListJob;
 
-/** These requests to one subject, each once, `window` at a time; `perSecond` counts them all. */
+/** Sends each of these requests once to one subject, `window` at a time; `perSecond` counts all of them. */
 export interface ListJob {
   kind: 'list';
   subject: string;
   bodies: readonly string[];
   window: number;
   processIds?: readonly number[];
-  /** Hand the replies back, in the order of the bodies. */
+  /** Whether to return the replies, in the order of the bodies. */
   keepReplies?: boolean;
 }
 
+/** Result of a job, with latencies of acquires (or echoes, or bursts); in an open loop they count from the due time. */
 export interface JobResult extends LatencySummary {
-  /** Requests, pairs or bursts that ended while it was measured. */
+  /** Requests, pairs or bursts that ended during the measurement. */
   completed: number;
   seconds: number;
-  /** Latency of the acquire (or echo, or burst); in an open loop from the time it was due. */
   perSecond: number;
-  /** CPU time of each of `processIds` while it was measured. */
+  /** CPU time of each of `processIds` during the measurement. */
   cpuSeconds: number[];
   /** Acquires whose leases are still held. */
   heldAcquireIds: string[];
-  /** Of a list that keeps them. */
+  /** Replies of a list with `keepReplies`. */
   replies?: string[];
 }

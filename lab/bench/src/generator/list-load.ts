@@ -4,7 +4,7 @@ import type { JobResult, ListJob } from './jobs';
 import type { RunningLoad } from './loads';
 import type { NatsSocket } from './nats-socket';
 
-/** Requests that are made beforehand, because each can be sent only once. */
+/** Load of a list of prepared requests, each of which can be sent only once. */
 export function listLoad(socket: NatsSocket, job: ListJob): RunningLoad {
   const { subject, bodies, window, processIds = [], keepReplies } = job;
   const sentAtMs = new Float64Array(bodies.length);

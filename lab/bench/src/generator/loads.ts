@@ -5,13 +5,13 @@ import { Measurement } from './measurement';
 import type { NatsSocket } from './nats-socket';
 
 type JobOf<Kind extends Job['kind']> = Extract<Job, { kind: Kind }>;
-/** A running load: gets the replies to its requests. */
+/** A running load, which receives the replies to its requests. */
 export interface RunningLoad {
   reply(token: string, body: string): void;
   readonly done: Promise<JobResult>;
 }
 
-/** `window` requests in flight for as long as it is measured; the next leaves when one is answered. */
+/** Load with `window` requests in flight during the measurement: the next request is sent when one is answered. */
 export function closedLoop(socket: NatsSocket, job: JobOf<'echo' | 'acquire' | 'pairs'>): RunningLoad {
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
@@ -19,7 +19,7 @@ export function closedLoop(socket: NatsSocket, job: JobOf<'echo' | 'acquire' | '
   const releaseSubject = subjectOf(job.pool, 'lb.release');
   const sentAtMs = new Float64Array(job.window);
   const acquireIds = new Array<string>(job.window);
-  /** The acquire of this pair is answered. */
+  /** Latency of the pair's acquire; -1 until it is answered. */
   const acquiredAfterMs = new Float64Array(job.window).fill(-1);
   const held: string[] = [];
   let open = job.window;
@@ -65,7 +65,7 @@ export function closedLoop(socket: NatsSocket, job: JobOf<'echo' | 'acquire' | '
 const OPEN_LOOP_TICK_MS = 1;
 const OPEN_LOOP_GRACE_MS = 5_000;
 
-/** Acquires leave when they are due, and each is released when it was granted; latency counts from the time due. */
+/** Sends acquires when they are due, and releases each granted lease; latency counts from the due time. */
 export function openLoop(socket: NatsSocket, job: JobOf<'open'>): RunningLoad {
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);
@@ -112,7 +112,7 @@ export function openLoop(socket: NatsSocket, job: JobOf<'open'>): RunningLoad {
   return { reply, done };
 }
 
-/** Bursts of `count`, one after the other; the leases of each are released before the next. */
+/** Bursts of `count` acquires, one after the other; the leases of a burst are released before the next. */
 export function bursts(socket: NatsSocket, job: JobOf<'many'>): RunningLoad {
   const bodies = new AcquireBodies(job.workers, job.sessions);
   const measurement = new Measurement(job);

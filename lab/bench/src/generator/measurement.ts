@@ -2,7 +2,7 @@ import { summarizeLatencies } from '../arithmetic';
 import { cpuSecondsOf } from './cpu-time';
 import type { Job, JobResult, ListJob } from './jobs';
 
-/** Warm-up, then the stretch that counts. */
+/** A measurement: the warm-up, then the time that counts. */
 export class Measurement {
   private readonly latenciesMs: number[] = [];
   private startedAtMs = Number.POSITIVE_INFINITY;
@@ -15,12 +15,12 @@ export class Measurement {
     setTimeout(() => this.begin(), job.warmUpMs);
   }
 
-  /** Nothing new is to be sent. */
+  /** Whether the measured time is over, so that nothing new is sent. */
   get isOver(): boolean {
     return this.endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
-  /** Something ended now that began (or was due) then. */
+  /** Records a request that ends now and started (or was due) at `beganAtMs`. */
   ended(beganAtMs: number): void {
     const now = performance.now();
     if (now < this.startedAtMs || this.isOver) return;

@@ -1,16 +1,17 @@
 import { createConnection, type Socket } from 'node:net';
 
-/** Gets each message of the inbox: the last part of its subject, its body, and whether it came with headers. */
+/** Receives each message of the inbox: the last part of its subject, its body, and whether it has headers. */
 export type InboxHandler = (token: string, body: string, hasHeaders: boolean) => void;
 
 /**
- * A NATS client that can only do what a load generator needs: requests, with their replies in one wildcard inbox.
+ * A NATS client with requests only, as a load generator needs them; all replies go to one wildcard inbox.
  *
- * It is made by hand because the generator shares the machine with what it measures. nats.js's `request` costs 40 us,
- * five times the responder, and would be the thing measured; its `publish` and subscription still cost as much as the
- * responder. Here all requests that one chunk of replies sets off leave in one write, and text is cut, not parsed.
+ * The generator has its own client because it shares the machine with the measured programs. nats.js's `request` costs
+ * 40 us, five times the responder, so it would dominate the measurement; its `publish` and subscription still cost as
+ * much as the responder. This client sends all requests that one chunk of replies causes in one write, and cuts text
+ * instead of parsing it.
  *
- * Bodies must be ASCII: their length in characters is taken for their length in bytes. No TLS, no credentials.
+ * Bodies must be ASCII: their length in characters counts as their length in bytes. No TLS, no credentials.
  */
 export class NatsSocket {
   private outgoing: string[] = [];
@@ -46,12 +47,12 @@ export class NatsSocket {
 
   private onPong: () => void = () => undefined;
 
-  /** A request whose reply comes with this token; leaves with the next flush. */
+  /** Sends a request with the next flush; its reply has this token. */
   request(subject: string, token: string | number, body: string): void {
     this.outgoing.push(`PUB ${subject} ${this.inbox}.${token} ${body.length}\r\n${body}\r\n`);
     if (this.flushing) return;
     this.flushing = true;
-    // After the chunk in hand: everything it set off leaves together.
+    // The flush comes after the current chunk, so that all requests that it caused are sent together.
     process.nextTick(() => this.flush());
   }
 
@@ -78,7 +79,7 @@ export class NatsSocket {
     this.rest = text.slice(at);
   }
 
-  /** Where the next frame begins; -1 when this one is not all there. */
+  /** Returns the start of the next frame; -1 when this frame is not complete yet. */
   private readFrame(text: string, start: number, endOfLine: number): number {
     const kind = text.charCodeAt(start);
     const body = endOfLine + 2;

@@ -4,7 +4,7 @@ import { AcquireBodies } from './acquire-bodies';
 import type { Job, JobResult } from './jobs';
 import { Measurement } from './measurement';
 
-/** The transition of acquire by FCALL, as the store calls it, one acquire a call, `window` calls in flight. */
+/** Acquires by FCALL, as the store calls it: one acquire per call, `window` calls in flight. */
 export async function scriptLoad(job: Extract<Job, { kind: 'script' }>): Promise<JobResult> {
   const redis = new Redis(job.redisUrl, { enableAutoPipelining: false });
   const leases = new LeaseStore(new FunctionRunner(redis, job.keyPrefix));

@@ -6,11 +6,11 @@ import { plainTable } from '../table';
 
 const POOL = 'hung';
 const SERVERS = 64;
-/** The load at which callers of a hung replica collapsed. */
+/** Rate at which callers of a hung replica collapsed. */
 const RATE = 2_000;
 const QUICK_RATE = 500;
 const WINDOW_MS = 10_000;
-/** Of each call. */
+/** Timeout of each call. */
 const TIMEOUT_MS = 10_000;
 
 interface Row extends LatencySummary {
@@ -57,7 +57,7 @@ export async function benchHungReplica(stage: Stage, isQuick: boolean): Promise<
   return { report: { ratePerSecond: rate, rows, ratios }, text: `${table}\n\n${says}` };
 }
 
-/** An open loop of acquires, each released. */
+/** Runs an open loop of acquires, each of which is released. */
 async function atRate(client: TypedClient, worker: BenchWorker, what: string, rate: number): Promise<Row> {
   const asked = (rate * WINDOW_MS) / 1_000;
   const latenciesMs: number[] = [];

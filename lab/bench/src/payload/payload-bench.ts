@@ -23,42 +23,42 @@ const SIZES = [
   { label: '10 MB', bytes: 10_000_000 },
 ] as const;
 type Size = (typeof SIZES)[number];
-/** Payloads stored of each size and round: those of the first requests. No operation reads them. */
+/** Number of payloads stored per size and round, for the first requests. No operation reads them. */
 const PAYLOADS = 4;
-/** Groups completed, and groups cut and requeued, of one round: each script's bound on what it touches. */
+/** Number of completed groups, and of cut and requeued groups, in one round. */
 const GROUPS = 64;
 
-/** What is timed. `requeue` is the confirmation of a cut, or, over NATS, an attempt given back. */
+/** Timed operations. `requeue` is the confirmation of a cut or, over NATS, the return of an attempt. */
 const OPERATIONS = ['script complete', 'script requeue', 'NATS complete', 'NATS requeue'] as const;
 type OperationName = (typeof OPERATIONS)[number];
 
-/** What `--json` holds. */
+/** Content of the file of `--json`. */
 export interface PayloadReport {
   measuredAt: string;
   rounds: number;
   /** Microseconds of one operation. */
   rows: { operation: OperationName; payload: string; microseconds: number; over1kB: number }[];
-  /** Median ratio of the queue's own cost: the scripts. */
+  /** Median ratio of the cost of the scripts, which is the queue's own cost. */
   requeue10MBOver1kB: number;
   complete10MBOver1kB: number;
   natsRequeue10MBOver1kB: number;
   natsComplete10MBOver1kB: number;
 }
 
-/** `bench payload`: what the queue costs when the payloads behind its references are large. */
+/** `bench payload`: cost of the queue when the payloads behind its references are large. */
 export async function benchPayload(stage: Stage, isQuick: boolean): Promise<{ report: PayloadReport; text: string }> {
   await stage.start((line) => console.error(line));
   return measurePayloads(stage, isQuick ? 5 : 15);
 }
 
-/** The same on a stage that is started. */
+/** Runs `bench payload` on a started stage. */
 export async function measurePayloads(stage: Stage, rounds: number): Promise<{ report: PayloadReport; text: string }> {
   const bench = await PayloadBench.prepare(stage);
   const progress = new Progress(rounds * SIZES.length);
   try {
     await bench.warmUp();
     for (let round = 0; round < rounds; round++) {
-      // Each size goes first in turn: what follows a pause is slower.
+      // The sizes take turns to go first, since work after a pause is slower.
       for (const index of SIZES.keys()) {
         const size = SIZES[(index + round) % SIZES.length]!;
         progress.step(`round ${round + 1} of ${rounds}: ${size.label}`);
@@ -105,14 +105,14 @@ class PayloadBench {
     return new PayloadBench(state, client, worker!, natsWorker!, payloads);
   }
 
-  /** Compiled code and loaded scripts; nothing of it counts. */
+  /** Has code compiled and scripts loaded; the measured times are dropped. */
   async warmUp(): Promise<void> {
     await this.measureScripts(SIZES[0], 'warm-up');
     await this.measureNats(SIZES[0], 'warm-up');
     this.costs.clear();
   }
 
-  /** A round in which half of the groups is accepted and the other half is cut and queued again. */
+  /** Measures a round in which half of the groups is accepted and the other half is cut and queued again. */
   async measureScripts(size: Size, round: string): Promise<void> {
     const pool = 'scripts';
     const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.worker);
@@ -138,7 +138,7 @@ class PayloadBench {
     });
   }
 
-  /** The same operations through the trainer-coordinator: each attempt is given back, claimed again and completed. */
+  /** Measures the operations through the trainer-coordinator: each attempt is returned, claimed again and completed. */
   async measureNats(size: Size, round: string): Promise<void> {
     const pool = 'nats';
     const claims = await this.openAndClaim(pool, `${round}-${size.bytes}`, this.natsWorker);
@@ -226,7 +226,7 @@ class PayloadBench {
     return claims;
   }
 
-  /** Runs it for each, one at a time, and notes what the one in the middle took. */
+  /** Runs `work` for each claim, one at a time, and records the median time. */
   private async time(
     operation: OperationName,
     size: Size,

@@ -7,27 +7,27 @@ const SERVERS = 1_000;
 const REQUESTS = 100_000;
 const TIERS = [256, 128, 64, 32, 16, 8, 4];
 
-/** Every tier that can be reached is taken, whatever it brings: most of the work. */
+/** Options with which a plan takes every reachable tier, however small the gain: the most work. */
 const OPTIONS = { ...ENGINE_PRESETS['7b-8k'], tiers: TIERS, minGainRatio: 0, stepPerSequenceSeconds: 1 };
 
-/** Fleets that ask for different work: requests of a server by its share of the fleet, and the KV cache of each. */
+/** Fleets that need different work: requests of a server by its position in the fleet, KV cache, share that waits. */
 const FLEETS = {
-  /** 20 to 180 requests each, room everywhere. */
+  /** Servers with 20 to 180 requests each, and room everywhere. */
   uneven: { load: (share: number) => 20 + 160 * share, kvCapacityTokens: 700_000, waiting: 0 },
   /** Half of the servers have run dry. */
   'half idle': { load: (share: number) => (share < 0.5 ? 0 : 200), kvCapacityTokens: 700_000, waiting: 0 },
-  /** The same, and hardly any cache for what comes: most placements are refused. */
+  /** Two halves with different load, and hardly any free KV cache: most placements are refused. */
   'no cache': { load: (share: number) => (share < 0.5 ? 60 : 140), kvCapacityTokens: 160_000, waiting: 0 },
   /** A third of the requests wait on servers that are full. */
   queues: { load: (share: number) => (share < 0.5 ? 10 : 190), kvCapacityTokens: 700_000, waiting: 0.3 },
 } as const;
 
-/** What `--json` holds. Milliseconds of one plan. */
+/** Content of the file of `--json`. Times are milliseconds of one plan. */
 export interface PlanReport {
   measuredAt: string;
   rounds: number;
   rows: { fleet: string; moves: number; medianMs: number; p99Ms: number }[];
-  /** The slowest fleet's median. */
+  /** Median of the slowest fleet. */
   planMs: number;
 }
 
@@ -43,7 +43,7 @@ export async function benchPlan(_stage: unknown, isQuick: boolean): Promise<{ re
       plan = planTierCost({ servers }, OPTIONS);
       times.push(performance.now() - startedAt);
     }
-    // The first one is compiled.
+    // The first plan does not count: V8 compiles the code meanwhile.
     const measured = Float64Array.from(times.slice(1)).sort();
     const moves = plan?.moves.length ?? 0;
     return { fleet, moves, medianMs: median([...measured]), p99Ms: percentile(measured, 0.99) };

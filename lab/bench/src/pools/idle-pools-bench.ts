@@ -9,7 +9,7 @@ import { plainTable } from '../table';
 const WINDOW_MS = 20_000;
 const POLICY = { name: 'wait', overProvision: 1 } as const;
 
-/** `bench pools`: CPU of Redis with pools that were used once, each with a job, a worker and a server that are gone. */
+/** `bench pools`: CPU of Redis with pools that were used once; their jobs, workers and servers are gone. */
 export async function benchIdlePools(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   await stage.start((line) => console.error(line));
   const { redis: server } = stage.services;

@@ -9,13 +9,13 @@ const PAGE = 128;
 const AT_ONCE = 4;
 const SAMPLES = 8;
 
-/** What `--json` holds. */
+/** Content of the file of `--json`. */
 export interface PromptsReport {
   measuredAt: string;
   prompts: number;
-  /** Of Redis, keys and all. */
+  /** Memory of Redis per prompt, keys included. */
   bytesPerPrompt: number;
-  /** Microseconds a prompt: folding 8 lengths in, while the memory fills and when it is full; asking for one. */
+  /** Microseconds per prompt: to add 8 lengths for a new prompt and for a known one, and to read the lengths. */
   rememberFirstMicroseconds: number;
   rememberAgainMicroseconds: number;
   readMicroseconds: number;
@@ -73,7 +73,7 @@ export async function benchPrompts(stage: Stage, isQuick: boolean): Promise<{ re
   }
 }
 
-/** Median time of a page / its prompts, microseconds, with a few pages on their way. */
+/** Median over batches of the time per prompt, microseconds; a batch is a few pages sent at once. */
 async function perPrompt(hashes: readonly string[], work: (page: readonly string[]) => Promise<unknown>) {
   const times: number[] = [];
   for (let start = 0; start < hashes.length; start += PAGE * AT_ONCE) {

@@ -1,7 +1,7 @@
 import { connect } from 'nats';
 import { answerParent } from '../child';
 
-/** The least that NATS and nats.js cost: a subscription that answers what it gets. */
+/** A subscription that answers with the received data: the least cost of NATS and nats.js. */
 answerParent<{ natsUrl: string; subject: string }, void>(async ({ natsUrl, subject }) => {
   const nats = await connect({ servers: natsUrl });
   nats.subscribe(subject, { queue: 'echo', callback: (_, message) => message.respond(message.data) });

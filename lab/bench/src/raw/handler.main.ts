@@ -12,7 +12,7 @@ interface Setup {
 }
 
 /**
- * What one would write by hand: nats.js and the store on ioredis with nothing between, so the same scripts with the
+ * A handler written by hand: nats.js and the store on ioredis with nothing between. It calls the same scripts with the
  * same arguments as the load-balancer, once for each request. No validation, no metrics, no deadlines, no shutdown.
  */
 answerParent<Setup, void>(async ({ natsUrl, redisUrl, keyPrefix, pool }) => {

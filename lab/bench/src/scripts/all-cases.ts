@@ -18,25 +18,25 @@ import { RoutingCases } from './routing-cases';
 import { StoredCases } from './stored-cases';
 import { TimedRunner, type Timing } from './timed-runner';
 
-/** Of the large pool, which take most of the time. */
+/** Number of repeats with audits, since audits of the large pool take most of the time. */
 const MAX_AUDITS = 2;
 
-/** The most that an audit adds up at one moment, see libs/state/src/audit/views.lua. */
+/** Most leases that an audit adds up in one call, see libs/state/src/audit/views.lua. */
 const LEASES_OF_ONE_SERVER = 500;
 
-/** How large everything is that has no bound, and how often it is measured. */
+/** Sizes of all inputs without a limit, and the number of repeats. */
 export interface CaseSizes {
   servers: number;
   leases: number;
   /** Groups and samples of rounds. */
   shapes: readonly (readonly [groups: number, samples: number])[];
   jobs: number;
-  /** Requests that run and are moved, aborted and lost. */
+  /** Number of running requests that are moved, aborted and lost. */
   running: number;
   repeats: number;
 }
 
-/** Runs every script with the largest inputs that its limits allow. @returns what each call took */
+/** Runs every script with the largest inputs that its limits allow. @returns the times of all calls */
 export async function timeAllScripts(state: PoolState, redis: RedisClient, sizes: CaseSizes): Promise<Timing[]> {
   const runner = new TimedRunner(redis, KEY_PREFIX);
   const names = { rounds: 'rounds', routing: 'routing', moves: 'moves', stored: 'stored', counted: 'counted' };
@@ -58,14 +58,14 @@ export async function timeAllScripts(state: PoolState, redis: RedisClient, sizes
     await moved.claimsOf(`lost-${repeat}`, sizes.running, sizes.shapes[0]![1]);
     await moves.endWorker(mover!);
     await jobCases(runner, redis, names.rounds, sizes.jobs, repeat);
-    // It looks at each lease and server in several ways.
+    // An audit reads each lease and server several times.
     if (repeat < MAX_AUDITS) await audits(runner, redis, [names.moves, names.routing]);
     await recounts(runner, redis, names.counted);
   }
   return [...runner.timings.values()];
 }
 
-/** Very many jobs, the ends of rounds and claims, and a job that is deleted. */
+/** Measures listings of very many jobs, the expiry of rounds and claims, and the deletion of a job. */
 async function jobCases(
   runner: TimedRunner,
   redis: RedisClient,
@@ -96,19 +96,19 @@ function redisUrlOf(redis: RedisClient): string {
   return `redis://${host}:${port}`;
 }
 
-/** The audits of everything that the others leave, and counts over as many leases as one script looks at. */
+/** Measures audits of pools with the remains of the other cases. */
 async function audits(runner: TimedRunner, redis: RedisClient, pools: readonly string[]): Promise<void> {
   for (const pool of pools) {
     await runner.measure(`audit of ${pool}`, async () => void (await new PoolAudit(redis, runner).run(pool)));
   }
 }
 
-/** The sums over as many leases as one script adds up, and pages of a recount. */
+/** Measures sums over as many leases as one script adds up, and pages of a recount. */
 async function recounts(runner: TimedRunner, redis: RedisClient, pool: string): Promise<void> {
   const names = Array.from({ length: LIMITS.page }, (_, index) => `session-${index}`);
   await runner.measure('as many leases as are counted at once', async () => {
     await new PoolAudit(redis, runner).run(pool);
-    // Each compares what it has read, and writes.
+    // Each item compares the values that it has read, and writes.
     const seen = [[['HGET', 'meta', 'absent'], false]];
     const items = names.map((name) => ({ seen, steps: [['call', 'HSET', 'meta', name, '1']] }));
     await runner.run(transition<object, object>('audit/mend'), pool, { items });

@@ -7,7 +7,7 @@ const PAGE: number = LIMITS.page;
 const KEPT_MS = 600_000;
 const INPUT = 'requests that run under leases';
 
-/** Moves of requests and leases that run, and the end of those without a confirmation. */
+/** Measures moves of running requests and leases, and the end of moves without a confirmation. */
 export class MoveCases {
   private readonly moves;
   private readonly requests;
@@ -27,7 +27,7 @@ export class MoveCases {
     this.aborts = new AbortStore(runner);
   }
 
-  /** @param claims of one job, that the worker has */
+  /** @param claims claims of the worker, all of one job */
   async run(worker: BenchWorker, claims: readonly Claim[]): Promise<void> {
     const { pool, moves } = this;
     this.repeat += 1;
@@ -68,7 +68,7 @@ export class MoveCases {
     });
   }
 
-  /** The worker dies with all it has. */
+  /** Measures the end of a worker with all its leases and attempts. */
   async endWorker(worker: BenchWorker): Promise<void> {
     const { pool, leases, workers, requests } = this;
     await this.runner.measure('a worker with all it may have', async () => {

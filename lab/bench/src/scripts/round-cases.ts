@@ -17,7 +17,7 @@ import type { TimedRunner } from './timed-runner';
 
 const JOB = 'job';
 const LONG_MS = 86_400_000;
-/** Resume, since it keeps most. */
+/** Policy `resume`, since it keeps most data. */
 const POLICY = {
   name: 'resume',
   overProvision: 2,
@@ -25,7 +25,7 @@ const POLICY = {
   equalRewards: 'exclude',
 } as const satisfies TailPolicy;
 
-/** Rounds of the largest groups, and of most groups in a page, through all that may happen to them. */
+/** Measures rounds of the largest groups, and of most groups per page, through all transitions. */
 export class RoundCases {
   private readonly rounds;
   private readonly requests;
@@ -53,14 +53,14 @@ export class RoundCases {
     this.ledgers = new LedgerStore(runner);
   }
 
-  /** @param shapes groups and samples of each @param jobs invented ones that claims name */
+  /** @param shapes groups and samples of each round @param jobs number of invented jobs that claims name */
   async run(shapes: readonly (readonly [groups: number, samples: number])[], jobs: number): Promise<void> {
     this.repeat += 1;
     for (const [groups, samples] of shapes) await this.shape(groups, samples);
     await this.lanes(jobs);
   }
 
-  /** Twice as many groups as are needed: one half is trained, the other cut, taken again, dropped. */
+  /** Measures a job with twice the needed groups: one half is trained, the other cut, taken again and dropped. */
   private async shape(groups: number, samples: number): Promise<void> {
     const { pool, runner } = this;
     const job = `${JOB}-${samples}-${this.repeat}`;
@@ -114,7 +114,7 @@ export class RoundCases {
     await this.abortAll(job, input);
   }
 
-  /** A half of the groups has equal rewards. */
+  /** Reports rewards, which are equal in half of the groups. */
   private async reward(round: { job: string; roundId: string }, trainerEpoch: Epoch, samples: number): Promise<void> {
     const { groups } = await this.rounds.results(this.pool, { ...round, limit: LIMITS.groupsPerReward });
     await this.rounds.reward(this.pool, {
@@ -128,7 +128,7 @@ export class RoundCases {
     });
   }
 
-  /** All groups are in the queue, and in a snapshot. */
+  /** Runs the operations of a job at rest: all its groups are in the queue and in a snapshot. */
   private async jobAtRest(job: string, samples: number): Promise<void> {
     const { pool } = this;
     await this.rounds.progress(pool, { job, history: true });
@@ -180,7 +180,7 @@ export class RoundCases {
     });
   }
 
-  /** Claims that name as many jobs as may be named, most of them unknown. */
+  /** Measures claims that name as many jobs as allowed, all of them unknown. */
   private async lanes(jobs: number): Promise<void> {
     const { pool, runner, worker } = this;
     await runner.measure('invented jobs', async () => {
@@ -199,7 +199,7 @@ export class RoundCases {
     });
   }
 
-  /** What a worker has of a job of its own. */
+  /** Opens a round of a new job and claims all its requests for the worker. */
   async claimsOf(name: string, requests: number, samples: number): Promise<Claim[]> {
     const job = `${name}-${this.repeat}`;
     const count = requests / samples;

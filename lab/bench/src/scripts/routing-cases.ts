@@ -17,7 +17,7 @@ import type { PoolState } from '../stage';
 import type { TimedRunner } from './timed-runner';
 
 const PAGE: number = LIMITS.page;
-/** What one call asks of a script; the store makes smaller pages of it. */
+/** Number of acquires in one call; the store splits them into smaller pages. */
 const BATCH = PAGE;
 const LONG_MS = 86_400_000;
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
@@ -32,7 +32,7 @@ const SERVER = {
 } as const;
 const labels = Object.fromEntries(range(MAX_LABELS).map((index) => [`label-${index}`, 'v'.repeat(63)]));
 
-/** A pool with very many servers, leases and sessions. */
+/** Measures a pool with very many servers, leases and sessions. */
 export class RoutingCases {
   private readonly leases;
   private readonly servers;
@@ -65,9 +65,9 @@ export class RoutingCases {
     const { pool } = this;
     this.workers = await this.state.fill(pool, servers);
     await this.state.hold(pool, this.workers, leases, true);
-    // The labels of the first page, which choices and their snapshots look at.
+    // Only the first page has labels, which choices and their snapshots read.
     for (const serverId of serverIds) await this.servers.update(pool, { serverId, labels });
-    // Engines that are paused while weights change; they take no leases yet.
+    // These engines are paused while weights change; they take no leases yet.
     for (const index of range(PAGE)) {
       await this.servers.register(pool, {
         ...SERVER,
@@ -80,7 +80,7 @@ export class RoutingCases {
 
   async run(): Promise<void> {
     const { runner } = this;
-    // Its leases are expired in the end.
+    // The last case, the end of a worker, expires the leases of this worker.
     const worker = this.workers[this.repeat++]!;
     const measure = (what: string, work: () => Promise<void>) => runner.measure(`large pool, ${what}`, work);
     for (const [what, request, count] of this.requests()) {
@@ -198,7 +198,7 @@ export class RoutingCases {
     await sessions.finish(pool, { sessionId: 'one' });
   }
 
-  /** As many as one script answers, and more, each restricted. */
+  /** Parks more waiters than one script answers, each with constraints. */
   private async waiters(worker: BenchWorker): Promise<void> {
     const { pool, pools, leases, parked } = this;
     const request = {

@@ -15,9 +15,9 @@ afterAll(async () => {
   await flushPrefix(url, `${KEY_PREFIX}:`);
 });
 
-it('every script has a row in the benchmark of scripts, or is named as one that nothing makes larger', async () => {
+it('every script has a row in the benchmark of scripts, or is listed as a script of constant size', async () => {
   const scripts = [...theLibrary().functions.keys()];
-  // The cases of the benchmark themselves, with little in them.
+  // These are the cases of the benchmark, with small inputs.
   const sizes = { servers: 450, leases: 256, shapes: [[4, 2]] as const, jobs: 8, running: 8, repeats: 1 };
   const rows = new Set((await timeAllScripts(state, redis, sizes)).map(({ script }) => script));
   const small = Object.keys(SMALL_SCRIPTS);

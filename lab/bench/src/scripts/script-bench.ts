@@ -7,7 +7,7 @@ import { plainTable } from '../table';
 import { timeAllScripts, type CaseSizes } from './all-cases';
 import { leastTimes, type Timing } from './timed-runner';
 
-/** No script of any operation may hold Redis up for longer. */
+/** Longest time that a script of any operation may block Redis. */
 const MAX_MICROSECONDS = 5_000;
 const SHAPES = [
   [4, LIMITS.samplesPerGroup],
@@ -22,11 +22,11 @@ interface Row {
   input: string;
   calls: number;
   medianMicroseconds: number;
-  /** Of the slowest call: the least over the repeats of the same call, in which Redis did nothing else. */
+  /** Time of the slowest call; the time of a call is the least over its repeats, in which Redis did nothing else. */
   mostMicroseconds: number;
 }
 
-/** `bench scripts`: how long each script holds Redis up with the largest inputs that its limits allow. */
+/** `bench scripts`: time for which each script blocks Redis with the largest inputs that its limits allow. */
 export async function benchScripts(stage: Stage, isQuick: boolean): Promise<{ report: object; text: string }> {
   await stage.start((line) => console.error(line));
   const { redis: server } = stage.services;

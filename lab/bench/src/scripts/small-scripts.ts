@@ -1,4 +1,4 @@
-/** Scripts without a row in `bench scripts`, since nothing makes them larger; and why. */
+/** Scripts without a row in `bench scripts`, since no input makes them slower; with the reason. */
 export const SMALL_SCRIPTS: Record<string, string> = {
   'audit/end-recount': 'the mark of one job',
   'audit/mend-counts': 'the ten counts of one job',

@@ -15,11 +15,11 @@ import { TimedRunner } from './timed-runner';
 const PAGE: number = LIMITS.page;
 const FULL_PAGE = `pages of ${PAGE}`;
 const QUOTA_BYTES = 1e12;
-/** As many as a session may have (`trajectories/trajectories.lua`). */
+/** Most turns of a session (`trajectories/trajectories.lua`). */
 const TURNS = 256;
 const range = (count: number) => Array.from({ length: count }, (_, index) => index);
 
-/** Payloads, prompts, trajectories and what waits for its removal: as many as one script may touch. */
+/** Measures payloads, prompts, trajectories and pending removals: as many as one script may change. */
 export class StoredCases {
   private readonly payloads: TimedRunner;
   private repeat = 0;
@@ -44,7 +44,7 @@ export class StoredCases {
     await this.runner.measure(`sessions of ${TURNS} turns`, () => this.trajectories());
   }
 
-  /** As RedisPayloadStore does it. */
+  /** Stores and removes payloads as RedisPayloadStore does. */
   private async storePayloads(job: string): Promise<void> {
     const { payloads } = this;
     const run = (name: string, args: object, chunk?: Buffer) =>
@@ -87,7 +87,7 @@ export class StoredCases {
     }
   }
 
-  /** One session is deleted with all its turns, another expires. */
+  /** Fills two sessions with turns; one is deleted, the other expires. */
   private async trajectories(): Promise<void> {
     const store = new TrajectoryStore(this.runner);
     const ids = ['deleted', 'expired'].map((name) => trajectoryIdOf(`${name} ${this.repeat}`));

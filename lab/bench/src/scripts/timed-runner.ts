@@ -5,15 +5,15 @@ export interface Timing {
   script: string;
   input: string;
   /**
-   * For each time the work was repeated those of its calls in their order, microseconds; infinite: a call that
-   * compiled.
+   * Times of the calls in their order, one list per repeat of the work, microseconds; infinite for a call that loaded
+   * the library.
    */
   repeats: number[][];
 }
 
 /**
- * The times of the calls, each the least over the repeats of the same work: what else Redis did then, such as growing a
- * table or waiting for memory of a busy machine, is not in it.
+ * Times of the calls, each the least over the repeats of the same work: this leaves out other work of Redis, such as
+ * growing a table or waiting for memory on a busy machine.
  */
 export function leastTimes({ repeats }: Timing): number[] {
   const calls = Math.max(...repeats.map(({ length }) => length));
@@ -24,13 +24,13 @@ export function leastTimes({ repeats }: Timing): number[] {
 }
 
 /**
- * Runs scripts one at a time and notes the time that Redis took for each, without the network: the CPU time of its main
- * thread, which also has the expiry of keys and other periodic work in it, or the time from begin to end of the call,
- * which also has other programs of the machine in it, whichever is less.
+ * Runs scripts one at a time and records the time that Redis took for each, without the network. This is the lesser of
+ * the CPU time of its main thread, which includes the expiry of keys and other periodic work, and the elapsed time of
+ * the call, which includes time taken by other programs of the machine.
  */
 export class TimedRunner extends FunctionRunner {
   readonly timings: Map<string, Timing>;
-  /** What is measured; absent: nothing is recorded. */
+  /** Name of the measured input; absent: nothing is recorded. */
   input?: string;
   private overhead?: number;
   private readonly repeatsOf = new Map<string, number>();
@@ -39,7 +39,7 @@ export class TimedRunner extends FunctionRunner {
   constructor(
     private readonly connection: RedisClient,
     keyPrefix: string,
-    /** Whose timings these are too, with keys under another prefix. */
+    /** Runner that shares its timings with this runner, which has keys under another prefix. */
     other?: TimedRunner,
   ) {
     super(connection, keyPrefix);
@@ -55,7 +55,7 @@ export class TimedRunner extends FunctionRunner {
     return this.timed(target.name, () => super.run(target, pool, args, attachment));
   }
 
-  /** The work is measured under this name; under the same name it is the same work once more. */
+  /** Measures the work under this name; the same name again means another repeat of the same work. */
   async measure<T>(input: string, work: () => Promise<T>): Promise<T> {
     this.input = input;
     this.repeatsOf.set(input, (this.repeatsOf.get(input) ?? 0) + 1);
@@ -66,7 +66,7 @@ export class TimedRunner extends FunctionRunner {
     }
   }
 
-  /** What is sent at once is measured one after the other. */
+  /** Runs calls one after the other, also calls that are made at once. */
   private timed<T>(script: string, work: () => Promise<T>): Promise<T> {
     const { input } = this;
     if (input === undefined) return work();
@@ -77,7 +77,7 @@ export class TimedRunner extends FunctionRunner {
 
   private async time<T>(script: string, input: string, work: () => Promise<T>): Promise<T> {
     const before = await this.spent();
-    // One that is refused has done its work too.
+    // A refused call has done its work too.
     const outcome = await work().then(
       (answer) => () => answer,
       (error: unknown) => () => {
@@ -102,7 +102,7 @@ export class TimedRunner extends FunctionRunner {
     this.timings.set(name, timing);
   }
 
-  /** What asking for the time costs itself. */
+  /** CPU time of reading the times itself. */
   private async ownCost(): Promise<number> {
     const costs: number[] = [];
     for (let pair = 0; pair < 50; pair++) {
@@ -112,7 +112,7 @@ export class TimedRunner extends FunctionRunner {
     return costs.toSorted((one, other) => one - other)[costs.length / 2]!;
   }
 
-  /** CPU time of the main thread, and what calls of functions have taken, both in microseconds. */
+  /** CPU time of the main thread and elapsed time of all function calls so far, both in microseconds. */
   private async spent(): Promise<{ microseconds: number; elapsed: number; loads: number }> {
     const info = await this.connection.info('cpu', 'commandstats');
     const seconds = (kind: string) => Number(new RegExp(`used_cpu_${kind}_main_thread:(\\S+)`).exec(info)?.[1] ?? NaN);

@@ -1,33 +1,33 @@
 import { MEASURED } from './measured';
 
-/** What a fleet does all the time. */
+/** Constant load of a fleet. */
 export interface Workload {
   gpus: number;
   gpusPerEngine: number;
   inFlightPerEngine: number;
-  /** Of one request. */
+  /** Tokens per second of one request. */
   tokensPerSecond: number;
-  /** Mean length of a response. */
+  /** Mean length of a response, tokens. */
   tokens: number;
   samplesPerGroup: number;
   saveIntervalSeconds: number;
 }
 
-/** Of each core: what is left is for bursts, and for a replica that fails. */
+/** Share of each core that is used; the rest is for bursts, and for the load of a failed replica. */
 export const BUSY_SHARE = 0.5;
-/** Streams of one worker (CONCURRENCY) that its core carries at most. */
+/** Most streams (CONCURRENCY) that one core carries in a worker. */
 const WORKER_STREAMS = 1_024;
 const REPLICAS = 2;
-/** A network card of 10 Gbit/s. */
+/** Rate of a network card of 10 Gbit/s. */
 const NETWORK_BYTES_PER_SECOND = 1.25e9;
-/** New work stops and payloads are refused above it (docs/operations.md). */
+/** Share of memory above which new work stops and payloads are refused (docs/operations.md). */
 const MEMORY_SHARE = 0.75;
-/** Messages of a request but for its saves: claim, acquire, release, complete, each with its reply, and an event. */
+/** Messages of a request without its saves: claim, acquire, release, complete, each with its reply, and an event. */
 const MESSAGES_OF_REQUEST = 9;
 
 const { redis, loadBalancer, coordinator, nats, worker, gateway } = MEASURED;
 
-/** What one request in flight costs each part, in a second. */
+/** Load of one request in flight on each part, per second. */
 export function loadOf({ tokens, tokensPerSecond, saveIntervalSeconds }: Workload) {
   const endsPerSecond = tokensPerSecond / tokens;
   const savesPerSecond = 1 / saveIntervalSeconds + endsPerSecond;
@@ -41,7 +41,7 @@ export function loadOf({ tokens, tokensPerSecond, saveIntervalSeconds }: Workloa
     natsCores: ((endsPerSecond * MESSAGES_OF_REQUEST + savesPerSecond * 2) * nats.messageUs) / 1e6,
     workerCores: (tokensPerSecond * worker.tokenUs + savesPerSecond * worker.saveUs) / 1e6,
     gatewayCores: (tokensPerSecond * gateway.tokenUs) / 1e6,
-    // Each save has all tokens so far, the mean of which is half of a response.
+    // Each save has all tokens so far: on average half of a response.
     payloadBytesPerSecond: savesPerSecond * (tokens / 2) * redis.tokenBytes,
   };
 }
@@ -56,7 +56,7 @@ export function sizeOf(workload: Workload) {
   const pools = Math.max(1, Math.ceil((inFlight * load.redisCores) / BUSY_SHARE));
   const memory =
     pools * redis.poolBytes +
-    // As many requests have ended and wait for the end of their round as run.
+    // For each running request there is a finished one that waits for the end of its round.
     inFlight * (redis.runningBytes + redis.finishedBytes + redis.leaseBytes) +
     ((2 * inFlight) / samplesPerGroup) * redis.groupBytes +
     engines * redis.serverBytes;
@@ -82,7 +82,7 @@ export function sizeOf(workload: Workload) {
   };
 }
 
-/** How many requests in flight fill one instance of each part, the fullest first. */
+/** Number of requests in flight that one instance of each part can carry, the lowest first. */
 export function limitsOf(workload: Workload): { part: string; inFlight: number }[] {
   const load = loadOf(workload);
   const parts: [string, number][] = [

@@ -1,6 +1,6 @@
 /**
- * What the parts cost, as lab/bench/README.md has measured it on one core of an AMD EPYC; the comment names the section.
- * CPU times are microseconds. Redis: its main thread with warm caches, calls one by one, as under a low load.
+ * Measured costs of the parts, from the sections of lab/bench/README.md that the comments name, on one core of an AMD
+ * EPYC. CPU times are microseconds. Redis: main thread with warm caches, calls one by one, as under a low load.
  */
 export const MEASURED = {
   redis: {
@@ -13,7 +13,7 @@ export const MEASURED = {
     completeUs: 77,
     /** bench size: a partial save of 10 kB, with its payload in the same Redis */
     saveUs: 175,
-    /** bench coordinator (a claim in pages of 128) and bench cost (an acquire in a burst): all begin at the same time. */
+    /** bench coordinator (a claim in pages of 128) and bench cost (an acquire in a burst): all start at once. */
     startUs: 29 + 17,
     /** docs/operations.md, memory of Redis */
     poolBytes: 5_000_000,
@@ -24,7 +24,7 @@ export const MEASURED = {
     serverBytes: 850,
     tokenBytes: 10,
   },
-  /** bench acquire: an acquire, and its release as much */
+  /** bench acquire: an acquire, and as much for its release */
   loadBalancer: { pairUs: 2 * 20 },
   coordinator: {
     /** bench coordinator */
@@ -37,7 +37,7 @@ export const MEASURED = {
     messageUs: 4,
   },
   worker: {
-    /** bench gateway: a collected token, by the same code, one in each chunk */
+    /** bench gateway: a collected token, which the same code reads, one per chunk */
     tokenUs: 19,
     /** bench size */
     saveUs: 147,
@@ -48,7 +48,7 @@ export const MEASURED = {
     /** bench gateway: a token of a stream, and an open stream */
     tokenUs: 33,
     streamBytes: 36_000,
-    /** the most that were held open */
+    /** most streams that were held open in a measurement */
     streams: 4_000,
   },
 } as const;

@@ -60,7 +60,7 @@ function positive(text: string): number {
   throw new InvalidArgumentError('It is a number above 0.');
 }
 
-/** `npm run bench -- size`: measures nothing, it computes with what the other benchmarks have measured. */
+/** `npm run bench -- size`: measures nothing; computes from the measurements of the other benchmarks. */
 export function sizeCommand(): Command {
   return new Command('size')
     .description('replicas and memory for fleets, computed from measured costs')

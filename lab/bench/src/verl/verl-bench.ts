@@ -18,7 +18,7 @@ interface Row {
   p50Ms: number;
   p99Ms: number;
 }
-/** CPU of the process of Python, microseconds. A pair is an acquire and its release. */
+/** CPU time of the Python process, microseconds. A pair is an acquire and its release. */
 interface ClientCpu {
   bareRequest: number;
   pair: number;
@@ -31,7 +31,7 @@ interface Measured {
   inFlightAfter: number;
   versions: Record<string, string>;
 }
-/** Over verl's balancer, in the same round; the median of the rounds. */
+/** Median over rounds of the ratio to verl's balancer in the same round. */
 interface Ratio {
   way: (typeof WAYS)[number];
   processes: number;

@@ -15,7 +15,7 @@ export interface EngineParameters {
   /** Batch sizes of captured graphs, ascending: a step costs as much as the smallest fitting graph. Absent: eager. */
   graphTiers?: readonly number[];
   /**
-   * Most tokens that a step of an engine without a prefix cache computes (`max_num_batched_tokens`); more than `slots`.
+   * Most tokens that a step of an engine without a prefix cache computes (`max_num_batched_tokens`), more than `slots`.
    * Absent: the engine has a prefix cache, so a preempted chunk is not lost, and a context is admitted once all of it
    * fits.
    */
@@ -36,7 +36,7 @@ interface Card {
 }
 
 const KIB = 1_024;
-/** H100 and H800, and the MI300X of APRIL, by their data sheets: bytes, bytes per second, bf16 operations per second. */
+/** H100 and H800, and the MI300X of APRIL, by data sheet: bytes, bytes per second, bf16 operations per second. */
 const H800 = { memory: 80e9, bandwidth: 3.35e12, operations: 989e12 };
 const MI300X = { memory: 192e9, bandwidth: 5.3e12, operations: 1_307e12 };
 /** max_num_seqs: more sequences than any of the runs has. RollPacker, figure 11: 2,048. */
