@@ -1,13 +1,13 @@
-/** A number that was fitted, and what it was fitted to: published numbers of runs without a policy. */
+/** A fitted parameter, and the published numbers of runs without a policy to which it was fitted. */
 export interface FittedParameter {
   parameter: string;
-  /** Headlines of baselines; they are no evidence. */
+  /** Ids of headlines of baselines; these headlines are no evidence. */
   headlines: readonly string[];
   /** Other published numbers of the same baseline. */
   baseline: string;
 }
 
-/** Everything that was fitted. What is not here comes from a data sheet, a configuration, published quantiles, or is assumed. */
+/** All fitted parameters. All others come from data sheets, configurations or published quantiles, or are assumed. */
 export const FITTED: readonly FittedParameter[] = [
   { parameter: '7b-8k stepBaseMs', headlines: ['rollpacker-base-8k'], baseline: '82 s' },
   { parameter: '14b-16k stepBaseMs', headlines: ['rollpacker-base-16k'], baseline: '277 s' },

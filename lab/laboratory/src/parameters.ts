@@ -3,12 +3,13 @@ import type { AgenticSetup } from './agentic/agentic-run';
 import type { KvTransfer } from './rollout/placement';
 
 /**
- * Every number the laboratory assumes, in one place. Engines and lengths are the presets of lab/models: from data sheets,
- * configurations and published quantiles, and where those do not tell, fitted once to published baselines. {@link FITTED}
- * lists what was fitted; none is tuned for a row of a table. Only a ratio of two runs is evidence, never a run alone.
+ * Hardware, model and workload of a run; this file has all assumed numbers in one place. Engines and lengths are the
+ * presets of lab/models: from data sheets, configurations and published quantiles, and otherwise fitted once to
+ * published baselines. {@link FITTED} lists the fitted parameters; none is tuned for a row of a table. Only a ratio of
+ * two runs is evidence, never a run alone.
  */
 export interface Setup {
-  /** Printed beside every published number. */
+  /** Name of the hardware, printed beside every published number. */
   hardware: string;
   model: string;
   /** Longest response, tokens. */
@@ -23,14 +24,14 @@ export interface Setup {
   transfer?: KvTransfer;
 }
 
-/** Between two rounds: cut, training call, new weights, seconds. Part of every step, baselines included. */
+/** Seconds between two rounds: cut, training call, new weights. Part of every step, also of baselines. */
 export const STEP_OVERHEAD_SECONDS = 2;
 /**
- * Share of the rollout in a synchronous training step at a cap of about 16k (RollPacker: 66 to 72 %): gives the time of
- * training for each token, and so turns a rollout's speed into a step's.
+ * Share of the rollout in a synchronous training step at a cap of about 16k (RollPacker: 66 to 72 %). It gives the
+ * training time per token, and so the speed of a step from the speed of its rollout.
  */
 export const ROLLOUT_SHARE = 0.7;
-/** Text prompts, and prompts with images, tokens. No source has them; they matter little beside the responses. */
+/** Tokens of text prompts and of prompts with images. No source has them; they matter little beside the responses. */
 const TEXT_PROMPT = 256;
 const IMAGE_PROMPT = 1_024;
 /** Effective bandwidth of a KV transfer between servers. */
@@ -77,7 +78,7 @@ export const SETUPS = {
     engine: ENGINE_PRESETS['8b-32k'],
     lengths: LENGTH_PRESETS['think-32k'],
   },
-  /** 32B engines on long thinking: where KV is short. */
+  /** Long thinking on 32B engines: KV memory is scarce. */
   thinking32k: {
     ...rollpacker,
     hardware: '64 GPUs, TP2',
@@ -150,36 +151,37 @@ export const SETUPS = {
 export type SetupName = keyof typeof SETUPS;
 
 /**
- * As RollPacker ran vLLM 0.8.4: without a prefix cache (`vllm_strategy.py` of its artifact), and with the token budget of
- * the class `LLM` on GPUs that are not named H100 or H200 (vllm#12369; vllm#17073, which goes by the memory, came after 0.8.4).
+ * Runs engines as RollPacker ran vLLM 0.8.4: without a prefix cache (`vllm_strategy.py` of its artifact), and with the
+ * token budget of the class `LLM` on GPUs that are not named H100 or H200 (vllm#12369; vllm#17073, which decides by
+ * memory, is later than 0.8.4).
  */
 const withoutPrefixCache = (setup: Setup): Setup => ({
   ...setup,
   engine: { ...setup.engine, chunkTokensWithoutCache: 8_192 },
 });
 
-/** The setups of RollPacker's figure 11, by their caps. */
+/** Setups of RollPacker's figure 11, by cap. */
 export const FIGURE_11 = {
   '8k': withoutPrefixCache(SETUPS.rollpacker8k),
   '16k': withoutPrefixCache(SETUPS.rollpacker16k),
   '32k': withoutPrefixCache(SETUPS.rollpacker32k),
 } as const satisfies Record<string, Setup>;
 
-/** The setup of RollPacker's parallelism planner, where KV is short. */
+/** Setup of RollPacker's parallelism planner, with scarce KV memory. */
 export const PREEMPTIONS = withoutPrefixCache(SETUPS.rollpacker8b);
 
 export type RollpackerCap = keyof typeof FIGURE_11;
 
-/** Standard deviation of a logarithm from two quantiles: the median and one at `z` standard deviations. */
+/** Standard deviation of a logarithm from two quantiles: the median, and another at `z` standard deviations. */
 const sigmaOf = (median: number, quantile: number, z: number): number => Math.log(quantile / median) / z;
 const Z90 = 1.2816;
 const Z99 = 2.3263;
 
 /**
  * The agentic overlay: turns and tool times by published quantiles (NeMo-Gym). As in asynchronous training, the next
- * trajectory begins when one ends (SkyRL #1791). How many there are at once and how alike the turns of a group are is
- * fitted to the baseline of SkyRL: groups take 1,448 s, and 3,013 s at p90, more unequal than with any share. Everything
- * else is assumed.
+ * trajectory starts when one ends (SkyRL #1791). The concurrency and the similarity of turns within a group are fitted
+ * to the baseline of SkyRL: groups take 1,448 s, and 3,013 s at p90, more unequal than with any share. All other
+ * numbers are assumed.
  */
 export const AGENTIC: AgenticSetup = {
   servers: 16,
@@ -196,10 +198,10 @@ export const AGENTIC: AgenticSetup = {
 };
 
 /**
- * An agent that works by screenshots: verl #5399, OSWorld, Qwen2.5-VL-32B on 3 x 8 H100, 24 tasks of 16 trajectories, at
- * most 50 turns of 512 tokens and prompts of 24,488. A screenshot of 1,920 x 1,080 is 2,700 tokens of Qwen2.5-VL; a
- * context that is full begins again. Tokens of a turn, seconds of a tool and the longest context are fitted to the
- * baseline: 6.36 s a generation, 899 s the slowest trajectory. Four GPUs for each engine are assumed.
+ * An agent that works by screenshots: verl #5399, OSWorld, Qwen2.5-VL-32B on 3 x 8 H100, 24 tasks of 16 trajectories,
+ * at most 50 turns of 512 tokens and prompts of 24,488. A screenshot of 1,920 x 1,080 is 2,700 tokens of Qwen2.5-VL; a
+ * full context starts again from the first one. Tokens per turn, seconds per tool call and the longest context are
+ * fitted to the baseline: 6.36 s per turn, 899 s for the slowest trajectory. Four GPUs per engine are assumed.
  */
 export const GUI_AGENT: AgenticSetup = {
   servers: 6,
@@ -213,5 +215,5 @@ export const GUI_AGENT: AgenticSetup = {
   toolTokens: { median: 2_700, sigma: 0 },
   toolSeconds: { median: 9, sigma: 0.5, timeoutShare: 0, timeoutSeconds: 300 },
 };
-/** Workers of verl that ask for generations; its default. */
+/** Number of verl's agent workers; the default of verl. */
 export const AGENT_WORKERS = 8;

@@ -14,7 +14,7 @@ describe('trajectories of many turns', () => {
     expect(run({}, 2)).not.toEqual(run({}));
   });
 
-  it('are the same through a router that takes its time', async () => {
+  it('are the same with an asynchronous router', async () => {
     const router = new ProductionRouter(setup.servers);
     const remote = {
       choose: (request: AgenticRequest) => Promise.resolve(router.choose(request)!),
@@ -33,13 +33,13 @@ describe('trajectories of many turns', () => {
     expect(groupsOf(1)).toBeGreaterThan(1.15 * groupsOf(0));
   });
 
-  it('find their context again where they are sticky', () => {
+  it('find their context in the prefix cache if they are sticky', () => {
     expect(run({}).cacheHitShare).toBeGreaterThan(0.8);
   });
 });
 
 describe('prefix cache', () => {
-  it('lets the end of the longest idle context go first, and only when it must', () => {
+  it('drops the end of the longest idle context first, and only as much as it must', () => {
     const cache = new PrefixCache(100);
     cache.put('a', 40);
     cache.put('b', 40);

@@ -4,19 +4,19 @@ import { SimulatedFleet } from '../simulation/simulated-fleet';
 import { VirtualClock } from '../simulation/virtual-clock';
 import { PrefixCache } from './prefix-cache';
 
-/** Trajectories of many turns. Not calibrated: the numbers are the overlay of docs/laboratory.md. */
+/** Parameters of trajectories with many turns. Not calibrated: the numbers are the overlay of docs/laboratory.md. */
 export interface AgenticSetup {
   servers: number;
   engine: EngineParameters;
   trajectories: number;
-  /** At most so many at once, the next one begins when one ends; absent: all begin together. */
+  /** Most trajectories at once; the next one starts when one ends. Absent: all start together. */
   concurrency?: number;
   samplesPerGroup: number;
-  /** First context: system prompt, tools, task. */
+  /** Tokens of the first context: system prompt, tools, task. */
   promptTokens: number;
-  /** A context that would be longer begins again at the first one, and finds nothing in a prefix cache. */
+  /** Longest context: a longer one is replaced by the first context, and finds nothing in a prefix cache. */
   contextCapTokens?: number;
-  /** Lognormals: median, and standard deviation of the logarithm. */
+  /** Lognormal distributions (also below): median, and standard deviation of the logarithm. */
   turns: { median: number; sigma: number; cap: number };
   /** Share of the variance of ln(turns) that the trajectories of a group have in common, 0 to 1; default 0. */
   turnsPromptShare?: number;
@@ -26,13 +26,13 @@ export interface AgenticSetup {
 }
 
 export interface AgenticResult {
-  /** Of the trajectories, seconds. */
+  /** Durations of the trajectories, seconds. */
   meanSeconds: number;
   p90Seconds: number;
   maxSeconds: number;
-  /** Of the groups, from the first turn of a trajectory to the last one of all, seconds. */
+  /** Durations of the groups, from the first turn of any trajectory to the last turn of all, seconds. */
   groups: { meanSeconds: number; p90Seconds: number };
-  /** Of one turn, from its request to its last token, seconds. */
+  /** Mean duration of a turn, from its request to its last token, seconds. */
   meanTurnSeconds: number;
   /** Context tokens found in a prefix cache / all context tokens. */
   cacheHitShare: number;
@@ -45,12 +45,12 @@ interface Trajectory {
   turnsLeft: number;
   contextTokens: number;
   madeTokens: number;
-  /** When its first and its present turn began, seconds. */
+  /** Start times of the first and of the present turn, seconds. */
   firstAt: number;
   beganAt: number;
 }
 
-/** A router outside of this process, as the load-balancer is. */
+/** A router outside this process, such as the load-balancer. */
 export interface RemoteRouter {
   choose(routeRequest: AgenticRequest): Promise<number>;
   released(server: number, routeRequest: AgenticRequest): Promise<void>;
@@ -58,7 +58,7 @@ export interface RemoteRouter {
 
 export type AgenticRequest = RouteRequest & { sessionId: string; groupId: string };
 
-/** Runs a batch of trajectories to their ends: every turn asks the router, then waits for its tool. */
+/** Runs a batch of trajectories to their ends: every turn gets a server from the router, and waits for its tool. */
 export class AgenticRun {
   private readonly clock = new VirtualClock();
   private readonly fleet: SimulatedFleet<Trajectory>;
@@ -70,7 +70,7 @@ export class AgenticRun {
   private turns = 0;
   private hitTokens = 0;
   private contextTokens = 0;
-  /** What the router has to be told or asked, in this order: a turn has left its server, or needs one. */
+  /** Pending calls to the router, in order: a turn has left its server, or needs one. */
   private calls: { one: Trajectory; left?: number; isOver?: boolean }[] = [];
 
   constructor(
@@ -93,7 +93,7 @@ export class AgenticRun {
     return this.result();
   }
 
-  /** The same with a router that takes its time; virtual time stands still meanwhile. */
+  /** Like {@link run} with an asynchronous router; virtual time stands still during its calls. */
   async runRemotely(router: RemoteRouter): Promise<AgenticResult> {
     for (const { one, left } of this.callsInTime()) {
       if (left === undefined) this.placed(one, await router.choose(one.routeRequest));
@@ -102,7 +102,7 @@ export class AgenticRun {
     return this.result();
   }
 
-  /** All calls to the router until the last trajectory is over; time moves on when those of an instant have been made. */
+  /** Yields all calls to the router until the last trajectory ends; time moves on after all calls of an instant. */
   private *callsInTime(): Generator<AgenticRun['calls'][number]> {
     const { trajectories, concurrency = trajectories } = this.setup;
     const first = Math.min(concurrency, trajectories);
@@ -196,7 +196,7 @@ export class AgenticRun {
     this.clock.after(Math.min(seconds, toolSeconds.timeoutSeconds), () => this.turnBegins(one));
   }
 
-  /** What runs comes first: cached contexts make room for it. */
+  /** Drops cached contexts to make room for running sequences. */
   private trim(server: number): void {
     this.caches[server]!.trim(this.fleet.engine(server).kvTokensInUse);
   }

@@ -1,6 +1,6 @@
 /**
- * Contexts of sessions that wait for their tools, in the KV cache of one server. As vLLM frees blocks: those of the
- * longest idle context go first, its last ones before its first, so that a part of it may stay.
+ * Contexts of sessions that wait for their tools, in the KV cache of one server. Blocks are freed as in vLLM: the
+ * longest idle context is dropped first, from its end, so that its first part may stay.
  */
 export class PrefixCache {
   private readonly contexts = new Map<string, number>();
@@ -8,7 +8,7 @@ export class PrefixCache {
 
   constructor(private readonly capacityTokens: number) {}
 
-  /** Takes the context out, as its next turn runs on it. Returns its tokens; 0 = not here. */
+  /** Takes the context of a session out for its next turn. Returns its tokens; 0 = not cached. */
   take(sessionId: string): number {
     const tokens = this.contexts.get(sessionId) ?? 0;
     this.contexts.delete(sessionId);
@@ -22,7 +22,7 @@ export class PrefixCache {
     this.tokens += tokens;
   }
 
-  /** Drops contexts, or parts, until they and what runs fit. */
+  /** Drops contexts, or parts of them, until they fit beside the running sequences. */
   trim(runningTokens: number): void {
     for (const [sessionId, tokens] of this.contexts) {
       const over = this.tokens + runningTokens - this.capacityTokens;

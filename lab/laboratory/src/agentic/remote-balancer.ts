@@ -2,7 +2,7 @@ import type { Epoch, WorkerId } from '@broomwagon/contracts';
 import type { TypedClient } from '@broomwagon/messaging';
 import type { AgenticRequest, RemoteRouter } from './agentic-run';
 
-/** Routes turns by a running load-balancer, whose servers are `server-0`, `server-1`, ... */
+/** Routes turns through a running load-balancer, whose servers are `server-0`, `server-1`, ... */
 export class RemoteBalancer implements RemoteRouter {
   private readonly leases = new Map<string, string>();
   private acquired = 0;

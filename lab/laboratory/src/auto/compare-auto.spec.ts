@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { SETUPS } from '../parameters';
 import { compareAuto } from './compare-auto';
 
-/** A small form of `npm run lab -- auto`, which docs/laboratory.md has the table of. */
+/** A small form of `npm run lab -- auto`; docs/laboratory.md has the full table. */
 const SHORT = { steps: 45, seeds: [1], overProvisions: [2], drifts: false };
 
 it('comes near the best fixed policy within its bounds', () => {

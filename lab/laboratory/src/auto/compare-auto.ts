@@ -4,28 +4,28 @@ import { mean, runSetup, WAIT } from '../experiments/run-setup';
 import type { Setup } from '../parameters';
 import { generatedWorkload, type Workload } from '../workload/workload';
 
-/** The step from which `auto` is compared: before, it knows little, and goes by small steps. */
+/** Step from which `auto` is compared: before, `auto` has few measurements and changes its choices slowly. */
 export const FIRST_STEP = 10;
-/** Steps in which drifting lengths double. */
+/** Number of steps in which drifting lengths double. */
 const STEPS_TO_DOUBLE = 50;
 
 export interface AutoComparison {
-  /** Seconds of a step of `wait`, the mean over the seeds, as all that follows. */
+  /** Seconds of a step of `wait`; means over the seeds, here and below unless stated. */
   waitSeconds: number;
   autoSeconds: number;
   /** The fastest fixed policy that keeps the bounds. */
   best: { name: string; seconds: number };
   /** Speed of `auto` / of the best fixed policy. */
   ratio: number;
-  /** The same for the seed in which it is least. */
+  /** Least ratio over the seeds, each against the fastest fixed policy of the seed. */
   worstRatio: number;
-  /** Of `auto`; the highest of all seeds. */
+  /** Highest version span of `auto` over all seeds; the fields below are also of `auto`. */
   versionSpan: number;
   offPolicyShare: number;
   wasteShare: number;
-  /** True bias. */
+  /** True length bias. */
   lengthBias: number;
-  /** As the ledger has it, which `maxLengthBias` is about. */
+  /** Length bias by the ledger, which `maxLengthBias` bounds. */
   ledgerBias: number;
 }
 
@@ -33,18 +33,18 @@ export interface AutoComparison {
 export type Bounds = Pick<TailPolicy, Exclude<AutoBound, 'maxVersionSpan'>>;
 
 export interface ComparisonChoices {
-  /** Kept by `auto`, and by every fixed policy that it is compared with. */
+  /** Bounds of `auto`, and of every fixed policy that it is compared with. */
   bounds?: Bounds;
   steps: number;
   seeds: readonly number[];
   overProvisions: readonly number[];
-  /** Lengths grow, so that their mean doubles over 50 steps. */
+  /** Whether lengths grow, so that their mean doubles over 50 steps. */
   drifts: boolean;
 }
 
 /**
- * Every policy, with the version span that `auto` has; `regenerate` only with a bound of its bias. The fixed
- * concurrency is that of one step.
+ * Every policy, with the version span of `auto`; `regenerate` only with a bound of the length bias. The fixed
+ * concurrency is the number of requests of one step.
  */
 export function fixedPolicies(
   setup: Setup,
@@ -64,9 +64,9 @@ export function fixedPolicies(
   ];
 }
 
-/** What is compared of a run. */
+/** Compared measures of a run. */
 export interface MeasuredRun {
-  /** Mean of the steps from {@link FIRST_STEP} on, while there is new data. */
+  /** Mean seconds of the steps from {@link FIRST_STEP} on, while there is new data. */
   lateSeconds: number;
   versionSpan: number;
   offPolicyShare: number;
@@ -129,7 +129,7 @@ export function nameOf({ name, overProvision }: TailPolicy): string {
   return name === 'wait' || name === 'auto' ? name : `${name} ${overProvision}`;
 }
 
-/** The lengths of a setup, longer with each prompt, up to the same cap. */
+/** Workload with the lengths of a setup, longer with each prompt, up to the same cap. */
 function driftingWorkload({ model, lengths, capTokens, promptTokens, groupsPerStep }: Setup, seed: number): Workload {
   const first = generatedWorkload(model, { ...lengths, capTokens }, seed, promptTokens);
   return {

@@ -20,7 +20,7 @@ const notAgain = (): MeasuredRun => {
   throw new Error('measured again');
 };
 
-it('keeps runs, and measures the one again that was being written at the end', () => {
+it('keeps runs, and measures a run again whose line is incomplete', () => {
   const file = join(folder, 'runs.jsonl');
   const first = new KeptRuns(file);
   first.once({ seed: 1 }, () => measured(1));

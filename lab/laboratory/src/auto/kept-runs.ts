@@ -1,15 +1,15 @@
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import type { MeasuredRun } from './compare-auto';
 
-/** Runs in a file, one a line, so that a long comparison can be stopped and continued. They are of one state of the code. */
+/** Runs in a file, one per line, to continue a stopped comparison. The file is valid for one version of the code. */
 export class KeptRuns {
   private readonly found = new Map<string, MeasuredRun>();
 
-  /** @param file absent: nothing is kept */
+  /** @param file file of the runs; absent: nothing is kept */
   constructor(private readonly file?: string) {
     if (file === undefined || !existsSync(file)) return;
     const lines = readFileSync(file, 'utf8').split('\n');
-    // A run that was stopped while it wrote has left a part of a line.
+    // A comparison that was stopped while writing leaves an incomplete last line.
     if (lines.pop() !== '') writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
     for (const line of lines) {
       const { run, measured } = JSON.parse(line) as { run: unknown; measured: MeasuredRun };
@@ -17,7 +17,7 @@ export class KeptRuns {
     }
   }
 
-  /** The numbers of this run; measured if the file does not have them. */
+  /** Returns the measures of this run, and measures it only if the file does not have it. */
   once(run: object, measure: () => MeasuredRun): MeasuredRun {
     const key = JSON.stringify(run);
     const known = this.found.get(key);

@@ -1,8 +1,8 @@
 import type { Router, RouteRequest } from '../routing/router';
 
 /**
- * verl before its load balancer: the batch is cut into as many contiguous chunks as there are workers, so that the
- * samples of a prompt run on one server.
+ * Routing of verl before its load balancer: the batch is cut into one contiguous chunk per server, so that the samples
+ * of a prompt run on one server.
  */
 export class ContiguousRouter implements Router {
   readonly name = 'contiguous';
@@ -10,7 +10,7 @@ export class ContiguousRouter implements Router {
 
   constructor(
     private readonly servers: number,
-    /** Requests of one batch. */
+    /** Number of requests of one batch. */
     private readonly batch: number,
   ) {}
 

@@ -1,15 +1,15 @@
 import type { Router, RouteRequest } from '../routing/router';
 
 /**
- * verl before its global balancer: each worker has a part of the trajectories and its own counts. A session gets the
- * server that this worker has given out least, and keeps it; what the other workers do is unknown.
+ * Routing of verl before its global balancer: each worker has a part of the trajectories and its own counts. A session
+ * gets the server that its worker has chosen least, and keeps it; a worker does not know the choices of the others.
  */
 export class PerWorkerRouter implements Router {
   readonly name = 'per-worker';
   private readonly serverOf = new Map<string, number>();
   private readonly given: number[][];
 
-  /** @param workerOf the worker of a session */
+  /** @param workerOf returns the worker of a session */
   constructor(
     servers: number,
     workers: number,

@@ -1,7 +1,7 @@
 import { RandomStream } from '@broomwagon/models';
 import type { Router } from '../routing/router';
 
-/** Any server, by chance. */
+/** Chooses a random server. */
 export class RandomRouter implements Router {
   readonly name = 'random';
   private readonly random: RandomStream;

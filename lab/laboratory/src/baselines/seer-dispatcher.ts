@@ -3,13 +3,13 @@ import type { Claim, Dispatcher } from '../rollout/dispatcher';
 import type { Placement } from '../rollout/placement';
 import { keptTokens, type Sample } from '../rollout/sample';
 
-/** What the order of the requests is made from: nothing, what siblings have shown, or the truth. */
+/** Knowledge of lengths for the order of requests: none, lengths of finished siblings, or true lengths. */
 export type SeerKnowledge = 'none' | 'context' | 'oracle';
 
 interface Waiting {
   group: ModelGroup;
   samples: Sample[];
-  /** Longest finished sibling, tokens; until there is one, the longest possible. */
+  /** Length of the longest finished sibling, tokens; the cap until one has finished. */
   estimate: number;
 }
 
@@ -18,17 +18,17 @@ const DEFAULT_CHUNK_TOKENS = 8_192;
 const KV_SHARE = 0.98;
 
 /**
- * Seer's divided rollout: a request runs in chunks, its KV stays in a pool of the whole fleet between them, and each
+ * Seer's divided rollout: a request runs in chunks, its KV stays in a pool of the whole fleet between chunks, and each
  * chunk goes to the server with the most free KV, if it fits there to its end: nothing is ever preempted. With context,
- * the first request of each group is a probe, shortest first, and the others go by the longest of their siblings.
+ * the first request of each group is a probe, shortest first; the others follow by their longest finished sibling.
  */
 export class SeerDispatcher implements Dispatcher {
   private readonly groups = new Map<ModelGroup, Waiting>();
   private readonly probes = new Set<Sample>();
-  /** In the order of the first arrival, without knowledge; the longest first, with all of it. */
+  /** Requests by first arrival (without knowledge), or by most remaining tokens (with true lengths). */
   private queue: Sample[] = [];
   private readonly arrivals = new Map<Sample, number>();
-  /** KV at the ends of the chunks that run, tokens. */
+  /** KV that running chunks have at their ends, tokens, by server. */
   private readonly reserved: number[];
   private readonly peaks = new Map<Sample, { server: number; tokens: number }>();
 
@@ -98,7 +98,7 @@ export class SeerDispatcher implements Dispatcher {
     this.queue.splice(low, 0, sample);
   }
 
-  /** Requests continue in the order in which they came: first come, first served. */
+  /** Order of a request in the queue: first come, first served, also for later chunks. */
   private placeOf(sample: Sample): number {
     if (this.knowledge === 'oracle') return keptTokens(sample) - sample.lengthTokens;
     const place = this.arrivals.get(sample) ?? this.arrivals.size;

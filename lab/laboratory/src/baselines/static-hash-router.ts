@@ -1,7 +1,7 @@
 import { RandomStream } from '@broomwagon/models';
 import type { Router, RouteRequest } from '../routing/router';
 
-/** A session stays on the server of its hash, whatever the loads are. */
+/** Routes each session to the server of its hash, whatever the loads are. */
 export class StaticHashRouter implements Router {
   readonly name = 'static-hash';
 

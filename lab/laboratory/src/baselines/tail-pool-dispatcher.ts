@@ -2,8 +2,8 @@ import type { Claim, Dispatcher } from '../rollout/dispatcher';
 import type { Placement } from '../rollout/placement';
 
 /**
- * TailSieve's two pools: groups of the long-tail queue run on the last servers alone, where a small batch makes each
- * step short; everything else runs on the others. Within a pool the least loaded server is taken.
+ * TailSieve's two pools: groups of the long-tail queue run alone on the last servers, where a small batch makes each
+ * step short; all other groups run on the other servers. Within a pool the least loaded server is chosen.
  */
 export class TailPoolDispatcher implements Dispatcher {
   constructor(

@@ -1,6 +1,6 @@
 import type { Router } from '../routing/router';
 
-/** No router: the dispatcher itself chooses servers. */
+/** Placeholder for no router: the dispatcher itself chooses servers. */
 export const unrouted: Router = {
   name: 'none',
   choose: () => undefined,

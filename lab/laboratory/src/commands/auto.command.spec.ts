@@ -12,11 +12,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const TINY = '--setup april --steps 12 --seeds 1 --scale 0.1 --over-provisions 2'.split(' ');
 
-it('prints the same when it continues from a file of runs, and takes its runs from there', async () => {
+it('continues from a file of runs, takes its runs from there, and prints the same', async () => {
   const first = await printed(autoCommand, ...TINY, '--runs', file);
   expect(rowsOf(first).map(([setup]) => setup)).toEqual(['april']);
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
-  // `auto`, `wait` and three policies.
+  // One line each for `auto`, `wait` and three policies.
   expect(lines).toHaveLength(5);
 
   const kept = lines.slice(0, 3).map((line) => `${line}\n`);

@@ -82,7 +82,7 @@ export function autoCommand(program: Command): void {
     );
 }
 
-/** Reads the option: above 0, at most 1. */
+/** Reads a number above 0 and at most 1. */
 function scale(text: string): number {
   const value = someNumber(0)(text);
   if (value === 0 || value > 1) throw new InvalidArgumentError('Expected a number above 0 and up to 1.');
@@ -109,7 +109,7 @@ const HEAD = [
   'waste',
   '',
 ];
-/** What `auto` may lose against the best fixed policy. */
+/** Share of speed that `auto` may lose against the best fixed policy. */
 const LOSS = { steady: 0.05, drifting: 0.1 };
 
 function rowOf(found: AutoComparison & { name: string }, drifts: boolean): string[] {

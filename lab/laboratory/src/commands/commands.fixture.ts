@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { vi } from 'vitest';
 
-/** Runs a command of the laboratory with these options. @returns the lines that it prints */
+/** Runs a command of the laboratory with these options. @returns the printed lines */
 export async function printed(add: (program: Command) => void, ...options: string[]): Promise<string[]> {
   const said = vi.spyOn(console, 'log').mockReturnValue();
   try {
@@ -13,7 +13,7 @@ export async function printed(add: (program: Command) => void, ...options: strin
   }
 }
 
-/** The cells of a printed table, without its head. */
+/** Cells of a printed table, without its head. */
 export function rowsOf(lines: readonly string[]): string[][] {
   const rows = lines.filter((line) => line.startsWith('│')).map((line) => line.slice(1, -1).split('│'));
   return rows.slice(1).map((cells) => cells.map((cell) => cell.trim()));
@@ -21,7 +21,7 @@ export function rowsOf(lines: readonly string[]): string[][] {
 
 const LABORATORY = readFileSync('docs/laboratory.md', 'utf8');
 
-/** The options with which docs/laboratory.md calls a command, once for each call. @throws CommanderError for a wrong one */
+/** Options of each call of a command in docs/laboratory.md. @throws CommanderError for a wrong option */
 export function documentedCalls(add: (program: Command) => void): Record<string, unknown>[] {
   const name = commandOf(add).name();
   const calls = LABORATORY.matchAll(new RegExp(`npm run lab -- ${name}\\b([^\`#\\n]*)`, 'g'));
@@ -32,7 +32,7 @@ export function documentedCalls(add: (program: Command) => void): Record<string,
   });
 }
 
-/** The first cells of the tables of docs/laboratory.md whose head begins with this cell. */
+/** First cells of the rows of all tables of docs/laboratory.md whose head starts with this cell. */
 export function documentedRows(head: string): string[] {
   const tables = LABORATORY.split('\n\n').filter((block) => block.startsWith(`| ${head} `));
   return tables.flatMap((table) => table.split('\n').slice(2)).map((line) => line.split('|')[1]!.trim());

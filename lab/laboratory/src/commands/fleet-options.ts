@@ -3,7 +3,7 @@ import { Option, type Command } from 'commander';
 import type { WhatIfFleet } from '../events/what-if';
 import { wholeNumber, someNumber } from './numbers';
 
-/** What the events do not tell of the engines. */
+/** Properties of the engines that the events do not contain. */
 export interface FleetOptions {
   servers: number;
   engine: EnginePresetName;

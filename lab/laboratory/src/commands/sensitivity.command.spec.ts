@@ -8,7 +8,7 @@ import { sensitivityCommand } from './sensitivity.command';
 
 type Measure = typeof figureEleven;
 
-/** Each measure is what was published, times a factor. */
+/** Measures equal to the published numbers, times a factor. */
 function timesPublished(factor: number): Measures {
   const lowest = (published: number | readonly [number, number]) => [published].flat()[0]!;
   return Object.fromEntries(HEADLINES.map(({ measure, published }) => [measure, lowest(published) * factor]));
@@ -19,7 +19,7 @@ it('has a column for each pair of shares, with the mean over the seeds and wheth
   const runs: unknown[][] = [];
   const measure: Measure = (cap, seed, lengths) => {
     runs.push([cap, seed, lengths]);
-    // The mean of both seeds is what was published; where no response is endless, it is half of that.
+    // The mean over both seeds is the published number, or half of it if no response is endless.
     return timesPublished((seed - 0.5) * (lengths!.endlessShare === 0 ? 0.5 : 1));
   };
   const options = ['--seeds', '2', '--prompt-shares', '0.1,0.5', '--endless-shares', '0.02,0'];
@@ -55,7 +55,7 @@ it('has the options and the rows that its documentation names', async () => {
     '--seeds',
     '1',
   );
-  // The last one counts the others.
+  // The last documented row counts the others.
   const documented = documentedRows('row ').filter((row) => !row.startsWith('rows of '));
   expect(documented.length).toBeGreaterThan(10);
   const names = rowsOf(lines).map(([what]) => what);

@@ -9,7 +9,7 @@ import { screenTable } from '../output/write-output';
 import { FIGURE_11, type RollpackerCap } from '../parameters';
 import { numberList, wholeNumber } from './numbers';
 
-/** Figure 4a of RollPacker (code): 709 tokens in the long round, 599 in the five rounds of veRL. */
+/** Ratio of medians in figure 4a of RollPacker (code): 709 tokens in the long round, 599 in the five rounds of veRL. */
 const LONG_ROUND_MEDIAN = 1.18;
 
 interface Options {
@@ -18,7 +18,7 @@ interface Options {
   seeds: number;
 }
 
-/** @param measure the runs of a cap */
+/** @param measure runs the rows of one cap */
 export function sensitivityCommand(program: Command, measure: typeof figureEleven = figureEleven): void {
   program
     .command('sensitivity')
@@ -49,8 +49,8 @@ export function sensitivityCommand(program: Command, measure: typeof figureEleve
 }
 
 /**
- * How much longer the responses of prompts are that were cut in short rounds, each response drawn again: the more, the
- * more alike siblings are. By lengths alone, as if all ran at one speed.
+ * Median response length of prompts that were cut in short rounds, each response drawn again, over the median of all
+ * responses: the more alike siblings are, the higher. Uses lengths only, as if all responses ran at one speed.
  */
 function longRoundMedian(lengths: LengthDistribution): number {
   const { groupsPerStep, samples } = FIGURE_11['16k'];
@@ -77,7 +77,7 @@ function median(values: readonly number[]): number {
   return values.toSorted((one, other) => one - other)[values.length >> 1]!;
 }
 
-/** A row of the table for each headline of a cap: what it is under each column, and its ratio. */
+/** Rows of the table for the headlines of a cap: value and ratio in each column. */
 function rowsOf(
   cap: RollpackerCap,
   columns: { promptShare: number; endlessShare: number }[],

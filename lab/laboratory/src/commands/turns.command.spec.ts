@@ -6,8 +6,8 @@ import { documentedCalls, printed, rowsOf } from './commands.fixture';
 import { turnsCommand } from './turns.command';
 
 describe('turns', () => {
-  it('routes on the services as it simulates, one row for each way', async () => {
-    // The built program: it starts the built load-balancer.
+  it('routes on the services as in the simulation, and prints one row for each way', async () => {
+    // Uses the built program, which starts the built load-balancer.
     const program = resolve('dist/lab/laboratory/src/main.js');
     const { stdout } = await promisify(execFile)(process.execPath, [
       program,

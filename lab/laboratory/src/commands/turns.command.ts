@@ -37,7 +37,7 @@ export function turnsCommand(program: Command): void {
     });
 }
 
-/** Every turn acquires from a load-balancer of its own pool, with its state in Redis, and releases when it ends. */
+/** Runs with a real load-balancer, with its state in Redis: every turn acquires a lease, and releases it at its end. */
 async function onServices(stage: Stage, setup: AgenticSetup, seed: number): Promise<AgenticResult> {
   const pool = `turns-${seed}`;
   const { nats, redis } = stage.services;

@@ -13,7 +13,7 @@ import { validateCommand } from './validate.command';
 
 const NAMES = Object.keys(VALIDATED_POLICIES) as ValidatedPolicy[];
 
-/** Two rounds of one group, each of these milliseconds. */
+/** Events of two rounds of one group, each of `roundMs` milliseconds. */
 function eventsOf(policy: string, roundMs: number): string {
   const events = [1, 2].flatMap((step) => {
     const round = { job: 'job', roundId: `r${step}`, step };
@@ -50,7 +50,7 @@ it('runs each named policy in the services and in the simulation, and compares s
     const [first] = rowsOf(lines);
     const [, , , , simulated, ratio] = first!;
     expect(Number(ratio)).toBeCloseTo(Number(simulated) / 40, 2);
-    // Both policies launch the one group, so the simulation has no other times.
+    // Both policies launch the same single group, so their simulated times are the same.
     expect(text).toEqual([
       `wait,1,40.0,30.0,${simulated},${ratio}`,
       `wait,2,40.0,,${simulated},${ratio}`,

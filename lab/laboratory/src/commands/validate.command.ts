@@ -31,7 +31,7 @@ interface Options extends FleetOptions {
   out: string;
 }
 
-/** `<dist>/lab/laboratory/src/commands` to the launcher. */
+/** Path of the launcher, from `<dist>/lab/laboratory/src/commands`. */
 const TRAINER = join(__dirname, '../../../demo/src/main.js');
 const DIFFERING =
   'auto and adaptive policies choose by what they have measured, so services and simulation may choose differently: ' +
@@ -63,7 +63,7 @@ export function validateCommand(program: Command, services: typeof runServices =
   });
 }
 
-/** One policy in the services, and the same lengths under the same policy in the simulation. */
+/** Runs one policy in the services, and the same lengths under the same policy in the simulation. */
 async function validated(
   policy: ValidatedPolicy,
   options: Options,

@@ -9,7 +9,7 @@ const JOB = 'job';
 let folder: string;
 let said: MockInstance;
 
-/** One round of one group of two samples. */
+/** Events of one round of one group of two samples. */
 const EVENTS = [
   { type: 'round.opened', atMs: 0, job: JOB, roundId: 'r', step: 1, kind: 'short', neededGroups: 1, newGroups: 1 },
   { type: 'request.finished', atMs: 1_000, requestId: `${JOB}/g/0`, roundId: 'r', tokens: 100, finishReason: 'stop' },

@@ -104,7 +104,7 @@ function policiesOf({ policy, overProvision, set }: Options, run: RecordedRun): 
     return (name === 'wait' ? [1] : overProvision).map((factor) => ({ ...set, name, overProvision: factor }));
   });
   for (const one of policies) {
-    // What the coordinator checks too: fields, types and ranges.
+    // The coordinator checks fields, types and ranges in the same way.
     validate(TailPolicy, one);
     const fault = findPolicyFault(one, groupsPerStep);
     if (fault) throw invalidField(fault.field, `${fault.reason} (policy ${one.name})`);
@@ -130,7 +130,7 @@ function policyFields(text: string): Partial<TailPolicy> {
     const fields: unknown = JSON.parse(text);
     if (typeof fields === 'object' && fields !== null && !Array.isArray(fields)) return fields;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new InvalidArgumentError('Expected a JSON object with fields of a tail policy.');
 }

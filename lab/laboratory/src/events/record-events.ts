@@ -4,7 +4,7 @@ import type { MessagingConnection } from '@broomwagon/messaging';
 /**
  * Passes every event of a pool to `onLine` as one line of JSON, as it is published:
  * `{type, pool, atMs, sequence, ...}`. The laboratory replays such lines.
- * @returns ends the recording, after everything that was published before
+ * @returns function that ends the recording, after all events published before
  */
 export function recordEvents(
   connection: MessagingConnection,

@@ -8,7 +8,7 @@ function event(type: string, atMs: number, body: object): string {
   return JSON.stringify({ type, pool: 'p', atMs, sequence: ++sequence, ...body });
 }
 
-/** Two steps of two groups of two samples under `resume` 1.5; g10 and g3 are cut in the first. */
+/** Events of two steps of two groups of two samples under `resume` 1.5; g10 is cut in the first step. */
 function recording(): string[] {
   sequence = 40;
   const finished = (groupId: string, sample: number, tokens: number, roundId: string, atMs: number) =>
@@ -63,7 +63,7 @@ describe('a recorded stream of events', () => {
     });
   });
 
-  it('gives the rounds, and the lengths of the groups in the order of their first round', () => {
+  it('is read as rounds, and lengths of the groups in the order of their first round', () => {
     const run = readEvents(recording().join('\n'), 'events');
     expect([...run.lengths]).toEqual([
       ['g1', [100, 120]],
@@ -76,20 +76,20 @@ describe('a recorded stream of events', () => {
     expect(recordedPolicy(run)).toEqual({ name: 'resume', overProvision: 1.5 });
   });
 
-  it('tells what is missing, and does not make it up', () => {
+  it('is read with a count of missing events, and without partial groups', () => {
     const lines = recording().filter((line) => !line.includes('job/g2/0'));
     const run = readEvents(lines.join('\n'), 'events');
     expect(run).toMatchObject({ missingEvents: 1, partialGroups: 1 });
     expect(run.lengths.has('g2')).toBe(false);
   });
 
-  it('keeps jobs apart', () => {
+  it('is read for one job only', () => {
     const other = event('round.opened', 1, { job: 'other', roundId: 'x', step: 1, kind: 'short', neededGroups: 9 });
     expect(readEvents([...recording(), other].join('\n'), 'events').rounds).toHaveLength(2);
     expect(() => readEvents([...recording(), other].join('\n'), 'events', 'other')).toThrow('no round of job other');
   });
 
-  it('reads the parts of request ids as the ids that they stand for', () => {
+  it('is read with the escaped ids of job and group in request ids decoded', () => {
     const lines = recording().map((line) =>
       line.replaceAll('job/', 'a~1b~0/').replaceAll('"job":"job"', '"job":"a/b~"'),
     );
@@ -103,7 +103,7 @@ describe('a recorded stream of events', () => {
     ['no event', '[]'],
     ['no event', '{"type":"round.opened"}'],
     ['no round was opened', '{"type":"server.changed","atMs":1}'],
-  ])('says what is wrong: %s', (message, text) => {
+  ])('is refused with the fault in the message: %s', (message, text) => {
     expect(() => readEvents(text, 'events')).toThrow(message);
   });
 

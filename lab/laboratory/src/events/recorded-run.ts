@@ -1,7 +1,7 @@
 import { idOfPart, type RoundKind } from '@broomwagon/contracts';
 import { highest } from '../highest';
 
-/** A round as it really went. */
+/** A round as it was recorded. */
 export interface RecordedRound {
   step: number;
   kind: RoundKind;
@@ -10,19 +10,19 @@ export interface RecordedRound {
   openedAtMs: number;
   completedAtMs: number;
 }
-/** What a stream of events has about one job. */
+/** Data about one job in a stream of events. */
 export interface RecordedRun {
   job: string;
   policy: string;
   rounds: RecordedRound[];
-  /** Lengths of the samples that finished, by group, groups in the order of their first round. */
+  /** Lengths of finished samples by group, groups in the order of their first round. */
   lengths: Map<string, number[]>;
   samples: number;
-  /** Longest length that ended by its budget; else the longest of all. */
+  /** Length of the longest response that ended at its budget; else of the longest response. */
   capTokens: number;
-  /** Events that are missing by their numbers: the outbox or the stream had cut them off. */
+  /** Number of events missing by their sequence numbers: the outbox or the stream had dropped them. */
   missingEvents: number;
-  /** Groups of which a sample never finished: they are left out. */
+  /** Number of groups with a sample that never finished: they are left out. */
   partialGroups: number;
 }
 
@@ -36,10 +36,10 @@ interface RolloutEvent {
 }
 
 /**
- * Reads events, one JSON object a line, as `npm start -- --record-events FILE` and `npm run lab -- record` write them.
- * Used are `round.opened`, `round.completed`, `request.finished` and `longtail.requeued`; all others are passed over.
- * @param job which job; default: the one with the most rounds
- * @throws RangeError a line is no event, or there is no completed round
+ * Reads events, one JSON object per line, as `npm start -- --record-events FILE` and `npm run lab -- record` write
+ * them. Uses `round.opened`, `round.completed`, `request.finished` and `longtail.requeued`; skips all others.
+ * @param job id of the job; default: the job with the most rounds
+ * @throws RangeError a line is no event, or there is no completed round or no finished group
  */
 export function readEvents(text: string, name: string, job?: string): RecordedRun {
   const events = text
@@ -122,7 +122,7 @@ function parseEvent(line: string, place: string): RolloutEvent {
   return event as RolloutEvent;
 }
 
-/** Events of requests name their job in the request's id, `<job>/<group>/<sample>`. */
+/** Job of an event; events of requests name it in the request id, `<job>/<group>/<sample>`. */
 function jobOf(event: RolloutEvent): string | undefined {
   return event.job ?? (typeof event.requestId === 'string' ? partsOf(event.requestId).job : undefined);
 }
@@ -144,5 +144,5 @@ function mostFrequent(names: readonly string[]): string | undefined {
   return [...counts].sort(([, one], [, other]) => other - one)[0]?.[0];
 }
 
-/** p2 before p10. */
+/** Compares names with numbers by value: p2 before p10. */
 const { compare: byName } = new Intl.Collator('en', { numeric: true });

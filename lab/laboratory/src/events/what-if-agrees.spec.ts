@@ -35,7 +35,7 @@ const run: RecordedRun = {
 };
 const recorded = { groups: lengths, groupsPerStep: GROUPS_PER_STEP, time: (tokens: number) => tokens };
 
-/** Both for one policy; speed against `wait`. */
+/** Results of simulation and replay for one policy; speeds are relative to `wait`. */
 function both(policy: FixedPolicy) {
   const simulated = replay(run, FLEET, policy);
   const replayed = whatIf(recorded, policy);

@@ -15,7 +15,7 @@ export interface WhatIfFleet {
 }
 
 /**
- * The recorded data set rolled out in virtual time, without the pauses between rounds, which the events do not show.
+ * Rolls the recorded data set out in virtual time, without the pauses between rounds, which the events do not show.
  */
 export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy, redraw?: Redraw): RunResult {
   const groupsPerStep = highest(run.rounds.map(({ neededGroups }) => neededGroups));
@@ -34,7 +34,7 @@ export function replay(run: RecordedRun, fleet: WhatIfFleet, policy: TailPolicy,
   return runSetup(setup, { policy, workload, groups: run.lengths.size, steps: 0, seed: 1, overheadSeconds: 0 });
 }
 
-/** The lengths are recorded ones. */
+/** Placeholder for a distribution, since the lengths are recorded ones. */
 const UNUSED: Setup['lengths'] = {
   medianTokens: 1,
   sigma: 0,
@@ -43,7 +43,7 @@ const UNUSED: Setup['lengths'] = {
   capTokens: 1,
 };
 
-/** The policy of the recording, as far as the events tell: its name, and launched / needed of its short rounds. */
+/** Policy of the recording, as far as the events show it: its name, and launched / needed groups of short rounds. */
 export function recordedPolicy(run: RecordedRun): TailPolicy {
   if (run.policy === 'auto') return { name: 'auto' };
   const short = run.rounds.filter(

@@ -7,7 +7,7 @@ import { ProductionRouter } from '../routing/production-router';
 import type { Router } from '../routing/router';
 import type { Experiment, Measures } from './experiment';
 
-/** Trajectories of many turns under five ways to route them. */
+/** Trajectories of many turns with five routers. */
 export const agentic: Experiment = {
   id: 'agentic',
   run({ seed }) {
@@ -34,7 +34,7 @@ export const agentic: Experiment = {
   },
 };
 
-/** A screenshot agent under the global balancer, and as verl did it before. */
+/** A screenshot agent with the global balancer, and with verl's earlier ways of routing. */
 export const guiAgent: Experiment = {
   id: 'gui-agent',
   run({ seed }) {
@@ -61,7 +61,7 @@ export const guiAgent: Experiment = {
   },
 };
 
-/** Each turn as if it were the first. */
+/** Routes each turn as if it were the first of its session. */
 class WithoutSessions implements Router {
   constructor(private readonly inner: Router) {}
 

@@ -6,7 +6,7 @@ import type { Experiment } from './experiment';
 import { runSetup } from './run-setup';
 
 const TIERS = [64, 32, 16, 8, 4];
-/** The published rule plans every 1,000 decode steps; ours when something has happened, since no server has to stop for it. */
+/** Decode steps between plans: 1,000 for the published rule; our rule plans after events, since no server must stop. */
 const EVERY_STEPS: Record<RebalancePolicy, number> = { 'tier-min': 1_000, 'tier-cost': 0 };
 
 /**

@@ -7,7 +7,7 @@ import { siblings, tailsieve } from './placements';
 import { preemptions, rollpacker } from './rollpacker';
 import { seer } from './seer';
 
-/** Everything that `headline` runs, once per seed. */
+/** All experiments of `headline`, which runs each once per seed. */
 export const EXPERIMENTS: readonly Experiment[] = [
   oracle,
   ...rollpacker,

@@ -4,7 +4,8 @@ import { VirtualClock } from '../simulation/virtual-clock';
 import type { Experiment } from './experiment';
 
 /**
- * T = sum L_j (tau(j) - tau(j - 1)), j from the longest: exact for a batch that is all there at once, with KV for free.
+ * Makespan T = sum L_j (tau(j) - tau(j - 1)), j from the longest: exact for a batch that starts all at once, if KV
+ * costs nothing.
  */
 export function makespanIdentity(lengths: readonly number[], parameters: Parameters<typeof stepSeconds>[0]): number {
   return lengths
@@ -15,7 +16,7 @@ export function makespanIdentity(lengths: readonly number[], parameters: Paramet
     }, 0);
 }
 
-/** Makespan of the fleet in virtual time, the batch spread evenly: server by server the identity must hold. */
+/** Simulated makespan of each server for its batch, for which the makespan identity must hold. */
 export function simulatedMakespans(
   batches: readonly (readonly number[])[],
   parameters: Parameters<typeof stepSeconds>[0],
@@ -33,7 +34,7 @@ export function simulatedMakespans(
   return endedAt;
 }
 
-/** The oracle of the simulation: how far its makespans are from the exact ones, at most. */
+/** Checks the simulation: largest relative error of its makespans. */
 export const oracle: Experiment = {
   id: 'oracle',
   run({ seed }) {

@@ -5,7 +5,7 @@ import { runSetup } from './run-setup';
 /** Medians that make the cap 2 and 2.5 times the mean. */
 const APRIL_MEDIANS = { tight: 3_450, wide: 2_450 };
 
-/** APRIL is `drip` as it is by default: what was cut goes first, new groups fill up, and the step takes the first N. */
+/** APRIL is `drip` with its defaults: cut groups go first, new groups fill up, the step takes the first N groups. */
 export const april: Experiment = {
   id: 'april',
   run({ seed, isQuick }) {
@@ -26,13 +26,13 @@ export const april: Experiment = {
   },
 };
 
-/** The cap that the rollout's share of a step was measured at. */
+/** Cap at which the rollout's share of a step was measured. */
 const MEASURED_CAP = '15k';
 const COPRIS_CAPS = { '8k': 8_192, [MEASURED_CAP]: 15_360, '40k': 40_960 };
 
 /**
- * CoPRIS: 1,024 requests in flight, twice what a step trains, at several caps. Training takes the same time for each
- * token at every cap: {@link ROLLOUT_SHARE} gives that time where it was measured.
+ * CoPRIS: 1,024 requests in flight, twice the samples of a step, at several caps. Training takes the same time per
+ * token at every cap; the time follows from {@link ROLLOUT_SHARE} at the cap where the share was measured.
  */
 export const copris: Experiment = {
   id: 'copris',

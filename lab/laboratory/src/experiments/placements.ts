@@ -5,7 +5,7 @@ import { runSetup } from './run-setup';
 
 const SIBLINGS = ['rollpacker8k', 'rollpacker16k', 'rollpacker32k', 'thinking32k', 'seer'] as const;
 
-/** All samples of a prompt on one server against spread ones. */
+/** All samples of a prompt on one server, against samples that are spread. */
 export const siblings: Experiment = {
   id: 'siblings',
   run({ seed, isQuick }) {
@@ -21,7 +21,7 @@ export const siblings: Experiment = {
   },
 };
 
-/** TailSieve: cut groups are generated again on separate servers, as many per step as end at the pace of the others. */
+/** TailSieve: cut groups are generated again on separate servers, as many per step as keep pace with the others. */
 export const tailsieve: Experiment = {
   id: 'tailsieve',
   run({ seed, isQuick }) {

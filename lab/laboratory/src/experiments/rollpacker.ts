@@ -4,7 +4,7 @@ import { FIGURE_11, PREEMPTIONS, type RollpackerCap } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup, WAIT } from './run-setup';
 
-/** The runs of RollPacker's figure 11, and `resume` beside them. */
+/** Policies of the runs in RollPacker's figure 11, and `resume` beside them. */
 const POLICIES: Record<string, TailPolicy> = {
   base: WAIT,
   'p-1.125': { name: 'regenerate', overProvision: 1.125 },
@@ -17,13 +17,13 @@ const POLICIES: Record<string, TailPolicy> = {
   'resume-1.25': { name: 'resume', overProvision: 1.25 },
 };
 
-/** Iterations of each run of figure 11 (`--total_iterations 10`); the data set is longer, so that all of them are full. */
+/** Iterations per run of figure 11 (`--total_iterations 10`); the data set is longer, so that all are full. */
 const ITERATIONS = 10;
 const STEPS = 15;
 
 /**
- * Seconds as figure 11 has them, by the script that draws it (plot/plt_sensitive_squeezer.py of the artifact): of the
- * whole periods of n short rounds and a long one, (n x the longest short round + the longest long round) / (n + 1); without
+ * Seconds as in figure 11, by the script that draws it (plot/plt_sensitive_squeezer.py of the artifact): over the whole
+ * periods of n short rounds and a long one, (n x the longest short round + the longest long round) / (n + 1); without
  * long rounds, the longest of the ten iterations.
  */
 export function figureSeconds(rounds: readonly { kind: RoundKind; seconds: number }[], overProvision: number): number {
@@ -35,7 +35,7 @@ export function figureSeconds(rounds: readonly { kind: RoundKind; seconds: numbe
   return shorts === 0 ? longest(false) : (shorts * longest(false) + longest(true)) / period;
 }
 
-/** One run of figure 11: its seconds without training and new weights, as it is published, and what it costs. */
+/** One run of figure 11: its seconds without training and new weights, as published; its bias, waste and variation. */
 function run(cap: RollpackerCap, name: string, seed: number, other?: Partial<LengthDistribution>): Measures {
   const setup = FIGURE_11[cap];
   const policy = POLICIES[name]!;
@@ -51,7 +51,7 @@ function run(cap: RollpackerCap, name: string, seed: number, other?: Partial<Len
   };
 }
 
-/** Figure 11 at one cap, with other lengths where given. */
+/** Runs figure 11 at one cap, with other lengths if given. */
 export function figureEleven(cap: RollpackerCap, seed: number, other?: Partial<LengthDistribution>): Measures {
   const measures: Measures = {};
   for (const name of Object.keys(POLICIES)) {
@@ -63,15 +63,16 @@ export function figureEleven(cap: RollpackerCap, seed: number, other?: Partial<L
   return measures;
 }
 
-/** RollPacker's table of over-provisions. */
+/** RollPacker's table of over-provisions, one experiment per cap. */
 export const rollpacker: Experiment[] = (Object.keys(FIGURE_11) as RollpackerCap[]).map((cap) => ({
   id: `rollpacker-${cap}`,
   run: ({ seed }) => figureEleven(cap, seed),
 }));
 
 /**
- * KV pressure: what over-provision does to preemptions in the short rounds of engines with little KV, and what a fixed
- * concurrency does. The last round of the data is left out: it takes all groups that were deferred.
+ * Preemptions under KV pressure: mean number per short round of engines with little KV, without a policy, with
+ * over-provision and with a fixed concurrency. The last round of the data is left out, since it takes all deferred
+ * groups.
  */
 export const preemptions: Experiment = {
   id: 'preemptions',

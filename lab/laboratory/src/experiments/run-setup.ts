@@ -10,7 +10,7 @@ import { IndexedRouter } from '../routing/indexed-router';
 import { ProductionRouter } from '../routing/production-router';
 import { generatedWorkload, type Workload } from '../workload/workload';
 
-/** Above this many servers, the default policy is decided by its index. */
+/** Number of servers above which the default policy uses an index. */
 const MANY_SERVERS = 32;
 
 export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dispatcher' | 'mover'>> {
@@ -18,7 +18,7 @@ export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dis
   routing?: PoolSettings;
   /** Training steps of the whole data set. */
   steps: number;
-  /** Groups of the data set, when it is no whole number of steps. */
+  /** Groups of the data set, if it is not a whole number of steps. */
   groups?: number;
   /** Default {@link STEP_OVERHEAD_SECONDS}. */
   overheadSeconds?: number;
@@ -27,18 +27,18 @@ export interface RunChoices extends Partial<Pick<RolloutOptions, 'router' | 'dis
   workload?: Workload;
 }
 
-/** A finished run, in the words of the tables. Times in seconds, shares 0 to 1. */
+/** Result of a run, as in the tables. Times in seconds, shares 0 to 1. */
 export interface RunResult {
   outcome: RolloutOutcome;
   ledger: LedgerSummary;
-  /** Mean of a step, as long as there is new data. */
+  /** Mean duration of a step, as long as there is new data. */
   stepSeconds: number;
   worstStepSeconds: number;
   idleShare: number;
-  /** Last tenth of the requests / all of a step. */
+  /** Time of the last tenth of the requests / time of the step; mean. */
   tailShare: number;
   tailSeconds: number;
-  /** First server done to last / all of a step. */
+  /** Time from the first server's end to the last server's end / time of the step; mean. */
   gapShare: number;
   /** True bias: trained mean length / mean of the whole data set. */
   lengthBias: number;
@@ -50,7 +50,7 @@ export interface RunResult {
 
 export const WAIT: TailPolicy = { name: 'wait', overProvision: 1 };
 
-/** Rolls a data set of `steps` training steps out under a setup. */
+/** Rolls out a data set of `steps` training steps with a setup. */
 export function runSetup(setup: Setup, choices: RunChoices): RunResult {
   const { servers, engine: parameters, lockstep, groupsPerStep, samples, promptTokens, capTokens, transfer } = setup;
   const lengths = { ...(choices.lengths ?? setup.lengths), capTokens };

@@ -5,10 +5,10 @@ import { SETUPS } from '../parameters';
 import type { Experiment, Measures } from './experiment';
 import { runSetup } from './run-setup';
 
-/** Shares of the variance between prompts, how much siblings tell of each other: little, and as fitted. */
+/** Shares of the variance between prompts (how well siblings predict each other): a low one, and the fitted one. */
 const PROMPT_SHARES = { low: 0.41, fitted: SETUPS.seer.lengths.promptShare };
 
-/** Seer's ablation: veRL's chunks per worker, divided rollout, with context, with the truth. One step of 9,600. */
+/** Seer's ablation: veRL's chunks per worker, divided rollout, with context, with true lengths. One step of 9,600. */
 export const seer: Experiment = {
   id: 'seer',
   run({ seed }) {

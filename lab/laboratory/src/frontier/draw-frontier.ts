@@ -10,7 +10,7 @@ const PRICES: Record<Price, string> = {
   wasteShare: 'share of all tokens that were thrown away',
 };
 
-/** A plot for each price: speed over what it costs, a curve for each policy, its over-provisions as labels. */
+/** One plot per price: speed over price, with a curve for each policy and its over-provisions as labels. */
 export function frontierPlots(title: string, { points }: Frontier): { price: Price; svg: string }[] {
   const families = [...new Set(points.map(({ family }) => family))];
   return (Object.keys(PRICES) as Price[]).map((price) => {

@@ -8,7 +8,7 @@ export interface PolicyFamily {
   policy(overProvision: number): TailPolicy;
 }
 
-/** Every policy of production, and RollPacker's use of both axes; the fixed concurrency is that of one step. */
+/** Every policy of production, and RollPacker's use of both axes; the fixed concurrency is the requests of one step. */
 export function policyFamilies(setup: Setup): PolicyFamily[] {
   const concurrency = setup.groupsPerStep * setup.samples;
   return [
@@ -30,7 +30,7 @@ export function policyFamilies(setup: Setup): PolicyFamily[] {
   ];
 }
 
-/** Policies that choose their over-provision themselves: a point each. */
+/** Policies that choose their over-provision themselves: one point each. */
 export const ADAPTIVE_FAMILIES: readonly PolicyFamily[] = (['regenerate', 'resume', 'drip'] as const).map((name) => ({
   name: `${name}, adaptive`,
   policy: (overProvision) => ({ name, overProvision, overProvisionMode: 'adaptive' }),
@@ -38,11 +38,11 @@ export const ADAPTIVE_FAMILIES: readonly PolicyFamily[] = (['regenerate', 'resum
 
 export interface FrontierPoint {
   family: string;
-  /** `auto` where the policy chooses. */
+  /** Over-provision; `auto` if the policy chooses it. */
   overProvision: number | 'auto';
-  /** While there is new data. */
+  /** Speed of the steps with new data. */
   speedup: number;
-  /** Over the whole data set: what was put off is paid at its end. */
+  /** Speed over the whole data set, including its end with the deferred groups. */
   wholeSpeedup: number;
   offPolicyShare: number;
   lengthBias: number;
@@ -50,7 +50,7 @@ export interface FrontierPoint {
   wasteShare: number;
   versionSpan: number;
   worstStepSeconds: number;
-  /** Of several seeds: least and most of each mean. */
+  /** Least and greatest value of each measure over several seeds. */
   ranges?: Record<Measure, [least: number, most: number]>;
 }
 
@@ -59,10 +59,10 @@ export interface Frontier {
   points: FrontierPoint[];
 }
 
-/** Begins with this when it may choose. */
+/** First over-provision of adaptive policies. */
 const FIRST_OVER_PROVISION = 1.25;
 
-/** Speed against the plain synchronous rollout, and its price, for every policy at every over-provision. */
+/** Finds speed against the plain synchronous rollout, and its price, for every policy at every over-provision. */
 export function findFrontier(
   setup: Setup,
   overProvisions: readonly number[],
@@ -91,7 +91,7 @@ export function findFrontier(
   return { baseSeconds: base.stepSeconds, points: [...points, ...adaptive] };
 }
 
-/** Runs that {@link findFrontier} makes. */
+/** Number of runs of {@link findFrontier}. */
 export function frontierRuns(setup: Setup, overProvisions: readonly number[]): number {
   return 1 + policyFamilies(setup).length * overProvisions.length + ADAPTIVE_FAMILIES.length;
 }
@@ -99,7 +99,7 @@ export function frontierRuns(setup: Setup, overProvisions: readonly number[]): n
 const MEASURES = ['speedup', 'wholeSpeedup', 'offPolicyShare', 'lengthBias', 'batchVariation', 'wasteShare'] as const;
 type Measure = (typeof MEASURES)[number];
 
-/** Means over several seeds of the same frontier, and the least and the most. */
+/** Means of the same frontier over several seeds, with the least and the greatest values. */
 export function meanFrontier(frontiers: readonly Frontier[]): Frontier {
   const points = frontiers[0]!.points.map((point, index) => {
     const all = frontiers.map((frontier) => frontier.points[index]!);

@@ -1,12 +1,12 @@
-/** Means over the seeds, by the name of the measure. */
+/** Returns the mean of a measure over the seeds, by its name. */
 export type MeanOf = (measure: string) => number;
 
-/** A shape that must hold, whatever the numbers are. */
+/** A relation between results that must hold, whatever the exact numbers are. */
 export interface Band {
   id: string;
   what: string;
   check(mean: MeanOf): { holds: boolean; value: string };
-  /** Why it does not hold, as far as can be told. */
+  /** Reason why the band does not hold, as far as it is known. */
   why?: string;
 }
 

@@ -3,13 +3,13 @@ import { svgOf } from '../output/plot';
 import type { HeadlineResult } from './headline';
 
 const ROW = 18;
-/** Bounds of the axis; what is beyond is drawn there. */
+/** Bounds of the axis; ratios beyond a bound are drawn at it. */
 const [LOW, HIGH] = [0.25, 4];
 
 const within = (ratio: number): number => Math.min(HIGH, Math.max(LOW, ratio));
 const colourOf = ({ holds }: HeadlineResult): string => (holds ? '#009e73' : '#d55e00');
 
-/** Ours / published for every headline, on a logarithmic axis; the bar is the range over the seeds. */
+/** Plot of ours / published for every headline, on a logarithmic axis; the bar is the range over the seeds. */
 export function svgRatios(results: readonly HeadlineResult[]): string {
   const rows = { type: 'category', inverse: true, axisTick: { show: false }, axisLine: { show: false } } as const;
   const settings = results.map(({ headline }) => cutText(headline.setting, 44));

@@ -1,4 +1,4 @@
-/** A published result and what the laboratory makes of it. */
+/** A published result, and the measure of the laboratory to compare with it. */
 export interface Headline {
   id: string;
   /** Paper or project; hardware, model and cap stand beside every number. */
@@ -6,15 +6,15 @@ export interface Headline {
   setting: string;
   what: string;
   unit: 's' | 'x' | 'share' | 'count';
-  /** A number, or the range that was published. */
+  /** Published number, or published range. */
   published: number | readonly [least: number, most: number];
-  /** It holds when our mean is not further off than this share; of a speed, when it also has half of the gain. */
+  /** The headline holds if our mean differs by at most this share; a speed must also reach half of the gain. */
   tolerance: number;
   /** Name of the measure. */
   measure: string;
-  /** Of a run without a policy: parameters may be fitted to it. */
+  /** Whether the result is of a run without a policy: parameters may be fitted to it. */
   isBaseline?: boolean;
-  /** Why it does not hold, as far as can be told. */
+  /** Reason why the headline does not hold, as far as it is known. */
   why?: string;
 }
 
@@ -23,12 +23,12 @@ export interface HeadlineResult {
   mean: number;
   least: number;
   most: number;
-  /** Ours / published; of a range its nearer end, 1 within it. */
+  /** Ours / published; of a range: against its nearer end, 1 within it. */
   ratio: number;
   holds: boolean;
 }
 
-/** A gain of 12 % is not held by none at all, though that is only 11 % off. */
+/** Share of a published gain that ours must reach: no gain at all is only 11 % below a gain of 12 %. */
 const LEAST_GAIN = 0.5;
 
 /** @param values one per seed */

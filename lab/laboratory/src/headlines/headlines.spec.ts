@@ -37,12 +37,12 @@ describe('headlines', () => {
     expect(evaluate(range, [3]).holds).toBe(false);
   });
 
-  it('are told apart by id, and every band has one of A1 to A12', () => {
+  it('have different ids, and the bands have the ids A1 to A12', () => {
     expect(new Set(HEADLINES.map(({ id }) => id)).size).toBe(HEADLINES.length);
     expect(BANDS.map(({ id }) => id)).toEqual(Array.from({ length: 12 }, (_, index) => `A${index + 1}`));
   });
 
-  it('of runs without a policy have the narrow tolerance', () => {
+  it('have the narrow tolerance if they are of runs without a policy', () => {
     const baselines = HEADLINES.filter(({ isBaseline }) => isBaseline);
     expect(baselines.map(({ id, tolerance }) => [id, tolerance])).toEqual(baselines.map(({ id }) => [id, 0.1]));
   });
@@ -61,7 +61,7 @@ describe('headlines', () => {
     expect(() => runHeadlines([1], true, watcher, { experiments: [] })).toThrow('No experiment measures');
   });
 
-  it('are run in parts: what is kept is not run again, and what is missing is left out', () => {
+  it('are run in parts: kept experiments are not run again, and missing headlines are left out', () => {
     const measure = HEADLINES[0]!.measure;
     const ran: string[] = [];
     const experiments = ['one', 'other'].map((id, index) => ({
@@ -78,7 +78,7 @@ describe('headlines', () => {
       expect(run(['one']).headlines.map(({ mean }) => mean)).toEqual([2]);
       expect(run(['one']).measures).toEqual({ [measure]: [1, 3], rest: [1, 3] });
       expect(ran).toEqual(['other 1', 'other 3', 'one 1', 'one 3']);
-      // Of another number of steps, and of a seed that the other experiment does not have.
+      // The kept measures of the other experiment have another number of steps, then lack a seed: both leave it out.
       expect(run(['one'], [1], false).measures).toEqual({ [measure]: [1] });
       expect(run(['one'], [1, 5]).measures).toEqual({ [measure]: [1, 5] });
     } finally {
@@ -86,12 +86,12 @@ describe('headlines', () => {
     }
   });
 
-  it('of RollPacker weigh the longest rounds of whole periods', () => {
+  it('weigh the longest rounds of whole periods if they are of RollPacker', () => {
     const rounds = (...seconds: number[]) =>
       seconds.map((one) => ({ kind: one > 100 ? ('long' as const) : ('short' as const), seconds: one }));
     expect(figureSeconds(rounds(9, 3, 8, 4, 5, 2, 1, 6, 7, 10, 99), 1)).toBe(10);
     expect(figureSeconds(rounds(1, 2, 3, 4, 110, 4, 3, 2, 9, 120, 99), 1.25)).toBe((4 * 9 + 120) / 5);
-    // Three periods of three; the tenth iteration is of none.
+    // Three periods have three iterations each; the tenth iteration belongs to none.
     expect(figureSeconds(rounds(1, 2, 110, 4, 5, 130, 7, 6, 120, 99), 1.5)).toBe((2 * 7 + 130) / 3);
   });
 });

@@ -1,7 +1,7 @@
 import { SETUPS, type SetupName } from '../parameters';
 import type { Headline } from './headline';
 
-/** Of a run without a policy. */
+/** Tolerance of a run without a policy. */
 const BASE_TOLERANCE = 0.1;
 const TOLERANCE = 0.15;
 
@@ -11,7 +11,7 @@ function setting(name: SetupName, capTokens: number = SETUPS[name].capTokens): s
 }
 
 const CAPS = ['8k', '16k', '32k'] as const;
-/** Figure 11 of RollPacker: seconds of a rollout at 8k, 16k and 32k, as `figureSeconds` has them. */
+/** Seconds of a rollout at 8k, 16k and 32k in figure 11 of RollPacker, as computed by `figureSeconds`. */
 const ROLLPACKER_SECONDS: Record<string, readonly [number, number, number]> = {
   base: [82, 277, 673],
   'p-1.125': [77, 244, 636],
@@ -32,7 +32,7 @@ const SIBLINGS =
 const SHORT_ROUNDS =
   'In which short rounds a response that never ends must be awaited depends on the share of such responses and on how similar the lengths of siblings are: `lab sensitivity` prints the row over both. 1 % is read from figure 2a, of another model at 16k.';
 
-/** Why a row of the table does not hold, by axis and value. */
+/** Reasons why rows of the table do not hold, by axis and value. */
 const WHY: Record<string, string> = {
   'r-1.25': SIBLINGS,
   'r-1.5': SIBLINGS,
@@ -87,7 +87,7 @@ function seer(id: string, what: string, published: number, measure: string, more
   };
 }
 
-/** Seconds before / after: 6.3596 / 4.5312 (-28.75 %), 899.3761 / 724.6898 (-19.42 %). */
+/** Rows of verl #5399. Seconds before / after: 6.3596 / 4.5312 (-28.75 %), 899.3761 / 724.6898 (-19.42 %). */
 const GUI_ROWS = [
   ['generation', 'seconds of a generation, static hash / global balancer', 6.3596 / 4.5312, 'gui.turn.speedup'],
   ['slowest', 'slowest trajectory, static hash / global balancer', 899.3761 / 724.6898, 'gui.max.speedup'],
@@ -221,5 +221,5 @@ const others: Headline[] = [
   })),
 ];
 
-/** Everything the laboratory reruns. */
+/** All published results that the laboratory repeats. */
 export const HEADLINES: readonly Headline[] = [...rollpacker, ...others];

@@ -18,12 +18,12 @@ export function publishedText({ published, unit }: Headline): string {
     : `${amount(published[0], unit)} to ${amount(published[1], unit)}`;
 }
 
-/** Parameters were fitted to it: it is no evidence. */
+/** Whether parameters were fitted to the headline, so that it is no evidence. */
 const isFitted = ({ id }: Headline): boolean => FITTED.some(({ headlines }) => headlines.includes(id));
 
 const verdict = (holds: boolean): string => (holds ? pc.green('holds') : pc.red('does not'));
 
-/** The tables of a run: by source and setting, so that no number stands without its hardware, model and cap. */
+/** Tables of a run by source and setting, so that every number has its hardware, model and cap. */
 export function headlineText({ headlines, bands, seeds }: HeadlineRun): string {
   const lines = [`Published and ours, ${seeds.length} seeds: mean (least to most)`];
   for (const [place, results] of groupBy(headlines)) {
@@ -47,7 +47,7 @@ export function headlineText({ headlines, bands, seeds }: HeadlineRun): string {
   return lines.join('\n');
 }
 
-/** What `--json` writes; the first five fields of a headline are for programs, the rest for people. */
+/** Content of the file of `--json`; the first five fields of a headline are for programs, the rest for people. */
 export function headlineJson({ headlines, bands, seeds, measures }: HeadlineRun): object {
   return {
     headlines: headlines.map(({ headline, mean, least, most, ratio, holds }) => {
@@ -92,7 +92,7 @@ export function groupBy(headlines: readonly HeadlineResult[]): Map<string, Headl
   return groups;
 }
 
-/** The same as one page. */
+/** Page with the tables and the plot of a run. */
 export function headlinePage(run: HeadlineRun): string {
   const { headlines, bands, seeds } = run;
   const word = (holds: boolean): string => (holds ? 'holds' : 'does not');

@@ -14,17 +14,17 @@ export interface HeadlineRun {
   seeds: readonly number[];
   headlines: HeadlineResult[];
   bands: BandResult[];
-  /** Every measure, one value per seed. */
+  /** Values of every measure, one per seed. */
   measures: Record<string, number[]>;
 }
 
-/** Told before and after each experiment. */
+/** Callbacks before and after each experiment. */
 export interface Watcher {
   doing(what: string): void;
   done(): void;
 }
 
-/** What was measured before, by experiment and seed, and is kept for the next run. */
+/** Store of measures by experiment and seed, kept for the next run. */
 export interface KeptMeasures {
   get(experiment: string, seed: number): Measures | undefined;
   put(experiment: string, seed: number, measures: Measures): void;
@@ -33,11 +33,11 @@ export interface KeptMeasures {
 export interface HeadlineRunOptions {
   experiments?: readonly Experiment[];
   kept?: KeptMeasures;
-  /** Of `experiments`, those that are run now; the others must be kept, or their headlines and bands are left out. */
+  /** Ids of the experiments to run now; the others must be kept, or their headlines and bands are left out. */
   only?: readonly string[];
 }
 
-/** Runs every experiment under every seed and evaluates the results. Same seeds, same answer. */
+/** Runs every experiment with every seed and evaluates the results. Same seeds give the same results. */
 export function runHeadlines(
   seeds: readonly number[],
   isQuick: boolean,
@@ -55,7 +55,7 @@ export function runHeadlines(
       watcher.done();
       return now;
     });
-    // Measured under a part of the seeds, it would be compared with others under all of them.
+    // A measure with only some of the seeds must not be compared with measures with all of them.
     if (found.some((one) => one === undefined)) continue;
     for (const name of Object.keys(found[0]!)) measures[name] = found.map((one) => one![name]!);
   }

@@ -13,7 +13,7 @@ const STYLE = `body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2
 table{border-collapse:collapse;margin:1rem 0}td,th{border:1px solid #ddd;padding:.25rem .6rem;text-align:left;vertical-align:top}
 th{background:#f5f5f5}td.number{text-align:right;font-variant-numeric:tabular-nums}svg{max-width:100%;height:auto}h2{margin-top:2.5rem}`;
 
-/** One page that holds everything it shows: it can be mailed or kept as it is. */
+/** One self-contained page, which can be mailed or kept as it is. */
 export function htmlReport(title: string, intro: string, sections: readonly ReportSection[]): string {
   const body = sections.map(({ title: name, text, svg, table }) =>
     [

@@ -22,14 +22,14 @@ describe('plots and pages', () => {
     });
     expect(svg).toContain('a &lt; b &amp; &quot;c&quot;');
     for (const text of ['the x', 'the y', 'one', 'two', '1.25', 'a guide']) expect(svg).toContain(`>${text}</text>`);
-    // The line of the second series goes from left below to right above.
+    // The line of the second series goes from the lower left to the upper right.
     const line = /d="M(\S+) (\S+)L(\S+) (\S+)" [^>]*stroke="#d55e00"/.exec(svg)!;
     const [x1, y1, x2, y2] = line.slice(1).map(Number);
     expect(x2! - x1!).toBeGreaterThan(100);
     expect(y1! - y2!).toBeGreaterThan(100);
   });
 
-  it('make a page that needs nothing else, and no markup of what it is given', () => {
+  it('make a self-contained page, and escape markup in texts', () => {
     const page = htmlReport('<b>', 'intro', [{ title: 'part', table: { head: ['h'], rows: [['<script>']] } }]);
     expect(page).not.toMatch(/<script|<b>|src=|href=/);
     expect(page).toContain('&lt;script&gt;');

@@ -3,7 +3,7 @@ import { type EChartsOption, init } from 'echarts';
 export interface PlotPoint {
   x: number;
   y: number;
-  /** Shown beside the point. */
+  /** Text beside the point. */
   label?: string;
   /** Least and most of several runs, drawn as bars through the point. */
   xRange?: Range;
@@ -18,14 +18,14 @@ export interface Plot {
   series: readonly { name: string; points: readonly PlotPoint[] }[];
   /** A value of y that has a meaning, drawn as a dashed line. */
   guide?: { y: number; text: string };
-  /** Axes begin near the least value instead of at 0. */
+  /** Whether axes start near the least value instead of at 0. */
   isTight?: boolean;
 }
 
-/** Told apart by people who do not see all colours (Okabe and Ito). */
+/** Colours that people with colour blindness can distinguish (Okabe and Ito). */
 const COLOURS = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#8a6d00'];
 
-/** Lines through points as a self-contained SVG, with a legend. */
+/** Draws lines through points as a self-contained SVG with a legend. */
 export function svgPlot({ title, xLabel, yLabel, series, guide, isTight }: Plot): string {
   const axis = { type: 'value', nameLocation: 'middle', scale: isTight ?? false } as const;
   const guideLine = guide && {
@@ -70,7 +70,7 @@ function rangeBars({ x, y, xRange, yRange }: PlotPoint, color: string) {
     .map((data) => ({ type: 'line' as const, data, symbol: 'none', silent: true, lineStyle: { color, width: 1 } }));
 }
 
-/** Draws without a browser. */
+/** Draws a chart as SVG without a browser. */
 export function svgOf(size: { width: number; height: number }, option: EChartsOption): string {
   const chart = init(null, null, { renderer: 'svg', ssr: true, ...size });
   try {

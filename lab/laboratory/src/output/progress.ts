@@ -1,6 +1,6 @@
 import { Presets, SingleBar } from 'cli-progress';
 
-/** A bar on a terminal, nothing elsewhere: what is piped or logged stays clean. On standard error. */
+/** A progress bar on standard error if that is a terminal; else nothing is shown, so that logs stay clean. */
 export class Progress {
   private readonly bar?: SingleBar;
 
@@ -11,7 +11,7 @@ export class Progress {
     this.bar.start(total, 0, { doing: '' });
   }
 
-  /** What comes now. */
+  /** Shows the name of the current work. */
   doing(what: string): void {
     this.bar?.update({ doing: what });
   }

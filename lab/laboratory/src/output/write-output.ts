@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import Table from 'cli-table3';
 import type { ReportTable } from './html-report';
 
-/** Writes files into a folder that is made when it is not there. Returns their paths. */
+/** Writes files into a folder, which is created if it does not exist. Returns their paths. */
 export async function writeOutput(folder: string, files: Readonly<Record<string, string>>): Promise<string[]> {
   await mkdir(folder, { recursive: true });
   return Promise.all(

@@ -1,22 +1,22 @@
 import type { Placement } from './placement';
 import type { Sample } from './sample';
 
-/** Gives out the pending requests of a round, as `request.claim` does. */
+/** Claims pending requests of a round, as `request.claim` does. */
 export type Claim = (max: number) => Sample[];
 
-/** Brings the requests of a round to servers. */
+/** Starts the requests of a round on servers. */
 export interface Dispatcher {
-  /** Requests are pending, or there is room: begins what may begin. */
+  /** Starts all requests that can start, after requests became pending or room became free. */
   pump(): void;
-  /** A sample has left its server by itself; false: it is not at its end and stays with the dispatcher. */
+  /** Handles a sample that has left its server by itself. False: it is not at its end and stays with the dispatcher. */
   left?(sample: Sample): boolean;
-  /** A sample is not wanted any more. */
+  /** Forgets a sample that was stopped. */
   forget?(sample: Sample): void;
 }
 
-/** As workers do it: each request in its turn goes to the server of the router, and waits when there is no room. */
+/** Dispatches as workers do: each request in turn goes to the server that the router chooses, or waits for room. */
 export class ImmediateDispatcher implements Dispatcher {
-  /** Claimed, and without a server. */
+  /** Claimed samples without a server. */
   private waiting: Sample[] = [];
 
   constructor(

@@ -3,17 +3,17 @@ import { SimulatedFleet, type FleetOptions } from '../simulation/simulated-fleet
 import type { VirtualClock } from '../simulation/virtual-clock';
 import { keptTokens, type Sample } from './sample';
 
-/** What a move takes beyond its tokens, seconds: by transfer of KV, and by computing it again. */
+/** Fixed seconds of a move, besides the time for its tokens: with a transfer of KV, and if KV is computed again. */
 const TRANSFER_SETUP_SECONDS = 0.02;
 const RECOMPUTE_SETUP_SECONDS = 0.05;
 
-/** How KV travels between servers; without it a move computes its context again. */
+/** Transfer of KV between servers; without it a move computes its context again. */
 export interface KvTransfer {
   bytesPerToken: number;
   bytesPerSecond: number;
 }
 
-/** Puts samples on engines and takes them off, keeping count of tokens and of the router's loads. */
+/** Starts and stops samples on engines, and keeps their token counts and the loads of the router. */
 export class Placement {
   readonly fleet: SimulatedFleet<Sample>;
   moves = 0;
@@ -34,9 +34,9 @@ export class Placement {
   }
 
   /**
-   * Runs a sample on a server the router has counted it on.
-   * @param untilTokens length at which it stops there; default: its end
-   * @param hasKv its KV is there already, or travels with it
+   * Runs a sample on a server for which the router has counted it.
+   * @param untilTokens length at which the sample stops there; default: its end
+   * @param hasKv whether the server has the sample's KV, or gets it by transfer
    */
   start(sample: Sample, server: number, { untilTokens = sample.lengthTokens, hasKv = false } = {}): void {
     const kept = keptTokens(sample);
@@ -51,7 +51,7 @@ export class Placement {
     });
   }
 
-  /** Stops a sample wherever it is. Returns the tokens of its attempt. */
+  /** Stops a sample, on a server or not. Returns the tokens of its attempt. */
   stop(sample: Sample): number {
     const { server } = sample;
     if (server === undefined) return sample.carriedTokens;
@@ -60,7 +60,7 @@ export class Placement {
     return sample.carriedTokens;
   }
 
-  /** Moves a running or waiting sample; it runs there again when its context has arrived or is computed again. */
+  /** Moves a running or waiting sample, which runs again once its context is transferred or computed again. */
   move(sample: Sample, to: number): void {
     const from = sample.server!;
     const isWaiting = this.fleet.engine(from).state(sample) === 'waiting';
@@ -70,7 +70,7 @@ export class Placement {
     this.moves += 1;
     sample.moves += 1;
     sample.movedAtSeconds = this.clock.now;
-    // What waits has no KV to send.
+    // A waiting sample has no KV to send.
     const tokens = isWaiting ? 0 : sample.promptTokens + keptTokens(sample);
     this.movedTokens += tokens;
     const { transfer } = this;
@@ -88,7 +88,7 @@ export class Placement {
     });
   }
 
-  /** New weights: nothing that was computed is of use any more. */
+  /** Drops all cached prefixes, which new weights make useless. */
   forgetCaches(): void {
     for (const engine of this.fleet.engines) engine.forgetPrefixes();
   }

@@ -10,7 +10,7 @@ import { addCounters, type LedgerCounters } from '@broomwagon/policies';
 import type { RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 
-/** What a rollout is measured by: the ledger of every sample, and the times of every step. Times in virtual seconds. */
+/** Measures of a rollout: the ledger of all samples, and the times of all steps in virtual seconds. */
 export class RolloutCounts {
   private openedAt = 0;
   private finishedAt: number[] = [];
@@ -38,7 +38,7 @@ export class RolloutCounts {
     this.serverFinishedAt.fill(now);
   }
 
-  /** A new group, by the lengths of its samples. */
+  /** Counts a new group by the lengths of its samples. */
   launched(lengths: readonly number[]): void {
     const { population } = this.outcome;
     for (const tokens of lengths) {
@@ -48,7 +48,7 @@ export class RolloutCounts {
     }
   }
 
-  /** A sample has left its server. */
+  /** Records that a sample has left its server. */
   left(server: number, now: number): void {
     this.serverFinishedAt[server] = now;
   }
@@ -57,14 +57,14 @@ export class RolloutCounts {
     this.finishedAt.push(now);
   }
 
-  /** A sample was stopped; its tokens are lost if it is no longer needed or the round keeps nothing. */
+  /** Counts a stopped sample; its tokens are lost if it is surplus or the policy discards cut samples. */
   stopped({ request, carriedTokens }: Sample, round: ModelRound, isSurplus: boolean): void {
     if (!isSurplus && round.rules.onCut === 'keep') return;
     const tokens = request.tokens + carriedTokens;
     this.count(countWasted({ tokens, reason: isSurplus ? 'surplus' : 'cut', end: 'cut' }));
   }
 
-  /** The round has its groups; what is finished of the others is lost under a policy that keeps nothing. */
+  /** Counts the finished samples of unaccepted groups as lost at the end of a round, if the policy discards them. */
   roundCompleted(round: ModelRound): void {
     if (round.rules.onCut === 'keep') return;
     for (const { requests } of round.live) {
@@ -76,7 +76,7 @@ export class RolloutCounts {
     }
   }
 
-  /** The round is over: its groups are trained. `preemptions` are all so far. */
+  /** Counts the trained groups of an ended round. `preemptions`: number in the whole rollout so far. */
   roundEnded(round: ModelRound, now: number, isWithinData: boolean, preemptions: number): void {
     let [samples, trainedTokens] = [0, 0];
     for (const group of round.accepted) {

@@ -36,7 +36,7 @@ function rollOut(policy: TailPolicy, seed: number, more: Partial<RolloutOptions>
   }).run();
 }
 
-describe('the oracle: a static batch with KV for free', () => {
+describe('a static batch whose KV costs nothing', () => {
   it('takes T = sum L_j (tau(j) - tau(j - 1)), within 1 %', () => {
     const free = { ...parameters, stepPerKvTokenSeconds: 0, kvCapacityTokens: 1e12, slots: 1e6 };
     const batches = fc.array(fc.array(fc.integer({ min: 1, max: 30_000 }), { minLength: 1, maxLength: 150 }), {
@@ -85,13 +85,13 @@ describe('a rollout', () => {
     expect(summariseLedger(ledger).waste.share).toBeGreaterThan(0.1);
   });
 
-  it('keeps its bounds', () => {
+  it('keeps the bounds of its policy', () => {
     const { cutsPerGroup, versionSpan } = summariseLedger(rollOut(POLICIES[3]!, 5).ledger);
     expect(cutsPerGroup.max).toBe(1);
     expect(versionSpan.max).toBeLessThanOrEqual(2);
   });
 
-  it('is the same work however it is dispatched: in chunks, by the truth, or moved about', () => {
+  it('trains the same tokens however requests are dispatched: in chunks, by true lengths, or with moves', () => {
     const base = rollOut(POLICIES[0]!, 9);
     for (const knowledge of ['none', 'context', 'oracle'] as const) {
       const seer = rollOut(POLICIES[0]!, 9, {
@@ -113,7 +113,7 @@ describe('a rollout', () => {
     }
   });
 
-  it('redraws a sample whose tokens were thrown away, and no other', () => {
+  it('redraws a sample whose tokens were discarded, and no other', () => {
     const drawn = new Set<number>();
     const workload: Workload = {
       name: 'counted',

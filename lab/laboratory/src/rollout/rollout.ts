@@ -14,8 +14,8 @@ import type { Mover, RolloutOptions, RolloutOutcome } from './rollout.types';
 import type { Sample } from './sample';
 
 /**
- * Rolls a data set out in virtual time. Rounds are those of production: `planRound` and `RoundModel` decide what is
- * launched, accepted, cut and taken again; the router decides where it runs. Only the engines are simulated.
+ * Rolls out a data set in virtual time. Rounds work as in production: `planRound` and `RoundModel` decide which groups
+ * are launched, accepted, cut and taken again; the router chooses the servers. Only the engines are simulated.
  */
 export class Rollout {
   private readonly clock = new VirtualClock();
@@ -60,7 +60,7 @@ export class Rollout {
   private beginStep(): void {
     const { groupsPerStep, groups, policy, samples } = this.options;
     const remainingGroups = groups - this.launchedGroups;
-    // As in production, only `auto` looks at the ledger of the job.
+    // Only `auto` reads the ledger of the job, as in production.
     const measured = policy.name === 'auto' ? measuredCosts(summariseLedger(this.counts.outcome.ledger)) : undefined;
     const progress = { ...this.model.progress(), measured };
     const resolved = resolvePolicy(policy, progress);
@@ -92,7 +92,7 @@ export class Rollout {
   private claim(max: number): Sample[] {
     return this.model.claim(max, 'engines').map((request) => {
       const sample = this.sampleOf(request);
-      // Begun before, and nothing of it is left: another draw.
+      // A request that was started before and has no tokens left is drawn again.
       if (sample.carriedTokens > 0 && request.tokens === 0) {
         sample.draw += 1;
         sample.lengthTokens = this.options.workload.lengthOf(sample.prompt, request.index, sample.draw);
@@ -133,7 +133,7 @@ export class Rollout {
     for (const request of this.model.held('engines')) yield this.samples.get(request)!;
   }
 
-  /** A sample has left its server: it is at its end, or at that of its chunk. */
+  /** Handles a sample that has left its server, at its end or at the end of its chunk. */
   private left(sample: Sample, server: number): void {
     this.counts.left(server, this.clock.now);
     if (this.dispatcher.left?.(sample) === false) return;
@@ -145,7 +145,7 @@ export class Rollout {
     else this.dispatcher.pump();
   }
 
-  /** The tokens of its attempt; undefined when it has made none, and so counts as never begun. */
+  /** Segment of the sample's attempt; undefined without tokens, so that the attempt counts as never started. */
   private segment({ attempt, carriedTokens }: Sample): ModelSegment | undefined {
     if (carriedTokens === 0) return undefined;
     return { attempt, weightVersion: this.model.round!.weightVersion, tokens: carriedTokens };
@@ -160,7 +160,7 @@ export class Rollout {
       this.counts.stopped(sample, this.model.round!, isSurplus);
       const segment = this.segment(sample);
       const isAtEnd = request.tokens + sample.carriedTokens >= sample.lengthTokens;
-      // It ended in the very instant in which it was cut.
+      // The sample ended in the same instant in which it was cut.
       if (isAtEnd && !isSurplus) this.model.complete(request, sample.attempt, segment, this.nowMs);
       else this.model.fail(request, sample.attempt, { segment }, this.nowMs);
     }

@@ -11,20 +11,20 @@ export interface RolloutOptions {
   workload: Workload;
   fleet: FleetOptions;
   policy: TailPolicy;
-  /** Groups of one step, and samples of one group. */
+  /** Number of groups of one step, and below of samples of one group. */
   groupsPerStep: number;
   samples: number;
   /** Longest response, tokens, for orders of dispatch by length. */
   maxTokens?: number;
-  /** Groups of the whole data set. */
+  /** Number of groups of the whole data set. */
   groups: number;
   router: Router;
   /** Default: {@link ImmediateDispatcher}. */
   dispatcher?: (placement: Placement, claim: Claim) => Dispatcher;
-  /** Moves requests within a round: told of every round, and asked at its own pace. */
+  /** Creates the mover of requests within rounds; default: none. */
   mover?: (placement: Placement, samplesOf: () => Iterable<Sample>) => Mover;
   transfer?: KvTransfer;
-  /** Between two rounds: cut, training call, new weights; part of every step. */
+  /** Seconds between two rounds: cut, training call, new weights; part of every step. */
   overheadSeconds: number;
 }
 
@@ -34,33 +34,33 @@ export interface Mover {
   roundEnds(): void;
 }
 
-/** One step. Seconds of virtual time, the overhead included in `seconds` alone. */
+/** Outcome of one step. Times are virtual seconds; only `seconds` includes the overhead. */
 export interface StepOutcome {
   step: number;
   kind: RoundKind;
   seconds: number;
-  /** From the end of nine tenths of its requests to the end of the last one. */
+  /** Time from the end of nine tenths of the step's requests to the end of the last request. */
   tailSeconds: number;
-  /** From the first server that has finished for good to the last. */
+  /** Time from the end of the last sample on the first idle server to the end of the step. */
   gapSeconds: number;
-  /** New groups were left to launch after it. */
+  /** Whether new groups were left to launch after the step. */
   isWithinData: boolean;
   launchedGroups: number;
   takenGroups: number;
   meanTokens: number;
   trainedTokens: number;
-  /** Requests that lost their KV cache because it was full. */
+  /** Number of times that a request lost its KV because the cache was full. */
   preemptions: number;
-  /** Under `auto`. */
+  /** Choice of the policy `auto`. */
   choice?: AutoChoice;
 }
 
 export interface RolloutOutcome {
   steps: StepOutcome[];
   ledger: LedgerCounters;
-  /** Of all samples that were ever launched, their first draws: what an unbiased step is made of. */
+  /** Counts over the first draws of all launched samples, whose mean length an unbiased step has. */
   population: { samples: number; tokens: number; atCap: number };
-  /** All virtual time, the overheads included. */
+  /** Virtual time of the rollout, overheads included. */
   seconds: number;
   /** Virtual time without overheads. */
   rolloutSeconds: number;

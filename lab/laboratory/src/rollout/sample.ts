@@ -1,30 +1,30 @@
 import type { ModelRequest } from '@broomwagon/models';
 import type { RouteRequest } from '../routing/router';
 
-/** A request of the round model as the simulation runs it. Compared by identity. */
+/** State of a request of the round model in the simulation. Compared by identity. */
 export interface Sample {
   readonly request: ModelRequest;
   readonly prompt: number;
   readonly promptTokens: number;
   readonly routeRequest: RouteRequest;
-  /** True length of this draw, tokens; only an oracle may look at it. */
+  /** True length of this draw, tokens; only an oracle may read it. */
   lengthTokens: number;
-  /** Times it was started again, all its tokens thrown away. */
+  /** Number of restarts with all tokens discarded. */
   draw: number;
-  /** Fence of the attempt that runs. */
+  /** Fence of the present attempt. */
   attempt: number;
-  /** Tokens this attempt made before it came to the server it is on: earlier chunks, moves. */
+  /** Tokens that this attempt generated before it reached its present server: in earlier chunks, or before moves. */
   carriedTokens: number;
-  /** Length at which it leaves the server it is on: its end, or that of a chunk. */
+  /** Length at which the sample leaves its present server: at its end, or at the end of a chunk. */
   targetTokens: number;
-  /** Moves so far, and when the last one was, seconds. */
+  /** Number of moves so far, and time of the last move, seconds. */
   moves: number;
   movedAtSeconds: number;
-  /** Where it runs; undefined while it waits or travels. */
+  /** Server of the sample; undefined while it waits in the dispatcher or is being moved. */
   server?: number;
 }
 
-/** Tokens it has, but for those made on its present server. */
+/** Tokens of the sample without the tokens generated on its present server. */
 export function keptTokens(sample: Sample): number {
   return sample.request.tokens + sample.carriedTokens;
 }

@@ -14,26 +14,26 @@ import type { Placement } from './placement';
 import type { Mover } from './rollout.types';
 import { keptTokens, type Sample } from './sample';
 
-/** As the coordinator has it by default: a look at the servers, seconds, and the most and least between two plans. */
+/** Defaults of the coordinator: seconds between checks of the servers, and longest and shortest time between plans. */
 const LOOK_SECONDS = 1;
 const PLAN_INTERVAL_MS = 60_000;
 const MIN_PLAN_INTERVAL_MS = 5_000;
 
 export interface TierMoverOptions {
   policy: RebalancePolicy;
-  /** Decode steps of the slowest server between two plans; 0: when something has happened, as production does. */
+  /** Decode steps of the slowest server between two plans; 0: plans follow events, as in production. */
   everySteps: number;
-  /** Descending. */
+  /** Batch sizes of the tiers, descending. */
   tiers: readonly number[];
   /** Longest response, tokens. */
   capTokens: number;
 }
 
-/** Carries out the plan of libs/policies, as the coordinator does. */
+/** Carries out plans of libs/policies, as the coordinator does. */
 export class TierMover implements Mover {
   private round = 0;
   private plannedAtMs = 0;
-  /** The longest unfinished sample of each group, tokens. */
+  /** Tokens of the longest unfinished sample of each group. */
   private readonly unfinishedOf = new Map<ModelGroup, number>();
 
   constructor(
@@ -75,7 +75,7 @@ export class TierMover implements Mover {
     }));
     const settings = {
       tiers: [...this.options.tiers],
-      // Steps are counted as they are, and not as a plan expects them.
+      // The schedule must count actual step times, not the step times that a plan expects.
       stepBaseSeconds: Math.max(...engines.map(({ stepSeconds }) => stepSeconds)),
       stepPerSequenceSeconds: 0,
       planIntervalMs: PLAN_INTERVAL_MS,
@@ -112,7 +112,7 @@ export class TierMover implements Mover {
     );
   }
 
-  /** By server in the order in which they came to it. */
+  /** Collects samples by server, in the order of their arrival there. */
   private collect(): { byServer: Sample[][]; byId: Map<string, Sample> } {
     const byServer: Sample[][] = this.placement.fleet.engines.map(() => []);
     const byId = new Map<string, Sample>();
@@ -156,7 +156,7 @@ export class TierMover implements Mover {
         madeTokens,
         maxTokens: this.options.capTokens,
         longestTokens: finished.reduce((longest, { tokens }) => Math.max(longest, tokens), 0),
-        // Each prompt is rolled out once.
+        // No lengths are remembered, since each prompt is rolled out once.
         rememberedTokens: 0,
         unfinishedTokens: this.unfinishedOf.get(sample.request.group) ?? 0,
       }),

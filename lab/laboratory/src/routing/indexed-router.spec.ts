@@ -3,7 +3,7 @@ import { expect, inject, it } from 'vitest';
 import { IndexedRouter } from './indexed-router';
 import { ProductionRouter } from './production-router';
 
-it('the index chooses as chooseServer does, in any order of requests and releases', () => {
+it('the indexed router chooses as chooseServer does, in any order of requests and releases', () => {
   const action = fc.record({ isRelease: fc.boolean(), which: fc.nat(1_000), group: fc.nat(5) });
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 9 }), fc.array(action, { maxLength: 150 }), (servers, actions) => {

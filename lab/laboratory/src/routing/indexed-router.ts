@@ -7,14 +7,14 @@ interface Place {
   chosen: number;
 }
 
-/** Servers of equal load looked at for one without a sibling. */
+/** Most servers of equal load that are checked to find a server without a sibling. */
 const MAX_EQUALS = 64;
-/** Places per server in the heap before it is built again. */
+/** Entries per server in the heap before it is built again. */
 const STALE_PER_SERVER = 16;
 
 /**
- * The default policy, `least-inflight` with siblings spread, in O(log servers) as the scripts of libs/state do it: for
- * fleets of thousands. A test holds it against `chooseServer`.
+ * The default policy, `least-inflight` with siblings spread, in O(log servers) like the scripts of libs/state, for
+ * fleets of thousands of servers. A test compares it with `chooseServer`.
  */
 export class IndexedRouter implements Router {
   readonly name = 'least-inflight';
@@ -22,7 +22,7 @@ export class IndexedRouter implements Router {
   private readonly chosenAt: number[];
   private readonly groupLeases: Map<string, number>[];
   private chosen = 0;
-  /** Stale places between: one is current when its numbers are. */
+  /** Entries of servers, stale ones among them: an entry is current if its numbers are. */
   private readonly places = new MinHeap<Place>(
     (one, other) =>
       one.leases - other.leases < 0 ||

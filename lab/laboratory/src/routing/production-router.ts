@@ -2,7 +2,7 @@ import type { PoolSettings, SnapshotServer } from '@broomwagon/contracts';
 import { chooseServer } from '@broomwagon/policies';
 import type { Router, RouteRequest } from './router';
 
-/** What `chooseServer` decides from, kept up to date as the scripts of libs/state keep it. */
+/** Routes with `chooseServer`, and updates its input as the scripts of libs/state do. */
 export class ProductionRouter implements Router {
   private readonly servers: SnapshotServer[];
   private readonly numbers = new Map<string, number>();
@@ -16,7 +16,7 @@ export class ProductionRouter implements Router {
     private readonly maxInflight = Infinity,
   ) {
     this.servers = Array.from({ length: servers }, (_, server) => {
-      // Ids in the order of the numbers: the last tie-break of a choice.
+      // Ids sort like the numbers of servers, since the id is the last tie-break of a choice.
       const serverId = `s${String(server).padStart(6, '0')}`;
       this.numbers.set(serverId, server);
       return { serverId, leases: 0, hasRoom: true, weight: 1, weightVersion: 0, chosen: 0, sessions: 0 };

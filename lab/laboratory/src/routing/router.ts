@@ -1,20 +1,20 @@
-/** Who asks for a server. */
+/** A request for a server. */
 export interface RouteRequest {
-  /** Of the group, so that siblings are known. */
+  /** Id of the group, which identifies siblings. */
   groupId: string;
   requestId: string;
   sessionId?: string;
   contextTokens: number;
 }
 
-/** Chooses servers, numbered from 0, and is told when a request has left. */
+/** Chooses servers, numbered from 0, and counts the requests on them. */
 export interface Router {
   readonly name: string;
-  /** The server, which counts as taken; undefined when none has room. */
+  /** Chooses a server and counts the request there; undefined if no server has room. */
   choose(routeRequest: RouteRequest): number | undefined;
   released(server: number, routeRequest: RouteRequest): void;
-  /** The request went to another server by somebody else's decision. */
+  /** Counts a move of a request to another server, which a mover has decided. */
   moved(from: number, to: number, routeRequest: RouteRequest): void;
-  /** A trajectory is over. */
+  /** Forgets the session of an ended trajectory. */
   sessionOver?(sessionId: string): void;
 }

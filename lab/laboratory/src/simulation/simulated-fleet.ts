@@ -4,22 +4,22 @@ import type { VirtualClock } from './virtual-clock';
 export interface FleetOptions {
   servers: number;
   parameters: EngineParameters;
-  /** All servers decode in lockstep, as the data-parallel ranks of one engine. */
+  /** Whether all servers decode in lockstep, as the data-parallel ranks of one engine do. */
   lockstep?: boolean;
 }
 
-/** Engines that share their time: one, or all in lockstep. */
+/** Engines that advance together: one engine, or all engines in lockstep. */
 interface Unit {
-  /** Moves on by as much as is asked; ends go to `deliver` of their server. */
+  /** Moves on by so many seconds; sequences that end are passed to `deliver`. */
   advance(seconds: number): void;
   secondsToNextEvent(): number;
   syncedAtSeconds: number;
-  /** An action that was scheduled under another number is expired. */
+  /** Number of the last schedule; an action scheduled under another number is expired. */
   version: number;
   isDirty: boolean;
 }
 
-/** Rounding: a unit is never scheduled for less than this, seconds. */
+/** Shortest time for which a unit is scheduled, because of rounding, seconds. */
 const SHORTEST_SECONDS = 1e-9;
 
 /** The engines of a pool on a virtual clock. Servers are numbered from 0. */
@@ -43,13 +43,13 @@ export class SimulatedFleet<Id> {
     this.engines[server]!.add(sequence);
   }
 
-  /** Aborts a sequence. Returns the tokens it made here. */
+  /** Aborts a sequence. Returns its tokens generated here. */
   remove(server: number, id: Id): number {
     this.touch(server);
     return this.engines[server]!.remove(id) ?? 0;
   }
 
-  /** Tokens a sequence has made here, up to now. */
+  /** Tokens that a sequence has generated here up to now. */
   made(server: number, id: Id): number {
     this.touch(server);
     return this.engines[server]!.made(id) ?? 0;
@@ -60,13 +60,13 @@ export class SimulatedFleet<Id> {
     this.engines[server]!.stall(seconds);
   }
 
-  /** The engine, up to date. */
+  /** Returns the engine, advanced to the present time. */
   engine(server: number): EngineModel<Id> {
     this.touch(server);
     return this.engines[server]!;
   }
 
-  /** Brings all counters up to now. */
+  /** Advances all engines to the present time. */
   sync(): void {
     this.engines.forEach((_, server) => this.touch(server));
   }
@@ -95,7 +95,7 @@ export class SimulatedFleet<Id> {
     if (seconds === Infinity) return;
     this.clock.after(Math.max(seconds, SHORTEST_SECONDS), () => {
       if (unit.version !== version || unit.isDirty) return;
-      // Not by the clock's difference, whose rounding could end just short of the event.
+      // At least the scheduled time, since the clock's difference is rounded and could end just before the event.
       unit.advance(Math.max(seconds, this.clock.now - unit.syncedAtSeconds));
       unit.syncedAtSeconds = this.clock.now;
       this.schedule(unit);

@@ -2,7 +2,7 @@ import { MinHeap } from '@broomwagon/models';
 
 interface Entry {
   atSeconds: number;
-  /** Order of scheduling, so that what is due at the same time always happens in the same order. */
+  /** Order of scheduling, so that actions due at the same time always run in the same order. */
   order: number;
   action: () => void;
 }
@@ -29,7 +29,7 @@ export class VirtualClock {
     this.at(this.seconds + seconds, action);
   }
 
-  /** Calls back when everything of an instant has happened, before time moves on. */
+  /** Calls back after all actions of an instant, before time moves on. */
   onInstantOver(action: () => void): void {
     this.beforeMoving.push(action);
   }
@@ -41,7 +41,7 @@ export class VirtualClock {
       if (next === undefined || next.atSeconds > this.seconds) {
         const scheduledBefore = this.scheduled;
         for (const action of this.beforeMoving) action();
-        // They may have scheduled something earlier, or for this instant.
+        // The callbacks may have scheduled earlier actions, or actions for this instant.
         if (this.scheduled !== scheduledBefore) continue;
         if (next === undefined) return;
       }

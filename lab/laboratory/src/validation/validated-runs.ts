@@ -13,19 +13,19 @@ export const VALIDATED_POLICIES = {
 };
 export type ValidatedPolicy = keyof typeof VALIDATED_POLICIES;
 
-/** Seconds of simulated time by step. */
+/** A policy in services and simulation: seconds of simulated time by step. */
 export interface ValidatedRun {
   policy: ValidatedPolicy;
-  /** From the opening of the round to its completion, by the clock of the services. */
+  /** Times from the opening of the round to its completion, by the clock of the services. */
   services: number[];
-  /** In which the busiest engine worked, by its own clock: without the time in which it waited for services. */
+  /** Busy times of the busiest engine by its own clock, without the time in which it waited for services. */
   engines: number[];
   simulation: number[];
-  /** How far the clocks of the engines fell behind, as a share. */
+  /** Share by which the clocks of the engines fell behind. */
   clockLagShare: number;
 }
 
-/** Every step of every run. */
+/** Table of all steps of all runs. */
 export function stepTable(runs: readonly ValidatedRun[]): { head: string[]; rows: string[][] } {
   const head = ['policy', 'step', 'services, s', 'engines, s', 'simulation, s', 'simulation / services'];
   const rows = runs.flatMap(({ policy, services, engines, simulation }) =>
@@ -41,7 +41,7 @@ export function stepTable(runs: readonly ValidatedRun[]): { head: string[]; rows
 
 const SOURCES = ['services', 'engines', 'simulation'] as const;
 
-/** The mean step of each run, and its speed: the mean step of `wait` / its own, if `wait` was run too. */
+/** Table of mean steps and speeds of all runs: mean step of `wait` / mean step of the run, if `wait` was run too. */
 export function meanTable(runs: readonly ValidatedRun[]): { head: string[]; rows: string[][] } {
   const wait = runs.find(({ policy }) => policy === 'wait');
   const head = [
@@ -65,7 +65,7 @@ function over(one: number | undefined, other: number | undefined): number | unde
   return one === undefined || !other ? undefined : one / other;
 }
 
-/** What one of both lacks is left empty. */
+/** Formats a number; an unknown one is left empty. */
 function fixed(value: number | undefined, digits: number): string {
   return value === undefined || Number.isNaN(value) ? '' : value.toFixed(digits);
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { parseLengthTrace, type LengthTrace } from '@broomwagon/models';
 
 /**
- * Reads recorded lengths from a file. @throws RangeError it is neither .csv nor .jsonl, or a line is not of its form
+ * Reads recorded lengths from a file. @throws RangeError the file is neither .csv nor .jsonl, or has an invalid line
  */
 export async function readTrace(path: string): Promise<LengthTrace> {
   const format = /\.(csv|jsonl)$/.exec(path)?.[1];

@@ -5,13 +5,13 @@ import { tracedWorkload } from './workload';
 describe('recorded lengths', () => {
   const trace = parseLengthTrace('promptKey,length\na,10\na,20\na,900\nb,5\n', 'csv', 'file');
 
-  it('are those of the file, prompts over and over, cut at the cap', () => {
+  it('are the lengths of the file, with its prompts repeated, cut at the cap', () => {
     const workload = tracedWorkload('file', trace, 500, 8);
     expect([0, 1, 2].map((sample) => workload.lengthOf(0, sample, 0))).toEqual([10, 20, 500]);
     expect([workload.lengthOf(1, 0, 0), workload.lengthOf(2, 1, 0)]).toEqual([5, 20]);
   });
 
-  it('change when a sample is started again, but not the same way each time it is asked', () => {
+  it('change when a sample is started again, always to the same length for the same draw', () => {
     const workload = tracedWorkload('file', trace, 1_000, 8);
     const drawn = Array.from({ length: 60 }, (_, draw) => workload.lengthOf(0, 2, draw + 1));
     expect(new Set(drawn)).toEqual(new Set([10, 20, 900]));
@@ -26,7 +26,7 @@ describe('recorded lengths', () => {
       ['b', 200_000],
     ]);
     expect(lines.get('a')!.slice(-4)).toEqual([1, 3, 1, 3]);
-    // More than one call may have as arguments.
+    // The list is longer than a call may have arguments.
     const long = `{"prompt":"a","lengths":[${'5,'.repeat(199_999)}6]}`;
     expect(parseLengthTrace(`${long}\n${long}\n`, 'jsonl', 'file').get('a')).toHaveLength(400_000);
   });

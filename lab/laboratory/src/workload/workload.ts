@@ -1,19 +1,19 @@
 import { RandomStream, responseLength, type LengthTrace, type LengthDistribution } from '@broomwagon/models';
 
-/** What an experiment rolls out: prompts numbered from 0, as many as are asked for. */
+/** Data set of an experiment: prompts numbered from 0, without an end. */
 export interface Workload {
   readonly name: string;
-  /** Longest response, tokens: one of this length has hit the cap. */
+  /** Longest response, tokens: a response of this length has hit the cap. */
   readonly capTokens: number;
   promptTokens(prompt: number): number;
   /**
-   * True length of a sample, tokens; hidden from every policy but the oracles. `draw` counts how often it was begun
-   * again: a sample whose tokens were thrown away gets another length, as it does at any temperature above 0.
+   * True length of a sample, tokens; hidden from all policies except oracles. `draw` counts the restarts: a sample
+   * whose tokens were discarded gets another length, as at any temperature above 0.
    */
   lengthOf(prompt: number, sample: number, draw: number): number;
 }
 
-/** Lengths of a distribution. Draws beyond the first are samples of the same prompt, numbered apart. */
+/** Workload with lengths of a distribution. Draws after the first are samples of the same prompt with other numbers. */
 export function generatedWorkload(
   name: string,
   distribution: LengthDistribution,
@@ -30,11 +30,11 @@ export function generatedWorkload(
 }
 
 /**
- * What a sample that is started again is like: any sibling, or, as under simulated engines with a seed, the same again.
+ * Length of a sample that is started again: the length of any sibling, or the same, as with seeded simulated engines.
  */
 export type Redraw = 'sibling' | 'same';
 
-/** Recorded lengths: prompts in their order, over and over. */
+/** Workload with recorded lengths: prompts in their order, repeated. */
 export function tracedWorkload(
   name: string,
   trace: LengthTrace,
@@ -50,7 +50,7 @@ export function tracedWorkload(
     lengthOf: (prompt, sample, draw) => {
       const lengths = prompts[prompt % prompts.length]!;
       const isDrawnAgain = draw > 0 && redraw === 'sibling';
-      // By chance, not in turn: in turn, a group would get the same lengths again, and no bias would ever show.
+      // The sibling is random: taken in turn, siblings would give the group the same lengths again, and hide any bias.
       const index = isDrawnAgain ? new RandomStream('redraw', prompt, sample, draw).uniform() * lengths.length : sample;
       return Math.min(capTokens, lengths[Math.floor(index) % lengths.length]!);
     },
