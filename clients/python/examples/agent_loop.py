@@ -60,10 +60,10 @@ def tool_results(messages: list[Any]) -> list[dict[str, Any]]:
 
 
 def tokens_between(attempt: Attempt, prompt_ids: list[int], first_prompt: int) -> list[int]:
-    """What the model has read since its last turn: outputs of tools, and the chat template around them.
+    """Tokens that the model has read since its last turn: outputs of tools, and the chat template around them.
 
     :param prompt_ids: tokens of the messages, as the engine has read them for this turn
-    :param first_prompt: how many of them are the prompt of the sample
+    :param first_prompt: number of leading `prompt_ids` that are the prompt of the sample
     """
     known = first_prompt + len(attempt.token_ids)
     if prompt_ids[first_prompt:known] != attempt.token_ids:

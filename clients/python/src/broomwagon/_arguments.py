@@ -1,4 +1,4 @@
-"""Checks of what callers pass and no service sees."""
+"""Checks of arguments that callers pass and no service sees."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ MAX_SAMPLES = 128
 #: One token of a NATS subject.
 _TOKEN = re.compile(r"[^\s.*>]+")
 _SCHEMES = ("nats", "tls", "ws", "wss")
-#: An address without a user: what it has after the port is not shown.
+#: An address without a user. The group leaves out the part after the port, which is not shown.
 _ADDRESS = re.compile(r"((?:[a-z]+://)?(?:[\w.-]+|\[[\w.:%]*\])(?::\d{1,5})?)(?:[/?#].*)?")
-#: The begin of an address of NATS up to the name of its user.
+#: The start of an address of NATS, up to the name of its user.
 _SCHEME = re.compile(rf"(?:{'|'.join(_SCHEMES)})://")
 
 
 class InvalidArgument(ValidationFailed, ValueError):
-    """An argument is wrong; `field` is its name. What a service refuses is only a ValidationFailed, except for a prompt
-    of a round."""
+    """An argument is wrong; `field` is its name. If a service refuses an argument, the error is only a
+    ValidationFailed, except for a prompt of a round."""
 
 
 def plain_number(value: object) -> int | float | None:
@@ -75,9 +75,9 @@ def check_reward(field: str, value: object) -> float:
 
 
 def check_rewards(rewards: object) -> list[float]:
-    """Returns those of a group as numbers of Python.
+    """Returns the rewards of a group as numbers of Python.
 
-    :raises InvalidArgument: they are no sequence, or one of them is no finite number
+    :raises InvalidArgument: the rewards are no sequence, or one of them is no finite number
     """
     # A mapping or set is no order of samples.
     if not isinstance(rewards, Iterable) or isinstance(rewards, (Mapping, Set)):
@@ -86,10 +86,10 @@ def check_rewards(rewards: object) -> list[float]:
 
 
 def check_count(field: str, value: int, least: int = 1, *, most: int | None = None, reason: str = "") -> int:
-    """Returns it as an `int` of Python.
+    """Returns the count as an `int` of Python.
 
-    :param reason: why it is at most `most`, and what to do instead
-    :raises InvalidArgument: it is no whole number from `least` to `most`
+    :param reason: why the count is at most `most`, and what to do instead
+    :raises InvalidArgument: the value is no whole number from `least` to `most`
     """
     number = plain_number(value)
     if not isinstance(number, int) or number < least:
@@ -190,14 +190,14 @@ def check_url(url: str) -> None:
 
 
 def without_secrets(url: str) -> str:
-    """Addresses without names and passwords of users, for messages. What may be a part of a password with commas is
-    left out too."""
+    """Addresses without names and passwords of users, for messages. A text that may be a part of a password with commas
+    is left out too."""
     shown: list[str] = []
     for one in url.split(","):
         before, separator, host = one.strip().rpartition("@")
         scheme = _SCHEME.match(before)
         if separator and not scheme:
-            # Either its user has no scheme, or this is the end of a password that has begun earlier.
+            # Either the user has no scheme before it, or this is the end of a password with a comma.
             scheme = _SCHEME.match(url.strip())
             shown.clear()
         address = _ADDRESS.fullmatch(host)

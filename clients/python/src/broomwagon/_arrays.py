@@ -59,7 +59,7 @@ class TokenIds(_Values):
 
 
 class Logprobs(_Values):
-    """Log probabilities. One that the engine did not return is None, and NaN for NumPy."""
+    """Log probabilities. A value that the engine did not return is None, and NaN for NumPy."""
 
     def __iter__(self) -> Iterator[float | None]:
         return (None if math.isnan(value) else value for value in super().__iter__())

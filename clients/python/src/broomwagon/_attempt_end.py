@@ -84,7 +84,7 @@ class AttemptEnd:
         await self._calls.fail(body, reason, retryable, message)
 
     async def fail_unsent(self, error: Exception) -> None:
-        """What the loop has added cannot be sent."""
+        """Fails the attempt because tokens or state that the loop has added cannot be sent."""
         await self._fail_without_tokens("engine-error", True, repr(error))
 
     async def _fail_unstored(self, error: BroomwagonError) -> None:

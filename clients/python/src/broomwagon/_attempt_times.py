@@ -35,7 +35,7 @@ class AttemptTimes:
         return None if self._timeout_ms is None else (self._timeout_ms - self._generated_ms) / 1000
 
     def begin(self) -> None:
-        """It has its first server."""
+        """Starts the clock: the attempt has its first server."""
         self._leased_at = time.monotonic()
 
     def generated(self) -> dict[str, int]:
@@ -45,7 +45,7 @@ class AttemptTimes:
         return {"generatedMs": _ms_since(self._leased_at)}
 
     def run(self) -> dict[str, int]:
-        """When it got its server and when it ends, since the claim. It has begun."""
+        """Times since the claim: of the grant of the first server, and of the end, which is now. `begin` was called."""
         assert self._leased_at is not None
         return {"leasedMs": round(1000 * (self._leased_at - self._claimed_at)), "endedMs": _ms_since(self._claimed_at)}
 

@@ -48,13 +48,13 @@ class AttemptTokens:
 
     @property
     def left(self) -> int:
-        """What is left of the token budget of the sample."""
+        """Tokens left of the budget of the sample."""
         return max(0, int(self._claim["maxTokens"]) - self.earlier_count - self.made_count)
 
     def load(self, payloads: list[dict[str, Any]]) -> None:
         """Begins with the segments of the claim.
 
-        :param payloads: `SegmentPayload` of each; none before they are read
+        :param payloads: the `SegmentPayload` of each segment; empty before they are read
         """
         segments = self._claim["segments"]
         self.earlier_count = sum(segment["tokenCount"] for segment in segments)
@@ -66,7 +66,7 @@ class AttemptTokens:
                 self.state.load(payload["engineFields"][STATE])
 
     def use(self, source: Source) -> None:
-        """What is added from now on is of this server."""
+        """Sets the server of all tokens that are added from now on."""
         self._source = source
 
     def add(
@@ -100,7 +100,7 @@ class AttemptTokens:
         """Stores all tokens with the state and reports their segment, if there are new tokens."""
         if self._made.count == self._saved_tokens:
             return
-        # What is added while they are stored belongs to the next save.
+        # Tokens that are added while these are stored belong to the next save.
         count = self._made.count
         self.state.confirm(len(self._made))
         if (segment := await self.segment(store, is_finished=True)) is not None:
@@ -110,7 +110,7 @@ class AttemptTokens:
     async def segment(self, store: Store, *, is_finished: bool) -> dict[str, Any] | None:
         """Stores the tokens of this attempt with the state, in one payload. None without tokens.
 
-        :param is_finished: all tokens; otherwise those that the state knows
+        :param is_finished: stores all tokens; otherwise only the tokens that the state knows
         """
         known = len(self._made) if is_finished else self.state.known_calls(len(self._made))
         made = self._made.first(known)

@@ -1,4 +1,5 @@
-"""Puts what is asked while another call is on its way, or within one turn of the event loop, into one call."""
+"""Gathers the items that callers add within one turn of the event loop, or while another call is on its way, into one
+call."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ GATHER_TIME = 0.005
 
 class Batch(Generic[Item, Reply]):
     """A call for one item costs about as much Python as a call for a hundred. So while one call is not answered, the
-    next one gathers items: those of an actor of Ray come one by one."""
+    next one gathers items: the requests of an actor of Ray come one by one."""
 
     def __init__(self, send: Callable[[list[Item]], Awaitable[list[Reply | Exception]]], most: int) -> None:
         """:param send: returns a reply or an error for each item, in their order. If it raises an error that one wrong
@@ -41,13 +42,13 @@ class Batch(Generic[Item, Reply]):
         return future
 
     async def settled(self) -> None:
-        """Settles when the items of before are answered. Under load `idle` may wait for ever."""
+        """Returns when all items added before this call are answered. Under load `idle` may wait for ever."""
         self._flush()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def idle(self) -> None:
-        """Settles when all items are answered."""
+        """Returns when all items are answered."""
         while self._waiting or self._tasks:
             await self.settled()
 

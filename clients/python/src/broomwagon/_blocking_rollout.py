@@ -72,7 +72,7 @@ class Rollout:
         return self._client._wait(self._rollout.reward(group, rewards))
 
     def ledger(self) -> dict[str, float]:
-        """What the policy has cost over all steps of the job, with the names of `metrics`."""
+        """Costs of the tail policy over all steps of the job, with the names of `metrics`."""
         return self._client._wait(self._rollout.ledger())
 
     def save(self, tag: str, *, keep: int | None = None) -> None:

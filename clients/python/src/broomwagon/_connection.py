@@ -25,7 +25,7 @@ WARN_AFTER = 5.0
 
 
 def pause_before_repeat(tries: int, error: BroomwagonError) -> float:
-    """What the service asked for, plus full jitter over a capped exponential, in seconds."""
+    """Seconds: the pause that the service asked for, plus full jitter over a capped exponential."""
     return error.retry_after + random.random() * min(2.0, 0.025 * 2.0 ** min(tries, 10))
 
 
@@ -67,7 +67,7 @@ class Connection(Link):
             except BroomwagonError as error:
                 pause = 0.0 if isinstance(error, errors.Timeout) else pause_before_repeat(tries, error)
                 now = loop.time()
-                # The deadline has cut the wait short, and tells less than the error before.
+                # The deadline has cut the wait short. The error before has more information.
                 if isinstance(error, errors.Timeout) and timeout < FIRST_ANSWER and last:
                     raise last from None
                 last = error

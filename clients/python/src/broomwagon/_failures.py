@@ -1,4 +1,4 @@
-"""Groups of a step that ended without training, and what a trainer is told about them."""
+"""Groups of a step that ended without training, and the report of them to the trainer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .results import Failure, Group
 
 logger = logging.getLogger("broomwagon")
 
-#: What a loop over a round does with a group that ended without training.
+#: Reaction of a loop over a round to a group that ended without training.
 OnFailed = Literal["warn", "yield", "raise"]
 #: Failures that a warning names.
 MAX_NAMED = 3

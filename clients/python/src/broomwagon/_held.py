@@ -1,4 +1,4 @@
-"""What a worker holds: leases and attempts, with the numbers that its heartbeat carries."""
+"""Leases and attempts that a worker holds, with the numbers that its heartbeat carries."""
 
 from __future__ import annotations
 

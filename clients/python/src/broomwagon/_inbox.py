@@ -23,7 +23,7 @@ MAX_ACKNOWLEDGEMENT_BYTES = 1024
 class Inbox:
     """Sends requests of one connection. `request` of nats-py loses a cancellation that comes together with the reply
     (`asyncio.wait_for` of Python 3.11 and older), and `publish` one that comes while it waits for the socket. A lost
-    cancellation is an abort without effect, so callers await neither: a task publishes what they ask."""
+    cancellation is an abort without effect, so callers await neither: a task publishes their requests."""
 
     def __init__(self, nats: Nats) -> None:
         self._nats = nats
@@ -64,7 +64,10 @@ class Inbox:
             del self._pending[token]
 
     def fail(self, error: nats.errors.Error, subject: str | None = None) -> None:
-        """Ends all requests that wait, or those of a subject in lower case, with an error."""
+        """Ends waiting requests with an error.
+
+        :param subject: only requests of this subject, in lower case; None: all requests
+        """
         for asked, future in self._pending.values():
             if subject in (None, asked.lower()) and not future.done():
                 future.set_exception(error)
@@ -76,7 +79,7 @@ class Inbox:
                 await self.is_linked.wait()
                 token, subject, data, headers = self._unsent.popleft()
                 _, future = self._pending.get(token, (None, None))
-                # Its caller was cancelled, or has waited too long for the socket.
+                # The caller was cancelled, or has waited too long for the socket.
                 if future is None or future.done():
                     continue
                 try:

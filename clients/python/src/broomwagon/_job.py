@@ -33,7 +33,8 @@ class Job:
         self._connection = connection
         self.name = name
         self.epoch: str | None = None
-        #: Until the job is there, the identity of this trainer: an interrupted call that has made the job was its own.
+        #: Identity of this trainer until the job exists. By it the trainer recognizes a job that its own interrupted
+        #: call has created.
         self._takeover_id = uuid4().hex
         self._stamp: str | None = None
         #: Another trainer has taken the job over: this one must not take it back.
@@ -56,15 +57,15 @@ class Job:
         return reply
 
     async def take_over(self, submitted: Sequence[str]) -> tuple[dict[str, Any] | None, list[str], int]:
-        """Becomes the trainer of the job, and tells Redis which steps are trained if it does not count them.
+        """Becomes the trainer of the job, and reports the steps that Redis does not count as trained.
 
         :param submitted: groups that this process has submitted and not trained
-        :returns: the status of the open round, those of `submitted` that Redis has lost, and how many groups were
-            submitted ever
-        :raises Fenced: another trainer has taken the job over since this one has begun
+        :returns: the status of the open round, the groups of `submitted` that Redis has lost, and the number of groups
+            that were ever submitted
+        :raises Fenced: another trainer has taken the job over since this one has started
         """
         if self.epoch is not None:
-            # What Redis has lost is no reason to stop: the takeover finds it out. A new job has no round.
+            # Changes that Redis has lost are no reason to stop: the takeover finds them. A new job has no round.
             with suppress(errors.GenerationChanged, errors.JobNotFound, errors.RoundNotFound):
                 await self.call("round.status")
             self._takeover_id = uuid4().hex
@@ -72,7 +73,7 @@ class Job:
         try:
             found = await self._send("round.takeover", {"job": self.name, "takeoverId": self._takeover_id})
         except errors.JobNotFound as error:
-            # By the stamp the next call learns whether Redis has been restored since, with the job.
+            # By the stamp, the next call detects whether Redis has been restored with the job since.
             found = {"stepsTrained": 0, "submittedGroups": 0, **(error.details or {})}
         self.epoch, self._stamp = found.get("trainerEpoch"), found.get("stamp")
         self.steps_trained = found["stepsTrained"]
@@ -87,16 +88,16 @@ class Job:
         return status, unknown, found["submittedGroups"]
 
     async def make(self) -> None:
-        """Makes a job that the takeover did not find, before its first round. Of several trainers that found no job,
-        one makes it, under the id of its takeover; `round.open` alone would give all of them one epoch.
+        """Creates a job that the takeover did not find, before its first round. Of several trainers that found no job,
+        one creates it, under the id of its takeover; `round.open` alone would give all of them one epoch.
 
-        :raises Fenced: another trainer has made the job since
+        :raises Fenced: another trainer has created the job since
         """
         if self.epoch is None:
             await self.call("job.reconcile", takeoverId=self._takeover_id, groupIds=[])
 
     async def unknown(self, group_ids: Sequence[str]) -> list[str]:
-        """Those of the groups that Redis does not know: not submitted, lost, or trained many rounds ago."""
+        """Returns the groups that Redis does not know: not submitted, lost, or trained many rounds ago."""
         found: list[str] = []
         for page in _pages(group_ids, GROUPS_PER_RECONCILE):
             found.extend((await self.call("job.reconcile", groupIds=page))["unknown"])

@@ -1,4 +1,4 @@
-"""What a trainer knows of its open round: how it is taken over, and how its step ends."""
+"""State of a trainer for its open round: how the round is taken over, and how its step ends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JobRounds:
         self._prompts = PromptSource()
         self._round: dict[str, Any] | None = None
         self._open = OpenStep()
-        #: The loop that has begun last, and whether its body runs, or was left.
+        #: The loop that was started last, and whether its body runs, or was left.
         self._loop: Loop | None = None
         self._is_in_body = False
         #: The job is taken over.
@@ -93,7 +93,7 @@ class JobRounds:
         assert self._round is not None
         trained = self._open.samples_trained()
         if {digest["groupId"] for digest in reading.digests} != set(self._open.groups):
-            # Redis was set back and has other groups now than those that were yielded before.
+            # Redis was set back, and its groups now differ from the groups that were yielded before.
             await self._job.reconcile_step(step, trained)
         else:
             body: dict[str, Any] = {"roundId": self._round["roundId"], "cursor": reading.cursor}
@@ -101,7 +101,7 @@ class JobRounds:
                 body["groups"] = reading.digests
             await self._job.call("round.close", **body)
             if policy.get("equalRewards", "keep") != "keep":
-                # Those that were rewarded after the last page count too.
+                # Groups that were rewarded after the last page count too.
                 reading.ledger = await self._job.ledger(self._round["roundId"])
             # Redis forgets groups that have failed: a later takeover would take them for lost.
             left = [group_id for group_id in self._prompts.submitted() if group_id not in self._open.groups]

@@ -97,7 +97,7 @@ class Leases:
     async def transfer(self, lease_id: str, target: dict[str, Any]) -> None:
         """Moves a lease with its session. If the target refuses it, both stay."""
         if self._session.leases.find(lease_id) is None:
-            # Its epoch has expired, and the load-balancer has returned it.
+            # The epoch of the lease has expired, and the load-balancer has returned the lease.
             return
         try:
             worker = await self._session.established()
@@ -111,7 +111,7 @@ class Leases:
         await self._releases.idle()
 
     async def settled(self) -> None:
-        """Settles when the releases that have begun are answered; later ones do not prolong it."""
+        """Returns when the releases that have started are answered; later ones do not prolong the wait."""
         await self._releases.settled()
 
     def _release(self, acquire_id: str, body: dict[str, Any]) -> None:
@@ -142,7 +142,7 @@ class Leases:
                     # Load-balancers of the release before do not know the field.
                     continue
                 unanswered_since = ask.sent_at if isinstance(error, errors.Timeout) else None
-                # The wait of one call is shorter than that of all its repeats; a call for many does not wait.
+                # One call waits for a shorter time than all its repeats together; a call for many does not wait.
                 waits_on = isinstance(error, (errors.WaitTimeout, errors.Timeout)) or (
                     tries == 0 and isinstance(error, (errors.ServersFull, errors.ReplyFull))
                 )

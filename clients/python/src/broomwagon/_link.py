@@ -67,8 +67,8 @@ class Link:
         inbox_prefix: str | None,
         timeout: float,
     ) -> Self:
-        """Connects within `timeout` seconds. Afterwards a lost connection is made again without end; one that NATS ends
-        with an error, for example about a message that it cannot read, is closed.
+        """Connects within `timeout` seconds. Afterwards a lost connection is restored without limit of time; a
+        connection that NATS ends with an error, for example about a message that it cannot read, is closed.
 
         :param tls: parameters of nats-py
         :raises Unavailable: no NATS server answers
@@ -118,9 +118,9 @@ class Link:
     ) -> Any:
         """Sends a request once and returns the reply.
 
-        :param unanswered_since: the same body was sent then, on the clock of the event loop, and not answered. Its
-            replica may hang, so it is repeated to a replica that has replied since
-        :raises BroomwagonError: what the service answered, Timeout, Unavailable or PayloadTooLarge
+        :param unanswered_since: time, on the clock of the event loop, at which the same body was sent and not answered.
+            That replica may hang, so the request is repeated to a replica that has replied since
+        :raises BroomwagonError: the error of the service, Timeout, Unavailable or PayloadTooLarge
         :raises RuntimeError: the connection belongs to another event loop
         """
         self.check_loop()
@@ -176,7 +176,8 @@ class Link:
             logger.warning(POOL_NOT_SERVED, self.pool, self.address)
 
     async def _find_pool(self) -> dict[str, Any] | None:
-        """The reply of any load-balancer to `pool.find`; None if none answers, as those of the release before."""
+        """The reply of any load-balancer to `pool.find`. None if none answers: load-balancers of the release before do
+        not know the operation."""
         headers = {TIMEOUT_HEADER: str(round(FIND_POOL_TIMEOUT * 1000))}
         try:
             message = await self._send(FIND_POOL, encoded({"name": self.pool}), FIND_POOL_TIMEOUT, headers)
@@ -263,7 +264,7 @@ class Link:
         refused = _REFUSED.search(str(error))
         logger.log(logging.WARNING if refused else logging.DEBUG, "NATS: %r", error)
         if refused and refused[1] and isinstance(error, nats.errors.Error):
-            # It has no other answer.
+            # A request to a forbidden subject gets no other answer.
             self._inbox.fail(error, refused[1].lower())
 
     @property

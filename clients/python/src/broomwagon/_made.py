@@ -19,11 +19,11 @@ def source_of_segment(segment: dict[str, Any]) -> Source:
 
 @dataclass(frozen=True)
 class AddedTokens:
-    """What one call has added."""
+    """Tokens and text that one call has added."""
 
     token_ids: Sequence[int]
     text: str
-    #: Of each token; others are no log probabilities of these tokens and count as None.
+    #: One for each token. A sequence of any other length does not belong to these tokens and counts as None.
     logprobs: Sequence[float | None]
     #: Number of tokens; an engine may return no ids.
     count: int

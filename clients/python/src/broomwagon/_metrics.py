@@ -32,8 +32,8 @@ _LEDGER: dict[str, tuple[str, ...]] = {
 
 
 def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
-    """A `LedgerSummary`: lengths with the names of verl, and what the tail policy cost below `rollout/`. What a service
-    of an earlier version does not send is left out."""
+    """A `LedgerSummary`: lengths with the names of verl, and costs of the tail policy below `rollout/`. Fields that a
+    service of an earlier version does not send are left out."""
     metrics: dict[str, float] = {}
     for name, path in _LEDGER.items():
         value: Any = summary
@@ -47,7 +47,7 @@ def ledger_metrics(summary: dict[str, Any]) -> dict[str, float]:
 
 
 def round_metrics(step: int, groups: Iterable[YieldedGroup], seconds: float) -> dict[str, float]:
-    """What the results of one round show, with the names of verl."""
+    """Metrics from the results of one round, with the names of verl."""
     lengths, cut_off = array("q"), 0
     for group in groups:
         lengths.extend(group.lengths)

@@ -1,4 +1,4 @@
-"""Names of the protocol in what callers pass as mappings: in its own writing, or as Python writes them."""
+"""Names of the protocol in mappings that callers pass: in the writing of the protocol (camelCase), or in snake_case."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller learns of a pool that no service serves."""
+"""Messages to a caller about a pool that no service serves."""
 
 from __future__ import annotations
 

@@ -18,21 +18,21 @@ logger = logging.getLogger("broomwagon")
 #: mapping may have `id`, `domain`, and any fields of the caller.
 PromptLike = str | Sequence[int] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
-#: Refused prompts in a row after which a process that starts again still finds one that was submitted.
+#: Maximum length of a run of refused prompts behind which a process that starts again still finds a submitted prompt.
 MAX_REFUSED = 1_000
 
 _WIRE_FIELDS = ("text", "messages", "promptTokenIds", "engineFields")
-#: Names of columns with a text, messages or token ids; the first one that a prompt has is taken.
+#: Names of columns with a text, messages or token ids. The first column that a prompt has is used.
 _COLUMNS = ("prompt", "question")
 
 
 class PromptSource:
-    """Takes prompts from what a trainer gives, and keeps those that are not trained yet. A prompt without an id gets
-    its position, so a trainer that starts again with the same data gives the same ids."""
+    """Takes prompts from the data of a trainer, and keeps the prompts that are not trained yet. A prompt without an id
+    gets its position as its id, so a trainer that starts again with the same data gives the same ids."""
 
     def __init__(self) -> None:
         self._given: Iterable[PromptLike] | None = None
-        #: What it had, if it is a list.
+        #: Prompts read so far of `_given`, if it is a list.
         self._listed: list[PromptLike] = []
         self._iterators: deque[Iterator[PromptLike]] = deque()
         self._waiting: deque[str] = deque()
@@ -61,7 +61,7 @@ class PromptSource:
             raise InvalidArgument(message, field="prompts")
         is_new = prompts is not self._given
         if isinstance(prompts, list):
-            # What is not read of it must not change, or would be left out without a word.
+            # A change of prompts already read would be ignored without a message, so it is an error.
             self._listed = [] if is_new else self._listed
             if len(prompts) < len(self._listed) or not all(map(operator.is_, prompts, self._listed)):
                 raise InvalidArgument("prompts was changed after a round had it: give a new list", field="prompts")
@@ -79,13 +79,13 @@ class PromptSource:
         self._open_before = open_count
 
     async def find_submitted(self, unknown: Callable[[list[str]], Awaitable[list[str]]], ahead: int) -> None:
-        """Leaves out the prompts that an earlier trainer has submitted; to be called before others are read.
+        """Leaves out the prompts that an earlier trainer has submitted. Call it before other prompts are read.
 
-        Domain quotas pass prompts over, but take those of each domain in order: they end with the last one that Redis
-        knows. Those that a service has refused are between them.
+        Domain quotas pass prompts over, but take the prompts of each domain in order: the submitted prompts of a domain
+        end with the last one that Redis knows. Prompts that a service has refused are between them.
 
-        :param unknown: returns those of the ids that Redis does not know. It forgets groups trained long ago
-        :param ahead: most prompts that the earlier trainer has read and not submitted
+        :param unknown: returns the ids that Redis does not know. Redis forgets groups trained long ago
+        :param ahead: maximum number of prompts that the earlier trainer has read and not submitted
         """
         if self._submitted_before == 0:
             return
@@ -96,7 +96,7 @@ class PromptSource:
             if group_id not in lost or domain in ended:
                 ended.add(domain)
                 submitted.add(group_id)
-        # Of domains whose last one was trained so long ago that Redis has forgotten it.
+        # Prompts of domains whose last submitted prompt was trained so long ago that Redis has forgotten it.
         rest = [group_id for group_id in ids if domain_of(self._items[group_id]) not in ended]
         submitted.update(rest[: max(0, self._submitted_before - len(submitted))])
         for group_id in submitted:
@@ -104,16 +104,16 @@ class PromptSource:
                 self._earlier[group_id] = self._items[group_id]
             self._forget(group_id)
         self._waiting = deque(group_id for group_id in ids if group_id not in submitted)
-        # More of them come with the next batch, if prompts are given in batches.
+        # More submitted prompts come with the next batch, if prompts are given in batches.
         self._submitted_before = max(0, self._submitted_before - len(submitted))
 
     async def _read_submitted(
         self, unknown: Callable[[list[str]], Awaitable[list[str]]], first: int
     ) -> tuple[list[str], set[str]]:
-        """Reads prompts until all that were submitted are among them, or no more of them come.
+        """Reads prompts until all submitted prompts are among them, or no more submitted prompts come.
 
         :param first: prompts to read if none was refused
-        :returns: ids of all prompts read, and those of them that Redis does not know
+        :returns: ids of all prompts read, and the ids that Redis does not know
         """
         ids: list[str] = []
         lost: set[str] = set()
@@ -146,7 +146,8 @@ class PromptSource:
     def take(self, count: int, by_domain: dict[str, int] | None = None) -> list[tuple[str, PromptLike]]:
         """The next prompts with their ids.
 
-        :param by_domain: at most so many of each domain, less those that are returned; absent or empty: of any
+        :param by_domain: maximum number of prompts of each domain; the method subtracts the prompts that it returns.
+            Absent or empty: prompts of any domain
         """
         available = self.read_ahead(count)
         # Replacements may be of any domain.
@@ -168,7 +169,7 @@ class PromptSource:
         return ids
 
     def put_back(self, group_ids: Iterable[str]) -> None:
-        """These were taken, and Redis does not have them."""
+        """Makes prompts that were taken, and that Redis does not have, available again."""
         self._waiting.extendleft(reversed([group_id for group_id in group_ids if group_id in self._items]))
 
     def submitted(self) -> list[str]:
@@ -181,7 +182,7 @@ class PromptSource:
         return self._items.get(group_id, self._earlier.get(group_id))
 
     def ended(self, group_id: str) -> None:
-        """It is trained, or has failed for good."""
+        """Forgets the prompt of a group that is trained, or has failed for good."""
         if self._earlier.pop(group_id, None) is not None:
             self._open_before -= 1
             if self._open_before <= 0:

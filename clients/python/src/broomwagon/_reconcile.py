@@ -1,4 +1,4 @@
-"""Compares the leases and attempts of a worker in Redis with those that it holds."""
+"""Compares the leases and attempts of a worker in Redis with the leases and attempts that the worker holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ async def reconcile(
     attempts: HeldAttempts,
     old_before_ms: float,
 ) -> None:
-    """Returns what only Redis has, once it is too old for its reply to be on the way; stops what only this worker has.
+    """Gives back the leases and attempts that only Redis has, once they are too old for their reply to be on the way.
+    Stops the leases and attempts that only this worker has.
 
     :raises BroomwagonError: a call failed; the next sync begins again
     """

@@ -1,4 +1,4 @@
-"""One round: submits what it needs, and reads its groups."""
+"""One round: submits the groups that the round needs, and reads its groups."""
 
 from __future__ import annotations
 
@@ -75,7 +75,8 @@ class LostGroups:
 class Round:
     """Reads an open round from its beginning.
 
-    :param plan: the plan that it was opened with, or its status; `newByDomain` loses what is submitted
+    :param plan: the plan that the round was opened with, or its status; submitted groups are subtracted from
+        `newByDomain`
     :param group_body: fields of each submission
     """
 
@@ -91,7 +92,7 @@ class Round:
         self._new_by_domain: dict[str, int] | None = plan.get("newByDomain")
         #: Weight version of the pool at the opening of the round.
         self._weight_version = 0
-        #: What was read, for `round.close`.
+        #: Digests of the groups that were read, for `round.close`.
         self.digests: list[dict[str, str]] = []
         self.cursor: str | None = None
         #: The `LedgerSummary` of the round, after its last group.
@@ -102,8 +103,8 @@ class Round:
         self._blocked: str | None = None
 
     async def groups(self) -> AsyncGenerator[Group | Failure, None]:
-        """Submits what the round needs, and yields all its groups from the beginning, and those that end without
-        training."""
+        """Submits the groups that the round needs, and yields all groups of the round from the beginning, also groups
+        that end without training."""
         await self._submit()
         parts: dict[str, list[Any]] = {}
         while True:
@@ -226,7 +227,7 @@ class Round:
                         field=error.field,
                         details=error.details,
                     ) from error
-                # The other fields are those of all groups.
+                # All groups have the same values in the other fields.
                 name = (error.field or "").removeprefix("groups.0.").partition(".")[0]
                 if name in PARAMETERS:
                     raise _of_parameter(error) from error

@@ -96,7 +96,8 @@ class Session:
         self._epoch = None
         now = asyncio.get_running_loop().time()
         if isinstance(error, errors.Fenced) and now < self._alive_at + self._ttl:
-            # It was not silent. Once may be a restart of this worker, or a Redis that has lost the registration.
+            # This worker was not silent, so another one may have its id. A single event may also be a restart of this
+            # worker, or a Redis that has lost the registration.
             self._is_duplicate = now < self._replaced_at + DUPLICATE_WITHIN
             self._replaced_at = now
         self.epoch_ended.set()
@@ -105,7 +106,7 @@ class Session:
         self.leases.forget_all()
 
     async def close(self) -> None:
-        """Deregisters the worker: what it holds is returned at once."""
+        """Deregisters the worker: its leases and attempts are returned at once."""
         self._is_closed = True
         for task in (self._heartbeat, self._registering, self._reconciling):
             if task:
@@ -136,7 +137,8 @@ class Session:
             self._heartbeat = asyncio.create_task(self._beat_always())
 
     def _abort(self, command: dict[str, Any]) -> None:
-        """Stops what a command names. It is sent until each is ended, so a repeat is without effect."""
+        """Stops the attempts and leases that a command names. The command is repeated until all of them have ended, so
+        a repeat has no effect."""
         if self._epoch is None or command["workerEpoch"] != self._epoch.epoch:
             return
         for attempt in command["attempts"]:

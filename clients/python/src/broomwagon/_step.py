@@ -18,7 +18,7 @@ class StepFailed(Exception):
     the next step."""
 
     def __init__(self, step: int, status: dict[str, Any]) -> None:
-        # As a copy is made with: exceptions travel between processes.
+        # The arguments with which pickle creates a copy: exceptions travel between processes.
         super().__init__(step, status)
         self.step = step
         #: The last samples that failed, with their reasons.
@@ -65,14 +65,14 @@ class YieldedGroup:
 
 
 class OpenStep:
-    """The groups of one step that were yielded, and what was reported about them."""
+    """The groups of one step that were yielded, and the rewards that were reported for them."""
 
     def __init__(self) -> None:
         self.number = 0
         self.groups: dict[str, YieldedGroup] = {}
         #: Ids of groups that are not trained, as their rewards are equal.
         self.excluded: set[str] = set()
-        #: As they were reported, in case Redis loses them.
+        #: Reported rewards by group, in case Redis loses them.
         self.rewards: dict[str, list[float]] = {}
 
     @property

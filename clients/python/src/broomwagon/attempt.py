@@ -73,7 +73,7 @@ class Attempt:
 
     @property
     def tokens_left(self) -> int:
-        """What is left of the token budget of the sample. Tokens of `observe` count too."""
+        """Tokens left of the budget of the sample. Tokens of `observe` use it up too."""
         return self._tokens.left
 
     @property
@@ -110,7 +110,7 @@ class Attempt:
             min_weight_version=self._claim["weightVersion"] or None,
             bound_server_id=self._claim.get("boundServerId"),
             bound_server_epoch=self._claim.get("boundServerEpoch"),
-            # They have just failed the sample.
+            # The sample has just failed on these servers.
             avoid_servers=self._claim.get("avoidServers"),
             context_tokens=context_tokens,
             timeout=timeout,
@@ -142,12 +142,12 @@ class Attempt:
         token_count: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> None:
-        """Adds what an engine has generated, within the block of its server. The tokens have the loss mask 1, and the
-        weight version of the server.
+        """Adds the tokens that an engine has generated, within the block of its server. The tokens have the loss mask
+        1, and the weight version of the server.
 
-        :param logprobs: of each token, None where the engine returned none
+        :param logprobs: one for each token, None where the engine returned none
         :param token_count: for an engine that returns no token ids
-        :param state: `Attempt.state` from now on, copied: what the loop needs to continue after these tokens
+        :param state: `Attempt.state` from now on, copied: the data that the loop needs to continue after these tokens
         :raises InvalidArgument: a token id or the count is no whole number, a log probability is not finite, or JSON
             cannot have the state; `field` is for example `logprobs.3`. Nothing is added
         """
@@ -163,11 +163,11 @@ class Attempt:
         token_count: int | None = None,
         state: dict[str, Any] | None = None,
     ) -> None:
-        """Adds what the model reads between its turns: outputs of tools, with the tokens of the chat template around
-        them. They belong to the sample, have the loss mask 0 and no log probabilities, and use up the token budget. It
-        needs no lease, but what comes before the first tokens of a sample belongs into its prompt.
+        """Adds the tokens that the model reads between its turns: outputs of tools, with the tokens of the chat
+        template around them. They belong to the sample, have the loss mask 0 and no log probabilities, and use up the
+        token budget. The call needs no lease, but tokens before the first turn of a sample belong into its prompt.
 
-        The parameters and errors are those of `add`.
+        `add` describes the parameters and errors.
         """
         self._tokens.add(token_ids, text, (), token_count, state, is_generated=False)
 
@@ -186,7 +186,8 @@ class Attempt:
 
     def stop(self, cause: StopCause) -> None:
         """Cancels the loop, once: a command is repeated until the loop has ended, which may take time. Only `shutdown`
-        cancels what the loop still does. The first cause stays, except that `expired` and `fenced` replace it."""
+        cancels the loop again, while it handles a cancellation. The first cause stays, except that `expired` and
+        `fenced` replace it."""
         must_cancel = self._cause is None or cause == "shutdown"
         if self._cause is None or cause in ("expired", "fenced"):
             self._cause = cause
@@ -217,7 +218,7 @@ class Attempt:
         try:
             await self._report(self._loop_task)
         except Exception as error:
-            # What the loop has added cannot be sent, for example numbers of numpy.
+            # The tokens or the state cannot be sent, for example because of numbers of numpy.
             logger.warning("The end of %s was not reported", self.request_id, exc_info=error)
             await self._end.fail_unsent(error)
 

@@ -32,8 +32,8 @@ END_TIMEOUT = 5.0
 
 
 class Client:
-    """`with Client() as client`: the parameters are those of `broomwagon.Client`. Any thread of the process may use it.
-    An agent loop needs asyncio, so workers are not here.
+    """`with Client() as client`, with the parameters of `broomwagon.Client`. Any thread of the process may use it.
+    An agent loop needs asyncio, so this client has no workers.
 
     Each method raises ShuttingDown where no answer can come: after the block, in a process that was forked within it,
     while the interpreter exits, and when the event loop has ended.
@@ -44,7 +44,7 @@ class Client:
     _client: AsyncClient
 
     def __init__(self, url: str | None = None, **options: Unpack[ClientOptions]) -> None:
-        """The parameters are those of `broomwagon.Client`."""
+        """Takes the parameters of `broomwagon.Client`."""
         self._url = url
         self._options = options
         self._process: int | None = None
@@ -82,8 +82,8 @@ class Client:
 
     @contextmanager
     def lease(self, request_id: str, **options: Unpack[LeaseOptions]) -> Iterator[Server]:
-        """`with client.lease("request-1") as server`; the parameters are those of `broomwagon.Client.lease`. An abort
-        cannot interrupt a thread: LeaseStopped is raised at the end of the block. A lease that is to move stays."""
+        """`with client.lease("request-1") as server`, with the parameters of `broomwagon.Client.lease`. An abort cannot
+        interrupt a thread: LeaseStopped is raised at the end of the block. A lease that is to move stays."""
         self._check()
         lease = self._client.lease(request_id, **options)
         lease.is_movable = False
@@ -152,7 +152,7 @@ class Client:
         self._wait(self._client.settled())
 
     def rollout(self, job: str, **options: Unpack[RolloutOptions]) -> Rollout:
-        """The rounds of a job; the parameters are those of `broomwagon.Client.rollout`."""
+        """The rounds of a job, with the parameters of `broomwagon.Client.rollout`."""
 
         async def create() -> AsyncRollout:
             return self._client.rollout(job, **options)

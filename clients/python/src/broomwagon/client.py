@@ -1,4 +1,4 @@
-"""The client: one connection to NATS, and what a trainer, a worker or an agent loop needs of it."""
+"""The client: one connection to NATS, and the calls of a trainer, a worker or an agent loop."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Client:
         """
         if self._connection is not None:
             raise RuntimeError("The client is connected")
-        # Not earlier: a client may be made before a fork, or be sent to other processes.
+        # Not earlier: a client may be created before a fork, or be sent to other processes.
         worker_id = self._worker_id = self._given_worker_id or default_worker_id()
         self._connection = connection = await Connection.open(
             self._url,
@@ -241,13 +241,13 @@ class Client:
         :param sampling: `broomwagon.SamplingParameters`, for example `{"temperature": 1.0}`; names may be in snake_case
         :param min_samples: least samples of a group that is trained if others failed or were aborted; default: all
         :param timeout: seconds of generation time of each sample
-        :param abort_scope: what an abort or a timeout of one sample ends: its `group` (default), or the `sample` while
-            its group has `min_samples` others
+        :param abort_scope: scope of an abort or a timeout of one sample: its `group` (default), or only the `sample`
+            while its group has `min_samples` others
         :param orphan_after: seconds of silence of this trainer after which its samples are not claimed (600)
-        :param priority: of its rounds among acquires that wait for a server, 0 to 9; default 5
-        :param worker_kind: kind of the workers that may run the samples, for example `agent`: those of
+        :param priority: priority of its rounds among acquires that wait for a server, 0 to 9; default 5
+        :param worker_kind: kind of the workers that may run the samples, for example `agent` for workers of
             `client.worker(kind="agent")`. Default: built-in workers, which run them without an agent loop
-        :param on_failed: what `round` does with a group that ended without training. `warn`: one warning for each step,
+        :param on_failed: reaction of `round` to a group that ended without training. `warn`: one warning for each step,
             and `Rollout.failed`; `yield`: the loop also yields the group, with `Group.failure` and without samples;
             `raise`: the loop raises GroupFailed
         :param progress: show a progress bar; needs the package tqdm
@@ -300,7 +300,7 @@ class Client:
         await self._connected.call("lb.finish-session", {"sessionId": session_id})
 
     async def settled(self) -> None:
-        """Waits until the releases that have begun are answered. The end of a lease does not wait for its release."""
+        """Waits until the releases that have started are answered. The end of a lease does not wait for its release."""
         assert self._connected and self._leases
         await self._leases.settled()
 

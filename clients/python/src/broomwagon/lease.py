@@ -59,7 +59,7 @@ class LeaseStopped(Exception):
     """
 
     def __init__(self, cause: StopCause) -> None:
-        # As a copy is made with: exceptions travel between processes.
+        # The argument with which pickle creates a copy: exceptions travel between processes.
         super().__init__(cause)
         self.cause = cause
 

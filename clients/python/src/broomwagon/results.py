@@ -35,17 +35,17 @@ class Sample:
     #: The parts that attempts generated, with server and weight version. The turns of an agent loop are parts of their
     #: own where their servers or weight versions differ.
     segments: list[Segment]
-    #: `engineFields` of the parts: for example `tool_calls`, or what an agent loop has stored.
+    #: `engineFields` of the parts: for example `tool_calls`, or the state that an agent loop has stored.
     engine_fields: list[dict[str, Any]]
     #: How much the tail policy prefers samples of about this length; weight the sample by the inverse. None if earlier
     #: steps have trained none of them.
     acceptance: float | None = None
     #: Weight version of the pool when the round of the results was opened.
     round_weight_version: int = 0
-    #: Why the engine ended the response, in its own word; None if `finish_reason` says the same.
+    #: Finish reason as the engine names it; None if it equals `finish_reason`.
     engine_finish_reason: str | None = None
-    #: As long as `token_ids`: 1 for a token that the model generated, 0 for one that it read, for example of the output
-    #: of a tool. An array of one byte a token, with which `numpy.asarray(...)` multiplies the loss.
+    #: One entry for each of `token_ids`: 1 for a token that the model generated, 0 for a token that it read, for
+    #: example of the output of a tool. An array of one byte a token; `numpy.asarray(...)` of it can multiply the loss.
     loss_mask: LossMask = field(default_factory=lambda: LossMask("B"))
 
     @property

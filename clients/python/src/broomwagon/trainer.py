@@ -91,10 +91,10 @@ class Rollout(JobRounds):
         """Rolls out one training step and yields its groups as they finish. At the end of the loop the step counts as
         trained. Without a group: all prompts are trained. A loop whose body is left early, by a `break`, an
         error or a cancellation, leaves the round open, and the next one begins with its first group again. After an
-        error of `round` itself the next one continues with the groups that were not yielded. `yielded` tells which.
+        error of `round` itself the next one continues with the groups that were not yielded; `yielded` has the others.
 
         :param prompts: the data set or an iterator over it, the same object for each round; or a new batch each time.
-            A round takes what it needs; the next one continues there
+            A round takes as many prompts as it needs; the next one continues there
         :param policy: a `broomwagon.TailPolicy`, whose names may be in snake_case, or the name of one (see
             libs/policies/src/tail); None: `resume`
         :raises InvalidArgument: a prompt is wrong, or a service refuses it (then `__cause__` is its error). The `field`
@@ -107,7 +107,7 @@ class Rollout(JobRounds):
         """
         own: list[Loop] = []
         groups = self._run(prompts, "resume" if policy is None else policy, own)
-        # Python tells a loop that was left only later, but drops it at once.
+        # Python notifies the generator of a loop that was left only later, but drops the reference at once.
         own.append(weakref.ref(groups))
         return groups
 
@@ -164,7 +164,7 @@ class Rollout(JobRounds):
                     await self._close(step, reading, chosen)
             except (*LOST, errors.RoundConflict, errors.PayloadNotFound) as error:
                 must_repeat = not self._is_started or await self._has_lost(error)
-                # Also for the next round: what was submitted may not be known.
+                # The next round takes the job over too: a failed submission may have been stored.
                 self._is_started = False
                 if not must_repeat:
                     raise
@@ -176,7 +176,7 @@ class Rollout(JobRounds):
                     self._leave()
                 raise
             except BaseException:
-                # What was submitted may not be known: the next round asks.
+                # An interrupted submission may have been stored: the next round asks the coordinator.
                 self._is_started = False
                 raise
             self._has_trained_here = True
@@ -206,7 +206,7 @@ class Rollout(JobRounds):
         return new
 
     async def _take(self, found: Group | Failure) -> Group | None:
-        """Notes what was read of the open round. Returns a group that was not yielded before."""
+        """Records a group or failure that was read of the open round. Returns a group that was not yielded before."""
         if isinstance(found, Failure):
             return None if found.group_id in self._open.groups else self._failed.take(found)
         if found.excluded:
@@ -221,8 +221,8 @@ class Rollout(JobRounds):
         return found
 
     async def reward(self, group: Group, rewards: Sequence[float]) -> bool:
-        """Reports the rewards of a group of this step, one for each sample. The `equalRewards` of the policy says what
-        happens if all are equal; with `replace` the round waits for the rewards of all its groups.
+        """Reports the rewards of a group of this step, one for each sample. If all are equal, the `equalRewards` of the
+        policy applies; with `replace` the round waits for the rewards of all its groups.
 
         :returns: whether the group is to be trained
         :raises InvalidArgument: a reward is no finite number (`field` is `rewards.` with its index); the loop has not
@@ -252,7 +252,7 @@ class Rollout(JobRounds):
         return False
 
     async def ledger(self) -> dict[str, float]:
-        """What the policy has cost over all steps of the job, with the names of `metrics`."""
+        """Costs of the tail policy over all steps of the job, with the names of `metrics`."""
         return ledger_metrics(await self._job.ledger())
 
     async def save(self, tag: str, *, keep: int | None = None) -> None:

@@ -34,8 +34,8 @@ class Weights:
         """Stops leases and claims until `commit`, `rollback` or the deadline. Call it again with the `syncId` of the
         reply to extend the deadline while a load makes progress, and until `running` is 0.
 
-        :param version: of the new weights, not below the present one
-        :param mode: what happens to running requests. `abort`: they stop with their tokens and run again afterwards;
+        :param version: version of the new weights, not below the present one
+        :param mode: handling of running requests. `abort`: they stop with their tokens and run again afterwards;
             `wait`: they are awaited; `keep`: they continue, with tokens of both versions
         :param sync_id: id of the change; default: a new one
         :param deadline: seconds until the change is rolled back

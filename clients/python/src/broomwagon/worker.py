@@ -36,7 +36,7 @@ NO_KIND = (
     "This worker names no kind: built-in workers of the pool claim samples of the same jobs and run them without its "
     'loop. client.worker(kind="agent") and client.rollout(..., worker_kind="agent") keep them apart'
 )
-#: Most requests of one claim: those that are running get their turn before a large claim is loaded.
+#: Maximum number of requests of one claim: running requests get their turn before a large claim is loaded.
 CLAIMS_PER_CALL = 32
 
 
@@ -67,7 +67,7 @@ class Worker:
 
     def run(self, loop: AgentLoop) -> AgentLoop:
         """A decorator: `loop` runs one sample. It returns why the sample is finished: `stop` (also for None), or
-        `length` if the token budget is used up. What it raises counts as a failure of the sample."""
+        `length` if the token budget is used up. An exception of the loop counts as a failure of the sample."""
         self._loop = loop
         return loop
 
@@ -109,7 +109,7 @@ class Worker:
                     loop.remove_signal_handler(one)
 
     async def _end(self, claiming: asyncio.Task[None]) -> None:
-        # What a waiting claim is still granted is returned by the next sync, or when the client is closed.
+        # Requests still granted to a waiting claim are returned by the next sync, or when the client is closed.
         claiming.cancel()
         await asyncio.gather(claiming, return_exceptions=True)
         if self._running:

@@ -1,4 +1,4 @@
-"""Server actors that have died: Ray says so to whoever calls them."""
+"""Server actors that have died: Ray raises an error for each caller."""
 
 from __future__ import annotations
 

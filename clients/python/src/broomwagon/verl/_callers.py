@@ -117,9 +117,9 @@ def _return(server_id: str, number: int) -> ReturnedServerId:
 
 
 def own_actor() -> Any:
-    """What `GivenServerId` needs of the actor that this process is: its id, from which a process that has called the
-    actor gets the handle, or the handle itself with a Ray that cannot do that; a handle costs a fifth of the acquires.
-    None outside of Ray."""
+    """Identity of the actor in this process, for `GivenServerId`: the id, from which a process that has called the
+    actor gets the handle, or the handle itself if this release of Ray has no way from id to handle; a handle costs a
+    fifth of the acquires. None outside of Ray."""
     with suppress(ImportError, RuntimeError):
         import ray
 

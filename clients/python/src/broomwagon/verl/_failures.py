@@ -48,7 +48,7 @@ class SamplesFailed(Exception):
 
 def failed_sample(error: Exception, trajectory: Mapping[str, Any], row: Mapping[str, Any]) -> FailedSample:
     """
-    :param trajectory: what verl's agent loops get of each sample
+    :param trajectory: the description of the sample that verl's agent loops get
     :param row: the row of the data set, with verl's fields
     """
     return FailedSample(

@@ -97,6 +97,6 @@ class HeldRequests:
         ending.add_done_callback(self._ending.discard)
 
     async def settled(self) -> None:
-        """Settles when the releases that have begun are on their way."""
+        """Returns when the releases that have started are on their way."""
         if self._ending:
             await asyncio.wait(self._ending)

@@ -9,8 +9,8 @@ from ..client import Client
 
 #: Label of a server: the balancer that registered it.
 LABEL = "verl-balancer"
-#: Looks at the pool, one after another, in which a balancer has no worker, until its servers are removed. The epoch of
-#: one that lives may have expired while NATS was away; it comes back with its next heartbeat.
+#: Successive checks of the pool that must find a balancer without a worker before its servers are removed. The epoch of
+#: a live balancer may have expired while NATS was away; its next heartbeat registers it again.
 ORPHAN_LOOKS = 3
 
 
@@ -20,7 +20,7 @@ class PoolServers:
     def __init__(self, balancer: str, capacity: int) -> None:
         self.balancer = balancer
         self._capacity = capacity
-        #: By balancer without a worker, the looks that have found its servers.
+        #: Number of checks that have found servers of a balancer without a worker, by balancer.
         self._orphans: dict[str, int] = {}
         #: The pool has servers of others.
         self.is_shared = False

@@ -23,7 +23,7 @@ class Settings:
     def __init__(self, given: Mapping[str, Any], full_determinism: bool | None) -> None:
         """
         :param given: the contents of `router.yaml`
-        :param full_determinism: what verl has passed; None if verl passes only `given`
+        :param full_determinism: the argument of verl; None if verl passes only `given`
         """
         unknown = sorted(set(given) - NAMES)
         if unknown:
@@ -34,7 +34,7 @@ class Settings:
             )
         #: Parameters of `Client`.
         self.client = {name: given[name] for name in ("url", "pool", "worker_ttl") if name in given}
-        # Refuses what is wrong, and does not connect.
+        # The constructor refuses wrong parameters, and does not connect.
         Client(**self.client)
         self.capacity = check_count("capacity", given.get("capacity", NO_LIMIT))
         #: Seconds that a request waits for a server.
@@ -67,6 +67,6 @@ def _determinism(given: Mapping[str, Any], passed: bool | None) -> bool:
 
 
 def check_bound(request_id: str, bound: str | None, server_id: str) -> None:
-    """Says that a request did not get the server that `full_determinism` has chosen."""
+    """Logs that a request did not get the server that `full_determinism` has chosen."""
     if bound is not None and server_id != bound:
         logger.warning("Request %s runs on %s: its own server %s is not available", request_id, server_id, bound)

@@ -1,4 +1,4 @@
-"""What the balancer keeps between the trainer and the processes of agent loops."""
+"""State that the balancer keeps between the trainer and the processes of agent loops."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Steps:
         self._failed: deque[FailedSample] = deque(maxlen=MAX_FAILED_KEPT)
 
     async def hold_groups(self, groups: list[str]) -> None:
-        """Requests of these groups that are cut wait, and those of no others."""
+        """Sets the held groups: a request of one of them that is cut waits. Requests of other groups do not."""
         async with self._groups_changed:
             self._held_groups = groups
             self._holds += 1

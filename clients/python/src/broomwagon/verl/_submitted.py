@@ -25,7 +25,7 @@ class _Row:
 
 
 def list_groups() -> dict[str, dict[str, Any]]:
-    """The prompts that are generated, or wait for their training, with what verl's sampler knows of them."""
+    """The prompts that are generated, or wait for their training, with their tags for verl's sampler."""
     partition = (tq.kv_list(PARTITION) or {}).get(PARTITION, {})
     return {key: tag for key, tag in partition.items() if tag.get("is_prompt")}
 

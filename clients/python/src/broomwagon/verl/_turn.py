@@ -70,7 +70,7 @@ class Turn:
         self.holding.release(failed=failed)
 
     async def _abort(self) -> None:
-        """Repeated until the engine has answered: it may not have begun the request."""
+        """Repeats the abort until the engine has answered: the engine may not have started the request yet."""
         for tries in count():
             if self.handle is not None:
                 try:

@@ -24,7 +24,7 @@ from ._steps import Steps
 
 logger = logging.getLogger("broomwagon")
 
-#: verl's clients look for this text, and ask again after a second if all its servers are away for a moment.
+#: verl's clients search errors for this text, and ask again after a second if all its servers are away for a moment.
 NO_SERVERS = "No available servers in load balancer"
 #: A request that ended within so many seconds may have been refused by a dead actor.
 SHORT_REQUEST = 0.5
@@ -35,8 +35,8 @@ REMOVAL_PAUSE = 0.05
 
 
 class Balancer(Steps):
-    """One per set of servers, as a Ray actor. Any number of clients may take leases of its servers beside it: counts
-    are those of the pool.
+    """Balancer of one set of servers, as a Ray actor. Any number of clients may take leases of these servers beside it:
+    the pool counts the requests of all.
 
     verl creates it as `Balancer(servers, router_kwargs)` for `rollout.router_config_path`, and as
     `Balancer(servers=..., max_cache_size=..., full_determinism=...)` in the place of its own class.
@@ -101,7 +101,7 @@ class Balancer(Steps):
             if server_id is None:
                 self._pool_servers.is_shared = True
             else:
-                # It is about to be removed from the pool.
+                # The server is about to be removed from the pool.
                 await asyncio.sleep(REMOVAL_PAUSE)
 
     async def release_server(self, server_id: str, request_id: str | None = None) -> None:
@@ -165,8 +165,8 @@ class Balancer(Steps):
         return dict(self._servers)
 
     async def get_route(self) -> dict[str, Any]:
-        """What such a client needs: parameters of `Client`, the id of this balancer, the `timeout` of leases, and
-        whether the pool has servers of others."""
+        """Settings of a client that takes leases itself: parameters of `Client`, the id of this balancer, the `timeout`
+        of leases, and whether the pool has servers of others."""
         client = await self._opening.client()
         return {
             "client": {**self._settings.client, "pool": client.pool},
@@ -241,7 +241,8 @@ class Balancer(Steps):
         return client
 
     async def _remove_dead(self, server_id: str, handle: Any) -> None:
-        """Its requests end as failed, which counts against the server, and those that return go to others."""
+        """Removes a server whose actor has died. Its requests end as failed, which counts against the server; requests
+        that return go to other servers."""
         if self._servers.get(server_id) is not handle:
             return
         logger.error("The actor of server %s has died: no request goes to it until add_servers names it", server_id)
@@ -259,8 +260,8 @@ class Balancer(Steps):
         await self._pool_servers.register(client, server_id, self._starts[server_id])
 
     async def _check_always(self, client: Client) -> None:
-        """Registers what a Redis that was set back or emptied has lost, and removes what is no longer wanted, also of
-        balancers that have died."""
+        """Registers servers that a Redis that was set back or emptied has lost. Removes servers that are no longer
+        wanted, also servers of balancers that have died."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
             self._held.check()

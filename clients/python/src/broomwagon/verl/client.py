@@ -46,7 +46,7 @@ _call: ContextVar[_Call | None] = ContextVar("broomwagon_call", default=None)
 
 
 class _Process:
-    """What a client has in one process; nothing of it travels to others."""
+    """State of a client in one process; nothing of it travels to other processes."""
 
     def __init__(self, load_balancer: Any) -> None:
         self._load_balancer = load_balancer
@@ -123,8 +123,8 @@ class LeasedClient(LLMServerClient):
         await process.close()
 
     async def generate(self, request_id: str, **arguments: Any) -> Any:
-        """As verl's, with the lease held until the engine has ended the request, also after a cancellation. If the
-        actor of the server dies, the call begins again on another server.
+        """Generates as verl's method does, but holds the lease until the engine has ended the request, also after a
+        cancellation. If the actor of the server dies, the call begins again on another server.
 
         :raises RayActorError: four servers have died, or the actor cannot be reached but is not known to be dead
         """
@@ -218,7 +218,7 @@ class LeasedClient(LLMServerClient):
             server_id = verl_id(server.server_id, process.balancer_id)
             process.is_shared = process.is_shared or server_id is None
             if server_id is None or process.groups.cuts() != cuts:
-                # Of another balancer; or the group was cut while this request waited for a server.
+                # The server is of another balancer, or the group was cut while this request waited for a server.
                 turn.end()
                 continue
             check_bound(request_id, bound, server_id)
@@ -274,7 +274,7 @@ class LeasedFullyAsyncClient(FullyAsyncLLMServerClient, LeasedClient):
 
 
 def leased(client: LLMServerClient) -> LLMServerClient:
-    """The same client with leases; one of another class than verl's own stays as it is.
+    """Returns the client with leases. A client that has leases already stays as it is.
 
     :raises TypeError: the client is of a class that this version of Broomwagon does not know
     """

@@ -1,7 +1,8 @@
 """`VERL_USE_EXTERNAL_MODULES=broomwagon.verl.fully_async`: leases for the fully asynchronous trainer of verl.
 
-Its rollouter names its classes in its code and has no setting for them, so this module, and no other of Broomwagon,
-changes one name in a module of verl: the manager of agent loops. It does so only in versions whose rollouter is known.
+The rollouter of that trainer names its classes in its code and has no setting for them, so this module, and no other of
+Broomwagon, changes one name in a module of verl: the manager of agent loops. It does so only in versions whose
+rollouter is known.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import verl.experimental.fully_async_policy.fully_async_rollouter as rollouter
 
 from .manager import with_leases
 
-#: Digest of the source of what uses that name, in verl 0.9.0 and 0.9.1.
+#: Digest of the source that uses that name, in verl 0.9.0 and 0.9.1.
 KNOWN = {"c225d59d02e8a3bf"}
 
 
 class UnknownRollouter(RuntimeError):
-    """This version of verl has another rollouter than those that Broomwagon has been tested with."""
+    """This version of verl has a rollouter that Broomwagon has not been tested with."""
 
 
 def install(module: Any = rollouter) -> None:
@@ -40,7 +41,7 @@ def install(module: Any = rollouter) -> None:
 
 
 def digest(module: Any) -> str:
-    """Of the manager and of the method that creates it."""
+    """Digest of the source of the manager and of the method that creates it."""
     actor = module.FullyAsyncRollouter.__ray_metadata__.modified_class
     sources = (inspect.getsource(actor._init_async_rollout_manager), inspect.getsource(VERLS_MANAGER))
     return hashlib.sha256("".join(sources).encode()).hexdigest()[:16]

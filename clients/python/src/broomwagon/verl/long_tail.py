@@ -1,7 +1,7 @@
 """`trainer.v1.trainer_mode=broomwagon_long_tail` with `VERL_USE_EXTERNAL_MODULES=broomwagon.verl.long_tail`: long-tail
 rounds under verl.
 
-A short step generates more groups than it trains, trains those that end first, and cuts the others. A group that was
+A short step generates more groups than it trains, trains the first to end, and cuts the others. A group that was
 cut keeps its tokens in its process of agent loops and does not run in short steps. When a whole batch of such groups
 waits, or one of them would become too old for verl's sampler, a tail step continues them and waits for the
 oldest. With `max_longtail_share` each step continues a few of them instead, beside new groups. These are the two ways
@@ -57,7 +57,7 @@ class AgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]
 class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ignore[misc]
     """verl's trainer `colocate_async`, with short steps and tail steps instead of its warm-up batches.
 
-    `+trainer.v1.broomwagon.over_provision` (1.5): groups of a short step, over those that it trains.
+    `+trainer.v1.broomwagon.over_provision` (1.5): groups that a short step generates for each group that it trains.
 
     `+trainer.v1.broomwagon.max_longtail_share` (1): below 1 there are no tail steps, and each step continues held
     groups, at most this share of a batch (at least one of them, and all that would become too old).
@@ -95,7 +95,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
 
     def _add_batch_to_generate(self) -> None:
         groups = list_groups()
-        # Without those that have ended between the end of the sampling and the abort.
+        # Groups that have ended between the end of the sampling and the abort are not held.
         self._held &= _unfinished(groups)
         batch: int = self.config.data.train_batch_size
         oldest = sorted(self._held, key=lambda group: groups[group]["global_steps"])
@@ -125,7 +125,7 @@ class LongTailTrainer(get_trainer_cls("broomwagon_colocate_async")):  # type: ig
         super().on_sample_begin()
         # verl's sampler takes a batch as soon as enough groups have ended, and then the oldest of them.
         while _unfinished(list_groups()) & set(self._continued):
-            # One that has died would never end its groups.
+            # A worker that has died would never end its groups, so a dead one raises an error here.
             ray.get([worker.__ray_ready__.remote() for worker in self.agent_loop_manager.agent_loop_workers])
             time.sleep(self.replay_buffer.poll_interval)
 

@@ -1,5 +1,6 @@
 """`+actor_rollout_ref.rollout.agent.agent_loop_manager_class=broomwagon.verl.manager.AgentLoopManager`: agent loops
-whose processes take leases themselves. `AgentLoopManagerTQ` is that of the v1 trainers, with the TransferQueue."""
+whose processes take leases themselves. `AgentLoopManagerTQ` is the manager for the v1 trainers, with the
+TransferQueue."""
 
 from __future__ import annotations
 
@@ -54,10 +55,10 @@ def __getattr__(name: str) -> Any:
     if name == "AgentLoopManager":
         from verl.experimental.agent_loop import AgentLoopManager as base
     elif name == "AgentLoopManagerTQ":
-        # It needs the package TransferQueue.
+        # This module of verl needs the package TransferQueue.
         from verl.trainer.ppo.v1 import AgentLoopManagerTQ as base
     else:
         raise AttributeError(name)
-    # Ray looks for the class by its name in this module.
+    # Ray finds the class by its name in this module.
     globals()[name] = manager = with_leases(base)
     return manager

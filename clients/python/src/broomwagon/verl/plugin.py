@@ -1,7 +1,7 @@
 """Entry point of `verl.plugins`: with BROOMWAGON_VERL=balancer, verl uses the balancer of Broomwagon, for releases
 without `rollout.router_config_path`. Without the variable nothing changes.
 
-verl hides errors of plugins, so this one ends the process if it cannot do what was asked for.
+verl hides errors of plugins, so this one ends the process if it cannot install the balancer.
 """
 
 from __future__ import annotations

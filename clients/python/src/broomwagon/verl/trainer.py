@@ -16,7 +16,7 @@ from .client import leased
 
 logger = logging.getLogger("broomwagon")
 
-#: Values of `+trainer.v1.broomwagon.on_failed`: what a trainer does with samples that have failed and groups that were
+#: Values of `+trainer.v1.broomwagon.on_failed`: reaction of a trainer to samples that have failed and groups that were
 #: dropped.
 ON_FAILED = ("warn", "raise")
 #: Seconds for an answer of the balancer.
@@ -96,7 +96,7 @@ def _with_leases(mode: str) -> type:
         "on_sample_end": on_sample_end,
         "on_failed_samples": on_failed_samples,
         "_consume_sync_metrics": _consume_sync_metrics,
-        # Of the last step.
+        # Samples that failed in the last step.
         "failed_samples": (),
         "_failed_step": None,
     }
