@@ -1,4 +1,4 @@
-"""What callers pass wrongly is refused with the name of the argument, and secrets are in no message."""
+"""Wrong arguments are refused with the name of the argument, and secrets are in no message."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_list_of_prompts_may_grow_and_not_change() -> None:
         source.give(prompts)
         source.read_ahead(3)
     assert [prompt for _, prompt in source.take(9)] == ["a", "b", "c", "d"]
-    # As a loader that fills one list with each batch.
+    # For example, a data loader may fill one list with each batch.
     for wrong in (["e", "f", "g", "h"], [], ["a", "c", "b", "d"]):
         prompts[:] = wrong
         with pytest.raises(InvalidArgument, match="give a new list") as refused:

@@ -97,7 +97,7 @@ def test_a_client_that_cannot_answer_is_an_error() -> None:
         rollout = client.rollout(JOB)
         acquiring = threading.Thread(target=acquire, daemon=True)
         acquiring.start()
-        # As a defect or SystemExit in a callback would end it.
+        # Ends the event loop, like a defect or SystemExit in a callback.
         client._loop.call_soon_threadsafe(client._loop.stop)
         acquiring.join(60)
         assert [type(error) for error in failed] == [errors.ShuttingDown]

@@ -1,4 +1,4 @@
-"""`worker.serve` that is cancelled at any await, of its own or of what it has started, leaks nothing."""
+"""`worker.serve` leaks nothing when it is cancelled at any await, its own or one of a task that it has started."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ def noticed(work: Coroutine[Any, Any, Any], at_await: Callable[[], None]) -> Gen
 
 
 class Cancellation:
-    """Cancels a task when it, and the tasks that it has begun, have awaited so many times.
+    """Cancels a task when it, and the tasks that it has started, have awaited `step` times.
 
-    :param is_impatient: cancels it again at each later await
+    :param is_impatient: cancels the task again at each later await
     """
 
     def __init__(self, step: int, is_impatient: bool) -> None:
         self._left = step
         self._is_impatient = is_impatient
-        #: The task, and those that it or they have begun.
+        #: The task, and all tasks that were started from it, directly or not.
         self.tasks: list[asyncio.Task[Any]] = []
 
     async def run(self, work: Coroutine[Any, Any, None], other: asyncio.Task[Any]) -> asyncio.Task[None]:
@@ -63,7 +63,7 @@ class Cancellation:
     def _make(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         begun_by = asyncio.current_task()
         is_own = not self.tasks or begun_by in self.tasks
-        # A batch of calls is begun by no task, and another lease may need it.
+        # No task starts a batch of calls, and another lease may need the batch.
         if not is_own and begun_by is not None:
             return asyncio.Task(work, loop=loop, **options)
 
@@ -128,7 +128,7 @@ async def test_a_worker_that_is_cancelled_at_any_await_leaks_nothing(job: str, i
             task = await cancellation.run(worker.serve(), rolling)
             assert task.cancelled(), f"cancelled at await {step}"
             if is_impatient:
-                # It did not wait for the end of its samples.
+                # `serve` did not wait for the end of its samples.
                 await asyncio.wait(cancellation.tasks, timeout=60)
             await client.settled()
             held = (len(client._session.attempts), len(client._session.leases), await leases_of(client))
@@ -140,7 +140,7 @@ async def test_a_worker_that_is_cancelled_at_any_await_leaks_nothing(job: str, i
                 step, rounds = 0, rounds + 1
         last = client.worker(job=job)
         last.run(loop)
-        # Of no task: from now on nothing waits to be stopped.
+        # `is_done` of a cancellation without a task stays false: from now on no sample waits to be stopped.
         cancellation = Cancellation(0, False)
         async with serving(last):
             groups = await rolling

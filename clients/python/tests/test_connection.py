@@ -34,7 +34,7 @@ async def test_no_nats_is_an_error_at_the_timeout() -> None:
 
 @asynccontextmanager
 async def nats_that_sends(*lines: str) -> AsyncIterator[tuple[str, list[asyncio.StreamReader]]]:
-    """Its address, and what it reads from each connection."""
+    """Yields the address of a NATS stub that sends these lines, and the reader of each connection."""
     accepted: list[asyncio.StreamReader] = []
     writers: list[asyncio.StreamWriter] = []
 
@@ -177,7 +177,7 @@ async def test_a_body_is_compared_with_the_limit_of_nats_with_its_headers(client
     with pytest.raises(errors.PayloadTooLarge, match="with its headers") as refused:
         await client._connected.request("lb.status", {"x": "x" * (fits + 1)}, 1.0)
     assert (refused.value.field, refused.value.details) == ("body", {"bytes": limit + 1, "limit": limit})
-    # As large as NATS takes: the service answers.
+    # A message of the largest size that NATS takes reaches the service, which answers.
     with pytest.raises(errors.PayloadTooLarge, match="over 1000000 bytes"):
         await client._connected.request("lb.status", {"x": "x" * fits}, 1.0)
 
@@ -221,7 +221,7 @@ _REFUSED_ID = {"code": "VALIDATION_FAILED", "message": "no such field", "retryab
 
 
 async def close_by_nats(client: Client) -> None:
-    """NATS ends the connection of the client, which sends what it cannot read."""
+    """Makes NATS end the connection of the client, by a line that NATS cannot read."""
     connection = client._connected._nats
     await connection._send_command(b"NONSENSE\r\n")
     await connection._flush_pending()

@@ -19,7 +19,7 @@ async def test_ids_of_a_data_set_are_trained_once_in_each_epoch(
 ) -> None:
     trained: Counter[str] = Counter()
     ids: set[str] = set()
-    # As a trainer that starts again after each step.
+    # Each rollout stands for a trainer that starts again after each step.
     for _ in range(10):
         rollout = client.rollout(served, groups=4, samples=1, max_tokens=8)
         groups = [group async for group in rollout.round(iter(ROWS * 2), policy)]

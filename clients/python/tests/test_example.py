@@ -69,7 +69,7 @@ async def test_the_example_runs_a_loop_with_tools(client: Client) -> None:
         prompts = [[{"role": "user", "content": "What is 6 times 7?"}]]
         [group] = [group async for group in rollout.round(prompts, "wait")]
         for sample in group.samples:
-            # The tokens between the turns are those of the tool and the chat template.
+            # The tokens between the turns come from the tool and the chat template.
             assert sample.token_ids == [1, 2, 60, 61, 7, 8, 9]
             assert sample.loss_mask == [1, 1, 0, 0, 1, 1, 1]
             assert sample.text == "It is 42."

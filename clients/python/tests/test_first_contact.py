@@ -1,4 +1,4 @@
-"""What users pass at first works, or the error names what to pass."""
+"""Arguments that new users are likely to pass work, or the error names the right argument."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_columns_of_data_sets_are_prompts() -> None:
         ({"prompt": messages}, {"messages": messages}),
         ({"prompt": [1, 2], "question": "a"}, {"promptTokenIds": [1, 2]}),
         ({"prompt": "a", "engineFields": {"x": 1}}, {"text": "a", "engineFields": {"x": 1}}),
-        # Its own form goes before columns.
+        # The form of the protocol goes before columns.
         ({"text": "a", "prompt": "b"}, {"text": "a"}),
     ]
     for row, wire in rows:
@@ -166,7 +166,7 @@ def test_the_client_without_asyncio_has_all_methods_with_types_and_texts(own: ty
 
 async def test_services_refuse_a_negative_temperature(client: Client, job: str) -> None:
     rollout = client.rollout(job, groups=1, samples=1, max_tokens=8)
-    # As a client of the release before sends it.
+    # A client of the release before sends such a temperature.
     rollout._group_body["sampling"] = {"temperature": -1}
     with pytest.raises(broomwagon.errors.ValidationFailed, match="temperature") as refused:
         await anext(rollout.round(["a"], "wait"))
@@ -193,7 +193,7 @@ async def test_a_pool_whose_services_start_is_named_once_and_waited_for(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Client(pool="misspelled") as client:
-        # As load-balancers of the release before, which do not know the operation.
+        # Load-balancers of the release before do not know the operation and give no answer.
         monkeypatch.setattr(client._connected, "_find_pool", _no_answer)
         for _ in range(2):
             with pytest.raises(broomwagon.errors.Unavailable):

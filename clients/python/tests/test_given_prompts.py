@@ -37,7 +37,7 @@ class Trainer:
         self.start()
 
     def start(self) -> None:
-        """As a new process does."""
+        """Creates the rollout and the prompts, as a new process does."""
         self.rollout = self.client.rollout(self.job, groups=3, samples=1, max_tokens=64)
         self.prompts = make_prompts()
 
@@ -153,7 +153,7 @@ async def test_prompts_of_earlier_processes_are_freed_when_their_groups_have_end
     await delete_job(client, served)
     trainer.start()
     await trainer.leave_in_round()
-    # Another process that gives other prompts: what the payload store has, and a warning.
+    # A process that gives other prompts gets the prompts from the payload store, and a warning.
     other = client.rollout(served, groups=3, samples=1, max_tokens=64)
     stored = [group.prompt async for group in other.round(iter(()), POLICY)]
     assert stored and all(isinstance(prompt, dict) and "answer" not in prompt for prompt in stored)

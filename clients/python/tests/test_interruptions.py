@@ -137,7 +137,7 @@ def test_a_client_may_be_made_before_a_fork() -> None:
     assert len(ids) == 2
     assert all(worker_id.startswith("python-") for worker_id in ids)
     assert lease_in_a_process(Client(worker_id="given")) == "given"
-    # As Ray sends it to an actor.
+    # Ray pickles a client to send it to an actor.
     assert pickle.loads(pickle.dumps(client)).pool == copy.copy(client).pool == client.pool
 
 

@@ -45,7 +45,7 @@ EXCLUDED = {
 #: Operations of rounds and jobs that a Rollout does not call: `Client.call` does.
 OTHER_OPERATIONS = {
     *("round.list", "job.list", "job.snapshots"),
-    # Of operators.
+    # Operators call these.
     *("job.configure", "job.delete"),
 }
 

@@ -22,7 +22,7 @@ WRONG: list[tuple[Any, type[Exception], str]] = [
 
 
 async def train(rollout: Rollout, prompts: list[Any], policy: Any = "wait") -> tuple[list[str], list[InvalidArgument]]:
-    """Trains all prompts. Returns the ids of groups as they were trained, and what was refused."""
+    """Trains all prompts. Returns the ids of groups in the order of training, and the errors of refused prompts."""
     trained: list[str] = []
     refused: list[InvalidArgument] = []
     while True:

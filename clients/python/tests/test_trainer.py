@@ -57,14 +57,14 @@ async def test_groups_with_equal_rewards_are_replaced(client: Client, served: st
         trained = []
         async for group in rollout.round(prompts, policy):
             seen.append(group.id)
-            # Every other one says nothing.
+            # Every other group has equal rewards, from which nothing can be learned.
             if await rollout.reward(group, [1, int(group.id) % 2]):
                 trained.append(group.id)
         if not trained:
             break
         steps.append(trained)
         assert rollout.metrics["rollout/samples"] == 2 * len(trained)
-    # Each step has all its groups, the last one what is left: at the end nothing can replace a group.
+    # Each step but the last has all its groups: at the end no prompts are left to replace a group.
     assert all(len(step) == 2 for step in steps[:-1])
     assert sum(int(group_id) % 2 for step in steps for group_id in step) <= 2
     assert sorted(seen) == [str(index) for index in range(7)]

@@ -19,7 +19,7 @@ from broomwagon.results import split_segment
 CLAIM: dict[str, Any] = {"requestId": "job/0/0", "attempt": "1", "maxTokens": 10, "segments": []}
 SERVER = {"serverId": "s", "serverEpoch": "e", "weightVersion": 3}
 TURNS = 3
-#: What a sample of these turns consists of, each once: two tokens of the model, and one of a tool.
+#: Tokens of a whole sample: in each turn two tokens of the model, and one of a tool. Each token occurs once.
 WHOLE = [token for turn in range(TURNS) for token in (10 * turn, 10 * turn + 1, 10 * turn + 2)]
 MASK = [1, 1, 0] * TURNS
 
@@ -53,7 +53,7 @@ async def test_tokens_are_kept_with_the_state_that_knows_them() -> None:
     tokens = new_tokens()
     messages = ["one"]
     add(tokens, [1], {"messages": messages})
-    # The list of the caller is not that of the state.
+    # The state has a copy of the caller's list.
     messages.append("two")
     assert await kept(tokens) == ([1], {"messages": ["one"]})
     add(tokens, [2])

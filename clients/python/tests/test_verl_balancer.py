@@ -105,7 +105,7 @@ async def test_a_cancelled_acquire_leaves_no_lease(make: Any) -> None:
 async def test_a_lease_is_held_until_its_release(make: Any) -> None:
     balancer = make("a:1", "b:1")
     server, _ = await balancer.acquire_server("r")
-    # What commands of the load-balancer do: verl still runs the request.
+    # Commands of the load-balancer do not end the lease while verl still runs the request.
     for lease in balancer._client._session.leases:
         lease.work.move({"targetServerId": "another"})
         assert isinstance(lease.work, Lease) and lease.work._cause is None
@@ -122,7 +122,7 @@ async def test_a_server_that_was_not_removed_gets_no_requests(make: Any, monkeyp
     balancer = make("a:1")
     await balancer.get_total_inflight()
     assert balancer._client
-    # As after a removal that has failed.
+    # A failed removal leaves such a server in the pool.
     balancer._starts["b:1"] = 1
     await balancer._register(balancer._client, "b:1")
     acquired = await asyncio.gather(*(balancer.acquire_server(f"r{n}") for n in range(4)))
@@ -207,7 +207,7 @@ async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any, monkey
     await other.get_total_inflight()
     assert died._client and died._checking and other._client
     died._checking.cancel()
-    # What is left when the process dies: nothing renews the worker.
+    # State after the death of the process: nothing renews the worker.
     await died._client.close()
     died._client = None
     looks = other._pool_servers
@@ -222,7 +222,7 @@ async def test_the_servers_of_a_balancer_that_died_are_removed(make: Any, monkey
 async def test_a_pool_of_one_balancer_needs_no_labels(make: Any) -> None:
     first = make("a:1")
     await first.get_total_inflight()
-    # As if nobody else had servers.
+    # The first balancer assumes that nobody else has servers.
     first._pool_servers.is_shared = False
     second = make("b:1", "c:1", "d:1")
     await second.get_total_inflight()

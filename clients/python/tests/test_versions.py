@@ -9,7 +9,7 @@ import pytest
 from broomwagon import Client
 from broomwagon._metrics import ledger_metrics
 
-#: Of replies that a rollout, a lease or a worker reads: those that came after the first version, or may be left out.
+#: Fields of replies to a rollout, a lease or a worker that are newer than the first version, or may be left out.
 LATER = {
     *("excluded", "lastFailures", "acceptance", "ledger", "domain", "newByDomain"),
     *("syncAsked", "generation", "model", "dpRank", "decision", "priority"),

@@ -175,7 +175,7 @@ async def test_a_change_of_weights_cuts_the_loop_and_the_sample_continues(client
     async def change() -> None:
         await until_set(is_generating)
         sync_id = uuid4().hex
-        # It answers when no request runs.
+        # `weights.begin` answers when no request runs.
         await client.call("weights.begin", {"syncId": sync_id, "mode": "abort", "version": 1, "waitMs": 10_000})
         assert await leases_of(client) == 0
         # The engines keep their version.
@@ -223,7 +223,7 @@ async def test_repeats_of_an_abort_leave_the_end_of_a_loop_alone(client: Client,
                 await until_stopped()
         finally:
             for _ in range(3):
-                # As the service repeats it until the attempt has ended.
+                # The service repeats the command until the attempt has ended.
                 attempt.stop("abort")
                 await client.call("lb.status", {})
             is_cleaned.set()

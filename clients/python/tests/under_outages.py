@@ -1,5 +1,5 @@
 """Callers that use the client without any handling of errors, while services, NATS and Redis are away. Prints `ready`
-when all of them run, ends when a line comes on standard input, and prints what it has done as JSON."""
+when all of them run, ends when a line comes on standard input, and prints its results as JSON."""
 
 from __future__ import annotations
 

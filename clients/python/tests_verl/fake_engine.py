@@ -36,11 +36,11 @@ class FakeServerActor:
         self._raised = asyncio.Event()
 
     async def generate(self, request_id: str, prompt_ids: list[int], sampling_params: dict[str, Any], **_: Any) -> Any:
-        # It takes long, and actors that do not generate need not have it.
+        # This import takes long, and actors that do not generate do not need it.
         from verl.workers.rollout.replica import TokenOutput
 
         self.ids.append(request_id)
-        # An abort before its begin does not find it.
+        # An abort before the request is registered below does not find it.
         await asyncio.wait_for(self._may_run.wait(), MAX_WAIT)
         aborted = self.engine.aborted[request_id] = asyncio.Event()
         tokens: list[int] = []
@@ -75,7 +75,7 @@ class FakeServerActor:
         self._raised.set()
 
     async def abort_all(self) -> None:
-        """As before new weights: all requests end, and new ones wait."""
+        """Ends all requests and makes new ones wait, as an engine does before new weights."""
         self._may_run.clear()
         for aborted in self.engine.aborted.values():
             aborted.set()

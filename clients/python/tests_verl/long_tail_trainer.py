@@ -25,7 +25,7 @@ FAILS = 1
 
 
 class PlainLoops(long_tail.AgentLoopWorker):
-    """Without model and tokenizer; the prompts are not those of a data set."""
+    """Agent loops without model and tokenizer; the prompts are not from a data set."""
 
     def __init__(self, config: Any, llm_client: Any, *_: Any) -> None:
         self.config, self.llm_client = config, llm_client
@@ -106,7 +106,7 @@ async def make(
     )
     monkeypatch.setattr(long_tail, "AgentLoopWorker", Loops)
     kind = get_trainer_cls("broomwagon_long_tail")
-    # What verl's constructor makes of settings of models and of GPUs is left out.
+    # verl's constructor would load models and start workers on GPUs.
     monkeypatch.setattr(kind.__mro__[2], "__init__", _construct)
     made: list[Any] = []
 

@@ -49,7 +49,7 @@ async def test_verls_own_client_works_with_the_router(balancer: Any) -> None:
 async def test_a_response_with_its_fields(balancer: Any, servers: dict[str, Any], kind: Any) -> None:
     client = kind(CONFIG, balancer)
     output = await generating(client, "r")
-    # verl's loop says "length" for a response that has used its budget.
+    # The asynchronous client of verl reports "length" for a response that has used its budget.
     assert output.stop_reason == ("completed" if kind is LeasedClient else "length")
     assert (output.token_ids, output.log_probs) == (RESPONSE, [-0.5] * 10)
     assert output.extra_fields["min_global_steps"] == output.extra_fields["max_global_steps"] == 0

@@ -22,7 +22,7 @@ async def test_the_rollouter_creates_agent_loops_with_leases(
     servers: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager: Any = await server_manager(servers, tmp_path)
-    # As it is after verl has started its replicas.
+    # State of verl's manager after it has started its replicas.
     own = rollouter.FullyAsyncLLMServerManager.__new__(rollouter.FullyAsyncLLMServerManager)
     own.__dict__.update(manager.__dict__, rollout_replicas=list(servers))
 

@@ -181,7 +181,7 @@ async def test_a_failed_sample_ends_the_training_by_setting(trainer: Any) -> Non
 
 
 def validate(trainer: Any) -> list[int]:
-    """As verl's `_validate` generates a prompt. Returns the number of tokens of each sample."""
+    """Generates a prompt as verl's `_validate` does. Returns the number of tokens of each sample."""
     batch = trainer._next_train_batch(1)
     assign_non_tensor_data(batch, "validate", True)
     tag = {"is_prompt": True, "status": "pending", "global_steps": trainer.global_steps}
@@ -231,9 +231,9 @@ async def test_a_training_that_starts_again_generates_held_groups_again(
     second.global_steps = first.global_steps
     assert await run(second._reissue_inflight_prompts) == 2
     trained = await run(step, second, 0)
-    # They count as groups of the step.
+    # The two groups of before count as groups of this step.
     assert second._step_metrics["new_groups"] == 2
-    # Its surplus is trained first in the next one.
+    # The surplus of this step is trained first in the next step.
     trained += await run(step, second, 0)
     assert sorted(trained) == [(SHORT, [1, 1])] * 4 + [(LONG, [1, 1])] * 4
 
@@ -278,7 +278,7 @@ async def test_a_group_that_ends_before_the_abort_is_not_held(trainer: Any) -> N
     tq.kv_put(key="ended", partition_id="train", tag={"status": "finished"})
     trainer.train_dataloader = prompts(*[SHORT] * 20)
     await asyncio.to_thread(trainer._add_batch_to_generate)
-    # It is one of the 4 of a short step.
+    # The group that has ended is one of the 4 groups of the short step, so 3 are new.
     assert trainer._step_metrics == {"is_tail_step": 0.0, "new_groups": 3, "held_groups": 0, "continued_groups": 0}
     await asyncio.to_thread(trainer.on_step_end)
 

@@ -29,7 +29,7 @@ def settings_of(folder: Path, *more: str) -> Any:
     command = ["bash", str(EXAMPLE), *arguments]
     run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False)
     assert run.returncode == 0, run.stderr
-    # What verl logs while it is imported comes before.
+    # Logs of the import of verl come before the settings.
     return OmegaConf.create(run.stdout[run.stdout.index("actor_rollout_ref:") :])
 
 
@@ -42,6 +42,6 @@ def test_verl_takes_the_settings_of_the_example(tmp_path: Path) -> None:
     assert (trainer._over_provision, trainer._share) == (1.5, 0.25)
     router = OmegaConf.load(config.actor_rollout_ref.rollout.router_config_path)
     assert router.router_class == "broomwagon.verl.router.Router"
-    # As verl makes it, with the other fields of the file.
+    # verl creates the balancer with the other fields of the file.
     balancer = Balancer({}, {"pool": router.pool, "capacity": router.capacity})
     assert balancer._settings.capacity == 64

@@ -42,7 +42,7 @@ def test_the_settings_of_verls_balancer_are_known() -> None:
 
 @pytest.fixture
 def environment() -> Iterator[None]:
-    """What `main_ppo` of verl sets with `rollout.full_determinism`."""
+    """Sets the variable that `main_ppo` of verl sets with `rollout.full_determinism`."""
     with mock.patch.dict(os.environ, {"VERL_FULL_DETERMINISM": "1"}):
         yield
 
@@ -82,7 +82,7 @@ async def test_full_determinism_chooses_the_servers_that_verl_chooses(
         pytest.skip("verl 0.9.0 has no router_config_path")
     settings = rollout_settings(tmp_path, way)
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": {"name": "vllm", **settings}}})
-    # The hash of the actor must be that of this process.
+    # The actor needs the hash seed of this process, so that both compute the same hashes.
     with mock.patch.object(ray.actor.ActorClass, "remote", _with_environment):
         balancer = await balancer_of(way, servers, settings)
     client = kind(config, balancer)
