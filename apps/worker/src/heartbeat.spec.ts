@@ -33,7 +33,7 @@ async function start(counts: Counts = { leases: [], attempts: [] }) {
 }
 
 describe('Heartbeat', () => {
-  it('sends the counts of what it holds', async () => {
+  it('sends the counts of its leases and attempts', async () => {
     const { heartbeat, controlPlane, registry, leases, claim } = await start();
     const attempt = registry.admit(claim(), WORKER)!;
     leases.granted(attempt, `41.${attempt.acquireId}`);

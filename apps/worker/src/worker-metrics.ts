@@ -2,7 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { Metrics } from '@broomwagon/platform';
 
 /**
- * How an attempt ended here. `fenced`: the epoch had expired. `gone`: its round is closed. `lost`: the report failed.
+ * End of an attempt in this worker. `fenced`: the epoch had expired. `gone`: its round is closed. `lost`: the report
+ * failed.
  */
 export type AttemptOutcome =
   | 'finished'

@@ -18,7 +18,7 @@ export class Coalescer<Item, Result> {
 
   /**
    * @param call gets the items in the order of arrival and answers in the same order
-   * @param batchSize items in one call at most
+   * @param batchSize maximum items of one call
    */
   constructor(
     private readonly call: (items: Item[]) => Promise<readonly Result[]>,

@@ -12,7 +12,7 @@ export interface FoundEngine {
 
 /** Lists engines. Engines that register themselves (`server.register`) need no source. */
 export interface EngineSource {
-  /** Each engine once, and all of them. @throws when the source cannot be read: servers stay as they are then */
+  /** Lists all engines, each once. @throws when the source cannot be read: servers stay as they are then */
   engines(signal: AbortSignal): Promise<FoundEngine[]>;
   /** Calls the listener whenever the source learns of a change by itself. */
   whenChanged?(listener: () => void): void;

@@ -104,7 +104,7 @@ it('calls no engine that had the name of the server before, and calls an engine 
   expect(await lb.server('a', 1, moved)).not.toHaveProperty('weightVersionTaken');
   expect([await versionOf('a'), resets()]).toEqual([3, 0]);
   await leave();
-  // The same start at a new address.
+  // A start that was registered before, at a new address.
   lb.engine.resetStatus = 200;
   const gone = { instanceId: 'c', endpoint: 'http://127.0.0.1:1' };
   await lb.server('a', 1, { ...gone, weightVersion: 3 });

@@ -12,11 +12,11 @@ const HANGING_AT_ONCE = 512;
 /** Time after which a probe in the fast lane gives its place to the next one. */
 const PROMPT_MS = 200;
 
-/** How long probes may take, milliseconds. */
+/** Maximum times of probes, milliseconds. */
 export interface ProbePatience {
-  /** In the fast lane; a server that takes longer is asked in the slow lane from then on. */
+  /** Time in the fast lane; a slower server is asked in the slow lane from then on. */
   fastMs: number;
-  /** In the slow lane. */
+  /** Time in the slow lane. */
   slowMs: number;
 }
 

@@ -93,9 +93,7 @@ export class ProbeService implements OnModuleDestroy {
     await this.storeLoads(pool, await Promise.all(loads));
   }
 
-  /**
-   * Probes a server that has just been registered. @returns its state after a second at most
-   */
+  /** Probes a server that has just been registered. @returns its state after a second at most */
   async first(pool: string, server: ProbedServer): Promise<ServerState> {
     const end = new AbortController();
     const late = delay(FIRST_PROBE_MS, 'pending' as const, { signal: end.signal }).catch(() => 'pending' as const);

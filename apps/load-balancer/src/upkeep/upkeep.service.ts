@@ -10,7 +10,7 @@ const SESSIONS_INTERVAL_MS = 30_000;
 const POOLS_INTERVAL_MS = 5_000;
 const SLEEPING_INTERVAL_MS = 30_000;
 const TOTALS_INTERVAL_MS = 5_000;
-/** After this time without a check of workers, silent workers may be the effect of an outage: none expires. */
+/** Time without a check of workers after which silent workers may be the effect of an outage: no worker expires. */
 const OUTAGE_AFTER_MS = 10_000;
 const upkeepInterval = (config: LoadBalancerConfig): number => config.upkeepIntervalMs;
 

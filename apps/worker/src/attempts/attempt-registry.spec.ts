@@ -50,7 +50,7 @@ describe('AttemptRegistry', () => {
     await ended;
     expect(held.isExpired).toBe(true);
     expect(registry.size).toBe(0);
-    // The same attempt in a new epoch is not touched by the end of the old one.
+    // The end of the attempt in the old epoch does not touch the attempt of this name in the new epoch.
     const anew = registry.admit(claim('a'), { ...worker, workerEpoch: 'e2' })!;
     registry.end(held);
     expect(registry.list()).toEqual([anew]);

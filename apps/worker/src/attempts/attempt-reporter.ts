@@ -31,7 +31,7 @@ export function isGone(error: unknown): boolean {
   return isBroomwagonError(error) && GONE.has(error.code);
 }
 
-/** Why an attempt failed, for `request.fail`. */
+/** Reason why an attempt failed, for `request.fail`. */
 export interface Failure {
   reason: FailReason;
   retryable: boolean;

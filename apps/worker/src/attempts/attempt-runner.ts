@@ -138,7 +138,10 @@ export class AttemptRunner {
     return this.reporter.fail(attempt, { reason: 'no-server', retryable: true, message });
   }
 
-  /** No failure: the next attempt acquires a server that takes token ids, or is answered that none does. */
+  /**
+   * Leaves a server that takes no token ids. The report is no failure: the next attempt acquires a server that takes
+   * token ids, or is answered that none does.
+   */
   private leaveTextOnly(attempt: Attempt, { leaseId, serverId }: Lease): Promise<AttemptOutcome> {
     this.metTextOnly = true;
     void this.releaser.release(attempt, { leaseId }, 'aborted');

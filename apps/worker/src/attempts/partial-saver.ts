@@ -5,7 +5,7 @@ import type { Attempt } from './attempt';
 import { isGone } from './attempt-reporter';
 import { SegmentSaver } from './segment-saver';
 
-/** After this time a partial save is given up: the next one has more tokens. */
+/** Time after which a partial save is given up: the next save has more tokens. */
 const PARTIAL_SAVE_DEADLINE_MS = 5_000;
 
 /** Partial saves of one attempt while it runs. */
@@ -46,7 +46,7 @@ export class PartialSaver {
       }
     };
     let running: Promise<void> | undefined;
-    // Only one save at a time and none queued: the end of the attempt waits for all of them.
+    // Only one save at a time and none queued: the end of the attempt waits for all saves.
     const begin = (): void => {
       running ??= save().finally(() => (running = undefined));
     };

@@ -11,10 +11,13 @@ import { PayloadGate } from '../attempts/payload-gate';
 import { WorkerConfig } from '../worker.config';
 import { ClaimSize } from './claim-size';
 
-/** The coordinator keeps the answer of a claim for this time; a later repeat could lose its requests. */
+/**
+ * Maximum time for repeats of a claim. The coordinator keeps the answer that long; a later repeat could lose its
+ * requests.
+ */
 const CLAIM_DEADLINE_MS = 55_000;
 const REPLY_MARGIN_MS = 2_000;
-/** After this time the reply may be lost with its replica: the claim is repeated and keeps its place in the queue. */
+/** Time after which the reply may be lost with its replica: the claim is repeated and keeps its place in the queue. */
 const REPEAT_AFTER_MS = 5_000;
 const ERROR_PAUSE_MS = 500;
 

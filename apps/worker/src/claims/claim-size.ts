@@ -4,8 +4,8 @@ export const MAX_CLAIM_SIZE = 64;
 export const MIN_CLAIM_SIZE = 8;
 
 /**
- * How many requests the next claim asks for: the size doubles while every claim is filled and falls back to the minimum
- * when a claim is not. So a few claims fill the worker, and scarce requests are shared among workers.
+ * Number of requests of the next claim: it doubles while every claim is filled, and falls back to the minimum when a
+ * claim is not. So a few claims fill the worker, and scarce requests are shared among workers.
  */
 export class ClaimSize {
   private size = MIN_CLAIM_SIZE;

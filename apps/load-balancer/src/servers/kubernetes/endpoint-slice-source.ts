@@ -44,7 +44,7 @@ export class EndpointSliceSource implements EngineSource {
   private slices = new Map<string, EndpointSlice>();
   private isWatched = false;
   private reportChange: () => void = () => undefined;
-  /** Why the last watch failed; it is logged when it changes. */
+  /** Reason why the last watch failed; it is logged when it changes. */
   private failure?: string;
 
   constructor(
@@ -75,7 +75,7 @@ export class EndpointSliceSource implements EngineSource {
     return onePerPod([...found.values()]);
   }
 
-  /** Without the right to watch, each call lists. */
+  /** Lists the slices and opens a watch. Without the right to watch, each call lists. */
   private async listAndWatch(signal: AbortSignal): Promise<void> {
     const namespace = this.config.k8sNamespace ?? (await this.api.namespace());
     const path = `/apis/discovery.k8s.io/v1/namespaces/${encodeURIComponent(namespace)}/endpointslices`;

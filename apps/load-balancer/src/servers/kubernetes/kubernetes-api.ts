@@ -44,8 +44,9 @@ export class KubernetesApi {
   }
 
   /**
-   * The events of a watch, until the server ends it. @throws BroomwagonError UNAVAILABLE: as `get`; the iteration also
-   * when the connection breaks or is silent for too long
+   * The events of a watch, until the server ends it.
+   * @throws BroomwagonError UNAVAILABLE: as `get`; the iteration also when the connection breaks or is silent for too
+   *   long
    */
   async watch(path: string, signal: AbortSignal): Promise<AsyncIterable<unknown>> {
     return linesOf(await this.open(path, signal, this.access.watchSilenceMs ?? 120_000), path);
