@@ -81,7 +81,7 @@ export class FleetRoutes {
     sendJson(exchange.response, 200, { status: 'success', worker_urls: Object.fromEntries(workers) });
   }
 
-  /** @param exchange its path has the id of a worker, or the URL of the worker */
+  /** @param exchange request with the id of a worker, or the URL of the worker, in its path */
   private async delete(exchange: Exchange): Promise<void> {
     const id = await this.registry.remove(exchange.pathId ?? '');
     sendJson(exchange.response, 202, { status: 'accepted', worker_id: id });

@@ -12,7 +12,7 @@ const INTERVAL_MS = 60_000;
 @Injectable()
 export class ForeignStreamsService {
   private readonly logger = new Logger(ForeignStreamsService.name);
-  /** Why streams could not be listed the last time; it is logged when it changes. */
+  /** Reason why streams could not be listed the last time; it is logged when it changes. */
   private obstacle: string | undefined;
 
   constructor(private readonly connection: MessagingConnection) {}

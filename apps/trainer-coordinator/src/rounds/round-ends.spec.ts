@@ -77,7 +77,7 @@ describe('a round that cannot have all its groups', () => {
     expect(await next(2, 0)).toMatchObject({ kind: 'done', step: 3 });
   });
 
-  it('is given up by the trainer that took over, while the one before is fenced', async () => {
+  it('is given up by the trainer that took over, while the previous trainer is fenced', async () => {
     const round = await open(RESUME, 2, 2);
     const [mine] = (await worker.claim(1)) as [Claim];
     const taken = await fixture.call('round.takeover', { job, takeoverId: 'second' });

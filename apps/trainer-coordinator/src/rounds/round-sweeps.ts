@@ -38,17 +38,17 @@ export class RoundSweeps {
     }
   }
 
-  /** A round was just completed: cuts the rest now, in the background. */
+  /** Cuts the remaining groups of a round that has just completed, in the background. */
   cutSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'cut', () => this.cut(pool, round));
   }
 
-  /** A round was just cancelled: gives back or drops its groups, in the background. */
+  /** Gives back or drops the groups of a round that was just cancelled, in the background. */
   giveBackSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'give-back', () => this.giveBack(pool, round));
   }
 
-  /** A round was just closed: folds it now, in the background. */
+  /** Folds a round that was just closed, in the background. */
   foldSoon(pool: PoolName, round: RoundName): void {
     this.soon(pool, round, 'fold', () => this.fold(pool, round));
   }
@@ -112,7 +112,7 @@ export class RoundSweeps {
     });
   }
 
-  /** Two runs over one round in one process would only do each page twice. */
+  /** Runs the work unless this process already does it: a second run would only repeat each page. */
   private async once(pool: PoolName, round: RoundName, kind: string, work: () => Promise<void>): Promise<void> {
     const name = `${kind} ${formatName(pool, round)}`;
     if (this.underWay.has(name)) return;

@@ -62,7 +62,7 @@ export class SnapshotService {
   private async afterPage(pool: PoolName, kind: 'snapshot' | 'restore', isRetired: boolean): Promise<void> {
     this.metrics.sweepPages.inc({ kind });
     if (isRetired) {
-      // In the background; after an error the periodic sweep continues.
+      // The deletion runs in the background; after an error the periodic sweep continues.
       this.unlinkOld(pool).catch((error: unknown) => {
         this.logger.warn({ err: error, pool }, 'Deleting an old job snapshot failed');
       });

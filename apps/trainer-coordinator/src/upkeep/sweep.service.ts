@@ -13,7 +13,9 @@ interface Work extends PagedWorkOptions {
 }
 type Methods = Record<string, Work['run']>;
 
-/** Asks each pool what is due, and runs the methods that are registered with `@PagedWork` in their order. */
+/**
+ * Finds the work that is due in each pool, and runs the methods that are registered with `@PagedWork` in their order.
+ */
 @Injectable()
 export class SweepService implements OnModuleInit {
   private works: Work[] = [];
@@ -74,7 +76,7 @@ export class SweepService implements OnModuleInit {
     return true;
   }
 
-  /** The generation of the pool was renewed since the last sweep, or by this one. */
+  /** Whether the generation of the pool was renewed since the last sweep, or by this one. */
   private isRenewed(pool: PoolName, { renewed = false, stamp }: DueWork): boolean {
     const [generation] = stamp.split('.') as [string];
     const known = this.generations.get(pool);

@@ -14,7 +14,7 @@ import { PayloadTransfer } from './payload-transfer';
 /** Well below the body limit of the protocol, so that many inline prompts of nearly 32 kB fit. */
 const PAGE_BYTES = LIMITS.bodyBytes / 2;
 
-/** How prompts become groups. */
+/** Settings of the groups that are made of prompts. */
 export interface GroupSettings {
   samples: number;
   maxTokens: number;

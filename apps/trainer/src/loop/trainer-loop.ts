@@ -199,7 +199,7 @@ export class TrainerLoop {
       }
       signal?.throwIfAborted();
       const looks = [results.readNew(trainerEpoch, lookMs), this.counts.settle(), this.hooks.meter?.observe?.()];
-      // All have ended before the first error is thrown.
+      // All calls have ended before the first error is thrown.
       for (const look of await Promise.allSettled(looks)) if (look.status === 'rejected') throw look.reason;
     }
     const completedMs = performance.now();
