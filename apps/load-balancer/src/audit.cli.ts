@@ -14,7 +14,7 @@ import {
   type PayloadStore,
 } from '@broomwagon/state';
 
-/** Rows of one table; the rest is only counted. */
+/** Maximum rows of one table; the rest is only counted. */
 const MAX_ROWS = 200;
 /** Pools that the error for an unknown pool lists. */
 const MAX_POOLS = 10;

@@ -6,7 +6,7 @@ import { Coalescer } from './coalescer';
  * 0.5 ms).
  */
 const BATCH_SIZE = 96;
-/** Pools whose coalescers are kept; above it idle ones are removed. */
+/** Maximum pools whose coalescers are kept; above it idle coalescers are removed. */
 const MAX_POOLS = 256;
 
 interface PoolCalls<Item, Result> {

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 const acquire = (more: object = {}) => lb.acquire(worker, more);
 
-it('lets every replica act by new settings from the next acquire on', async () => {
+it('lets every replica apply new settings from the next acquire on', async () => {
   await lb.server('a', 1_000, { weight: 2 });
   await lb.server('b', 1_000);
   await expect.poll(lb.status).toMatchObject({ readyServers: 2 });

@@ -8,7 +8,7 @@ import { LoadBalancerConfig } from '../load-balancer.config';
 import { EngineSources } from './engine-sources';
 import { ServersService } from './servers.service';
 
-/** Engines probed at once. */
+/** Maximum engines probed at once. */
 const ENGINES_AT_ONCE = 64;
 
 interface ReadLists {

@@ -14,7 +14,7 @@ export type PoolEngine = Pick<ServerStatus, 'dialect' | 'endpoint'> & { pool: st
 
 /** Statuses of a server without the route. */
 const NO_ROUTE = new Set([404, 405, 410, 501]);
-/** Adapters that are kept; above it the oldest is removed. */
+/** Maximum adapters that are kept; above it the oldest adapter is removed. */
 const MAX_ADAPTERS = 16_384;
 
 /** The engines of all pools: their health and reports, and the adapters for other calls. */

@@ -6,7 +6,7 @@ import { EngineHealth } from './engine-health';
 
 /** Maximum delay of a resume after the change of weights has ended. */
 const TELL_INTERVAL_MS = 100;
-/** Engines called at once. */
+/** Maximum engines called at once. */
 const ENGINES_AT_ONCE = 64;
 /** Maximum duration of a call of an engine. */
 const CALL_MS = 10_000;

@@ -18,7 +18,7 @@ import type { ProbedServer } from './probe-lanes';
 
 /** Pause between two refreshes of a pool, and maximum time of each report in them, milliseconds. */
 const REFRESH_MS = 1_000;
-/** Engines that describe themselves at once; the others follow in the next rounds. */
+/** Maximum engines that describe themselves at once; the others follow in the next rounds. */
 const DESCRIBED_AT_ONCE = 256;
 
 /** Records the reports of engines. A new start of an engine discards the state of the previous start. */
@@ -166,7 +166,7 @@ export class EngineRecordsService implements OnModuleDestroy {
     }
   }
 
-  /** Undefined when the server was removed or registered again meanwhile; the next round probes it again. */
+  /** Updates a server; undefined when it was removed or registered again meanwhile: the next round probes it again. */
   private async change(pool: string, update: ServerUpdate): Promise<ServerChange | undefined> {
     try {
       const change = await this.servers.update(pool, update);

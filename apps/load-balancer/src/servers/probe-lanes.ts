@@ -5,9 +5,9 @@ import type { EngineHealth } from './engine-health';
 /** A server to probe, and its epoch. */
 export type ProbedServer = Pick<ServerStatus, 'serverId' | 'epoch' | 'endpoint' | 'dialect'>;
 
-/** Probes of the fast lane under way at once. */
+/** Maximum probes of the fast lane under way at once. */
 const FAST_AT_ONCE = 64;
-/** Probes under way at once of servers that did not answer at all the last time: a connection each. */
+/** Maximum probes under way at once of servers that did not answer the last time; each holds a connection. */
 const HANGING_AT_ONCE = 512;
 /** Time after which a probe in the fast lane gives its place to the next one. */
 const PROMPT_MS = 200;
@@ -111,7 +111,7 @@ export class ProbeLanes<Server extends ProbedServer = ProbedServer> {
   }
 }
 
-/** Includes the epoch: an answer of an earlier start does not count for the next one. */
+/** Name of a probed server with its epoch: an answer of an earlier start does not count for the next one. */
 function nameOf(pool: string, { serverId, epoch, endpoint }: ProbedServer): string {
   return `${pool} ${serverId} ${epoch} ${endpoint}`;
 }

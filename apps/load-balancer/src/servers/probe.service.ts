@@ -134,7 +134,7 @@ export class ProbeService implements OnModuleDestroy {
     return reply;
   }
 
-  /** Two missed probes make a server suspect; a late answer makes it ready again. */
+  /** Reviews silent servers: two missed probes make a server suspect, and a late answer makes it ready again. */
   private async review(pool: string): Promise<void> {
     const limits = {
       suspectAfterMs: 2 * this.config.probeIntervalMs,

@@ -4,7 +4,7 @@ import type { LoadBalancerConfig } from '../../load-balancer.config';
 import type { EngineSource, FoundEngine } from '../engine-source';
 import { KubernetesApi } from './kubernetes-api';
 
-/** EndpointSlices in one answer. */
+/** Maximum EndpointSlices in one answer. */
 const PAGE = 500;
 /** Maximum pages of one list, in case the server never ends it. */
 const MAX_PAGES = 200;
@@ -90,7 +90,7 @@ export class EndpointSliceSource implements EngineSource {
     }
   }
 
-  /** Returns the version from which a watch continues: all pages are of one version. */
+  /** Lists the slices. @returns the version from which a watch continues: all pages are of one version */
   private async list(path: string, signal: AbortSignal): Promise<string> {
     const slices: EndpointSlice[] = [];
     let version = '';
@@ -174,7 +174,10 @@ export class EndpointSliceSource implements EngineSource {
   }
 }
 
-/** A pod of a dual-stack service has an address of each family: it is one engine, at its IPv4 address. */
+/**
+ * Merges the addresses of each pod: a pod of a dual-stack service has one of each family, and is one engine, at its
+ * IPv4 address.
+ */
 function onePerPod(engines: readonly FoundEngine[]): FoundEngine[] {
   const ofPods = new Map<string, FoundEngine>();
   for (const engine of engines) {
