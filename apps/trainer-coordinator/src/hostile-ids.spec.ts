@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => fixture.stop());
 
 const POLICY: TailPolicy = { name: 'wait', overProvision: 1 };
-/** Each pair of a job and its groups would be written as the other without an encoding. */
+/** Without an encoding, ids of one job and its groups would be equal to ids of another job and its groups. */
 const JOBS: Record<string, string[]> = {
   'a/b': ['c', 'c~d', '%2F', 'run 42 @ lr=1e-5 #3'],
   a: ['b/c', 'b/c~d', '/', '{x}'],

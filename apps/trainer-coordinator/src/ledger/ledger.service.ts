@@ -21,7 +21,7 @@ import {
 import { InspectionStore, LedgerStore, pagesOf, RoundStore, type StoredLedger } from '@broomwagon/state';
 import { LedgerSum } from './ledger-sum';
 
-/** Ledgers that are read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
+/** Maximum ledgers read at the same time: a pool may have thousands of jobs, and its callers wait for seconds. */
 const READS_AT_ONCE = 32;
 
 /** Costs of the tail policy, read from counters that the transitions keep. */

@@ -243,7 +243,7 @@ describe('the ledger and the prompt memory', () => {
     ]);
   });
 
-  it('hands out the longest prompts first, and probes unknown ones, if the policy asks for it', async () => {
+  it('grants the longest prompts first, and probes unknown ones, if the policy asks for it', async () => {
     const prompts = [10, 80, 40].map((tokens, index) => ({ promptId: `g${index}`, lengths: [64 * tokens] }));
     await fixture.call('prompt.remember', { prompts });
     const worker = await fixture.worker('order');

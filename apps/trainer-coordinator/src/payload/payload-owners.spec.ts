@@ -142,7 +142,7 @@ describe('owners of payloads', () => {
     await fixture.close(round);
   });
 
-  it('answers an ended attempt that it has ended, not that its tokens are missing', async () => {
+  it('answers that an attempt has ended, not that its tokens are missing', async () => {
     const { round } = await fixture.openRound(WAIT, 1);
     await fixture.call('round.submit', { ...round, groups: groups(1) });
     const worker = await fixture.worker('worker');

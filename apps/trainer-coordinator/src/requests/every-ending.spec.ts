@@ -27,7 +27,7 @@ const ENDINGS: [reason: FailReason, retryable: boolean, allowed: number][] = [
   ['payload', false, 0],
   // Reported of a store that has room: no job is blocked.
   ['payload-full', true, MAX_RETURNS],
-  // A worker that gives up by itself: its lease was lost.
+  // A worker gives up by itself after its lease was lost.
   ['aborted', true, MAX_RETURNS],
   ['shutdown', true, MAX_RETURNS],
   // A claim whose answer was lost; an end that the coordinator did not take (INTERNAL, VALIDATION_FAILED).

@@ -83,7 +83,7 @@ describe('claims and the ends of attempts', () => {
     await other.complete(again);
   });
 
-  it('hands out requests with very many segments, in answers that fit a message', async () => {
+  it('grants requests with very many segments, in answers that fit a message', async () => {
     const { round } = await openRound(WAIT, 32);
     await fixture.call('round.submit', { ...round, groups: groups(32, 0, 1) });
     const worker = await fixture.worker('many');

@@ -49,7 +49,7 @@ it('bounds an adaptive over-provision by the KV caches that all engines report',
   await engine('a');
   await engine('b');
   await report('a', NEEDED * TOKENS);
-  // The other one reports nothing.
+  // The other engine reports nothing.
   expect((await choice()).limitedBy).not.toBe('kv');
   await report('b', 0.2 * NEEDED * TOKENS);
   expect(await choice()).toEqual({ overProvision: 1.2, limitedBy: 'kv' });

@@ -98,7 +98,7 @@ describe('rewards that are equal', () => {
     expect(await fixture.close(round)).toMatchObject({ trainedGroups: 2 });
   });
 
-  it('come with the close, and exclude their groups from a smaller step', async () => {
+  it('may come with the close, and exclude their groups from a smaller step', async () => {
     const round = await open({ name: 'wait', overProvision: 1, equalRewards: 'exclude' }, 3, 3);
     await worker.finishAll();
     const { groups: read, cursor } = await fixture.call('round.results', round);

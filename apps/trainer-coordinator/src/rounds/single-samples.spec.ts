@@ -42,7 +42,7 @@ describe('groups of one sample, as PPO has them', () => {
     await fixture.call('round.submit', { ...first, groups: groups(launched, 0, 1) });
     const claims = await worker.claim(16);
     expect(claims).toHaveLength(launched);
-    // The last one is slow.
+    // The sample of the last group is slow.
     const slow = claims.find(({ groupId }) => groupId === `g${launched - 1}`)!;
     await fixture.call('request.save', { ...worker.fence(slow), segment: fixture.segmentOf(slow, 5) });
     for (const claim of claims) if (claim !== slow) await worker.complete(claim, 3);

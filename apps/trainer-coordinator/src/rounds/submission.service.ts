@@ -20,7 +20,7 @@ import { fitToContext } from './context-fit';
 import { ContextLengthService } from './context-length.service';
 import { groupDigest } from './group-digest';
 
-/** Prompts stored at the same time. */
+/** Maximum prompts stored at the same time. */
 const PROMPTS_AT_ONCE = 16;
 
 /**

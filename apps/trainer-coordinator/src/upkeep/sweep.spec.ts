@@ -34,7 +34,7 @@ it('continues with other aborts and drops when one abort cannot be followed', as
   await expect.poll(() => fixture.redis.zcard(`${fixture.rootKey}:groups:dropped`)).toBe(0);
 });
 
-it('counts and logs an impossible count when it is found, and when it is mended', async () => {
+it('counts and logs an impossible count when it is found, and when it is corrected', async () => {
   const warn = vi.spyOn(Logger.prototype, 'warn');
   const { client, pool } = fixture;
   const { job, round } = await fixture.openRound({ name: 'resume', overProvision: 1 }, 2);
