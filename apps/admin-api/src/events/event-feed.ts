@@ -23,7 +23,7 @@ const HEARTBEAT_MS = 15_000;
 /** Pause before the stream is searched again, milliseconds. */
 const RETRY_MS = 1_000;
 const REPLAY_BATCH = 256;
-/** Readers that read stored events at the same time: each has a consumer of the stream. */
+/** Maximum readers that read stored events at the same time: each has a consumer of the stream. */
 const MAX_REPLAYING = 64;
 /**
  * Maximum unread or waiting bytes of a reader; with more, or with more than its share of EVENT_UNREAD_MAX_BYTES, it is

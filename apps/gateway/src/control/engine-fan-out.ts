@@ -10,7 +10,7 @@ import type { ControlCall } from './control-table';
 import type { EngineAnswer } from './engine-answer';
 import { bodiesWithRanks } from './rank-offsets';
 
-/** Engines called at the same time, unless they wait for each other. */
+/** Maximum engines called at the same time, unless they wait for each other. */
 const ENGINES_AT_ONCE = 64;
 
 /** A call that a client sent for all engines. */

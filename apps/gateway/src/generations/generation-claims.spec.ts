@@ -112,7 +112,7 @@ describe('choices of one request', () => {
     first.choices = second.choices = new ChoiceClaims(first, 2);
   });
 
-  it('claim after the first one, which keeps its claim until all have ended', async () => {
+  it('claim after the first choice, which keeps its claim until all have ended', async () => {
     answer = () => ({ state: 'claimed' });
     const later = claims.take(second, EPOCHS[0]!);
     await claims.take(first, EPOCHS[0]!);
@@ -142,7 +142,7 @@ describe('choices of one request', () => {
     expect([claimed.length, released]).toEqual([4, [second.uid, first.uid]]);
   });
 
-  it('are refused with the first one', async () => {
+  it('are refused with the first choice', async () => {
     answer = () => ({ state: 'ended' });
     const later = claims.take(second, EPOCHS[0]!);
     const refusal = await claims.take(first, EPOCHS[0]!);

@@ -24,7 +24,7 @@ it('lets a limited number of calls of an engine begin, and the next one when a c
   expect([begun, waiting]).toEqual([['third', 'fourth'], 0]);
 });
 
-it('lets a call that is stopped go, whether it waits or its turn comes at that moment', async () => {
+it('lets a stopped call leave, whether it waits or gets its turn at that moment', async () => {
   const pacer = pacerOf(1);
   const leave = await pacer.enter('a', running());
   const [stopped, stoppedAtItsTurn] = [new AbortController(), new AbortController()];

@@ -34,7 +34,7 @@ export class FakeCoordinator {
   readonly failing = new Set<string>();
   /** Number of accepted groups that are counted, but missing. */
   countedTooMany = 0;
-  /** Groups whose tokens the payload store loses once they are accepted; until they are dropped. */
+  /** Groups whose tokens the payload store loses once they are accepted, until the groups are dropped. */
   readonly losing = new Set<string>();
   /** Groups whose prompts the payload store loses once they are submitted. */
   readonly losingPrompts = new Set<string>();

@@ -11,7 +11,8 @@ export class PayloadTransfer {
 
   /**
    * Stores a JSON value in chunks of at most 256 kB and returns its reference. Safe to repeat.
-   * @param kind first part of its name; a hash of the contents follows, as a payload never changes under its name
+   * @param kind first part of the name of the payload; a hash of the contents follows, as a payload never changes under
+   * its name
    */
   async put(groupId: string, kind: string, value: unknown): Promise<string> {
     const bytes = Buffer.from(JSON.stringify(value));

@@ -15,10 +15,10 @@ import { resultLineOf, type ResultLine } from '../results/result-line';
 import type { Operations } from './operations';
 import { PayloadTransfer } from './payload-transfer';
 
-/** Payloads fetched at the same time. */
+/** Maximum payloads fetched at the same time. */
 const PARALLEL_SAMPLES = 16;
 
-/** A group as it was read: its digest, and a line for each of its samples. */
+/** A read group: its digest, and a line for each of its samples. */
 interface GroupLines {
   groupId: GroupId;
   digest: string;

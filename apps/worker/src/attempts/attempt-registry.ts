@@ -4,7 +4,7 @@ import type { AttemptId, Claim } from '@broomwagon/contracts';
 import { HeldAttempts, type StopCause, type WorkerEpoch } from '@broomwagon/generation';
 import { Attempt, attemptKey } from './attempt';
 
-/** Stops of unknown attempts that are kept; above it the oldest is removed. */
+/** Maximum stops of unknown attempts that are kept; above it the oldest stop is removed. */
 export const MAX_TOMBSTONES = 4_096;
 
 /** All attempts of this worker, and the stops that arrived before their attempt. */

@@ -14,11 +14,11 @@ import type { AttemptOutcome } from '../worker-metrics';
 import { WorkerConfig } from '../worker.config';
 import type { Attempt } from './attempt';
 
-/** Longest message of `request.fail`, characters. */
+/** Maximum length of the message of `request.fail`, characters. */
 const MAX_MESSAGE_LENGTH = 1_000;
-/** Times that an end is answered INTERNAL before it is reported as `unclaimed`. */
+/** Maximum INTERNAL answers to an end before it is reported as `unclaimed`. */
 const MAX_INTERNAL = 3;
-/** Times that lost tokens are stored again. */
+/** Maximum times that lost tokens are stored again. */
 const MAX_STORED_AGAIN = 3;
 /** Answers for a request that does not exist any more, e.g. because its round was closed. */
 const GONE = new Set<ErrorCode>(['ROUND_CLOSED', 'ROUND_NOT_FOUND', 'REQUEST_NOT_FOUND', 'JOB_NOT_FOUND']);

@@ -352,7 +352,7 @@ describe('AttemptRunner', () => {
     expect(controlPlane.of('lb.release')[0]).toMatchObject({ outcome: 'busy', retryAfterMs });
   });
 
-  it('talks to a load-balancer that knows neither busy engines nor servers to avoid', async () => {
+  it('works with a load-balancer that knows neither busy engines nor servers to avoid', async () => {
     const { run, controlPlane, engines } = await startAttempt(() => ({ avoidServers: ['s2'] }));
     const refuse = (isKnown: boolean): void => {
       if (!isKnown) throw new BroomwagonError('VALIDATION_FAILED', 'property should not exist');

@@ -1,4 +1,4 @@
-/** Most requests of one claim. */
+/** Maximum requests of one claim. */
 export const MAX_CLAIM_SIZE = 64;
 /** First size, and the size when requests are scarce, so that other workers get some too. */
 export const MIN_CLAIM_SIZE = 8;
