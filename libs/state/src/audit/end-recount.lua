@@ -1,5 +1,5 @@
---[[ Ends a recount when its job was looked at as a whole: counts, groups and rounds. The job is not marked any more,
-unless something of it was found lost or miscounted while the recount was under way: then another one follows.
+--[[ Ends a recount when its job was checked as a whole: counts, groups and rounds. The job is not marked any more,
+unless a lost record or a wrong count was found while the recount was under way: then another recount follows.
 ARGV[1] JSON: {job; id: of the recount}
 Reply: ended     boolean: the job is not marked any more
 Flags: allow-oom ]]

@@ -1,5 +1,5 @@
---[[ Marks jobs whose counts are to be checked after Redis has lost something: all that have requests which are not
-folded, or counts that cannot be. With the last page the generation counts as checked.
+--[[ Marks jobs whose counts are to be checked after Redis has lost writes: all jobs with requests that are not folded,
+or with impossible counts. With the last page the generation counts as checked.
 ARGV[1] JSON: {jobs: list, about 128; generation: string; isLast: boolean}
 Reply: marked    number
 Flags: allow-oom ]]

@@ -1,8 +1,8 @@
---[[ All requests were counted for a recount: the counts of the job become what it has found, whatever has
-moved meanwhile. Requests that are folded or forgotten are no longer there: those counts stay, and are at least 0. The
-job stays marked until audit/end-recount.
+--[[ Sets the counts of a job to the sums of its recount, after all requests were counted; the sums include the changes
+of requests meanwhile. Folded and forgotten requests are no longer there: the counts of their states stay, and are at
+least 0. The job stays marked until audit/end-recount.
 ARGV[1] JSON: {job; id: of the recount}
-Reply: goesOn    boolean; false: it was given up
+Reply: goesOn    boolean; false: the recount was given up
        seen      object: all fields of the counts before; numbers
        found     object: requests by state
        mended    boolean: the counts were off

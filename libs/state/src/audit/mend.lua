@@ -1,5 +1,5 @@
---[[ Sets right what an audit has found to be off, if all that it has read to find that is still the same (compare and
-set). Each item is checked for itself.
+--[[ Mends items that an audit has found to be wrong, if all answers that the audit has read of an item are still the
+same (compare and set). Each item is checked for itself.
 ARGV[1] JSON:
   items            list of {seen: list of [read, answer], see audit/views.lua; steps: list of [step, ...], see below}
 Reply: mended      list of boolean; of the first items only, when there is much to do
@@ -25,7 +25,7 @@ return function(tx, args)
     if server and server.epoch == epoch then Servers.rescore(one, server) end
   end
 
-  -- Whether the list of a request names a lease.
+  -- Sets whether the list of a request names a lease.
   function STEPS.listed(one, request_id, acquire_id, is_listed)
     if is_listed then
       RequestLeases.add(one, request_id, acquire_id)
@@ -46,7 +46,7 @@ return function(tx, args)
   function STEPS.enqueue(one, job, request_id, front)
     Requests.enqueue(one, job, { request_id }, front and Dispatch.BEGUN)
   end
-  -- As every transition does that comes across a group that lacks a sample, or that is gone.
+  -- Ends a group that lacks a sample, or that is gone, as other transitions do when they find such a group.
   function STEPS.lose_group(one, job, group_id)
     local group = Group.load(one, job, group_id)
     LostRecords.load_requests(one, group)
@@ -68,7 +68,7 @@ return function(tx, args)
   local mended = {}
   for index, item in ipairs(args.items) do
     if Views.is_enough(tx) then break end
-    -- What a transition remembers of one item does not hold for the next.
+    -- Tables that a transition has read for one item do not hold for the next item.
     local one = Tx.open(tx.root)
     local reads, seen = {}, {}
     for position, read in ipairs(item.seen) do reads[position], seen[position] = read[1], read[2] end

@@ -1,4 +1,4 @@
---[[ Reads what an audit compares: items, each at one moment.
+--[[ Reads the items that an audit compares, each at one moment.
 ARGV[1] JSON: {items}: list, each a list of reads, see audit/views.lua
 Reply: answers     list, for each item a list of its answers; of the first items only, when there is much to read
 Flags: no-writes ]]

@@ -1,11 +1,11 @@
---[[ Counts one page of requests of a job for its recount. Other transitions change a request that
-was counted, and the count with it (count_again). A recount is given up when Redis was restarted or set back since it
-began: a scan of its keys may have missed some then.
-ARGV[1] JSON: {job; id: of the recount, a random one; begins: boolean; requestIds: list, at most 128}
-Reply: goesOn    boolean; false: another recount is under way, or this one was given up
+--[[ Counts one page of requests of a job for its recount. A transition that changes a counted request changes the sums
+of the recount too (Counts.count_again). A recount is given up when Redis was restarted or set back since its start: the
+scan for its keys may have missed some.
+ARGV[1] JSON: {job; id: of the recount, random; begins: boolean; requestIds: list, at most 128}
+Reply: goesOn    boolean; false: another recount is under way, or this recount was given up
 Flags: allow-oom ]]
 return function(tx, args)
-  local LIFE_S = 60 -- of one whose replica has died
+  local LIFE_S = 60 -- of a recount whose replica has died
   local hash = tx.key:recount(args.job)
   if args.begins and not Counts.is_recount_outdated(tx, args.job) then redis.call('HSETNX', hash, 'id', args.id)
   elseif args.begins then

@@ -1,5 +1,6 @@
--- What an audit reads of a pool at one moment: commands of Redis whose keys are named as in library/keys.lua, and
--- views: what is stored of a thing, beside what the indexes and counts contain of it. Nothing here writes or checks.
+-- Reads of an audit, all of one item at one moment: commands of Redis, whose keys are named as in library/keys.lua, and
+-- views. A view has the stored record of a server, group or the like beside its entries in indexes and counts. Nothing
+-- here writes or checks.
 local Views = {}
 
 local MAX_LEASES = 500 -- of one server or worker that are summed up at once; more are read in pages
@@ -8,10 +9,10 @@ local WORK = 600 -- entries read by one transition
 function Tx.fields.entries_read() return 0 end
 local function note(tx, entries) tx.entries_read = tx.entries_read + entries end
 
--- True when the rest is for the next call.
+-- True when this transition has read enough, so that the rest is for the next call.
 function Views.is_enough(tx) return tx.entries_read >= WORK end
 
--- `name`: a key of the pool, or a list: one of many and what names it.
+-- `name`: the name of a key of the pool, or a list: the name of a kind of keys, and the variable parts of the key.
 function Views.key_of(tx, name)
   if type(name) ~= 'table' then return tx.key[name] end
   return tx.key[name[1]](tx.key, unpack(name, 2))
@@ -42,7 +43,8 @@ function VIEWS.lease(tx, id)
   return lease
 end
 
--- The list of a request: its text, the leases it names that are no leases of the request, and how many its set has.
+-- The list of leases of a request: whether it is a set, the named leases that are no leases of the request, and the
+-- size of the set.
 function VIEWS.request_list(tx, request_id)
   local held, set = redis.call('HGET', tx.key.requestLeases, request_id), tx.key:leasesOfRequest(request_id)
   local lost = {}
@@ -55,8 +57,8 @@ function VIEWS.request_list(tx, request_id)
   return { isSet = held == RequestLeases.IN_SET, lost = lost, inSet = redis.call('SCARD', set) }
 end
 
--- What transitions take a server for; `hasRoom` is unknown in slow start, when it grows by itself and the index
--- follows.
+-- A server as transitions see it. `hasRoom` is absent in slow start, when the room grows with time and the index
+-- follows later.
 function VIEWS.server(tx, id)
   tx.now = tonumber(redis.call('HGET', tx.key.meta, 'clockMs') or 0) -- indexes follow transitions, not time
   local server = Servers.get(tx, id)
@@ -79,7 +81,7 @@ function VIEWS.server(tx, id)
   return view
 end
 
--- The leases of these ids that are of this server or worker epoch.
+-- The leases of these ids that belong to this server or worker epoch.
 local function own_leases(tx, ids, kind, id, epoch)
   local leases = {}
   note(tx, #ids)
@@ -99,7 +101,7 @@ local function leases_of(tx, set, kind, id, epoch)
   return own_leases(tx, redis.call('SMEMBERS', set), kind, id, epoch)
 end
 
--- A page of the same leases; each lease that lives all the time comes at least once.
+-- A page of the leases that leases_of returns; a lease that exists during the whole scan is in at least one page.
 function VIEWS.leases(tx, kind, id, epoch, cursor)
   local page = redis.call('SSCAN', tx.key[kind .. 'Leases'](tx.key, id, epoch), cursor, 'COUNT', PAGE)
   return { cursor = page[1], leases = own_leases(tx, page[2], kind, id, epoch) }
@@ -114,8 +116,9 @@ function VIEWS.mark(tx, kind, id, epoch)
     redis.call('HGET', tx.key.serverSessions, Loads.count_name(id, epoch)) }
 end
 
--- The counts by server that policies go by, as [right, stored]; false when its leases are too many. Sessions and groups
--- are those named and those of its leases; of sessions that are bound to this epoch, their leases on it too.
+-- The counts of a server by which policies order servers, as [right, stored]; false when it has too many leases.
+-- `groups` and `sessions` have the given ids and the ids in the leases of the server; sessions that are not bound to
+-- this epoch are left out.
 function VIEWS.sums(tx, id, epoch, session_ids, group_ids)
   local leases = #session_ids <= MAX_LEASES and leases_of(tx, tx.key:serverLeases(id, epoch), 'server', id, epoch)
   if not leases then return false end
@@ -152,7 +155,7 @@ function VIEWS.session(tx, id)
   return binding
 end
 
--- A live worker epoch; `sequences` of its leases, absent when they are too many.
+-- A live worker epoch; `sequences`: sequence numbers of its leases, absent when these are too many.
 function VIEWS.worker(tx, id)
   local known = redis.call('HMGET', tx.key:worker(id), 'liveEpoch', 'leaseDigest')
   if not known[1] then return false end
@@ -192,7 +195,7 @@ function VIEWS.group(tx, job, group_id)
     requests = requests, place = LongtailQueue.score(Group.read_past(tx, group)) }
 end
 
--- A job with its rounds, what their lists have, and the groups that are on their way to the long-tail queue.
+-- A job with its rounds, the sizes of their lists, and how many of their groups are on the way to the long-tail queue.
 function VIEWS.rounds(tx, job)
   local known = Job.load(tx, job)
   local view = { openRoundId = known.openRoundId or false, settling = known.settlingGroups,
@@ -232,7 +235,7 @@ function VIEWS.round_groups(tx, job, round_id, list, from, to)
   return groups
 end
 
--- The snapshots of a job, and which of these numbers are known: listed, being saved, or to be deleted.
+-- The snapshots of a job, and which of the given numbers are lost: neither listed, nor being saved, nor to be deleted.
 function VIEWS.snapshots(tx, job, numbers)
   local listed, known = {}, { [Job.load(tx, job).saving or ''] = true }
   for _, tag in ipairs(redis.call('ZRANGE', tx.key:snapshots(job), 0, -1)) do
@@ -249,7 +252,7 @@ function VIEWS.snapshots(tx, job, numbers)
   return { listed = listed, lost = lost }
 end
 
--- One answer for each read: a list whose first is a view or a command.
+-- One answer for each read; a read is a list that begins with the name of a view or of a command.
 function Views.answers(tx, reads)
   local answers = {}
   for index, read in ipairs(reads) do

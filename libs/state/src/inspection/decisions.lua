@@ -1,5 +1,5 @@
---[[ One page of recent decisions, the latest first. It ends before `limit` when it is half a message long.
-ARGV[1] JSON: {cursor: sequence; limit: at most 128; full: from the ring of those with snapshots}: DecisionsRequest
+--[[ One page of recent decisions, the latest first. The page ends before `limit` when it is half a message long.
+ARGV[1] JSON: {cursor: sequence; limit: at most 128; full: from the ring of decisions with snapshots}: DecisionsRequest
 Reply: DecisionsReply
 Flags: allow-oom ]]
 return function(tx, args)
@@ -18,7 +18,7 @@ return function(tx, args)
   while #decisions < args.limit and high > 0 and bytes < REPLY_BYTES do
     high = high - 1
     local line = redis.call('LINDEX', ring, high)
-    -- A full one is JSON already; decoding it would lose its empty lists.
+    -- A full decision is JSON already; decoding it would lose its empty lists.
     table.insert(decisions, args.full and line or cjson.encode(Decisions.read_line(line)))
     bytes, last = bytes + #decisions[#decisions], line
   end

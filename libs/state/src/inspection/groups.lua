@@ -1,5 +1,5 @@
 --[[ One page of the groups of a round that is not folded, in the order of their arrival or acceptance.
-The set `lost` is in the order of their ends.
+The set `lost` is in the order in which its groups ended.
 ARGV[1] JSON: {job, roundId, set, cursor}: ListGroupsRequest
 Reply: ListGroupsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND.

@@ -9,7 +9,7 @@ function RequestStatus.of(tx, request)
     tokenCount = request.tokens + (held and request.savedTokens or 0),
     workerId = held and request.workerId or nil, workerEpoch = held and request.workerEpoch or nil,
     ageMs = held and math.max(0, tx.now - (request.claimedAtMs or tx.now)) or nil,
-    -- That of an earlier attempt until this one has begun.
+    -- Until this attempt has started, the stored server is the server of an earlier attempt.
     serverId = held and request.started and request.serverId or nil, boundServerId = request.boundServerId,
   }
 end

@@ -1,8 +1,8 @@
---[[ One request with its segments and what its group went through. Writes nothing but the clock.
+--[[ One request with its segments and the history of its group. Writes nothing but the clock.
 ARGV[1] JSON: {requestId}
 Reply: as a request of inspection/requests, in any state, and
        job, roundId, groupId, firstStep, cuts: of its group; roundId absent in the long-tail queue
-       segments, segmentsFollow?: those of ended attempts; true and no segments when they are more than a page
+       segments, segmentsFollow?: segments of ended attempts; true, and no segments, when these are more than a page
 Errors: REQUEST_NOT_FOUND.
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,6 +1,6 @@
---[[ One page of requests that have not ended: of the groups of a round that are not accepted, in the order of their
-arrival, or what a worker has (a scan). A page of a round ends with the group that makes it 128 requests. Writes nothing
-but the clock.
+--[[ One page of requests that have not ended: requests of the groups of a round that are not accepted, in the order of
+their arrival, or requests that a worker has (a scan). A page of a round ends with the group that makes it 128 requests.
+Writes nothing but the clock.
 ARGV[1] JSON: {job, roundId, workerId, state, minAgeMs, cursor}: ListRequestsRequest, with job or workerId
 Reply: ListRequestsReply
 Errors: JOB_NOT_FOUND, ROUND_NOT_FOUND, WORKER_NOT_FOUND.

@@ -1,4 +1,6 @@
---[[ The rounds of a job whose summaries are kept: those that are not folded, and the last 16 others; latest step first.
+--[[ The rounds of a job whose summaries are kept: rounds that are not folded, and the last 16 folded rounds; latest
+step
+first.
 ARGV[1] JSON: {job}
 Reply: rounds   list of {roundId, step, kind, state, neededGroups, acceptedGroups, openedAtMs, completedAtMs?}
 Errors: JOB_NOT_FOUND.

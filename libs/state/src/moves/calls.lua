@@ -1,4 +1,5 @@
---[[ One page of what runs in the pool, for a plan: a scan of the leases (Pages.scan). Writes nothing but the clock.
+--[[ One page of the calls that run in the pool, for a plan: a scan of the leases (Pages.scan). Writes nothing but the
+clock.
 ARGV[1] JSON: {cursor}   string
 Reply: CallsPage
 Flags: allow-oom ]]

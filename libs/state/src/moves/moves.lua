@@ -1,10 +1,11 @@
--- A move: the intent is stored in the request (movePlan, bound to the target) before its holder is told. What ends the
--- attempt ends the move too: a request that is pending again, and bound, has moved; else another end came first.
+-- A move: the intent is stored in the request (movePlan, bound to the target) before its holder is asked to stop. The
+-- end of the attempt ends the move too: a request that is pending again, and bound, has moved; otherwise another end
+-- came first.
 local Moves = {}
 
 local MOVE_ENDS = { pending = 'moved', finished = 'completed-first', running = 'expired' }
 
--- A lease whose holder was told to transfer it is stored as planId|serverId|epoch or nothing|start, ms.
+-- A lease whose holder was asked to transfer it is stored as planId|serverId|epoch or nothing|start, ms.
 function Moves.pack_transfer(move)
   return table.concat({ move.planId, move.targetServerId, move.targetEpoch or '', Format.integer(move.startedAtMs) },
     '|')
@@ -16,7 +17,7 @@ function Moves.unpack_transfer(packed)
     startedAtMs = tonumber(started_at) }
 end
 
--- The command to the holder of a lease.
+-- The transfer command for the holder of a lease.
 function Moves.transfer(lease_id, lease, move)
   return { planId = move.planId, leaseId = lease_id, workerId = lease.workerId, workerEpoch = lease.workerEpoch,
     targetServerId = move.targetServerId, targetEpoch = move.targetEpoch }
@@ -31,8 +32,9 @@ function Moves.note(tx, plan_id, id, state)
   if redis.call('EXISTS', tx.key:plan(plan_id)) == 1 then redis.call('HSET', tx.key:planStates(plan_id), id, state) end
 end
 
--- The times of a move are known with its first token: to the end of the old attempt (stop), to the claim of the new one
--- (place), to its lease (resume), and from there. `run`: what the worker of the new attempt has measured.
+-- Notes the times of a move, which are known with its first token: to the end of the old attempt (stop), to the claim
+-- of the new attempt (place), to its lease (resume), and to its first token. `run`: measurements by the worker of the
+-- new attempt.
 function Moves.note_times(tx, request, run)
   if not request.movedBy or not run or not run.firstTokenMs then return end
   Request.read_moves(tx, Request.read_times(tx, request))
@@ -47,7 +49,7 @@ end
 
 function Moves.forget_times(tx, request) Request.set(tx, request, { movedBy = false }) end
 
--- The attempt ends: its times are known now, or never.
+-- Notes the times of the request's last move at the end of the attempt: if they are unknown now, they stay unknown.
 function Moves.end_times(tx, request)
   Moves.note_times(tx, request, request.run)
   if request.movedBy then Moves.forget_times(tx, request) end

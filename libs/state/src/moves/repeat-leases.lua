@@ -1,5 +1,7 @@
---[[ Looks again at one page of leases whose holders were told to transfer them: what has moved or ended, or has another
-holder or target by now, is done; a holder that has had its time is told no more, and its call continues where it is.
+--[[ Checks again one page of leases whose holders were asked to transfer them. A lease that has moved or ended, or
+whose
+holder or target has another epoch by now, is done. After the deadline a holder is asked no more, and its call continues
+where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   string, number
 Reply: RepeatedTransfers
 Flags: allow-oom ]]

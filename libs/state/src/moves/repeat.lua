@@ -1,6 +1,5 @@
---[[ Looks again at one page of requests whose holders were told to stop them for a move and have not confirmed it:
-those of expired holders are pending again; a holder that has had its time keeps its attempt, which continues where it
-is.
+--[[ Checks again one page of requests whose holders were asked to stop them for a move and have not confirmed it.
+Requests of expired holders become pending. After the deadline a holder keeps its attempt, which continues where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   numbers
 Reply: RepeatedMoves
 Flags: allow-oom ]]

@@ -1,7 +1,7 @@
---[[ Keeps one page of the moves of a plan. A plan that is there whole stays as it is.
+--[[ Stores one page of the moves of a plan. A plan that is stored whole stays as it is.
 ARGV[1] JSON: {planId; offset: moves in the pages before; moves: list of KeptMove as JSON texts, at most 128; summary:
-  text, with the last page only: then the plan is whole; digest: of the request, another one is refused; keptMs}
-Reply: whole   boolean: all of the plan is kept
+  text, with the last page only: then the plan is whole; digest: of the request, another digest is refused; keptMs}
+Reply: whole   boolean: all of the plan is stored
 Errors: VALIDATION_FAILED. ]]
 return function(tx, args)
   local hash, moves = tx.key:plan(args.planId), tx.key:planMoves(args.planId)

@@ -1,6 +1,7 @@
---[[ Carries out one page of a plan: each move whose assumptions still hold, the others are refused one by one. A
-request without a holder is bound to its target and has moved; one that a worker has becomes `cutting`, as in a cut, and
-is listed for its holder: it is pending and bound once that is confirmed. Safe to repeat: a move is sent once.
+--[[ Carries out one page of a plan: each move whose assumptions still hold; other moves are refused one by one. A
+request without a holder is bound to its target and has moved. A request that a worker has becomes `cutting`, as in a
+cut, and is listed for its holder; when the holder confirms, the request is pending and bound. Safe to repeat: a move is
+sent once.
 ARGV[1] JSON: {planId, maxMovesPerRequest; keptMs: life of the states from now on}
 Reply: SentMoves
 Errors: PLAN_NOT_FOUND.
@@ -13,7 +14,7 @@ return function(tx, args)
   local now = tx.now
   local aborts, leases, refused, bound = {}, {}, 0, 0
 
-  -- Why the target takes nothing, or nil. What this page sends there counts.
+  -- Reason why the target takes no move, or nil. Moves that this page has sent to the target count as leases.
   local coming = {}
   local function target_refusal(move)
     local target = Servers.get(tx, move.toServerId)
@@ -55,7 +56,7 @@ return function(tx, args)
     return nil, 'sent'
   end
 
-  -- A lease of a caller that only routes: only its holder moves it.
+  -- Sends the move of a lease whose caller only routes: only its holder can transfer it.
   local function send_lease(move)
     local lease = LeaseTable.named(tx, move.leaseId)
     local refusal = not lease and 'unknown-lease' or lease.serverId == move.toServerId and 'same-server'

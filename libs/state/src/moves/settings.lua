@@ -1,10 +1,10 @@
---[[ The settings of the rebalancer of a pool, and who is to plan next.
+--[[ The settings of the rebalancer of a pool, and the turn to plan.
 ARGV[1] JSON: {settings: JSON text to store, with its version, or absent; ifVersion: version that the stored settings
   must have, otherwise they stay, absent without settings; turnMs: takes the turn to plan for so long, or absent;
   isPlanned: true when the caller has made its plan, or absent}
-Reply: settings    string, those that are stored now; absent when none were ever set
+Reply: settings    string, the stored settings; absent when none were ever set
        turn        true when the caller has the turn
-       plannedAtMs number, when a caller last said that it has made its plan; absent when none ever did
+       plannedAtMs number, when a caller last reported that it has made its plan; absent without such a report
 Flags: allow-oom ]]
 return function(tx, args)
   local stored = redis.call('GET', tx.key.rebalance)

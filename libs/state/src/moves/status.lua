@@ -1,6 +1,6 @@
 --[[ A page of a plan with the state of each move. Writes nothing.
 ARGV[1] JSON: {planId, cursor, limit}   string, numbers
-Reply: PlanPage; sentMoves 0: nothing was executed. states: number of moves of the whole plan by state; those not sent
+Reply: PlanPage; sentMoves 0: nothing was executed. states: number of moves of the whole plan by state; moves not sent
   are `planned`
 Errors: PLAN_NOT_FOUND.
 Flags: no-writes ]]

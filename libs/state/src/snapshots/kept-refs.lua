@@ -1,9 +1,9 @@
--- Snapshots own the payloads of the groups they name: nothing discards those while one of them is there.
+-- Snapshots own the payloads of the groups they name: no payload is freed while a snapshot names it.
 local KeptRefs = {}
 
 function Tx.fields.snapshots_of() return {} end
 
--- Numbers of the snapshots of a job, with the one that is being saved.
+-- Numbers of the snapshots of a job, with the snapshot that is being saved.
 local function snapshot_numbers(tx, job)
   if tx.snapshots_of[job] then return tx.snapshots_of[job] end
   local numbers = {}
@@ -53,7 +53,7 @@ function KeptRefs.free(tx, job, group_id, ref)
   if not KeptRefs.refs_in_snapshots(tx, job, group_id)[ref] then FreedPayloads.free(tx, ref) end
 end
 
--- Frees the payloads of a group that is deleted, unless something else names them.
+-- Frees the payloads of a group that is deleted, unless a snapshot or another group names them.
 function KeptRefs.free_payloads_of(tx, job, group_id, prompt_ref, refs)
   for _, ref in ipairs(refs) do KeptRefs.free(tx, job, group_id, ref) end
   FreedPayloads.release_prompt(tx, job, prompt_ref)

@@ -1,6 +1,6 @@
 --[[ The complete snapshots of a job, oldest first. Writes nothing.
 ARGV[1] JSON: {job}
-Reply: ListSnapshotsReply; saving, restoring: tag of one that is under way, or absent
+Reply: ListSnapshotsReply; saving, restoring: tag of the snapshot that is being saved or restored, or absent
 Errors: JOB_NOT_FOUND.
 Flags: no-writes ]]
 return function(tx, args)

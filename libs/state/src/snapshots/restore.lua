@@ -1,12 +1,12 @@
---[[ Does one page of a restore: the job goes back to a snapshot. The first page fences the trainer before; then the
-long-tail queue is emptied, aborts that wait for groups of the job and groups that were dropped since are forgotten, the
-saved groups are put back, and the last page sets counters and counts. Groups submitted after the snapshot are
-forgotten: they are to be submitted again.
+--[[ Does one page of a restore of a job from a snapshot. The first page fences the trainer before; then the long-tail
+queue is emptied, aborts that wait for groups of the job and groups that were dropped since are forgotten, the saved
+groups are restored, and the last page sets counters and counts. Groups submitted after the snapshot are forgotten: they
+are to be submitted again.
 A page ends with the group that makes it 32 requests.
-ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page begins the epoch newEpoch;
+ARGV[1] JSON: {job, tag, trainerEpoch, stamp, newEpoch}: RestoreJobRequest. The first page starts the epoch newEpoch;
   without a trainerEpoch each call does, and the trainer before is fenced as by a takeover
-Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups are those of the snapshot. `restoring`: call again.
-  `restored`: a repeat gets the same until something else happens to the job
+Reply: RestoreSnapshotPage; stepsTrained, submittedGroups and groups as in the snapshot. `restoring`: call again.
+  `restored`: a repeat gets the same reply until the job has changed
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, SNAPSHOT_NOT_FOUND, ROUND_CONFLICT, ROUND_SETTLING.
 Events: job.restored. ]]
 return function(tx, args)
@@ -19,7 +19,7 @@ return function(tx, args)
   local epoch, given, goes_on = known.trainerEpoch, args.trainerEpoch, known.restoring ~= nil
   local number = redis.call('ZSCORE', tx.key:snapshots(job), args.tag)
   local header = number and Hashes.all(tx.key:snapshot(job, number))
-  -- The same call again: its first page has made a new epoch, and nothing has happened since.
+  -- A repeat of the call: its first page has started a new epoch, and the job has not changed since.
   local continues = number and known.restoring == number
   local is_repeat = given and number and known.restoredNumber == number and known.restoredEpoch == epoch
     and given == known.restoredFrom and (continues or header.mark == Snapshots.state_mark(tx, job))
@@ -52,7 +52,7 @@ return function(tx, args)
       restoredNumber = number })
   end
   Trainer.seen(tx, job)
-  -- A recount would miss what is done here page by page; another one comes after.
+  -- A recount would miss the changes that the pages make; another recount comes after.
   redis.call('UNLINK', tx.key:recount(job))
 
   local function count(request, by)
@@ -60,7 +60,7 @@ return function(tx, args)
     Counts.add_requests(tx, job, request.state, by)
   end
 
-  -- Deletes a group with its requests. One that is gone is not counted: the last page sets all counts.
+  -- Deletes a group with its requests. Requests that are gone are not counted: the last page sets all counts.
   local function delete_group(group_id)
     local group = Group.load(tx, job, group_id)
     local launched = group and group.launched or GroupDeletion.MAX_SAMPLES
@@ -75,7 +75,7 @@ return function(tx, args)
     delete_group(group_id)
   end
 
-  -- It comes after every abort there was.
+  -- Restores a saved group, with a new arrival number, so that no earlier abort covers the group.
   local function put_back(group_id, saved)
     if Group.exists(tx, job, group_id) then forget_dropped(group_id) end
     saved.group.arrival = redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1)
@@ -90,8 +90,8 @@ return function(tx, args)
     touched = touched + #saved.requests
   end
 
-  -- Aborts of groups and requests that were gone wait for ones of these ids, which may be submitted again now. True
-  -- when all were looked at.
+  -- Removes tombstones of the job, by which aborts wait for unknown groups and requests: these may be submitted again
+  -- now. True when all tombstones were read.
   local function unbury()
     local page = redis.call('ZSCAN', tx.key.abortTombstones, cursor, 'COUNT', TOMBSTONES_READ)
     for position = 1, #page[2], 2 do
@@ -103,8 +103,8 @@ return function(tx, args)
     return cursor == '0'
   end
 
-  -- Each does a part of the page and returns the next phase when it is done. The release before continues a restore
-  -- that this one has begun, so it must know the phases.
+  -- Each phase does a part of the page and returns the next phase when it is done. A replica of the release before may
+  -- continue a restore that this release has started, so it must know the phases.
   local phases = {}
 
   function phases.empty()
@@ -118,11 +118,11 @@ return function(tx, args)
     end
   end
 
-  -- Dropped groups are there for a while after; those submitted since the snapshot are unknown again.
+  -- Forgets dropped groups, which are kept for a while, if they were submitted after the snapshot.
   function phases.forget()
     local page = redis.call('ZSCAN', tx.key.droppedGroups, cursor, 'COUNT', PAGE, 'MATCH', job .. '/*')
     for position = 1, #page[2], 2 do
-      -- The same page once more, without those that are gone.
+      -- The next call reads this page once more, without the groups that are gone by then.
       if touched >= PAGE then return end
       local _, group_id = Job.parse_name(page[2][position])
       local group = Group.load(tx, job, group_id)
@@ -137,7 +137,7 @@ return function(tx, args)
     local page = redis.call('HSCAN', Snapshots.groups(tx, job, number), cursor, 'COUNT', groups_per_page)
     for position = 1, #page[2], 2 do
       if not redis.call('ZSCORE', longtail, page[2][position]) then
-        -- The same page once more, without those that are there.
+        -- The next call reads this page once more, and passes over the groups that are restored already.
         if touched >= PAGE then return end
         put_back(page[2][position], cjson.decode(page[2][position + 1]))
       end
@@ -163,7 +163,7 @@ return function(tx, args)
     end
     redis.call('UNLINK', tx.key:jobLost(job))
     Events.add(tx, 'job.restored', { job = job, tag = args.tag, trainerEpoch = epoch })
-    -- Snapshots of steps that the job has not trained any more.
+    -- Removes snapshots of later steps, which the job has to train again.
     return Snapshots.remove(tx, job, redis.call('ZRANGEBYSCORE', tx.key:snapshots(job), '(' .. number, '+inf'))
   end
 

@@ -1,9 +1,11 @@
---[[ Saves one page of what a job has between two rounds: its long-tail queue with requests and segments (payloads by
-reference, which it owns from then on), its counters and counts. It is there when the last page is; then only the last
-two are kept, or `keep` of them. When something was dropped between two pages, it begins again.
+--[[ Saves one page of the state of a job between two rounds: its long-tail queue with requests and segments (payloads
+by
+reference, which the snapshot owns from then on), its counters and counts. The snapshot is complete with its last page;
+then only the last two snapshots are kept, or `keep` of them. When a group was dropped between two pages, the save
+starts again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, stamp, tag, keep}   stamp of the trainer, and number of snapshots; or absent
-Reply: SaveSnapshotPage; a repeat of a complete one gets the same
+Reply: SaveSnapshotPage; a repeat for a complete snapshot gets the same reply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_SETTLING, RESTORE_UNFINISHED,
   SNAPSHOT_EXISTS. Events: job.snapshotted. ]]
 return function(tx, args)
@@ -50,7 +52,7 @@ return function(tx, args)
   for position = 1, #page, 2 do
     if requests >= PAGE then break end
     local group_id = page[position]
-    -- A group was lost, so the snapshot begins again: the state of the job is another one.
+    -- A group was lost, so the save starts again: the state of the job has changed.
     if Recovery.lose_queued(tx, job, group_id) then return answer(number, 'saving', retired) end
     local saved = { place = page[position + 1], group = Group.copy(tx, job, group_id), requests = {} }
     for index = 0, tonumber(saved.group.launched) - 1 do

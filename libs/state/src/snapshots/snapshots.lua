@@ -1,13 +1,13 @@
--- Snapshots of a job: what it has between two rounds, by reference.
+-- Snapshots of a job: its state between two rounds, with payloads by reference.
 local Snapshots = {}
 
 function Snapshots.groups(tx, job, number) return tx.key:snapshotPart(job, number, 'groups') end
 
--- Set of the rounds of the job.
+-- Copy of the zset of the job's rounds.
 function Snapshots.rounds(tx, job, number) return tx.key:snapshotPart(job, number, 'rounds') end
 
--- The small keys of a job that are copied whole: key of the copy -> key of the job. `step` is that of the snapshot;
--- lengths are those of the last steps, and of the next one, whose round may have been cancelled.
+-- The small keys of a job that are copied whole: key of the copy -> key of the job. `step`: step of the snapshot.
+-- Lengths are copied for the last steps, and for the next step, whose round may have been cancelled.
 function Snapshots.copies(tx, job, number, step)
   local copies = {}
   local function add(part, key) copies[tx.key:snapshotPart(job, number, part)] = key end
@@ -20,8 +20,8 @@ function Snapshots.copies(tx, job, number, step)
   return copies
 end
 
--- Nothing of the job moves: no round, no worker has a request of it, and what is closed is folded. Else the error to
--- answer.
+-- Nil when the job is at rest: no open round, no pending request and none with a worker, and all closed rounds folded.
+-- Otherwise the error to answer.
 function Snapshots.unrest_of(tx, job)
   local known = Job.load(tx, job)
   if known.openRoundId then
@@ -37,7 +37,7 @@ function Snapshots.unrest_of(tx, job)
   if moving > 0 then return Reply.fail('ROUND_SETTLING', 'An earlier round is not settled yet', nil, 50) end
 end
 
--- What changes when anything of a job at rest is dropped or aborted, or a round of it was cancelled.
+-- Text that changes when a group of a job at rest is dropped or aborted, or when a round of the job was cancelled.
 function Snapshots.state_mark(tx, job)
   local known = Job.load(tx, job)
   return table.concat({ Format.integer(known.stepsTrained), Format.integer(known.submittedGroups),
@@ -45,7 +45,7 @@ function Snapshots.state_mark(tx, job)
     known.lastRoundId or '' }, '/')
 end
 
--- The sweep is to delete a snapshot.
+-- Leaves a snapshot to the sweep, which deletes it.
 function Snapshots.retire(tx, job, number) redis.call('SADD', tx.key.oldSnapshots, job .. '/' .. number) end
 
 -- Removes complete snapshots from the list of their job.
