@@ -1,6 +1,6 @@
---[[ Drops groups of the long-tail queue: those named, or one page of all that were in it when the first page was asked
-for. They are deleted with their payloads by the sweep; the counts keep their numbers. A page ends with the group that
-makes it 32 requests.
+--[[ Drops groups of the long-tail queue: the named groups, or one page of all groups that were in the queue when the
+first page was requested. The sweep deletes them with their payloads; the counts keep their numbers. A page ends with
+the group that makes it 32 requests.
 ARGV[1] JSON: {job, reason, trainerEpoch, stamp, groupIds, upTo}: DropLongtailArgs. Without groupIds: all; without upTo:
   up to the last place of the queue now
 Reply: DropLongtailPage
@@ -17,7 +17,7 @@ return function(tx, args)
   local function drop(group)
     reply.tokens, reply.requests = reply.tokens + Group.read_made(tx, group).tokens, reply.requests + group.launched
     GroupEnds.drop_group(tx, Round.load(tx, args.job, group.roundId), group, args.reason, nil, {})
-    -- No abort asks for its requests later: the sweep deletes them now.
+    -- No abort needs the requests of the group later, so the sweep may delete them now.
     redis.call('ZADD', tx.key.droppedGroups, Format.integer(tx.now), Group.format_name(group))
     table.insert(reply.dropped, group.groupId)
   end

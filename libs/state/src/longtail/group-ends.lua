@@ -1,4 +1,4 @@
--- How a group ends in its round or in the long-tail queue: dropped, failed, cut with its tokens, or lost.
+-- Ends of a group in its round or in the long-tail queue: dropped, failed, cut with its tokens, or lost.
 local GroupEnds = {}
 
 local DEFAULT_KEPT_MS = 600000
@@ -11,11 +11,11 @@ function GroupEnds.is_settling(round, group)
   return group.state == 'leaving' or (group.state == 'live' and not Round.takes_results(round))
 end
 
--- Ends a request with its tokens: they are in the answer of its abort until its group is forgotten, and are waste.
+-- Ends a request with its tokens, which are waste, but in the answer of its abort until its group is forgotten.
 function GroupEnds.drop_request(tx, group, request, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens)
   if request.tokens > 0 then
-    -- The summary of its last round may be gone; then the ledger of the job has it.
+    -- The summary of its last round may be gone; then the ledger of the job counts the waste.
     Ledger.count(tx, group, 'waste.' .. (request.stopped or 'aborted'), request.tokens)
     if request.state ~= 'finished' then Ledger.count_lost(tx, group, request.tokens) end
     if request.stopped then KeptTokens.add(tx, request, group, -request.tokens) end
@@ -24,7 +24,7 @@ function GroupEnds.drop_request(tx, group, request, segment, tokens)
   Events.add(tx, 'request.aborted', { requestId = request.id, attempt = request.attempt, tokens = request.tokens })
 end
 
--- To be called after requests of an aborted group were dropped.
+-- Ends an aborted group without live requests. To be called after requests of the group were dropped.
 function GroupEnds.review_dropped(tx, group)
   if group.live > 0 then return end
   local name = Group.format_name(group)
@@ -33,7 +33,7 @@ function GroupEnds.review_dropped(tx, group)
   redis.call('ZADD', tx.key.droppedGroups, Format.integer(tx.now + GroupEnds.kept_ms(tx)), name)
 end
 
--- Takes a group out of wherever it is.
+-- Takes a group out of its round, off its way to the long-tail queue, or out of the queue.
 local function take_out(tx, round, group)
   if group.state == 'live' then
     Rounds.leave(tx, round, group)
@@ -47,8 +47,8 @@ local function take_out(tx, round, group)
   LongtailQueue.remove(tx, group.job, group.groupId)
 end
 
--- Drops a group that may be aborted. `round` is that of the group; nil when its summary is no longer kept.
--- `request_id`: the sample it is dropped for.
+-- Drops a group that may be aborted. `round`: the round of the group; nil when its summary is no longer kept.
+-- `request_id`: the sample for which the group is dropped, or nil.
 function GroupEnds.drop_group(tx, round, group, reason, abort_id, aborts, request_id)
   if not round and group.state ~= 'unfinished' then return LostRecords.drop_rest(tx, group) end
   LostGroups.note(tx, group, 'dropped', { reason = reason, requestId = request_id })
@@ -66,8 +66,8 @@ function GroupEnds.drop_group(tx, round, group, reason, abort_id, aborts, reques
   GroupEnds.review_dropped(tx, group)
 end
 
--- The group can never be whole again: its other requests are dropped, and their holders told. `why` as in
--- LostGroups.note.
+-- Fails a group that can never be whole: its other requests are dropped, and `aborts` gets the commands for their
+-- holders. `why` as in LostGroups.note.
 function GroupEnds.fail_group(tx, round, group, aborts, why)
   LostGroups.note(tx, group, 'failed', why)
   for _, sibling in ipairs(LostRecords.load_requests(tx, group)) do
@@ -87,7 +87,7 @@ function GroupEnds.fail_group(tx, round, group, aborts, why)
   Rounds.review_round(tx, round)
 end
 
--- The step from which a group must be taken and run to its end, so that no bound is broken; nil: none. As
+-- The step from which a group must be taken and run to its end, so that no bound is broken; nil without one. As in
 -- libs/policies/src/tail/pin-step.ts.
 local function pin_step(tx, round, group)
   local rules, step = Round.rules(tx, round), math.huge
@@ -99,7 +99,7 @@ local function pin_step(tx, round, group)
   return step < math.huge and step or nil
 end
 
--- True when a sample was lost without which the group can not be whole again.
+-- Discards the tokens of all samples. True when a sample was lost without which the group can not be whole again.
 local function discard_all(tx, round, group)
   local was_whole = Group.is_whole(group)
   local requests, is_lost = LostRecords.load_requests(tx, group)
@@ -115,9 +115,9 @@ local function discard_all(tx, round, group)
   return is_lost and not was_whole
 end
 
--- A group of a completed round, or one that has left its round, with nothing live any more goes to the long-tail queue,
--- finished samples and all; a policy that discards keeps nothing. Its place in the queue is that of its first cut;
--- finished groups go ahead.
+-- Moves a group without live requests to the long-tail queue, with its finished samples, after its round was completed
+-- or after the group has left its round. A policy that discards keeps no tokens. The place of the group in the queue is
+-- the place of its first cut; finished groups come first.
 function GroupEnds.settle_group(tx, round, group)
   Group.read_made(tx, group)
   Group.read_past(tx, group)
@@ -144,8 +144,8 @@ function GroupEnds.settle_group(tx, round, group)
   if round.liveGroups == 0 then Rounds.mark_settled(tx, round) end
 end
 
--- A group with a sample that is gone: it ends, unless it has all it needs without that one. The sweep tells workers
--- that still have requests of it. `round` is that of the group, or nil.
+-- Ends a group with a lost sample, unless the group is whole without it. The sweep sends commands to workers that still
+-- have requests of the group. `round`: the round of the group, or nil.
 function GroupEnds.lose_group(tx, round, group)
   if group.state == 'dropped' or group.state == 'failed' then return end
   if group.state == 'aborting' then return GroupEnds.review_dropped(tx, group) end
@@ -168,8 +168,8 @@ function GroupEnds.lose_group(tx, round, group)
   return GroupEnds.drop_group(tx, round, group, 'lost', nil, {})
 end
 
--- Stops what is live of a group, by Cancellation.stop. `round` is that of the group, or nil; `wanted`, if given,
--- selects the requests. A group of which a request is gone ends, unless it needs it no longer.
+-- Stops the live requests of a group, by Cancellation.stop. `round`: the round of the group, or nil; `wanted`, if
+-- given, selects the requests. A group with a lost request ends, unless the group is whole without it.
 function GroupEnds.stop_live(tx, round, group, aborts, ending, wanted)
   local requests, is_lost = LostRecords.load_requests(tx, group)
   for _, request in ipairs(requests) do

@@ -1,7 +1,8 @@
 -- Requests that a round cuts, fails or does not need, and groups that have become whole.
 local Longtail = {}
 
--- A group of which a sample was handed in leaves its round at once; it is `leaving` as long as a worker has a sample.
+-- Takes a group out of its round when one of its samples was handed in. The group is `leaving` as long as a worker has
+-- one of its samples.
 function Longtail.enter(tx, round, group)
   Rounds.leave(tx, round, group)
   Group.set(tx, group, { state = 'leaving' })
@@ -10,7 +11,7 @@ function Longtail.enter(tx, round, group)
   Round.add(tx, round, 'leavingGroups', 1)
 end
 
--- A sample that its group does not need or that was stopped for good has ended, however it ended.
+-- Ends a sample that its group does not need or that was stopped for good, however its attempt ended.
 function Longtail.end_surplus(tx, round, group, request, segment, tokens)
   if request.stopped then
     GroupEnds.drop_request(tx, group, request, segment, tokens)
@@ -23,8 +24,8 @@ function Longtail.end_surplus(tx, round, group, request, segment, tokens)
   if GroupEnds.is_settling(round, group) then GroupEnds.settle_group(tx, round, group) end
 end
 
--- All samples of the group are there: the holders of others are told to stop, again until they confirm, and it takes
--- its place in the round, or is held until there is one.
+-- Gives a group with all its samples a place in the round, or holds the group until there is one. The holders of its
+-- surplus samples are asked to stop, again until they confirm.
 function Longtail.place_whole(tx, round, group, aborts)
   if group.live > 0 then
     redis.call('ZADD', tx.key.abortingGroups, 'NX', Format.integer(tx.now), Group.format_name(group))
@@ -45,8 +46,8 @@ function Longtail.place_whole(tx, round, group, aborts)
   Rounds.review_round(tx, round)
 end
 
--- To be called when a sample is lost for good. The group continues with those that can still count when they are
--- `minSamples`, and needs no more than there are. False when it can never be whole.
+-- To be called when a sample is lost for good. The group continues if at least `minSamples` of its samples can still
+-- count, and then needs no more samples than these. False when the group can never be whole.
 local function can_continue(tx, group)
   local usable = 0
   for index = 0, group.launched - 1 do
@@ -57,8 +58,8 @@ local function can_continue(tx, group)
   return true
 end
 
--- Ends one sample for good while its group continues; its holder is told until it confirms. False, and nothing has
--- ended, when the group cannot continue without it. `why`: {reason, hasEnded?, segment?, tokens?}
+-- Ends one sample for good while its group continues; its holder is asked to stop until it confirms. False, and nothing
+-- has ended, when the group cannot continue without the sample. `why`: {reason, hasEnded?, segment?, tokens?}
 function Longtail.stop_sample(tx, round, group, request, why, aborts)
   local was_whole, was_queued = Group.is_whole(group), group.state == 'unfinished'
   Request.set(tx, request, { stopped = why.reason })
@@ -79,7 +80,7 @@ function Longtail.stop_sample(tx, round, group, request, why, aborts)
   return true
 end
 
--- Ends a live request of a completed round. Only what had been started counts as cut.
+-- Ends a live request of a completed round. Only a request that had been started counts as cut.
 function Longtail.cut_request(tx, round, group, request, segment, tokens)
   if Group.is_whole(group) or request.stopped then
     return Longtail.end_surplus(tx, round, group, request, segment, tokens)
@@ -98,14 +99,15 @@ function Longtail.cut_request(tx, round, group, request, segment, tokens)
   if group.live == 0 then GroupEnds.settle_group(tx, round, group) end
 end
 
--- Cuts what is live of a group; workers that have requests of it are to be told, again until they confirm.
+-- Cuts the live requests of a group; `aborts` gets the commands for their workers, which are repeated until these
+-- confirm.
 function Longtail.cut_live(tx, round, group, aborts)
   GroupEnds.stop_live(tx, round, group, aborts, function(request)
     Longtail.cut_request(tx, round, group, request, nil, 0)
   end)
 end
 
--- One request failed for good; so does its group, unless it has enough others. `why` as in Attempts.put_back.
+-- Fails one request for good, and its group too, unless enough other samples are left. `why` as in Attempts.put_back.
 function Longtail.fail_request(tx, round, group, request, aborts, why)
   KeptTokens.waste(tx, request, group, round, 'failed', why.segment, why.tokens or 0)
   Requests.move(tx, request, group, 'failed')

@@ -10,7 +10,8 @@ local function shorten(message)
   return (string.gsub(string.sub(message, 1, MESSAGE_LENGTH), '[\192-\255][\128-\191]*$', ''))
 end
 
--- To be called before the group leaves its round, which may complete it. `why`: {reason, message?, requestId?}
+-- Notes the end of a group. To be called before the group leaves its round, because that may complete the round. `why`:
+-- {reason, message?, requestId?}
 function LostGroups.note(tx, group, outcome, why)
   local job = group.job
   local open = Job.read_open_round(tx, job)
@@ -23,13 +24,13 @@ function LostGroups.note(tx, group, outcome, why)
   redis.call('LTRIM', list, -ENTRIES_KEPT, -1)
 end
 
--- A round begins, and reports what has ended since the last one.
+-- Lets a new round report the groups that have ended since the last round.
 function LostGroups.report_with(tx, job, round_id)
   local waiting = tx.key:jobLost(job)
   if redis.call('EXISTS', waiting) == 1 then redis.call('RENAME', waiting, tx.key:roundLost(job, round_id)) end
 end
 
--- A round is cancelled: the next one reports its groups.
+-- Leaves the entries of a cancelled round to the next round.
 function LostGroups.leave_to_next(tx, job, round_id)
   local list = tx.key:roundLost(job, round_id)
   while true do
@@ -39,7 +40,7 @@ function LostGroups.leave_to_next(tx, job, round_id)
   end
 end
 
--- A page of the entries of a round, as JSON; after those of the last round, the ones that no round has reported yet.
+-- A page of the entries of a round, as JSON. For the last round, entries that no round has reported yet come after.
 function LostGroups.page(tx, job, round_id, from, count)
   local list, waiting = tx.key:roundLost(job, round_id), tx.key:jobLost(job)
   local entries = redis.call('LRANGE', list, from, from + count - 1)

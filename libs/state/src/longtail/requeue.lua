@@ -2,7 +2,7 @@
 attempt, or an operator, has decided. The round asks for a replacement or accepts fewer. The group goes to the long-tail
 queue when no worker has a sample of it.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens}: RequeueArgs. The worker is the holder, who
-  hands the sample in; absent for an operator: then the holders of all samples are told to stop. Without a segment the
+  hands the sample in; absent for an operator: then the holders of all samples are asked to stop. Without a segment the
   last partial save counts
 Reply: RequeueAnswer; a repeat of the attempt gets the same state
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED. Events: longtail.requeued, round.completed, round.settled.

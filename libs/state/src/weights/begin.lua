@@ -1,9 +1,9 @@
---[[ Begins a change of the weights of a pool: one flag. From here on nothing is granted or claimed until it ends.
+--[[ Starts a change of the weights of a pool by one flag: no lease is granted and no request claimed until it ends.
 ARGV[1] JSON: {syncId, version, mode, deadlineMs, job, trainerEpoch, stamp}: BeginSyncArgs. A repeat with the syncId
   gets the status of the change, under way or ended; under way, its deadline becomes deadlineMs from now, unless it is
-  later. With a job only its trainer, or one that took over, may end the change
+  later. With a job only its trainer, or a trainer that took over, may end the change
 Reply: WeightSync of the protocol, with a stamp
-Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId meant something else),
+Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, VALIDATION_FAILED (the syncId was used for another change),
   WEIGHT_SYNC_CONFLICT, WEIGHT_VERSION_STALE. Events: weights.begun.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -32,7 +32,7 @@ return function(tx, args)
       .. ': load earlier weights under a new number, for example ' .. Format.integer(from + 1), 'version')
   end
 
-  -- The gate of a rollback: the present one, or the version that all servers have; absent for servers of several.
+  -- The gate after a rollback: the present gate, or the version that all servers have; absent for several versions.
   local oldest = redis.call('ZRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')[2]
   local gate = redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or tonumber(oldest) == from and from or nil
   Hashes.set(tx.key.weightSync, { syncId = args.syncId, version = args.version, mode = args.mode, fromVersion = from,

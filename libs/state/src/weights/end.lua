@@ -1,12 +1,12 @@
---[[ Ends a change of weights. Committed, servers that do not report the new version are quarantined until they do;
-rolled back, those that do not report what all had before are. At the deadline nobody knows how much of the new weights
-the engines have: first everything that runs is stopped (weights/stop), then the change ends; the weights of each server
-that was not reported since the begin are unknown, and the server takes no leases until they are reported. The pool
-continues, unless it is paused by hand.
+--[[ Ends a change of weights. After a commit, servers that do not report the new version are quarantined until they do;
+after a rollback, servers that do not report the version which all had before. At the deadline it is unknown how much of
+the new weights the engines have: first all running requests are stopped (weights/stop), then the change ends; weights
+of servers that were not reported since its start are unknown, and such a server takes no leases until its weights are
+reported. The pool continues, unless it is paused by hand.
 ARGV[1] JSON: {syncId, outcome, reason, trainerEpoch, stamp; overdueOnly: do nothing before the deadline, or while
   requests run}: EndSyncArgs
 Reply: WeightSync of the protocol, with a stamp; state 'begun' when `overdueOnly` had nothing to do
-Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (otherwise),
+Errors: GENERATION_CHANGED, WEIGHT_SYNC_NOT_FOUND, JOB_NOT_FOUND, FENCED, WEIGHT_SYNC_ENDED (with another outcome),
   WEIGHTS_NOT_QUIESCED (a commit while requests run that were to be stopped or waited for).
 Events: weights.committed, weights.rolled-back.
 Flags: allow-oom ]]
@@ -49,7 +49,7 @@ return function(tx, args)
     local began = redis.call('HGET', tx.key.settings, 'weightsBeganMs')
     redis.call('HSET', tx.key.settings, 'weightsUnknownBeforeMs', began or Format.integer(sync.startedAtMs))
   end
-  -- The load-balancer puts every server where the changed settings demand.
+  -- The new version makes the load-balancer score every server by the changed settings.
   redis.call('HINCRBY', tx.key.settings, 'version', 1)
   if committed then redis.call('HSET', tx.key.weights, 'version', Format.integer(sync.version)) end
   if sync.mode == 'keep' then redis.call('HSET', tx.key.weights, 'keptUntilMs', Format.integer(now)) end

@@ -1,8 +1,7 @@
---[[ Compares what a replica has paused with what is recorded. Redis may have lost a record, and with it that the engine
-is to resume: it is recorded as one whose change has ended. One that was given up is not recorded again.
+--[[ Compares engines that a replica has paused with their entries. Redis may have lost an entry, and with it that the
+engine is to resume: such an engine gets an entry whose change has ended. An engine that was given up gets no new entry.
 ARGV[1] JSON: {steps}   list of {serverId, endpoint, dialect, syncId}, at most 128
-Reply: recorded   list of booleans, in their order: the pause is recorded for that change, was before, and is not given
-                  up
+Reply: recorded   list of booleans, one for each step: the engine had an entry for that change, which is not given up
 Flags: allow-oom ]]
 return function(tx, args)
   local recorded = {}

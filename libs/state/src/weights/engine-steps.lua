@@ -1,10 +1,10 @@
---[[ Which engines are to pause for the change of weights under way (in mode `keep` at once, else when nothing runs on
-them any more), and writes the intent down first. One page of servers.
+--[[ Lists engines that are to pause for the change of weights under way (in mode `keep` at once, otherwise when they
+have no leases any more), and records the intent first. One page of servers.
 ARGV[1] JSON: {cursor}   string
 Reply: EnginePausesPage
-What is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that only its
-callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are recorded as
-engines to resume, one page at each call.
+A pause that is not confirmed by weights/engine-told is listed again. An engine that cannot pause in that mode, or that
+only its callers can reach, is left alone. While no weights change, engines whose entries Redis may have lost are
+recorded as engines to resume, one page at each call.
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
@@ -18,7 +18,7 @@ return function(tx, args)
     return false
   end
 
-  -- One that was paused for an earlier change resumes first.
+  -- An engine that was paused for an earlier change resumes first.
   local function may_be_asked(entry)
     if not entry or entry.givenUpAtMs then return true end
     return entry.syncId == sync.syncId and (entry.state ~= 'paused' or entry.resumeAtMs ~= nil)

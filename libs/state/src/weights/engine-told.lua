@@ -1,7 +1,7 @@
---[[ An engine has been told to pause, or to resume, for a change of weights.
+--[[ Notes that an engine was paused, or was resumed, for a change of weights.
 ARGV[1] JSON: {endpoint, dialect, syncId, paused; lateMs: how long a pause that was requested may take to arrive, and a
-  resume is told again}
-Reply: late   true when it was paused after it was to resume: it must resume now
+  resume is repeated}
+Reply: late   true when the engine was paused after it was to resume: it must resume now
 Events: server.paused, server.resumed.
 Flags: allow-oom ]]
 return function(tx, args)

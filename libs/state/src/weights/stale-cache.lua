@@ -2,16 +2,16 @@
 other weights must not be used again. An engine that keeps cache entries apart by salt (ServerWeights.describe) empties
 its cache only to free memory, when nothing runs on it; any other engine must empty it, also when requests were kept
 over the change. A repeat of the known version changes nothing, except while the weights change, are unknown or have a
-stale cache, and from a caller who has loaded weights. Not when only callers can reach the engine.
+stale cache, and from a caller who has loaded weights. An engine that only its callers can reach is left alone.
 ARGV[1] JSON:
   serverId, weightVersion
   isLoad   the caller may have loaded other weights under the same version
-  start?   {instanceId?, endpoint, dialect}: what the server is registered as just now; another start than is known, or
-           without an instanceId another address, is an engine that has computed nothing yet
-Reply: beganMs  begin of the last change of weights; 0: there was none
+  start?   {instanceId?, endpoint, dialect}: registration of the server that is under way; another start than the known
+           start, or without an instanceId another address, is an engine that has computed nothing yet
+Reply: beganMs  start of the last change of weights; 0: there was none
        engine   {endpoint, dialect} or absent
-       needed   true: until it has, the server must take no leases; or absent
-       busy     true: requests run on it, which hold the cache; or absent
+       needed   true: until the cache is empty, the server must take no leases; or absent
+       busy     true: requests run on the server, which hold the cache; or absent
 Flags: no-writes ]]
 return function(tx, args)
   local server, start = Servers.get(tx, args.serverId), args.start

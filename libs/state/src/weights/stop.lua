@@ -1,9 +1,8 @@
---[[ One page of stopping what runs, for a change of weights in mode `abort`, or for any after its deadline, when nobody
-knows the weights that further tokens would have: requests become `cutting`, as in a cut, and are listed for an abort
-command; their tokens are kept, and they are pending again once it is confirmed. Leases without a request of ours are
-listed for their holders. To be repeated from the start until no lease is left.
-ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long holders are not told any more, but their servers
-  listed}
+--[[ Stops one page of the running requests, for a change of weights in mode `abort`, or for any change after its
+deadline, when the weights that further tokens would have are unknown. Requests become `cutting`, as in a cut, and are
+listed for an abort command; their tokens are kept, and they are pending again when the command is confirmed. Leases
+without a request of ours are listed for their holders. To be repeated from the start until no lease is left.
+ARGV[1] JSON: {syncId; cursor: string; fenceAfterMs: after so long no holders are listed any more, but their servers}
 Reply: StopPage
 Flags: allow-oom ]]
 return function(tx, args)
@@ -19,7 +18,7 @@ return function(tx, args)
   local page, cursor = Pages.scan('HSCAN', tx.key.leases, args.cursor, PAGE)
   for position = 1, #page, 2 do
     local lease = LeaseRecord.unpack(page[position + 1])
-    -- What an expired epoch holds is returned by the load-balancer.
+    -- Leases of an expired epoch are returned by the load-balancer.
     local is_live = WorkerFence.is_current(tx, lease.workerId, lease.workerEpoch)
     if is_live and is_overdue then
       table.insert(fences, { serverId = lease.serverId, epoch = lease.serverEpoch })

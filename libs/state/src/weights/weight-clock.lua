@@ -1,9 +1,8 @@
--- Orders the reports of weights and the begins of their changes: the time of the pool, but later than that of the
--- report or begin before, which may have come in the same millisecond. After a Redis that lost its last writes no value
--- comes back.
+-- Orders the reports of weights and the starts of weight changes: the time of the pool, but later than the value
+-- before, which may be of the same millisecond. No value is given twice, even after Redis has lost its last writes.
 local WeightClock = {}
 
--- As text: whole milliseconds.
+-- The next value: whole milliseconds, as text.
 function WeightClock.next(tx)
   local before = tonumber(redis.call('HGET', tx.key.weights, 'clockMs') or nil) or 0
   local now = Format.integer(math.max(tx.now, before + 1))

@@ -1,4 +1,4 @@
--- The weights of a pool. A change of them is a hash while it is under way; ended, its last status, kept for repeats.
+-- The weights of a pool. A change of weights is a hash while it is under way; then its last status is kept for repeats.
 local Weights = {}
 
 Weights.ENDED_KEPT_MS = 3600000
@@ -13,7 +13,7 @@ function Weights.sync(tx)
   return sync
 end
 
--- WeightSync of the protocol, as JSON. Servers are those that take leases, or will when the pool continues.
+-- WeightSync of the protocol, as JSON. `servers` counts servers that take leases, or will when the pool continues.
 function Weights.sync_json(tx, sync, state, ended_at, reason)
   local version = Format.integer(sync.version)
   return cjson.encode({
@@ -25,20 +25,20 @@ function Weights.sync_json(tx, sync, state, ended_at, reason)
   })
 end
 
--- The version that was committed last, or nil: no change of the weights was committed in this pool.
+-- The version that was committed last, or nil when no change of weights was committed in this pool.
 local function committed_version(tx)
   local committed = tonumber(redis.call('HGET', tx.key.weights, 'version') or nil)
   local gate = tonumber(redis.call('HGET', tx.key.settings, 'requiredWeightVersion') or nil)
   if committed or gate then return math.max(committed or gate, gate or committed) end
 end
 
--- The version the pool is at: the last one committed, else the newest that a server reports.
+-- The version of the pool: the version committed last, otherwise the newest version that a server reports.
 function Weights.version(tx)
   return committed_version(tx) or tonumber(redis.call('ZREVRANGE', tx.key.serverVersions, 0, 0, 'WITHSCORES')[2] or 0)
 end
 
--- Whether tokens of this version may come of the pool. Where nothing was committed it is what any server reports; where
--- there is no server yet, anything.
+-- Whether the pool can generate tokens of this version: the committed version; if none was committed, any version that
+-- a server reports; if there is no server yet, any version.
 function Weights.is_version(tx, version)
   local committed = committed_version(tx)
   if committed then return version == committed end
@@ -46,9 +46,10 @@ function Weights.is_version(tx, version)
     tx.key.serverVersions) == 0
 end
 
--- A change in mode `keep` happens under running requests: tokens of an attempt that was claimed before its end and runs
--- under an older version may be of both. `toWeightVersion` of the segment names the newer one, rather once too often;
--- `mixedWeightVersion` tells readers of its parts that a change met the attempt, and not only a later turn.
+-- A change in mode `keep` happens under running requests: tokens of an attempt that was claimed before the end of the
+-- change and runs under an older version may be of both versions. `toWeightVersion` of the segment names the newer
+-- version, rather once too often; `mixedWeightVersion` shows readers of the parts of a segment that a change met the
+-- attempt, and not only a later turn.
 function Weights.mark_mixed(tx, request, segment)
   tx.kept_weights = tx.kept_weights or redis.call('HMGET', tx.key.weights, 'keptVersion', 'keptUntilMs')
   local version, until_ms = tonumber(tx.kept_weights[1] or nil), tonumber(tx.kept_weights[2] or nil)
