@@ -1,7 +1,7 @@
--- The times of an attempt that ends, for its event; a timeline of the round is made of these events.
+-- The times of an attempt that ends, for its event. The timeline of a round is built from these events.
 local AttemptEnds = {}
 
--- Reason of an end without a sample. `request` has still its state before the end.
+-- Reason of an end without a sample. `request` still has its state from before the end.
 local function outcome_of(request, to)
   if to == 'pending' then
     if request.state ~= 'cutting' then return 'returned' end
@@ -10,7 +10,7 @@ local function outcome_of(request, to)
   return to == 'unfinished' and 'cut' or to
 end
 
--- Fields of the event. `request.run` is what the worker has measured, absent when the worker has expired.
+-- Fields of the event. `request.run`: measurements by the worker, absent when the worker has expired.
 function AttemptEnds.fields(tx, request, group)
   Request.read_times(tx, request)
   return {

@@ -1,7 +1,7 @@
 -- Checks of a call that ends or reports an attempt.
 local Attempts = {}
 
--- A request that is not there: folded with its round, or never submitted.
+-- Error for a request that is not there: folded with its round, or never submitted.
 local function gone(tx, id)
   local job, group_id = Request.parse_id(id)
   local may_be_folded = job and Job.load(tx, job).stepsTrained > 0 and not Group.exists(tx, job, group_id)
@@ -12,7 +12,7 @@ local function gone(tx, id)
   return Reply.fail('REQUEST_NOT_FOUND', 'There is no request ' .. id, 'requestId')
 end
 
--- Takes a request off the index of a worker epoch that does not have it. True when it did not.
+-- Takes a request off the index of a worker epoch that does not have the request. False when the epoch has it.
 function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
   if Request.HELD[request.state] and request.workerId == worker_id and request.workerEpoch == worker_epoch then
     return false
@@ -21,12 +21,12 @@ function Attempts.forget_entry(tx, request, worker_id, worker_epoch)
   return true
 end
 
--- The request with its group and round, after what was asked of them before has been applied; or nil and the error.
+-- The request with its group and round, after applying an abort flag that covers the group; or nil and the error.
 local function with_owners(tx, request)
   tx.was_held = Request.HELD[request.state] or false -- before anything has changed, see broken-ends.lua
   local group, round = Recovery.load_owners(tx, request)
   if not group then
-    -- Lost: what is left of its group was dropped just now.
+    -- The group or its round was lost: the rest of the group was dropped just now.
     group = Group.load(tx, request.job, request.groupId)
     if not group then return nil, gone(tx, request.id) end
     request = Request.load(tx, request.id)
@@ -45,7 +45,7 @@ function Attempts.load(tx, args)
   local request = Request.load(tx, args.requestId)
   local held = tx.key:workerAttempts(args.workerId, args.workerEpoch)
   if not request then
-    -- Redis has lost it while this worker had it.
+    -- Redis has lost the request while this worker had it.
     if redis.call('SISMEMBER', held, args.requestId) == 1 then Recovery.lose_missing(tx, args.requestId, held) end
     return nil, gone(tx, args.requestId)
   end
@@ -57,7 +57,7 @@ function Attempts.load(tx, args)
   return with_owners(tx, request)
 end
 
--- The same for an operator, who names the attempt and not its holder.
+-- Like Attempts.load, for a call of an operator, who names the attempt and not its holder.
 function Attempts.load_named(tx, args)
   local request = Request.load(tx, args.requestId)
   if not request then return nil, gone(tx, args.requestId) end
@@ -67,7 +67,8 @@ end
 
 function Attempts.superseded() return Reply.fail('FENCED', 'The attempt has ended', 'attempt') end
 
--- The request is not wanted: it was stopped, or its group is aborted or whole. The call of its holder confirms its end.
+-- True when the request is not wanted: it was stopped, or its group is aborted or whole. The call of its holder
+-- confirms its end.
 function Attempts.is_ending(group, request) return request.stopped or group.state == 'aborting'
   or Group.is_whole(group) end
 
@@ -77,7 +78,7 @@ function Attempts.end_unwanted(tx, round, group, request, segment, tokens)
   GroupEnds.review_dropped(tx, group)
 end
 
--- The last reasons stand in the status of the round.
+-- Keeps the last failures for the status of the round.
 local FAILURES_KEPT = 5
 function Attempts.note_failure(tx, round, request, why)
   local failures = cjson.decode(Round.read_rest(tx, round).lastFailures or '[]')
@@ -86,10 +87,9 @@ function Attempts.note_failure(tx, round, request, why)
   Round.set(tx, round, { lastFailures = cjson.encode(failures) })
 end
 
--- An attempt has come back unfinished in an open round: its request is pending again with its tokens, or has failed for
--- good. Each way back is counted and capped, but for a stop that was asked for (a move, new weights): the caller
--- bounds it. `why`: {reason, message?, isFailure?, isFinal?, isWrong?, isSetback?, serverId?, deadlineMs?, segment?,
--- tokens?}
+-- Returns an unfinished attempt in an open round: its request is pending again with its tokens, or has failed for good.
+-- Each return is counted and capped, except a stop that was requested (a move, new weights), which its caller bounds.
+-- `why`: {reason, message?, isFailure?, isFinal?, isWrong?, isSetback?, serverId?, deadlineMs?, segment?, tokens?}
 function Attempts.put_back(tx, round, group, request, aborts, why)
   if request.state ~= 'cutting' then
     Round.add_returned(tx, round, why.reason)
@@ -111,12 +111,13 @@ function Attempts.put_back(tx, round, group, request, aborts, why)
   Requests.move(tx, request, group, 'pending', nil, true)
 end
 
--- Gives back an attempt of an expired worker epoch; no failure of the request. True when it is pending again.
+-- Returns an attempt of an expired worker epoch, which is no failure of the request. True when the request is pending
+-- again.
 function Attempts.return_attempt(tx, request)
   local group, round = Recovery.load_owners(tx, request)
   if not group then return false end
   Aborts.apply(tx, round, group, {})
-  -- Dropped with its group, now or since the list of the holder was read.
+  -- The request was dropped with its group, now or since the list of the holder was read.
   if group.state == 'dropped' or not Request.HELD[Request.read_state(tx, request.id)] then return false end
   if Attempts.is_ending(group, request) then
     Attempts.end_unwanted(tx, round, group, request, nil, 0)

@@ -1,12 +1,13 @@
--- An end of an attempt that raises an error, by a defect of ours or by what Redis holds, is counted and may be
--- repeated. After four, or when no repeat can come, its request counts as lost, so that its round can continue.
+-- Ends of attempts that raise an error, because of a defect here or of malformed records in Redis. Such an end is
+-- counted and may be repeated. After four of them, or when no repeat can come, the request counts as lost, so that its
+-- round can continue.
 local BrokenEnds = {}
 
 local MAX_BROKEN_ENDS, MESSAGE_LENGTH = 4, 300
 
 local function text_of(cause) return type(cause) == 'table' and cause.err or tostring(cause) end
 
--- In the round of its group; when the group names none, in the one that is open.
+-- Counts the broken end in the round of the group, or in the open round when the group names none.
 local function note_broken(tx, id, cause, is_last)
   local job, group_id = Request.parse_id(id)
   local is_read, _, round_id = pcall(Group.read_state, tx, job, group_id)
@@ -17,17 +18,18 @@ local function note_broken(tx, id, cause, is_last)
   if is_last then Attempts.note_failure(tx, round, { id = id }, why) end
 end
 
--- The group cannot be read either: its requests without a holder are deleted, and its round continues without it.
+-- Deletes a group that cannot be read either, and its requests without a holder. Its round continues without it.
 local function lose_unreadable_group(tx, id)
   local job, group_id = Request.parse_id(id)
   Group.delete(tx, job, group_id)
   Recovery.lose_missing_group(tx, job, group_id)
 end
 
--- `held` is the index of the holder. True when the request has ended; else the call is to be repeated.
+-- Counts a broken end and gives the request up if no repeat can help. `held`: key of the index of its holder's
+-- attempts. True when the request has ended; otherwise the call is to be repeated.
 function BrokenEnds.give_up(tx, id, held, cause)
   local count = Request.count_broken_end(tx, id)
-  -- Redis takes no writes now: nothing was changed, and it may later.
+  -- Redis takes no writes now: nothing was changed, and a repeat may succeed.
   if type(count) == 'table' and not string.match(count.err, '^WRONGTYPE') then return false end
   local is_last = type(count) == 'table' or count > MAX_BROKEN_ENDS or redis.call('SISMEMBER', held, id) == 0
   pcall(note_broken, tx, id, cause, is_last)
@@ -47,7 +49,7 @@ local function is_held(tx, args, held)
   return type(attempt) == 'table' or attempt == args.attempt
 end
 
--- Runs `ending`, which answers how an attempt has ended.
+-- Runs `ending`, which ends an attempt and returns the reply.
 function BrokenEnds.end_in_any_case(tx, args, ending)
   local is_well, answer = pcall(ending)
   if is_well then return answer end

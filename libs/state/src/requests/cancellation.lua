@@ -1,6 +1,6 @@
--- The mechanism of a cut, of an abort, of surplus siblings and of a change of weights: a request without a holder ends
--- at once, by `ending`; what a worker has becomes `cutting` and is listed for an abort command, again each time until
--- it is confirmed (request.fail) or its holder is expired.
+-- Stops of requests for a cut, an abort, surplus siblings or a change of weights: a request without a holder ends at
+-- once, by `ending`; a request that a worker has becomes `cutting` and is listed for an abort command, again each time
+-- until the worker confirms (request.fail) or is expired.
 local Cancellation = {}
 
 function Cancellation.stop_held(tx, request, group, aborts)

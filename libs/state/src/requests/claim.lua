@@ -1,8 +1,8 @@
 --[[ Gives pending requests to a worker epoch, or parks the call until there are some.
 ARGV[1] JSON: {claimId, workerId, workerEpoch, workerKind, max, job, waitMs, replyTo, keptMs, maxWaiters; newAttempt:
-  tells the attempts that are given now from all others of the same number}: ClaimArgs, ClaimBounds. Only requests of
-  jobs that name the workerKind are given; without it, of jobs that name none. A repeat gets the first
-  answer for `keptMs`, or replaces the inbox of the parked call; without waitMs and replyTo the call is never parked
+  text that only the attempts given now have, since numbers may repeat}: ClaimArgs, ClaimBounds. Only requests of
+  jobs that name the workerKind are given; without it, of jobs that name none. A repeat gets the first answer for
+  `keptMs`, or replaces the inbox of the parked call; without waitMs and replyTo the call is never parked
 Reply: ClaimAnswer
        again    true when only requests of completed rounds were found and there may be more: call again
 Errors: WORKER_NOT_FOUND, FENCED, QUEUE_FULL, POOL_PAUSED (for a call that does not wait). Events: longtail.requeued,
@@ -28,7 +28,7 @@ return function(tx, args)
   local reply_to = args.replyTo
   local wait_ms = args.waitMs or 0
   if not reply_to or wait_ms == 0 then
-    -- The last repeat of a parked claim: nothing may be given to it any more.
+    -- The call may be the last repeat of a parked claim, which may get no requests any more.
     Claims.forget_waiter(tx, args.claimId, lane)
     local reason = Claims.pause_reason(tx)
     if reason then
@@ -41,8 +41,8 @@ return function(tx, args)
     args.claimId) == 0 then
     return Reply.fail('QUEUE_FULL', 'Too many claims are waiting', nil, 1000)
   end
-  -- Each lane is looked at by every grant. A job may be waited for before its first round is opened, but names
-  -- of unknown jobs must not take the lanes of others.
+  -- Every grant checks each lane. A claim may wait for a job before its first round is opened, but names of unknown
+  -- jobs must not take the lanes of known jobs.
   local LANES, LANES_OF_UNKNOWN = 256, 64
   if lane ~= Claims.ANY_LANE and redis.call('SISMEMBER', tx.key.claimLanes, lane) == 0 then
     local is_known = job and redis.call('SISMEMBER', tx.key.jobs, job) == 1

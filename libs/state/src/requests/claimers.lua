@@ -1,4 +1,4 @@
--- Which kinds of workers claim requests: for each kind the workers that have claimed last. A worker counts as long as
+-- Kinds of workers that claim requests: for each kind the workers that have claimed last. A worker counts as long as
 -- its epoch lives.
 local Claimers = {}
 
@@ -12,7 +12,7 @@ function Claimers.note(tx, kind, worker_id)
   if redis.call('SCARD', tx.key.claimKinds) < MAX_KINDS then redis.call('SADD', tx.key.claimKinds, kind or '') end
 end
 
--- Whether a worker of the kind is there.
+-- Whether a worker of the kind lives.
 function Claimers.has(tx, kind)
   local claimers = tx.key:claimers(kind or '')
   for _, worker_id in ipairs(redis.call('ZREVRANGE', claimers, 0, MAX_READ - 1)) do
@@ -22,7 +22,7 @@ function Claimers.has(tx, kind)
   return false
 end
 
--- The kinds of which a worker is there, '' for built-in ones.
+-- The kinds of which a worker lives; '' for built-in workers.
 function Claimers.kinds(tx)
   local kinds = {}
   for _, kind in ipairs(redis.call('SMEMBERS', tx.key.claimKinds)) do

@@ -1,24 +1,26 @@
--- Gives pending requests to a worker; the same for a claim that asks and for one that waited.
+-- Gives pending requests to a worker, for a new claim or a parked claim.
 local Claims = {}
 
 local JOBS_LOOKED_AT = 16
 local REQUESTS_LOOKED_AT = 256
-local CLAIMS_A_SCRIPT = 64 -- an answer may hold fewer than were asked for
+local CLAIMS_A_SCRIPT = 64 -- an answer may have fewer claims than the call requested
 
--- Why nothing is granted and nothing is claimed, or nil (UNSERVED_REASONS of libs/contracts).
+-- Reason why no lease is granted and no request claimed, or nil (UNSERVED_REASONS of libs/contracts).
 function Claims.pause_reason(tx)
   local field = redis.call('HMGET', tx.key.settings, 'paused', 'syncing')
   return field[2] and 'weights-changing' or field[1] and 'paused' or nil
 end
 
--- Of the round, or newer when the weights of the pool have changed since it was opened.
+-- Weight version of a claim: version of the round, or the newer version of the pool when its weights have changed
+-- since.
 local function claim_version(tx, round)
   tx.pool_weight_version = tx.pool_weight_version or tonumber(redis.call('HGET', tx.key.weights, 'version') or nil) or 0
   return math.max(round.weightVersion, tx.pool_weight_version)
 end
 
--- `<number>-<new_attempt>`: the number is for people. A Redis that was set back to before an attempt gives its number
--- again; the rest differs, so what is said about the first attempt is not taken for the second.
+-- Id of the next attempt, `<number>-<new_attempt>`; the number is for people. A Redis that was set back to before an
+-- attempt gives its number again, but the rest differs, so that reports of the first attempt are not taken for the
+-- second.
 local function next_attempt(attempt, new_attempt)
   return Format.integer(string.match(attempt, '^%d+') + 1) .. '-' .. new_attempt
 end
@@ -36,7 +38,8 @@ local function claim_json(tx, request, group, round, bound_id, bound_epoch)
   return InlineSegments.append(plain, request.segments, ',"sampling":' .. group.sampling)
 end
 
--- Of the claims of this script so far, and of one more: no answer may be larger than a message.
+-- Whether one more claim fits in the answer, which may not be larger than a message. `claimed_bytes`: bytes of the
+-- claims of this script so far.
 local CLAIM_BYTES = 1500 -- ids and references
 function Tx.fields.claimed_bytes() return 0 end
 function Tx.fields.answer_is_full() return false end
@@ -46,8 +49,8 @@ local function fits_answer(tx, request, group)
     InlineSegments.MAX_INLINE_BYTES) <= InlineSegments.REPLY_BYTES
 end
 
--- A round with a fixed concurrency gives out no more while workers have so many of its requests.
--- Its count is too high when Redis has lost a request or group that a worker had: then those of the whole job decide.
+-- True for a round with a fixed concurrency while workers have so many of its requests. The count of the round is too
+-- high when Redis has lost a request or group that a worker had, so the count of the whole job must be as high.
 local function is_gate_closed(tx, round)
   if round.concurrency == 0 or round.inFlight < round.concurrency or not Round.takes_results(round) then
     return false
@@ -56,8 +59,7 @@ local function is_gate_closed(tx, round)
   return tonumber(held[1] or 0) + tonumber(held[2] or 0) + tonumber(held[3] or 0) >= round.concurrency
 end
 
--- Gives at most `most` pending requests of one job. Returns how many requests were looked at, and true at a closed
--- gate.
+-- Gives at most `most` pending requests of one job. Returns how many requests were checked, and true at a closed gate.
 local function take_of_job(tx, job, most, claims, worker, new_attempt)
   local looked, groups, rounds, by_id, last = 0, {}, {}, {}, #claims + most
   while #claims < last and looked < REQUESTS_LOOKED_AT do
@@ -71,7 +73,7 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
         local group_name = job .. '/' .. request.groupId
         if not groups[group_name] then groups[group_name], rounds[group_name] = Recovery.load_owners(tx, request) end
         group, round = groups[group_name], rounds[group_name]
-        -- All groups of a round see the same count of what is in flight.
+        -- All groups of a round share one table, so that they see the same count of requests in flight.
         if round then
           by_id[round.roundId] = by_id[round.roundId] or round
           round, rounds[group_name] = by_id[round.roundId], by_id[round.roundId]
@@ -81,7 +83,7 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
       end
       if group and Aborts.apply(tx, round, group, {}) then looked = looked + group.launched end
       if not group or request.state ~= 'pending' or group.state == 'aborting' or group.state == 'dropped' then
-        -- Dropped just now or lost, it or a sibling that came before it in this page.
+        -- The request was dropped just now or was lost, or an earlier sibling in this page.
       elseif is_gate_closed(tx, round) then
         return looked, true
       elseif Round.takes_results(round) and not fits_answer(tx, request, group) then
@@ -104,9 +106,9 @@ local function take_of_job(tx, job, most, claims, worker, new_attempt)
   return looked, false
 end
 
--- Returns a list of JSON claims, and true when there was more to look at than one script may. Whose turn it is:
--- jobs/claim-turns; with `only`, a job or nil, no other. What belongs to a completed round is settled on the way.
--- Nothing while the pool is paused. `worker`: {id, epoch, kind}; kind is nil for a built-in worker.
+-- Returns a list of JSON claims, and true when a script reached its bounds without a claim. ClaimTurns decides the
+-- order of jobs; with `only`, a job or nil, no other job is asked. Requests of completed rounds are cut on the way. No
+-- claims while the pool is paused. `worker`: {id, epoch, kind}; kind is nil for a built-in worker.
 function Claims.take(tx, worker, new_attempt, max, only)
   local claims, looked, jobs = {}, 0, 0
   max = math.min(max, CLAIMS_A_SCRIPT)
@@ -148,7 +150,7 @@ Claims.ANY_LANE = ''
 
 function Claims.lane(job, kind) return (job or '') .. (kind and '\n' .. kind or '') end
 
--- Whether the lane may get something.
+-- Whether claims in the lane may get requests.
 function Claims.lane_is_served(tx, lane)
   local job, kind = string.match(lane, '^([^\n]*)\n?(.*)$')
   local line = ClaimTurns.line(tx, kind ~= '' and kind or nil)
@@ -168,7 +170,7 @@ function Claims.forget_waiter(tx, claim_id, lane)
   end
 end
 
--- The answer of a claim that got something, kept for a repeat.
+-- The answer of a claim that got requests; it is kept for a repeat.
 function Claims.keep_answer(tx, claim_id, claims, kept_ms)
   local answer = '{"claims":[' .. table.concat(claims, ',') .. ']}'
   redis.call('SET', tx.key:claim(claim_id), answer, 'PX', Format.integer(kept_ms))

@@ -1,13 +1,10 @@
---[[ The sample is finished. The last sample of a group accepts the group, the last group completes the round.
-Wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away what comes after the
-completion.
-The first samples a group needs count; its others are surplus.
+--[[ Finishes a sample. The last sample of a group accepts the group, the last group completes the round. A finished
+sample wins over a cut that is not confirmed, never over an abort; only a policy that discards throws away samples that
+arrive after the completion. The first samples that a group needs count; its other samples are surplus.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, finishReason, engineFinishReason, segment, tokens, isMissing,
-  stamp, run}:
-  CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost since the
-  caller looked for it; the caller saw `stamp` before that look
-Reply: CompleteAnswer; a repeat of the attempt gets the same state. roundCompleted: what is left of the round is to be
-  cut
+  stamp, run}: CompleteArgs. No sample finishes with a segment that the payload store does not have, or may have lost
+  since the caller checked it; the caller saw `stamp` before that check
+Reply: CompleteAnswer; a repeat of the attempt gets the same state. roundCompleted: the rest of the round is to be cut
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED, GENERATION_CHANGED, PAYLOAD_NOT_FOUND.
 Events: request.finished, attempt.ended, round.progressed, round.completed, round.settled, longtail.requeued,

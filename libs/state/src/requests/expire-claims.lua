@@ -1,7 +1,7 @@
 --[[ Ends the waiting of parked claims whose deadline has come, at most 128; they get an empty answer, or POOL_PAUSED.
 Reply: replyTo   list of string
        paused    why nothing is claimed now: 'paused' or 'weights-changing'; or absent
-       more      true when there are further ones
+       more      true when there may be further claims to end
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

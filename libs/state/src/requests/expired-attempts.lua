@@ -1,5 +1,6 @@
---[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last partial save are kept; it
-is no failure of the request. One that cannot be returned is tried again, and lost in the end (requests/broken-ends).
+--[[ Returns attempts of expired worker epochs, at most 32 of one epoch: tokens of the last partial save are kept, and
+the return is no failure of the request. An attempt that cannot be returned is tried again, and its request is lost in
+the end (requests/broken-ends).
 Reply: ExpiredAnswer; more: true when there are further attempts or epochs
 Events: longtail.requeued, round.settled, request.lost.
 Flags: allow-oom ]]
@@ -16,7 +17,7 @@ return function(tx)
     if not request then
       Recovery.lose_missing(tx, id, held)
     elseif Attempts.forget_entry(tx, request, worker_id, epoch) then
-      -- Lost and ended since.
+      -- The request has ended, or has another holder: only the index of the epoch was out of date.
     elseif Attempts.return_attempt(tx, request) then
       pending = pending + 1
     end
@@ -25,7 +26,7 @@ return function(tx)
     local is_well, cause = pcall(return_one, id)
     if not is_well then BrokenEnds.give_up(tx, id, held, cause) end
   end
-  -- Nothing is added any more: a claim of an expired epoch is refused.
+  -- No attempt is added to the index any more: a claim of an expired epoch is refused.
   if redis.call('EXISTS', held) == 0 then redis.call('SREM', tx.key.expiredAttemptEpochs, owner) end
   return Reply.object({ returned = #ids, pending = pending,
     more = redis.call('EXISTS', tx.key.expiredAttemptEpochs) == 1 })

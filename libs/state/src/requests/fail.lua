@@ -1,10 +1,11 @@
---[[ The attempt ends without completing. Where the request goes is decided by what was intended for it.
+--[[ Ends an attempt that has not completed. The next state of its request follows from a cut, abort or move of it, if
+there is one.
 ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, countsAsFailure, isUnserved, deadlineMs, retryable, reason,
   message, segment, tokens, missingRef, lostTokens, generatedMs, run}: FailArgs. A failure of the request counts for
   `maxFailures` once for each start of a server, and is final when it is not retryable, or `deadlineMs` after the first
-  one, or when the pool has no engine left that answers it in its dialect (requests/setbacks); any other end counts for
-  `maxReturns`. With the reason `timeout` the request ends, and its group continues or is dropped as by an abort in the
-  scope of its round. A missing segment is forgotten with those after it
+  failure, or when no engine of the pool is left that answers in its dialect (requests/setbacks); any other end counts
+  for `maxReturns`. With the reason `timeout` the request ends, and its group continues or is dropped as by an abort in
+  the scope of its round. A missing segment is forgotten with the segments after it
 Reply: FailAnswer; a repeat of the attempt gets the same state
 An end that raises an error again and again drops the request as lost (requests/broken-ends).
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
@@ -32,7 +33,7 @@ return function(tx, args)
       if args.reason == 'timeout' then
         return Aborts.time_out(tx, round, group, request, args.segment, args.tokens, aborts)
       end
-      -- An engine that stands still for new weights, its requests kept, looks stalled.
+      -- An engine that is paused for new weights, with its requests kept, appears as stalled.
       local stands_still = redis.call('HGET', tx.key.weightSync, 'mode') == 'keep'
       local lost = (args.lostTokens or 0) - math.max(request.savedTokens, args.tokens)
       if lost > 0 then Ledger.count(tx, round, 'waste.not-stored', lost) end

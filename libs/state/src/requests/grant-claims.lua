@@ -2,14 +2,14 @@
 one job, or of one kind of worker, is passed by while that job, or jobs for that kind, have nothing to give.
 ARGV[1] JSON: {keptMs, maxGrants, newAttempt}   numbers; newAttempt as in requests/claim
 Reply: grants   list of {replyTo, claims}, or {replyTo, fenced: true} for a worker epoch that is expired
-       more     true when there may be further ones: call again
+       more     true when there may be further grants: call again
 Events: longtail.requeued, round.settled. ]]
 return function(tx, args)
   local PAGE = 128
   local grants, given = {}, 0
 
-  -- Lanes that may get something -> arrival of their first claim: read once, then kept by hand, since there may be
-  -- hundreds.
+  -- Lanes that may get requests -> their first claim and its arrival: read once, then updated here, since there may be
+  -- hundreds of lanes.
   local heads = {}
   local function read_head(lane)
     local head = redis.call('ZRANGE', Claims.queue(tx, lane), 0, 0, 'WITHSCORES')
@@ -22,7 +22,7 @@ return function(tx, args)
     end
   end
 
-  -- The claim that has waited longest of those that may get something, with its lane. Nil at the end.
+  -- The claim that has waited longest in the lanes that may get requests, with its lane. Nil at the end.
   local function next_waiter()
     while true do
       local first
@@ -35,7 +35,7 @@ return function(tx, args)
     end
   end
 
-  -- Returns true when there was more to look at than one script may.
+  -- Returns true when the script has reached its bounds without a claim.
   local function serve(claim_id, lane)
     local waiter = Claims.load_waiter(tx, claim_id)
     -- The reply subject is unknown; the worker repeats its claim.
@@ -47,7 +47,7 @@ return function(tx, args)
     end
     local worker = { id = waiter.workerId, epoch = waiter.workerEpoch, kind = waiter.workerKind }
     local claims, again = Claims.take(tx, worker, args.newAttempt, waiter.max, waiter.job)
-    -- What it waits for has left the line.
+    -- The jobs for which the claim waits have left the line.
     if #claims == 0 then return again end
     Claims.keep_answer(tx, claim_id, claims, args.keptMs)
     given = given + #claims

@@ -1,4 +1,4 @@
--- Deletes groups: when they are folded, forgotten or lost, or when their job goes back to a snapshot.
+-- Deletes groups: when they are folded, forgotten or lost, or when their job is restored from a snapshot.
 local GroupDeletion = {}
 
 GroupDeletion.MAX_SAMPLES = 128 -- of a group whose number of samples is lost

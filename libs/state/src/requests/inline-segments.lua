@@ -1,9 +1,9 @@
--- Segments of a request in a reply. Very many would not fit in a message: they are left out, and who needs them reads
--- them by themselves (requests/segments).
+-- Segments of a request in a reply. Segments that would not fit in a message are left out; a caller who needs them
+-- reads them separately (requests/segments).
 local InlineSegments = {}
 
 InlineSegments.MAX_INLINE_BYTES = 131072
-InlineSegments.REPLY_BYTES = 500000 -- a page of a list ends before
+InlineSegments.REPLY_BYTES = 500000 -- bound of a page of a list
 
 -- Adds `segments`, JSON, to an object that is JSON; before them `members`, JSON that begins with a comma, or none.
 function InlineSegments.append(plain, segments, members)

@@ -1,16 +1,17 @@
--- Tokens of requests. A sample is a JSON list of segments; the current attempt has at most one, its partial save.
+-- Tokens of requests. A sample is a JSON list of segments; the current attempt has at most one segment, its partial
+-- save.
 local KeptTokens = {}
 
--- What an attempt made: what its last message brings, or its partial save when that holds more (messages may overtake
--- each other). `segment` is JSON or nil.
+-- Segment that an attempt has generated, JSON, and the number of its tokens: from its last message (`segment`, JSON or
+-- nil, and `tokens`), or its partial save when this has more tokens (messages may overtake each other).
 function KeptTokens.made_by_attempt(request, segment, tokens)
   if segment and tokens >= request.savedTokens then return segment, tokens end
   if request.savedSegment then return request.savedSegment, request.savedTokens end
   return nil, 0
 end
 
--- Adds tokens of a request to what bounds and histories need of its group without reading the requests. `version`: that
--- of the weights that made them, when they are new. `is_finished`: the sample is finished.
+-- Adds tokens of a request to the sums of its group, from which bounds and histories are computed without reading the
+-- requests. `version`: weight version of new tokens, or nil. `is_finished`: the sample is finished.
 function KeptTokens.add(tx, request, group, count, version, is_finished)
   Group.read_made(tx, group)
   local oldest = group.oldestVersion or version
@@ -53,7 +54,7 @@ function KeptTokens.keep(tx, request, group, segment, tokens, is_finished)
   return count
 end
 
--- A payload is gone from its store: its tokens are made again, and so are those that continued them.
+-- Forgets a segment whose payload is gone from the store, and the segments after it: their tokens are generated again.
 function KeptTokens.lose_from(tx, request, group, round, ref)
   local kept, lost, is_lost = {}, 0, false
   for _, made in ipairs(cjson.decode(request.segments)) do

@@ -1,12 +1,12 @@
--- Groups and requests that an index names and that are not there: Redis came back without a part of its keys. Each
--- loss is counted, and the recount of the job mends counts that cannot be known here. requests/recovery.lua decides
--- about the group and its round.
+-- Groups and requests that an index names and that are not there: Redis has lost a part of its keys. Each loss is
+-- counted, and the recount of the job mends counts that cannot be known here. requests/recovery.lua decides about the
+-- group and its round.
 local LostRecords = {}
 
 local LOST = { reason = 'lost' }
 
--- The state of a request that is not there, as far as indexes and counts tell. `live` and `finished`: how many of its
--- group are, of the requests that are known so far.
+-- The state of a request that is not there, as far as indexes and counts show it. `live` and `finished`: how many of
+-- the known requests of its group are live or finished so far.
 local function state_of_missing(tx, group, id, live, finished)
   if redis.call('ZREM', tx.key:pending(group.job), id) == 1 then return 'pending' end
   if group.live > live then
@@ -19,8 +19,8 @@ local function state_of_missing(tx, group, id, live, finished)
   return (group.state == 'dropped' or group.state == 'failed') and 'dropped' or 'unfinished'
 end
 
--- All requests of a group, in their order. In the place of each that is not there is put one that was dropped, and the
--- counters of the group follow from the others. Second result: true when one was gone.
+-- All requests of a group, in their order. Each request that is not there is stored again as dropped, and the counters
+-- of the group follow from the other requests. Second result: true when a request was gone.
 function LostRecords.load_requests(tx, group)
   local requests, missing, live, finished = {}, {}, 0, 0
   for index = 0, group.launched - 1 do
@@ -47,7 +47,7 @@ function LostRecords.load_requests(tx, group)
   return requests, true
 end
 
--- Drops what is left of a group that is in no round any more.
+-- Drops the rest of a group that is in no round any more.
 function LostRecords.drop_rest(tx, group)
   LostGroups.note(tx, group, 'dropped', LOST)
   LongtailQueue.remove(tx, group.job, group.groupId)
@@ -66,8 +66,8 @@ function LostRecords.drop_request(tx, request)
   Requests.move(tx, request, { job = request.job, groupId = request.groupId, live = 0, finished = 0 }, 'dropped')
 end
 
--- Requests of a group that is not there: requests without a holder are deleted, others when their worker reports them
--- or is expired.
+-- Deletes the requests of a group that is not there: requests without a holder now, others when their worker reports
+-- them or is expired.
 function LostRecords.delete_requests(tx, job, group_id)
   Counts.note_lost(tx, job, job .. '/' .. group_id)
   LostGroups.note(tx, { job = job, groupId = group_id }, 'dropped', LOST)
@@ -77,7 +77,7 @@ function LostRecords.delete_requests(tx, job, group_id)
   end)
 end
 
--- Takes a live group that its round names and that is not there out of the round, which is to be reviewed after.
+-- Takes a live group that is not there out of the round that names it. The round is to be reviewed after.
 function LostRecords.remove_live_group(tx, round, group_id)
   redis.call('ZREM', tx.key:roundGroups(round.job, round.roundId), group_id)
   redis.call('ZREM', tx.key:roundHeld(round.job, round.roundId), group_id)

@@ -2,14 +2,14 @@
 -- failed or dropped, so that everything else continues.
 local Recovery = {}
 
--- The round continues without a live group that it names and that is not there.
+-- Takes a live group that is not there out of the round that names it; the round continues without the group.
 function Recovery.lose_live_group(tx, round, group_id)
   LostRecords.remove_live_group(tx, round, group_id)
   Places.mend(tx, round)
   Rounds.review_left(tx, round)
 end
 
--- A group that is not there: the round that is open continues without it.
+-- Ends a group that is not there: the open round continues without it.
 function Recovery.lose_missing_group(tx, job, group_id)
   local round = Round.load(tx, job, Job.read_open_round(tx, job) or '')
   if round and redis.call('ZSCORE', tx.key:roundGroups(job, round.roundId), group_id) then
@@ -19,7 +19,7 @@ function Recovery.lose_missing_group(tx, job, group_id)
   end
 end
 
--- Looks at a group that the long-tail queue names. True when it was lost just now: it, or a sample it needs.
+-- Checks a group that the long-tail queue names. True when the group ends now, because it or a sample it needs is lost.
 function Recovery.lose_queued(tx, job, group_id)
   local group = Group.load(tx, job, group_id)
   if not group then
@@ -33,7 +33,8 @@ function Recovery.lose_queued(tx, job, group_id)
   return true
 end
 
--- An index names a request that is not there: the pending queue, or `held`, the index of what a worker has.
+-- Ends a request that is not there, although an index names it: the pending queue, or `held`, the index of a worker's
+-- attempts.
 function Recovery.lose_missing(tx, id, held)
   if held then redis.call('SREM', held, id) end
   local job, group_id, index = Request.parse_id(id)
@@ -63,7 +64,7 @@ function Recovery.load_round(tx, group)
   return nil, false
 end
 
--- The group and round of a request, or nil: then it was lost with them.
+-- The group and round of a request; nil when one of them was lost, and the request with it.
 function Recovery.load_owners(tx, request)
   local group = Group.load(tx, request.job, request.groupId)
   if not group then

@@ -1,9 +1,10 @@
--- The one place where a request changes its state: it keeps the counts, the index of its holder, the pending queue and
--- the counters of its group and round in step, so that at every moment submitted = the sum of all states.
+-- The only file that changes the state of a request. It keeps the counts, the index of the request's holder, the
+-- pending queue and the counters of its group and round in step, so that at every moment submitted = the sum of all
+-- states.
 local Requests = {}
 
 -- Puts requests of one job into the pending queue. Their places are their arrival numbers less `ahead` (default: 0);
--- the first has `first_ahead` instead, if that is given (Dispatch). Returns the arrival number of the first.
+-- the first request has `first_ahead` instead, if given (Dispatch). Returns the arrival number of the first request.
 function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   local last = redis.call('HINCRBY', tx.key.meta, 'pendingSequence', #ids)
   local entries = {}
@@ -17,8 +18,8 @@ function Requests.enqueue(tx, job, ids, ahead, first_ahead)
   return last - #ids + 1
 end
 
--- `group` gets the counters as they are afterwards. `fields` as in Request.set_state. `front` only matters for
--- `pending`.
+-- Moves a request to the state `to`. `group` gets the counters as they are afterwards. `fields` as in
+-- Request.set_state. `front` only matters for `pending`: the request comes before requests that have not started.
 function Requests.move(tx, request, group, to, fields, front)
   local from = request.state
   if Request.HELD[from] and not Request.HELD[to] and to ~= 'finished' then

@@ -1,9 +1,8 @@
---[[ The attempt runs on a server; with a segment, its tokens so far are safe.
-ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens, serverId, waiting, generatedMs,
-  run}: SaveArgs. A segment
-  without more tokens than the last one is an older message
+--[[ Notes that an attempt runs on a server; with a segment, its tokens so far are saved.
+ARGV[1] JSON: {requestId, attempt, workerId, workerEpoch, segment, tokens, serverId, waiting, generatedMs, run}:
+  SaveArgs. A segment without more tokens than the saved segment is an older message
 Reply: action      'continue' | 'abort' (cut or dropped: end the attempt with request.fail)
-       moveTimes   MoveTimes, of the move that the attempt began with; only with the first save after its first token
+       moveTimes   MoveTimes, of the move that led to the attempt; only with the first save after its first token
 Errors: FENCED, REQUEST_NOT_FOUND, ROUND_CLOSED.
 Flags: allow-oom ]]
 return function(tx, args)

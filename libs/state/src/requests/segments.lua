@@ -1,4 +1,4 @@
---[[ The segments of a request, all of them: as they are stored, so that Redis only copies them.
+--[[ All segments of a request, as they are stored, so that Redis only copies them.
 ARGV[1] JSON: {requestId}
 Reply: segments   list of Segment
 Errors: REQUEST_NOT_FOUND.

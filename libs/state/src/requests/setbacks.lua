@@ -1,10 +1,10 @@
 -- The setbacks of a request: attempts in a row that an engine failed or did not serve, without a further token between
--- them. JSON in the field `setbacks` of its hash: {count, tokens: that it had kept, sinceMs: of the first failure,
--- starts: those of servers that failed it, servers: where its attempts ended so, the last one last, wrong: starts of
--- servers that sent an answer that is not of their dialect; optional}.
--- Evidence against a request are failures on different starts of servers: its maxFailures. The same starts may fail it
--- again until a deadline. An engine that did not serve it is no evidence. A second answer of one start that is not of
--- its dialect ends the request, unless another server of the pool may still answer: each further one would cost a whole
+-- them. JSON in the field `setbacks` of its hash: {count; tokens: number that the request had; sinceMs: time of the
+-- first failure; starts: starts of servers that failed the request; servers: servers of its setbacks, the latest last;
+-- wrong: starts of servers that sent an answer of another dialect, optional}.
+-- Only failures on different starts of servers count for maxFailures. The same starts may fail the request again until
+-- a deadline. An engine that did not serve the request has not failed it. A second answer of another dialect from one
+-- start ends the request, unless another server of the pool may still answer: each further attempt would cost a whole
 -- generation and end in the same way.
 local Setbacks = {}
 
@@ -24,15 +24,15 @@ local function read(request, tokens)
   return { count = 0, tokens = tokens, starts = {}, servers = {} }
 end
 
--- An attempt that no server is known of is like one on a server of its own.
+-- Name of the server start on which an attempt ran. An attempt without a known server counts as on a server of its own.
 local function start_of(tx, request, server_id)
   if not server_id then return request.attempt end
   local server = Servers.get(tx, server_id)
   return server_id .. '@' .. (server and server.epoch or '')
 end
 
--- Notes the start that sent an answer that is not of its dialect. True when that was its second one, and each server
--- that is neither pending nor failed has sent one.
+-- Notes a start that sent an answer of another dialect. True when this was the second such answer of the start, and
+-- each server that is neither pending nor failed has sent one.
 local function note_wrong(tx, run, start)
   local others = without(run.wrong or {}, start)
   local is_second = #others < #(run.wrong or {})
@@ -50,8 +50,8 @@ local function note_wrong(tx, run, start)
   return wrong >= redis.call('ZCARD', tx.key.watchedServers)
 end
 
--- Notes that the attempt ended so. `why`: {serverId?, isFailure?, isWrong?, deadlineMs?}; `made`: tokens that it adds.
--- True when the request has failed too often.
+-- Notes that an attempt ended in a setback. `why`: {serverId?, isFailure?, isWrong?, deadlineMs?}; `made`: tokens that
+-- the attempt adds. True when the request has failed too often.
 function Setbacks.note(tx, request, why, made, most_failures)
   local run = read(request, request.tokens + made)
   run.count = run.count + 1
@@ -73,7 +73,7 @@ function Setbacks.note(tx, request, why, made, most_failures)
   return is_over
 end
 
--- For a claim: how many there were, and the servers to avoid; nothing after a further token.
+-- Number of setbacks and the servers to avoid, for a claim; nil after a further token.
 function Setbacks.of_claim(request)
   if not request.setbacks then return nil, nil end
   local run = read(request, request.tokens)

@@ -1,6 +1,6 @@
--- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; the leases are all of
--- the session, also those from before it was bound again. The idle set contains the sessions without leases, by last
--- use; only they may be evicted.
+-- A session is bound to one epoch of one server. Packed `serverId|epoch|leases|finished|dpRank`; `leases` counts all
+-- leases of the session, also leases from before the session was bound again. The idle set contains the sessions
+-- without leases, by last use; only these may be evicted.
 local BindingRecord = {}
 
 BindingRecord.NO_EPOCH = '' -- the session was cleared and is bound again by its next lease

@@ -1,5 +1,5 @@
 --[[ Forgets one page of sessions; a scan (Pages.scan). A session with leases is bound again by its next lease, and
-forgotten with its last.
+forgotten with its last lease.
 ARGV[1] JSON: {cursor}   string
 Reply: cleared     number
        cursor      string

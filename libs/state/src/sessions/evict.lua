@@ -1,8 +1,8 @@
---[[ Forgets sessions that were idle for too long, or that are more than the pool keeps, at most 128; never one with
-leases.
-ARGV[1] JSON: {idleMs}: the pool setting `sessionIdleMs` goes before it
+--[[ Forgets sessions that were idle for too long, or that are more than the pool keeps, at most 128; never a session
+with leases.
+ARGV[1] JSON: {idleMs}: the pool setting `sessionIdleMs` takes precedence
 Reply: evicted     number
-       more        true when there are further ones
+       more        true when there may be further sessions to forget
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128

@@ -5,7 +5,7 @@ local DEFAULT_MAX_SESSIONS = 200000
 
 function Tx.fields.known_bindings() return {} end -- sessionId -> binding, or false
 
--- Reads those that are not known yet with one call.
+-- Reads the bindings of several sessions with one call; Sessions.get reads a single one.
 function Sessions.read(tx, session_ids)
   if not session_ids[2] then return end
   for index, packed in ipairs(redis.call('HMGET', tx.key.sessions, unpack(session_ids))) do
@@ -13,7 +13,7 @@ function Sessions.read(tx, session_ids)
   end
 end
 
--- The binding, or nil.
+-- The binding of a session, or nil.
 function Sessions.get(tx, session_id)
   local binding = tx.known_bindings[session_id]
   if binding == nil then
@@ -29,7 +29,7 @@ function Sessions.save(tx, session_id, binding)
   redis.call('HSET', tx.key.sessions, session_id, BindingRecord.pack(binding))
 end
 
--- A session more on this epoch of a server, or a lease of a session less, is 1; see
+-- Changes the session count of a server's epoch: by 1 for a session more, or for a lease of a session less; see
 -- routing/policies/least-sessions.lua.
 function Sessions.count(tx, server_id, epoch, change)
   if epoch == BindingRecord.NO_EPOCH then return end
@@ -46,7 +46,7 @@ function Sessions.forget(tx, session_id, binding)
   Sessions.count(tx, binding.serverId, binding.epoch, -1)
 end
 
--- Returns how many of these idle sessions were there.
+-- Forgets idle sessions. Returns how many of them existed.
 function Sessions.evict(tx, session_ids)
   local evicted = 0
   for _, session_id in ipairs(session_ids) do
@@ -67,7 +67,7 @@ function Sessions.surplus(tx)
   return redis.call('HLEN', tx.key.sessions) - (Settings.number(tx, 'maxSessions') or DEFAULT_MAX_SESSIONS)
 end
 
--- One more lease of the session, on this server from now on. Its rank stays while it is on the same server.
+-- Adds a lease to the session and binds it to this server. The rank stays while the session is on the same server.
 function Sessions.bind(tx, session_id, server, dp_rank)
   local binding = Sessions.get(tx, session_id)
   if not binding and Sessions.surplus(tx) >= 0 then
@@ -88,7 +88,7 @@ function Sessions.bind(tx, session_id, server, dp_rank)
   redis.call('ZREM', tx.key.idleSessions, session_id)
 end
 
--- One lease of the session less.
+-- Takes a lease off the session.
 function Sessions.unbind(tx, session_id)
   local binding = Sessions.get(tx, session_id)
   if not binding then return end

@@ -1,14 +1,14 @@
---[[ Begins a turn of a session that is recorded. A repeat of a turn takes its place, and from then on only the repeat
-may record it: a turn is identified by its request, and one without an id of its client only until it is recorded.
+--[[ Starts a turn of a recorded session. A repeat of a turn replaces it, and from then on only the repeat may record
+the turn. A turn is identified by its request; a request without an id of its client only until the turn is recorded.
 ARGV[1] JSON: {id, tokenId, identity, generation, hasOwnId, stamp?}   strings; hasOwnId: boolean; stamp: the latest that
         the caller has seen of the pool
 Reply: job       of the session; absent if the session is not recorded
        turn      number
-       number    of the turn for clients: other after Redis was set back
+       number    of the turn for clients: differs from `turn` after Redis was set back
        stamp     of the pool
        refusal   why there is no turn: `FORBIDDEN`, the session belongs to another token; `TRAJECTORY_FULL`
-Safe to repeat: the same generation gets the same turn. A turn takes less than 300 bytes: when Redis is full, turns of
-sessions that are recorded must still be known to be missing.
+Safe to repeat: the same response (`generation`) gets the same turn. A turn takes less than 300 bytes, so that turns are
+known to be missing even when Redis is full.
 Flags: allow-oom ]]
 return function(tx, args)
   local key = tx.key:trajectory(args.id)

@@ -1,5 +1,5 @@
---[[ Removes what is recorded of a session. Safe to repeat.
-ARGV[1] JSON: {id, tokenId}   strings; tokenId: only a session of this token; absent: of any
+--[[ Removes the trajectory of a session. Safe to repeat.
+ARGV[1] JSON: {id, tokenId}   strings; tokenId: only a session of this token; absent: of any token
 Reply: deleted   boolean
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,6 +1,6 @@
 --[[ Removes the trajectory that was not used for the longest time, if that is more than `idleMs`.
 ARGV[1] JSON: {idleMs}   number
-Reply: more   true if one was removed
+Reply: more   true if a trajectory was removed
 Flags: allow-oom ]]
 return function(tx, args)
   local oldest = redis.call('ZRANGEBYSCORE', tx.key.trajectories, '-inf', Format.integer(tx.now - args.idleMs), 'LIMIT',

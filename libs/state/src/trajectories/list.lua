@@ -1,7 +1,7 @@
---[[ One page of the sessions that are recorded; a scan (Pages.scan). Writes nothing.
-ARGV[1] JSON: {tokenId?, cursor?}   strings; tokenId: only sessions of this token; absent: of any
-Reply: sessions   list of {about, turns}; about: the session; turns: how many have begun
-       cursor     of the next page; absent: this is the last one
+--[[ One page of the recorded sessions; a scan (Pages.scan). Writes nothing.
+ARGV[1] JSON: {tokenId?, cursor?}   strings; tokenId: only sessions of this token; absent: of any token
+Reply: sessions   list of {about, turns}; about: the session; turns: number of started turns
+       cursor     of the next page; absent: this is the last page
 Flags: no-writes ]]
 return function(tx, args)
   local PAGE = 128

@@ -1,4 +1,4 @@
---[[ Notes why a turn has no record. Nothing changes if the turn has one, or a repeat holds it.
+--[[ Notes why a turn has no record. Nothing changes if the turn has a record, or a repeat holds it.
 ARGV[1] JSON: {id, turn, generation, error}   id, generation: strings; turn: number; error: code
 Reply: {}
 Safe to repeat.

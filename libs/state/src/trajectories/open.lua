@@ -1,8 +1,8 @@
---[[ Begins the trajectory of a session, unless there is one.
+--[[ Starts the trajectory of a session, unless there is one.
 ARGV[1] JSON: {id, about, isDrawn?, stamp?}   strings; about: JSON; isDrawn: boolean, no session had this id before;
         stamp: the latest that the caller has seen of the pool
-Reply: about   the session, of the first call
-       made    boolean
+Reply: about   the session, as the first call described it
+       made    boolean: this call has started the trajectory
        stamp   of the pool
 Safe to repeat. ]]
 return function(tx, args)

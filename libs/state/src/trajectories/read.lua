@@ -1,10 +1,10 @@
---[[ What is recorded of a session.
+--[[ The trajectory of a session.
 ARGV[1] JSON: {id, stamp?}   strings; stamp: the latest that the caller has seen of the pool
 Reply: about     the session; absent if it is not recorded
        turns     list of records, by turn
-       missing   list of {turn, startedAtMs, reason}: turns without a record; UNFINISHED: its generation runs, or its
-                 replica has died. SET_BACK: Redis was set back then, and this turn and later ones, up to the next one
-                 that is listed, may be lost
+       missing   list of {turn, startedAtMs, reason}: turns without a record; UNFINISHED: the response is still being
+                 generated, or its replica has died. SET_BACK: Redis was set back then, and this turn and later turns,
+                 up to the next listed turn, may be lost
        setBacks  list of {after, offset}, by which turns have numbers
        stamp     of the pool
 Safe to repeat.

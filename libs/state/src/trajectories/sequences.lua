@@ -1,4 +1,4 @@
---[[ The tokens of each recorded turn with its prompt: a turn extends one if its prompt begins with these tokens.
+--[[ The tokens of each recorded turn, prompt included: a later turn extends it if its prompt begins with these tokens.
 ARGV[1] JSON: {id}   string
 Reply: sequences   list of texts `tokens|digest|generation` by turn; empty for a turn without a record
 Flags: no-writes ]]

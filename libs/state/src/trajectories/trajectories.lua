@@ -1,20 +1,20 @@
--- The recorded turns of sessions. One hash for each session: `about` (JSON), `turns` (how many have begun), and for
--- each turn n `begun:n` (ms), `holder:n` (the generation that may record it), `error:n` (why it has no record), and of
--- its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and `extended:n`
--- (a later turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the pool, see
--- rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal of the
--- generation. Turns behind the turn `after` may be lost then; the number of a later turn is above by `offset`, which is
--- the age of the session in milliseconds, so that no number is given twice. A session that is opened soon after a
--- renewal may have been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a set-back.
--- `id` is a hash of the session.
+-- The recorded turns of sessions. One hash for each session: `about` (JSON), `turns` (number of started turns), and for
+-- each turn n `begun:n` (start, ms), `holder:n` (the response that may record it), `error:n` (why it has no record),
+-- and of its record `turn:n` (JSON), `ref:n` (its payload), `sequence:n` (tokens|digest|generation and more) and
+-- `extended:n` (a later turn continues it). `named:<identity>` is the latest turn of a request. `generation` (of the
+-- pool, see rounds/generation.lua), `openedMs`, and `setBacks`: JSON, a list of {after, offset, atMs} for each renewal
+-- of the pool's generation. Turns behind the turn `after` may be lost then; the number of a later turn is higher by
+-- `offset`, which is the age of the session in milliseconds, so that no number is given twice. A session that is opened
+-- soon after a renewal may have been opened before it, and been lost: its `openedMs` is 0, and its numbers begin with a
+-- set-back. `id` is a hash of the session.
 local Trajectories = {}
 
 Trajectories.MAX_TURNS = 256
 -- How long after a renewal of the generation clients may go on with a session that was lost, milliseconds.
 local REOPENED_MS = 600000
 
--- The set-backs of a session, with one that is noticed now. `stamp`: the latest that the caller has seen of the pool;
--- `may_be_lost`: the session is new here, and its id is known to its client.
+-- The set-backs of a session, with a set-back that is noticed now. `stamp`: the latest that the caller has seen of the
+-- pool; `may_be_lost`: the session is new here, and its client may have used its id before.
 function Trajectories.set_backs(tx, id, stamp, may_be_lost)
   local key, generation = tx.key:trajectory(id), Generation.current(tx, stamp)
   local known = redis.call('HMGET', key, 'generation', 'setBacks', 'openedMs')
@@ -30,7 +30,7 @@ function Trajectories.set_backs(tx, id, stamp, may_be_lost)
   return list
 end
 
--- The number that clients know a turn by.
+-- The number by which clients know a turn.
 function Trajectories.number(turn, set_backs)
   local offset = 0
   for _, one in ipairs(set_backs) do
@@ -41,7 +41,7 @@ end
 
 function Trajectories.touch(tx, id) redis.call('ZADD', tx.key.trajectories, Format.integer(tx.now), id) end
 
--- A field of the turns 1 to `count`, false for those without it.
+-- A field of the turns 1 to `count`, false for turns without the field.
 function Trajectories.each(tx, id, kind, count)
   local names = {}
   for turn = 1, count do names[turn] = kind .. ':' .. turn end
@@ -59,7 +59,7 @@ function Trajectories.remove(tx, id)
       freed[#freed + 1] = ref
     end
   end
-  -- As FreedPayloads.free, with one command for all.
+  -- Frees payloads as FreedPayloads.free does, with one command for all.
   if #freed > 0 then redis.call('ZADD', tx.key.freedPayloads, 'NX', unpack(freed)) end
   redis.call('ZREM', tx.key.trajectories, id)
   return redis.call('UNLINK', tx.key:trajectory(id)) == 1
