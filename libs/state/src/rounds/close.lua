@@ -1,7 +1,7 @@
---[[ The trainer has trained on the round: one flag; the requests are folded after it, page by page (fold). The cursor
-of the last page of results proves that the trainer has read what Redis has.
+--[[ Closes a round on which the trainer has trained, by one flag; the requests are folded after it, page by page
+(fold). The cursor of the last page of results proves that the trainer has read the groups that Redis has.
 ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, cursor, groups}: CloseArgs
-Reply: CloseRoundReply; a repeat gets the same
+Reply: CloseRoundReply; a repeat gets the same reply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_NOT_COMPLETED, ROUND_CANCELLED,
   ROUND_MISMATCH (nothing was changed). Events: round.closed.
 Flags: allow-oom ]]
@@ -19,7 +19,8 @@ return function(tx, args)
   local read = ResultsDigest.parse_cursor(round, args.cursor)
   if not read then return Reply.fail('VALIDATION_FAILED', 'cursor: not a cursor of round.results', 'cursor') end
 
-  -- Groups that the round has and the trainer has not read, the reverse, and those that the trainer has read otherwise.
+  -- Adds the ids of groups that the trainer has not read (`missing`), that the round does not have (`extra`), and that
+  -- the trainer has read with other contents (`different`).
   local function name_differences(details)
     local own, missing, extra, different = {}, {}, {}, {}
     for _, group in ipairs(args.groups) do own[group.groupId] = group.digest end

@@ -1,6 +1,6 @@
---[[ Cuts one page of the groups a completed round did not accept. What has no holder is `unfinished` at once, what a
-worker has becomes `cutting` and is returned for an abort, again each time until it is confirmed or its holder is
-expired. Of a round that is open, continues to give free places to groups that are held.
+--[[ Cuts one page of the groups that a completed round did not accept. A request without a holder is `unfinished` at
+once; a request that a worker has becomes `cutting` and is returned for an abort, again each time until the worker
+confirms or is expired. In an open round, more free places are given to groups that are held.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, cursor}   cursor: number
 Reply: CutPage
@@ -11,7 +11,7 @@ return function(tx, args)
   if not round then return Reply.object({ aborts = {}, settled = true }) end
   if round.state == 'opening' then return Reply.object({ aborts = {}, settled = false }) end
   if round.state == 'open' then
-    -- Places that came free for more groups than one script accepts.
+    -- Gives more places, since more may have become free than one script gives.
     redis.call('SREM', tx.key.sweeps, Round.format_name(round))
     Rounds.review_round(tx, round)
     local more = redis.call('SISMEMBER', tx.key.sweeps, Round.format_name(round)) == 1 and Round.takes_results(round)
@@ -27,7 +27,7 @@ return function(tx, args)
     end
     if not Aborts.apply(tx, round, group, aborts) then
       Longtail.cut_live(tx, round, group, aborts)
-      -- Finished, and held without a place until the round was completed.
+      -- A finished group that was held without a place until the round was completed.
       if group.state == 'live' and group.live == 0 then GroupEnds.settle_group(tx, round, group) end
     end
     return group.launched

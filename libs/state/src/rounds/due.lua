@@ -1,5 +1,6 @@
---[[ What the sweeper has to do in this pool. Removes rounds that are gone from the list; changes nothing else.
-ARGV[1] JSON: {stamp}   the last one this replica has seen of the pool, or absent
+--[[ Lists the work of the sweeper in this pool. Removes rounds that are gone from the list, and renews the generation
+of the pool if Redis was set back; changes nothing else.
+ARGV[1] JSON: {stamp}   the last stamp that this replica has seen of the pool, or absent
 Reply: DueWork; at most 64 of each list, rounds in random order
 Flags: allow-oom ]]
 return function(tx, args)

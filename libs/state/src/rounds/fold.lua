@@ -1,9 +1,9 @@
 --[[ Folds one page of a closed round into the counts: accepted groups are counted in the ledger, then they are trained,
-or dropped if their rewards exclude them, and deleted, as are the failed ones. A cancelled round has given its accepted
-groups back before; only the failed ones are left. Requests of a group that is gone are deleted too.
+or dropped if their rewards exclude them, and deleted; failed groups are deleted too. A cancelled round has given its
+accepted groups back before; only failed groups are left. Requests of a group that is gone are deleted too.
 A page ends with the group that makes it 32 requests. The summaries of the last 16 rounds are kept.
 ARGV[1] JSON: {job, roundId}
-Reply: more   boolean; false also while a surplus sample is not confirmed: the sweep comes again
+Reply: more   boolean; false also while a surplus sample is not confirmed: the sweep calls again later
 Events: group.dropped, request.lost.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -12,7 +12,7 @@ return function(tx, args)
   if not round or Round.takes_results(round) or round.state == 'completed' then
     return Reply.object({ more = false })
   end
-  -- First the ledger: it needs what is deleted here.
+  -- The ledger is counted first: it needs the records that are deleted here.
   if not TrainedLedger.count_accepted(tx, args.job, args.roundId) then
     return Reply.object({ more = true })
   end
@@ -45,7 +45,7 @@ return function(tx, args)
     while touched < PAGE do
       local group_id = redis.call('LINDEX', list, 0)
       if not group_id then return end
-      -- A worker still has a surplus sample: the sweep of aborts tells the worker again and again.
+      -- A worker still has a surplus sample: the sweep of aborts repeats its command to the worker.
       local group = Group.load(tx, args.job, group_id)
       waiting = group ~= nil and group.live > 0
       if waiting then return end

@@ -1,4 +1,4 @@
--- How long a sample has generated, over all its attempts: for those with a maximum time (`timeoutMs`). An attempt
+-- How long a sample has generated, over all its attempts, for samples with a maximum time (`timeoutMs`). An attempt
 -- reports its own time with each partial save and at its end; the next claim adds it up, however the attempt has ended.
 local GenerationTime = {}
 
@@ -8,7 +8,7 @@ function GenerationTime.note_time(tx, request, group, attempt_ms)
   if attempt_ms > known then Request.set(tx, request, { attemptMs = Format.integer(attempt_ms) }) end
 end
 
--- Milliseconds of the attempts before this one, which begins now.
+-- Milliseconds of all attempts before the attempt that starts now.
 function GenerationTime.sum_time(tx, request)
   Request.read_generated(tx, request)
   if request.attemptMs then

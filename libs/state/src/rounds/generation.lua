@@ -1,8 +1,8 @@
--- The generation of a pool: an id that does not come back when Redis loses its last transitions and continues from an
--- earlier state. It belongs to the process and the replication history it was made under (`run_id`, `master_replid`),
--- and is renewed when those are others, and when a caller has seen a later event than this Redis has written. A stamp
--- is the generation and the sequence of the last event: who has seen one, and passes it on, learns that something it
--- knows may be lost. A renewal is the event pool.set-back.
+-- The generation of a pool: an id that changes when Redis may have lost its last transitions and continues from an
+-- earlier state. It belongs to the process and the replication history in which it was created (`run_id`,
+-- `master_replid`), and is renewed when these have changed, or when a caller has seen a later event than this Redis has
+-- written. A stamp is the generation and the sequence of the last event: a caller that has seen a stamp, and passes it
+-- on, learns when transitions that it knows may be lost. A renewal adds the event pool.set-back.
 local Generation = {}
 
 local function of_process()
@@ -21,7 +21,7 @@ function Generation.current(tx, seen)
   tx.known_generation = field[1]
   if field[2] ~= process or (seen_generation == tx.known_generation
     and tonumber(seen_sequence) > tonumber(sequence)) then
-    -- The time, since a process may be set back as well: by a restore of its keys.
+    -- The id contains the time, since the keys of a process may be restored, which sets the process back too.
     local time = redis.call('TIME')
     tx.known_generation = string.sub(redis.sha1hex(process .. time[1] .. '.' .. time[2] .. (field[1] or '')), 1, 16)
     renewed = field[1] ~= false
@@ -35,19 +35,19 @@ function Generation.current(tx, seen)
   return tx.known_generation, sequence, renewed
 end
 
--- When the generation was renewed last, as far as known; nil for the first one of a pool. Changes nothing.
+-- When the generation was renewed last, as far as known; nil for the first generation of a pool. Changes nothing.
 function Generation.set_back_at_ms(tx)
   local since = tonumber(redis.call('HGET', tx.key.meta, 'generationSinceMs') or nil) or 0
   return since > 0 and since or nil
 end
 
--- How long ago the generation was renewed, milliseconds; very long for the first one of a pool.
+-- How long ago the generation was renewed, milliseconds; very long for the first generation of a pool.
 function Generation.age_ms(tx)
   Generation.current(tx)
   return tx.now - tonumber(redis.call('HGET', tx.key.meta, 'generationSinceMs') or 0)
 end
 
--- The stamp of now, for a reply that is an error.
+-- The present stamp, for a reply with an error.
 function Generation.stamp(tx)
   local now, sequence = Generation.current(tx)
   return now .. '.' .. sequence
@@ -57,7 +57,7 @@ function Generation.changed(tx, field, message)
   return Reply.fail('GENERATION_CHANGED', message, field, nil, { stamp = Generation.stamp(tx) })
 end
 
--- Returns nil, or the error to answer to who has seen another generation. `stamp` is nil for who has seen none.
+-- Returns nil, or the error to answer to a caller that has seen another generation. `stamp`: nil for a new caller.
 function Generation.stamp_error(tx, stamp)
   local now = Generation.current(tx, stamp)
   if stamp and string.match(stamp, '^%x+') ~= now then
@@ -66,7 +66,8 @@ function Generation.stamp_error(tx, stamp)
   end
 end
 
--- A reply to a trainer, with the stamp to pass on: of a JSON object, or of fields as in Reply.object.
+-- Adds the stamp to a reply for a trainer, who passes it on. `stamped` takes a JSON object, `reply` fields as in
+-- Reply.object.
 function Generation.stamped(tx, reply)
   return string.sub(reply, 1, -2) .. ',"stamp":"' .. Generation.stamp(tx) .. '"}'
 end

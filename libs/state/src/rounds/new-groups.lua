@@ -1,12 +1,12 @@
--- Groups that are submitted: whether they may come, and how they are stored.
+-- Submitted groups: whether they may be added, and how they are stored.
 local NewGroups = {}
 
--- 1.1 x 10 is a little more than 11 in binary.
+-- Number of samples to launch for a group. In binary, 1.1 x 10 is a little more than 11.
 local function launched_of(round, group) return math.ceil(round.sampleOverProvision * group.samples - 1e-9) end
 
--- Why groups can not be added, or nil; `check`: their size was not compared before.
+-- Error for groups that can not be added, or nil; `check`: their sizes have to be checked too.
 function NewGroups.refusal(tx, round, groups, ids, check)
-  -- A prompt that is checked now is still there when it is added: its wait for removal begins again.
+  -- A prompt that is checked now is still there when its group is added: its wait for removal starts again.
   for _, group in ipairs(groups) do
     if group.promptRef and not FreedPayloads.keep_freed(tx, group.promptRef) then
       return Reply.fail('PAYLOAD_NOT_FOUND', 'The prompt ' .. group.promptRef .. ' is being removed; store it again',
@@ -29,7 +29,8 @@ function NewGroups.refusal(tx, round, groups, ids, check)
   end
 end
 
--- Live work has its room reserved, so that its tokens are not refused. Nil when the groups fit as well.
+-- Error for groups that do not fit beside the live samples, whose room is reserved, so that their tokens are not
+-- refused. Nil when the groups fit.
 function NewGroups.room_error(tx, round, groups, room)
   local page, live = 0, 0
   for _, group in ipairs(groups) do page = page + launched_of(round, group) * group.maxTokens * room.bytesPerToken end
@@ -79,10 +80,11 @@ function NewGroups.add(tx, round, group)
   redis.call('ZADD', tx.key:roundGroups(job, round.roundId), arrival, group.groupId)
 end
 
-local TOMBSTONE = 'tombstone' -- stands for the abortId: its answer was `not-found`
+local TOMBSTONE = 'tombstone' -- in place of an abortId: the answer of that abort was `not-found`
 local SCOPES = { 'round', 'group', 'sample' }
 
--- An abort that came before its request wins, in the scope it has named or in that of the round.
+-- Applies aborts that arrived before their requests, in the scope that the abort has named, or in the scope of the
+-- round.
 function NewGroups.end_aborted(tx, round, group)
   local names = { 'G|' .. round.job .. '/' .. group.groupId }
   for index = 0, group.launched - 1 do

@@ -2,8 +2,8 @@
 ARGV[1] JSON: {job, roundId, planId, kind, step, neededGroups, takeGroups, newGroups, orphanAfterMs, weightVersion,
   policy, deadlineMs, abortScope, priority, workerKind, digest, rules, maxReplacedGroups, keepTokens, places, choice,
   control, stamp, traceparent, trainerEpoch, newEpoch}: OpenScriptArgs. The same round opened with another digest is a
-  conflict. Without a trainerEpoch this trainer is a new one: the one before is fenced. With a workerKind only workers
-  of that kind get requests of the job
+  conflict. Without a trainerEpoch the caller is a new trainer, and the trainer before is fenced. With a workerKind only
+  workers of that kind get requests of the job
 Reply: OpenRoundReply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_CONFLICT, ROUND_CLOSED, ROUND_CANCELLED, PLAN_STALE,
   ROUND_SETTLING, RESTORE_UNFINISHED, JOB_IN_USE, WEIGHT_VERSION_MISMATCH. Events: round.opened. ]]
@@ -23,7 +23,7 @@ return function(tx, args)
   end
   local known = Round.load(tx, args.job, args.roundId)
   if known then Round.read_rest(tx, known) end
-  -- A trainer that opened this very round and lost the answer is the trainer the round was opened by.
+  -- A caller without an epoch that repeats the call which opened this round is the trainer that has opened it.
   local speaker = given or (known and known.digest == args.digest and known.trainerEpoch) or current
   if speaker ~= current then return Reply.fail('FENCED', 'Another trainer has taken the job over', 'trainerEpoch') end
   if known then

@@ -1,5 +1,5 @@
---[[ Whether a payload may still be wanted: a group names it as its prompt, it waits for its removal, or its owner,
-a group or a request, is still there or in a snapshot, or it is a turn of a trajectory. Writes nothing.
+--[[ Whether a payload may still be needed: a group names it as its prompt, it waits for its removal, its owner (a group
+or a request) is still there or in a snapshot, or it is a turn of a trajectory. Writes nothing.
 ARGV[1] JSON: {job, owner, ref}   owner: groupId, requestId, or trajectory/<id>
 Reply: owned   boolean
 Flags: no-writes ]]

@@ -1,5 +1,6 @@
--- The places of a round: `needed`, some of them reserved for pinned groups; with quotas each domain has places too, and
--- places of domains + spare ones + reserved ones + accepted groups = needed. Without quotas there is no hash.
+-- The places of a round: `neededGroups`, some of them reserved for pinned groups. With quotas each domain has places
+-- too, and places of domains + spare places + reserved places + accepted groups = needed groups. Without quotas there
+-- is no hash.
 local Places = {}
 
 -- No name of a domain begins with `*`.
@@ -16,10 +17,10 @@ function Places.free(tx, round)
   return tonumber(redis.call('HGET', hash_of(tx, round), SPARE) or 0)
 end
 
--- Only with quotas.
+-- Adds spare places; only with quotas.
 function Places.add_spare(tx, round, by) redis.call('HINCRBY', hash_of(tx, round), SPARE, by) end
 
--- The domain whose places a group may take; '' for all that no quota names.
+-- The domain whose places a group may take; '' for all domains that no quota names.
 local function place_domain(tx, round, group)
   local domain = group.domain or ''
   return redis.call('HEXISTS', hash_of(tx, round), domain) == 1 and domain or ''
@@ -39,7 +40,8 @@ end
 
 local function is_domain(field) return string.sub(field, 1, 1) ~= '*' end
 
--- The field of a place that a taken group gets: of its domain, else a spare one, else of the domain with the most.
+-- The field from which a taken group gets its place: its domain, else the spare places, else the domain with most
+-- places.
 local function field_for(tx, round, group)
   local fields, own = Hashes.all(hash_of(tx, round)), place_domain(tx, round, group)
   if tonumber(fields[own] or 0) > 0 then return own end
@@ -52,13 +54,13 @@ local function field_for(tx, round, group)
   return field or SPARE
 end
 
--- A place more, for groups of the domain of this one; or another that it takes.
+-- Adds a place for groups of the domain of this group.
 function Places.add_for(tx, round, group)
   if round.hasQuotas then redis.call('HINCRBY', hash_of(tx, round), place_domain(tx, round, group), 1) end
 end
 
--- Another place, for a group that its accepted one is to be replaced by. What is live or to come may fill it, else
--- another group is to be submitted.
+-- Adds a place for the replacement of an accepted group. A group that is live or still to be submitted may fill the
+-- place; otherwise the trainer is to submit another group.
 function Places.add_replacement(tx, round, group)
   Round.add(tx, round, 'neededGroups', 1)
   Places.add_for(tx, round, group)
@@ -67,7 +69,8 @@ function Places.add_replacement(tx, round, group)
   end
 end
 
--- For a group of the queue. `has_own`: the round has places for its groups of the queue besides those of domains.
+-- Reserves a place for a group of the queue. `has_own`: the round has places for groups of the queue besides the places
+-- of domains.
 function Places.reserve(tx, round, group, has_own)
   if round.hasQuotas and not has_own then
     redis.call('HINCRBY', hash_of(tx, round), field_for(tx, round, group), -1)
@@ -77,7 +80,7 @@ end
 
 local function end_reserve(tx, round) Round.add(tx, round, 'reservedGroups', -1) end
 
--- The group is accepted.
+-- Takes the place of a group that is accepted.
 function Places.take(tx, round, group)
   if group.pinned then return end_reserve(tx, round) end
   if not round.hasQuotas then return end
@@ -85,13 +88,13 @@ function Places.take(tx, round, group)
   redis.call('HINCRBY', hash_of(tx, round), places > 0 and domain or SPARE, -1)
 end
 
--- A pinned group has left the round without being accepted: any group may have its place.
+-- Releases the place of a pinned group that has left the round without being accepted: any group may have the place.
 function Places.release_reserved(tx, round)
   end_reserve(tx, round)
   if round.hasQuotas then Places.add_spare(tx, round, 1) end
 end
 
--- Places of domains that no group can take any more are for any group. Only when all new groups are there.
+-- Makes places of domains that no group can take any more spare places. Only when all new groups were submitted.
 function Places.release_domains(tx, round)
   if not round.hasQuotas then return end
   local fields = Hashes.all(hash_of(tx, round))
@@ -109,7 +112,7 @@ function Places.count_live(tx, round, group, by)
   redis.call('HINCRBY', hash_of(tx, round), LIVE .. place_domain(tx, round, group), by)
 end
 
--- `groups`: all that may still take a place of their domain.
+-- `groups`: all groups that may still take a place of their domain.
 local function recount_live(tx, round, groups)
   for field in pairs(round.hasQuotas and Hashes.all(hash_of(tx, round)) or {}) do
     if string.sub(field, 1, #LIVE) == LIVE then redis.call('HDEL', hash_of(tx, round), field) end
@@ -117,7 +120,8 @@ local function recount_live(tx, round, groups)
   for _, group in ipairs(groups) do Places.count_live(tx, round, group, 1) end
 end
 
--- A group that is gone may have been pinned, or might have taken a place of its domain: only the others still do.
+-- Corrects reserved places and counts of live groups after a group was lost, which may have been pinned, or might have
+-- taken a place of its domain.
 function Places.mend(tx, round)
   if round.reservedGroups == 0 and not round.hasQuotas then return end
   local pinned, waiting = 0, {}

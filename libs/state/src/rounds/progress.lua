@@ -1,6 +1,6 @@
---[[ What the plan of the next round is made from; zeros for a job that is not there.
-ARGV[1] JSON: {job, trainerEpoch, stamp; history: the lengths and times of the last 8 closed rounds are wanted, and
-  of those under `auto` the groups}
+--[[ The data from which the next round is planned; zeros for a job that is not there.
+ARGV[1] JSON: {job, trainerEpoch, stamp; history: also the lengths and times of the last 8 closed rounds, and the
+  groups of rounds under `auto`}
 Reply: JobProgress
 Errors: GENERATION_CHANGED; with trainerEpoch: JOB_NOT_FOUND, FENCED, JOB_IN_USE.
 Flags: allow-oom ]]

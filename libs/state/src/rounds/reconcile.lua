@@ -1,9 +1,10 @@
---[[ A trainer reports what Redis has lost. `groups` it has trained in a step that Redis does not count as trained: each
-is taken out of wherever it is, its holders are stopped, and it counts as trained once, known or not. A round that is
-not closed and is of that step or an earlier one is cancelled: its other groups go to the long-tail queue. With the last
-page the step counts as trained. `groupIds` are looked up. A repeat changes nothing.
+--[[ Takes the report of a trainer about progress that Redis has lost. `groups`: groups trained in a step that Redis
+does not count as trained. Each group is taken out of its round or queue, its holders are stopped, and it counts as
+trained once, known or not. A round of that step or an earlier step that is not closed is cancelled: its other groups go
+to the long-tail queue. With the last page the step counts as trained. `groupIds`: ids to check; the unknown ids are
+returned. A repeat changes nothing.
 ARGV[1] JSON: {job, trainerEpoch, takeoverId, newEpoch, stamp, step, groups, isLast, groupIds}: ReconcileArgs. Without a
-  trainerEpoch a job that Redis has lost as a whole is made; a repeat with the same takeoverId gets the same epoch
+  trainerEpoch a job that Redis has lost as a whole is created; a repeat with the same takeoverId gets the same epoch
 Reply: ReconcileAnswer
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, RESTORE_UNFINISHED. Events: job.reconciled, round.cancelled,
 round.settled.
@@ -52,8 +53,8 @@ return function(tx, args)
     aborting = leave_dropped, dropped = leave_dropped,
   }
 
-  -- As many requests as the group needs count as trained, the finished ones first; the others are surplus. Returns how
-  -- many are trained.
+  -- Counts as many requests as the group needs as trained, finished requests first; the other requests are surplus.
+  -- Returns how many are trained.
   local function train_requests(group)
     local trained, unfinished = 0, group.samples - group.finished
     GroupDeletion.delete(tx, job, group.groupId, group.launched, group.promptRef, function(request)
@@ -79,7 +80,7 @@ return function(tx, args)
     if redis.call('ZSCORE', tx.key:trainedGroups(job), group_id) then return end
     local group = Group.load(tx, job, group_id)
     local round = group and Round.load(tx, job, group.roundId)
-    -- Closed, and about to be folded.
+    -- The group is trained already: its round is closed and about to be folded.
     if group and group.state == 'accepted' and round and round.state == 'closed' then return end
     if group then
       -- A group whose round is gone can only be in the queue.

@@ -1,6 +1,7 @@
--- What of the results of a round was read: a running digest over the accepted groups in their order, and over what is
--- in each of them. Redis keeps the digest of every group that a page has ended with, so a cursor that names a position
--- and a digest proves that its holder has read just these groups, whatever Redis has lost or accepted since.
+-- Digests of the results of a round that were read: a running digest over the accepted groups in their order, and over
+-- the samples of each group. Redis keeps the running digest at every group that was read to its end, so a cursor that
+-- names a position and a digest proves that its holder has read just these groups, whatever Redis has lost or accepted
+-- since.
 local ResultsDigest = {}
 
 local DIGITS = 16
@@ -13,7 +14,7 @@ function ResultsDigest.with_sample(so_far, id, finish_reason, segments)
   return digest(so_far .. id .. ' ' .. (finish_reason or '') .. ' ' .. segments)
 end
 
--- What is noted of the group at a position, from 1; nil when it was not read yet.
+-- The digests at the group of a position, from 1: {all, own, groupId}; nil when the group was not read yet.
 function ResultsDigest.noted_at(tx, round, position)
   local entry = redis.call('LINDEX', tx.key:roundDigests(round.job, round.roundId), Format.integer(position - 1))
   if not entry then return nil end
@@ -21,15 +22,15 @@ function ResultsDigest.noted_at(tx, round, position)
     groupId = string.sub(entry, 2 * DIGITS + 1) }
 end
 
--- The digest of the first groups, or nil when they have not been read.
+-- The running digest of the first `position` groups, or nil when they have not been read.
 function ResultsDigest.digest_at(tx, round, position)
   if position == 0 then return first_digest(round) end
   local noted = ResultsDigest.noted_at(tx, round, position)
   return noted and noted.all
 end
 
--- A group was read to its end, as the one behind `position` others whose digest is `so_far`. Returns the digest with
--- it.
+-- Notes that a group was read to its end, after `position` other groups, whose running digest is `so_far`. Returns the
+-- running digest with the group.
 function ResultsDigest.note_read(tx, round, position, so_far, group_id, own)
   local list, all = tx.key:roundDigests(round.job, round.roundId), digest(so_far .. own .. group_id)
   local entry = all .. own .. group_id
@@ -42,7 +43,8 @@ function ResultsDigest.note_read(tx, round, position, so_far, group_id, own)
   return all
 end
 
--- generation.position.samples.digest.digest of the samples; nil when it is not one of ours. Without one: the beginning.
+-- Reads a cursor, generation.position.samples.digest.digest of the samples; nil for another text. Without a cursor: the
+-- beginning.
 function ResultsDigest.parse_cursor(round, cursor)
   if not cursor then return { position = 0, samples = 0, all = first_digest(round), own = '' } end
   local made_in, position, samples, all, own = string.match(cursor, '^(%x+)%.(%d+)%.(%d+)%.(%x+)%.(%x*)$')

@@ -1,6 +1,6 @@
---[[ A page of the accepted groups of a round, in the order of acceptance. It ends with 128 samples or `maxBytes` of
-them, also in the middle of a group: the next page continues behind them. The cursor proves what was read before it;
-when Redis has not the same groups in the same order any more, reading begins again.
+--[[ A page of the accepted groups of a round, in the order of acceptance. The page ends with 128 samples or `maxBytes`
+of samples, also in the middle of a group, where the next page continues. The cursor proves which groups were read
+before it; when Redis has not the same groups in the same order any more, reading starts again.
 ARGV[1] JSON: {job, roundId, cursor, limit, maxBytes, trainerEpoch, stamp}: ResultsArgs
 Reply: ResultsPage
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, VALIDATION_FAILED.
@@ -28,8 +28,9 @@ return function(tx, args)
   if ResultsDigest.digest_at(tx, round, place.position) ~= place.all then return read_anew() end
 
   local bytes = 0
-  -- Finished samples of a group behind the first `known`, at most `room` and one beyond the bytes. Returns them, the
-  -- digest of the known ones, that of all so far, and true when there are more; nil when one is not there.
+  -- Finished samples of a group behind the first `known` samples: at most `room`, and none after `maxBytes` were
+  -- reached. Returns the samples, the digest of the known samples, the digest of all samples so far, and true when
+  -- there are more; nil when a sample is not there.
   local function samples_of(group_id, launched, needed, known, room)
     local samples, seen, own, known_own, is_full = {}, 0, '', '', false
     for index = 0, launched - 1 do
@@ -55,7 +56,7 @@ return function(tx, args)
     return samples, known_own, own, known + #samples < needed
   end
 
-  -- The group is gone, or a sample of it.
+  -- Ends an accepted group that is gone, or that lacks a sample.
   local function lose(group_id)
     local group = Group.load(tx, args.job, group_id)
     if group then

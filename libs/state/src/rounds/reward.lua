@@ -1,8 +1,8 @@
 --[[ Takes the rewards of accepted groups, each once: a group whose rewards are all equal is trained, left out or
-replaced, as the policy of the round says. An error changes nothing.
+replaced, by the policy of the round. An error changes nothing.
 ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, remainingGroups, field, groups}: RewardArgs, with how many rewards
   each group has, and whether they are all equal
-Reply: RewardAnswer; a repeat gets the same
+Reply: RewardAnswer; a repeat gets the same reply
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_CANCELLED, GROUP_NOT_FOUND,
   VALIDATION_FAILED.
 Events: round.progressed, round.completed, round.settled.

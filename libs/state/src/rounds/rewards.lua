@@ -1,14 +1,14 @@
--- Groups whose rewards are all equal: trained, left out, or replaced by others, as the policy of their round says. They
--- stay among the accepted groups, so that cursors of results stay valid.
+-- Groups whose rewards are all equal: trained, left out, or replaced by other groups, by the policy of their round.
+-- Such groups stay among the accepted groups, so that cursors of results stay valid.
 local Rewards = {}
 
--- Accepted groups whose rewards a round waits for, to replace those that are equal.
+-- Number of accepted groups whose rewards a round waits for, to replace groups with equal rewards.
 function Rewards.missing(tx, round)
   if round.equalRewards ~= 'replace' then return 0 end
   return math.max(0, round.acceptedGroups - redis.call('HLEN', tx.key:roundRewards(round.job, round.roundId)))
 end
 
--- What the rewards of a group mean for it; nil if they are not known.
+-- Outcome of the rewards of a group: 'kept', 'excluded' or 'replaced'; nil if the rewards are not known.
 function Rewards.outcome(tx, round, group_id)
   if round.equalRewards == 'keep' then return nil end
   return redis.call('HGET', tx.key:roundRewards(round.job, round.roundId), group_id) or nil
@@ -19,13 +19,13 @@ function Rewards.is_excluded(tx, round, group_id)
   return outcome == 'excluded' or outcome == 'replaced'
 end
 
--- Groups and samples that the round has accepted and does not train.
+-- Numbers of groups and samples that the round has accepted and does not train.
 function Rewards.excluded(tx, round)
   Round.read_rest(tx, round)
   return round.excludedGroups, round.excludedRequests
 end
 
--- A replacement is wanted, allowed, and there: something that no other place waits for.
+-- True when a replacement is wanted and allowed, and a group is there that no other place waits for.
 local function may_replace(tx, round, remaining)
   if round.equalRewards ~= 'replace' or not Round.takes_results(round) then return false end
   Round.read_rest(tx, round)
@@ -33,8 +33,8 @@ local function may_replace(tx, round, remaining)
     and round.liveGroups + remaining > round.neededGroups - round.acceptedGroups
 end
 
--- Takes the rewards of an accepted group. `remaining`: groups that the trainer can still submit. Returns the outcome,
--- which is that of the first report.
+-- Takes the rewards of an accepted group. `remaining`: number of groups that the trainer can still submit. Returns the
+-- outcome of the first report.
 function Rewards.take(tx, round, group, is_equal, remaining)
   local known = redis.call('HGET', tx.key:roundRewards(round.job, round.roundId), group.groupId)
   if known then return known end
@@ -57,7 +57,7 @@ function Rewards.take(tx, round, group, is_equal, remaining)
   return outcome
 end
 
--- A group is no longer accepted.
+-- Forgets the outcome of a group that is no longer accepted.
 function Rewards.forget(tx, round, group_id, samples)
   local outcome = Rewards.outcome(tx, round, group_id)
   if not outcome then return end
@@ -71,7 +71,7 @@ function Rewards.forget(tx, round, group_id, samples)
   end
 end
 
--- The round is cancelled: its groups are given back or dropped, whatever their rewards were.
+-- Forgets all outcomes of a cancelled round: its groups are given back or dropped, whatever their rewards were.
 function Rewards.forget_all(tx, round)
   if round.equalRewards == 'keep' then return end
   redis.call('UNLINK', tx.key:roundRewards(round.job, round.roundId))

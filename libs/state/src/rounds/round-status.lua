@@ -20,7 +20,7 @@ local function counts_json(names, read)
   return cjson.encode(counts), sum
 end
 
-local GRACE_MS = 3000 -- in which workers begin to claim requests of a new round
+local GRACE_MS = 3000 -- time in which workers start to claim requests of a new round
 
 local WEIGHTS_UNKNOWN = 'A change of weights ended at its deadline, or a load failed, so the weights of the servers '
   .. 'are unknown: load them again, or report the version of each server (server.update)'
@@ -49,7 +49,7 @@ local function find_unserved(tx, job, opened_at)
       .. 'open the next round with the workerKind of workers that are there' })
 end
 
--- Nil for a round that is not there.
+-- The status of a round, JSON; nil for a round that is not there.
 function RoundStatus.json(tx, job, round_id)
   local round = Round.load(tx, job, round_id)
   if not round then return nil end

@@ -1,7 +1,7 @@
--- How a round gets its groups, and when it ends. Other ends of groups: longtail/group-ends.lua.
+-- Acceptance of groups in a round, and the end of the round. Other ends of groups: longtail/group-ends.lua.
 local Rounds = {}
 
--- All unaccepted groups of the round are in the long-tail queue.
+-- Notes that all unaccepted groups of the round have ended or are in the long-tail queue.
 function Rounds.mark_settled(tx, round)
   Round.set(tx, round, { settled = true })
   -- A closed round stays in the sweep until it is folded.
@@ -9,11 +9,11 @@ function Rounds.mark_settled(tx, round)
   Events.add(tx, 'round.settled', { job = round.job, roundId = round.roundId })
 end
 
--- One flag, however many groups the round has: every script checks it, and the sweep follows.
+-- Completes a round by one flag, however many groups it has: every script checks the flag, and the sweep follows.
 function Rounds.complete(tx, round, reason)
   Round.set(tx, round, { state = 'completed', completedReason = reason, completedAtMs = tx.now })
   redis.call('ZREM', tx.key.roundDeadlines, Round.format_name(round))
-  -- Its gate holds nothing back any more: what is pending is to be cut.
+  -- The gate of the round holds no requests back any more: its pending requests are to be cut.
   ClaimTurns.readmit(tx, round.job)
   Events.add(tx, 'round.completed', { job = round.job, roundId = round.roundId, step = round.step, reason = reason,
     acceptedGroups = round.acceptedGroups })
@@ -48,7 +48,7 @@ function Rounds.accept_group(tx, round, group)
     acceptedGroups = round.acceptedGroups, neededGroups = round.neededGroups })
 end
 
--- Gives free places to groups that are held. True when there may be more than one script gives.
+-- Gives free places to groups that are held. True when there may be more places than one script gives.
 local PLACES_A_SCRIPT = 32
 local function give_places(tx, round)
   local held = tx.key:roundHeld(round.job, round.roundId)
@@ -58,7 +58,7 @@ local function give_places(tx, round)
     if not group_id then return false end
     if given == PLACES_A_SCRIPT then return true end
     local group = Group.load(tx, round.job, group_id)
-    -- Groups behind it have their turn when the abort has taken it out.
+    -- Groups behind an aborted group have their turn when the abort has taken it out.
     if group and group.arrival <= round.abortedUpTo then return false end
     if group then
       Rounds.accept_group(tx, round, group)
@@ -68,11 +68,11 @@ local function give_places(tx, round)
   end
 end
 
--- Completes an open round that has all it can get. Not before all its groups are there.
+-- Completes a round that has all the groups it can get, but not while it is still `opening`.
 function Rounds.review_round(tx, round)
   if not Round.takes_results(round) then return end
   if round.state == 'open' and Round.count_coming(round) == 0 then Places.release_domains(tx, round) end
-  -- The sweep gives the rest.
+  -- The sweep gives the other places.
   if give_places(tx, round) then redis.call('SADD', tx.key.sweeps, Round.format_name(round)) end
   if round.state ~= 'open' then return end
   local has_all = round.acceptedGroups >= round.neededGroups
@@ -82,15 +82,15 @@ function Rounds.review_round(tx, round)
   end
 end
 
--- Work that is left for a round when a group has left it that was live, or was to come back to it.
+-- Updates a round after a group has left it that was live, or that was to be given back to it.
 function Rounds.review_left(tx, round)
   if Round.takes_results(round) then return Rounds.review_round(tx, round) end
   if round.cancelMode ~= 'drop' then Counts.add_settling(tx, round.job, -1) end
   if round.liveGroups == 0 then Rounds.mark_settled(tx, round) end
 end
 
--- An accepted group is no result any more: an open round asks for another one, a cancelled one was to give it back.
--- `samples` is nil for a group that is gone.
+-- Takes an accepted group out of the results: an open round asks for another group, and a cancelled round was to give
+-- the group back. `samples`: nil for a group that is gone.
 function Rounds.leave_accepted(tx, round, group_id, samples)
   if redis.call('LREM', tx.key:roundAccepted(round.job, round.roundId), 1, group_id) == 0 then return end
   if round.state == 'cancelled' then
@@ -104,7 +104,7 @@ function Rounds.leave_accepted(tx, round, group_id, samples)
   Rounds.review_round(tx, round)
 end
 
--- A live group leaves its round; its caller decides where it goes.
+-- Takes a live group out of its round; the caller decides where it goes.
 function Rounds.leave(tx, round, group)
   if group.pinned then
     Places.release_reserved(tx, round)
@@ -120,11 +120,11 @@ function Rounds.leave(tx, round, group)
 end
 
 local EVERY_GROUP = 9007199254740991 -- as a number up to which all groups are aborted
--- Gives up a round that is not closed, by one flag (rounds/cancel.lua). Returns the number of groups that are given
--- back or dropped.
+-- Cancels a round that is not closed, by one flag (rounds/cancel.lua). Returns the number of groups that are given back
+-- or dropped.
 function Rounds.cancel(tx, round, mode, reason)
   local groups = round.liveGroups + round.acceptedGroups
-  -- Groups that are to come into the queue, less those that were to come into it before and will not.
+  -- Groups that are to enter the queue now, less the groups that were to enter it before and are counted already.
   local to_come_back = mode == 'requeue' and groups or 0
   local settling = to_come_back - (round.state == 'completed' and round.liveGroups or 0)
   Round.set(tx, round, { state = 'cancelled', cancelMode = mode, cancelReason = reason, cancelledGroups = groups,

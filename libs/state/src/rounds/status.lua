@@ -1,5 +1,5 @@
 --[[ The state of one round of a job.
-ARGV[1] JSON: {job, roundId, trainerEpoch, stamp}: without roundId: the round that is not closed, or the last one
+ARGV[1] JSON: {job, roundId, trainerEpoch, stamp}: without roundId: the round that is not closed, or the last round
 Reply: RoundStatus of the protocol, with a stamp
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND.
 Flags: allow-oom ]]

@@ -1,13 +1,12 @@
 --[[ Adds new groups to a round, with all their requests pending. With `check`, only answers whether the page may be
 added. A page of which a part was stored is finished even if the round was completed meanwhile: its rest is cut like
-others.
+other groups.
 ARGV[1] JSON: {job, roundId, trainerEpoch, stamp, room, check, groups}: SubmitScriptArgs. With `check` at most 128
   groups, whose groupId, digest, samples, maxTokens and promptHash suffice, and nothing is stored; without, about 32
-  requests in all, as many as the round launches. With `room`, live samples and those of the page, taken for their
+  requests in all, as many as the round launches. With `room`, live samples and the samples of the page, each with its
   maxTokens, must fit
 Reply: SubmitAnswer, with check also `fresh`: list of groupId that are not there yet, and, if the round has another
-  order than that of arrival, `dispatchOrder` and `known`: the entries of their
-  prompts in the prompt memory
+  order than arrival, `dispatchOrder` and `known`: the entries of their prompts in the prompt memory
 Errors: GENERATION_CHANGED, JOB_NOT_FOUND, FENCED, ROUND_NOT_FOUND, ROUND_CLOSED, ROUND_NOT_OPEN, DUPLICATE_GROUP,
   VALIDATION_FAILED, PAYLOAD_STORE_FULL, PAYLOAD_NOT_FOUND.
 Events: round.submitted, round.progressed, round.completed, round.settled. ]]

@@ -1,8 +1,8 @@
 --[[ Takes one page of groups of the long-tail queue into a round that is opening; the last page opens it. Finished
-groups come first and are accepted; then those that a bound pins to this step, each with a reserved place; then the
-others, by the place of their first cut. Finished samples stay; the others are pending again, with their tokens unless
-the round may not use them: it discards, they are too old, or too much of the batch. Without surplus samples a group is
-trimmed to those it needs. A page ends with the group that makes it 32 requests.
+groups come first and are accepted; then groups that a bound pins to this step, each with a reserved place; then other
+groups, by the place of their first cut. Finished samples stay; other samples are pending again, with their tokens
+unless the round may not use these: its policy discards them, they are too old, or too much of the batch. Without
+surplus samples a group is trimmed to the samples it needs. A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, roundId, stamp}: the stamp of the reply that opened the round, or absent
 Reply: TakeAnswer; takenGroups so far
 Errors: GENERATION_CHANGED, ROUND_NOT_FOUND. Events: round.progressed, round.completed, round.settled, request.lost.
@@ -15,7 +15,7 @@ return function(tx, args)
   if not round then return Reply.fail('ROUND_NOT_FOUND', 'There is no round ' .. args.roundId, 'roundId') end
   Round.read_rest(tx, round)
   local take, reserves_taken = round.takeGroups, round.reservesTaken
-  -- A round with another order than that of arrival begins with what was begun before.
+  -- A round with another order than arrival begins with requests that were started before.
   local has_order = round.dispatchOrder ~= 'arrival'
 
   -- The next group, and whether it cannot wait.
@@ -28,14 +28,14 @@ return function(tx, args)
     return pinned or head[1], pinned ~= nil or reserves_taken
   end
 
-  -- Of what the round may use. The tokens of a sample that was stopped for good are counted as waste already, and stay
-  -- for the answer of its abort.
+  -- Oldest weight version of the tokens of a request, or nil. The tokens of a sample that was stopped for good are left
+  -- alone: they count as waste already, and stay for the answer of its abort.
   local function oldest_version(request)
     if request.state == 'dropped' or request.segments == '[]' then return nil end
     return cjson.decode(request.segments)[1].weightVersion
   end
 
-  -- Discards what the round may not use.
+  -- Discards tokens that the round may not use.
   local function discard_old(group, requests)
     local function waste(request, reason)
       KeptTokens.waste(tx, request, group, round, reason)
@@ -100,14 +100,14 @@ return function(tx, args)
   local touched, is_done = 0, false
   while round.state == 'opening' and touched < PAGE and round.takenGroups < take do
     local group_id, is_urgent = next_group()
-    -- Only opening takes from the queue, so it holds what was promised, unless a part of that was aborted. What must be
-    -- taken and finds no place waits for the next step.
+    -- Only opening rounds take from the queue, so it has the promised groups, unless some were aborted. A group that
+    -- must be taken and finds no place waits for the next step.
     is_done = not group_id or (is_urgent and Places.open(round) <= 0)
     if is_done then break end
     touched = touched + take_group(group_id, is_urgent)
   end
   if round.state == 'opening' and (round.takenGroups >= take or is_done) then
-    -- Places kept for groups that did not come.
+    -- Releases places that were kept for groups that did not come.
     if round.hasQuotas and reserves_taken then
       Places.add_spare(tx, round, math.min(round.neededGroups, take) - round.takenGroups)
     end
