@@ -1,18 +1,19 @@
---[[ Grants leases: each item gets the least loaded server (or that of its session), waits in a lane, or is refused.
+--[[ Grants leases: each item gets the least loaded server (or the server of its session), waits in a lane, or is
+refused.
 ARGV[1] JSON:
   items            list of AcquireRequest of the protocol with replyTo?; at most 128. Without replyTo an item is never
                    parked
   maxWaiters       number: maximum parked acquires of the pool
 Reply: results     list, in the order of the items: the line of the ring of decisions (routing/decisions.lua), or with
                    a rank or a snapshot, or in a repeat, {seq, serverId, branch, inflight, policy, policyVersion, key,
-                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat that is no longer
-                   in the ring has no key, best and eligible
+                   best, eligible, via?, snapshot?, dpRank?} | {parked} | {error, reason?}; a repeat whose line is no
+                   longer in the ring has no key, best and eligible
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion,
                    cacheSalt?}
-Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId came first),
-  ABORTED (so did an abort), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their reason),
-  NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (the acquireId is held by another live worker).
-A repeat gets the same lease while it lives and 120 s after; the repeat of a parked one moves its answer to the new
+Errors per item: WORKER_NOT_FOUND, FENCED (worker epoch is expired), RELEASED (a release by this acquireId arrived
+  first), ABORTED (an abort arrived first), NO_SERVER_AVAILABLE, SERVERS_FULL, POOL_PAUSED (these three with their
+  reason), NO_CAPABLE_SERVER, MODEL_NOT_FOUND, QUEUE_FULL, VALIDATION_FAILED (another live worker holds the acquireId).
+A repeat gets the same lease while it lives and 120 s after; the repeat of a parked acquire moves its answer to the new
 replyTo and keeps its place. ]]
 -- The answer of a lease that lives or was returned lately; false when a fresh one must be granted.
 local function repeated(tx, item, past, servers)
@@ -50,7 +51,7 @@ local function is_aborted(tx, request_id)
   return until_ms and tonumber(until_ms) > tx.now
 end
 
--- True when there are servers, and all of them lack the same thing that is needed.
+-- True when there are servers, and all of them lack the same feature of `needs`.
 local function nobody_has(tx, needs)
   for _, feature in ipairs(needs or {}) do
     local lacking = tonumber(redis.call('HGET', tx.key.lackingServers, feature) or nil)
@@ -59,7 +60,7 @@ local function nobody_has(tx, needs)
   return false
 end
 
--- The answer of one that waits already; nil for one that is to be looked at as new.
+-- The answer of an acquire that waits already; nil for an acquire that is to be handled as new.
 local function still_parked(tx, item, may_wait)
   local parked = Parked.get(tx, item.acquireId)
   if not parked then return nil end
@@ -75,7 +76,7 @@ local function still_parked(tx, item, may_wait)
   return nil
 end
 
--- `past`: what was released under its id, or false.
+-- `past`: the lease that was released under the acquireId, packed, or its tombstone; or false.
 local function acquire(tx, args, item, past, servers)
   if not Leases.holder(tx, item.workerId, item.workerEpoch) then
     return { error = (WorkerFence.expired_worker(tx, item.workerId)) }
@@ -116,7 +117,7 @@ local function acquire(tx, args, item, past, servers)
   return { parked = true }
 end
 
--- Reads what the items need with one call for each kind. Returns what was released under their ids.
+-- Reads the records that the items need with one call for each kind. Returns `past` of each item.
 local function read_ahead(tx, items)
   local acquire_ids, released, session_ids, request_ids = {}, {}, {}, {}
   for index, item in ipairs(items) do

@@ -1,5 +1,5 @@
---[[ Ends the waiting of an acquire. One that was granted stays granted; an unknown one leaves a tombstone,
-so that it is refused when it arrives.
+--[[ Ends the waiting of an acquire. A granted acquire stays granted; an unknown acquire leaves a tombstone, so that it
+is refused when it arrives.
 ARGV[1] JSON: {acquireId, workerId, workerEpoch; rememberMs: how long the tombstone is kept}
 Reply: Cancelled
 Errors: WORKER_NOT_FOUND.

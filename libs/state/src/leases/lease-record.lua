@@ -3,7 +3,8 @@
 -- last part may be missing.
 local LeaseRecord = {}
 
--- `holder` has the ids of who has it. Numbers come as text: most are needed as such elsewhere too.
+-- `holder`: the acquire or lease with the ids of worker, request, session and group. Numbers come as text: callers need
+-- most of them as text elsewhere too.
 function LeaseRecord.pack(seq_text, server, holder, granted_at_text, asked)
   return seq_text .. '|' .. server.id .. '|' .. server.epoch .. '|' .. holder.workerId .. '|' .. holder.workerEpoch
     .. '|'
@@ -13,10 +14,10 @@ function LeaseRecord.pack(seq_text, server, holder, granted_at_text, asked)
     .. (holder.attempt and '|' .. holder.attempt or '')
 end
 
--- The sixth field alone.
+-- The requestId of a packed lease: its sixth field.
 function LeaseRecord.request_of(packed) return string.match(packed, '^%d+|[^|]*|%w+|[^|]*|%w+|([^|]*)') end
 
--- False for most leases without this id in one of their fields, at less cost than `unpack`.
+-- False for most leases without this id in one of their fields; cheaper than `unpack`.
 function LeaseRecord.may_name(packed, id) return string.find(packed, '|' .. id .. '|', 1, true) ~= nil end
 
 function LeaseRecord.unpack(packed)
@@ -32,7 +33,7 @@ function LeaseRecord.unpack(packed)
     requestId = request_id,
     grantedAtMs = tonumber(granted_at),
   }
-  -- Outside the constructor, which would reserve memory for them also where they are absent, as they mostly are.
+  -- Optional fields are set outside the constructor, which would reserve memory for them in every lease.
   if session_id ~= '' then lease.sessionId = session_id end
   if group_id ~= '' then lease.groupId = group_id end
   if context_tokens ~= '' then lease.contextTokens = tonumber(context_tokens) end

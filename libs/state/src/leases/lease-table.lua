@@ -3,7 +3,7 @@ local LeaseTable = {}
 
 function Tx.fields.known_leases() return {} end -- acquireId -> packed, or false
 
--- Reads many with one call.
+-- Reads many leases with one call.
 function LeaseTable.read(tx, acquire_ids)
   local known = tx.known_leases
   for index, packed in ipairs(redis.call('HMGET', tx.key.leases, unpack(acquire_ids))) do
@@ -34,16 +34,17 @@ function LeaseTable.fence(lease_id, lease)
   return { leaseId = lease_id, requestId = lease.requestId, workerId = lease.workerId, workerEpoch = lease.workerEpoch }
 end
 
--- Writes it again after a change of the packed lease.
+-- Writes a lease again after a change of its packed text.
 function LeaseTable.update(tx, acquire_id, packed)
   tx.known_leases[acquire_id] = packed
   redis.call('HSET', tx.key.leases, acquire_id, packed)
 end
 
--- What is one call of Redis for many leases is written by `save`: what was returned first, then what was granted.
+-- Changes that take one call of Redis for many leases are written by `save`: returned leases first, then granted
+-- leases.
 function Tx.fields.new_leases() return {} end -- acquireId, packed, acquireId, packed, ...
 function Tx.fields.gone_leases() return {} end -- acquireIds
--- Sets of acquireIds, by server and by worker: key -> those that come into it, or leave it.
+-- Sets of acquireIds, by server and by worker: key -> acquireIds that are to be added, or removed.
 function Tx.fields.joining() return {} end
 function Tx.fields.leaving() return {} end
 

@@ -1,11 +1,11 @@
--- Leases: granted, returned, answered. A lease and its indexes are written at once; the sums that many leases of one
--- transition move are written when it ends, by `save`.
+-- Grants, returns and answers of leases. Most changes of one transition, such as new leases and sums over leases, are
+-- collected and written at its end, by `save`.
 local Leases = {}
 
-function Tx.fields.holders() return {} end -- workerId -> as Leases.holder gives it, or with another epoch
+function Tx.fields.holders() return {} end -- workerId -> holder as in Leases.holder, of the live epoch
 
--- Who may hold leases: {key, epoch, leases_key, digest: by how much this transition changes that of the worker}; nil
--- when the epoch of the worker is expired.
+-- A worker epoch that may hold leases: {key, epoch, leases_key, digest: change of the worker's leaseDigest in this
+-- transition}; nil when the epoch is expired.
 function Leases.holder(tx, worker_id, worker_epoch)
   local holder = tx.holders[worker_id]
   if not holder then
@@ -40,8 +40,8 @@ function Leases.save(tx)
   end
 end
 
--- The server gets one more lease. It was chosen last, so it follows all servers with the same score. Returns the
--- sequence of this choice, also as text.
+-- Counts one more lease of a server. The server was chosen last, so it follows all servers with the same score. Returns
+-- the sequence of this choice, also as text.
 local function note_chosen(tx, server)
   local seq = tx.sequence + 1
   local text, chosen = Format.integer(seq), seq % Loads.LOAD_UNIT
@@ -56,8 +56,7 @@ local function count_tokens(tx, server_id, epoch, context_tokens, times)
   if surplus > 0 then Loads.change_count(tx.token_changes, server_id, epoch, surplus * times) end
 end
 
--- Gives this server to who asks. `choice`: the receipt, as Choose.server makes it. Returns the line of the ring of
--- decisions.
+-- Grants a lease on this server. `choice`: the receipt of Choose.server. Returns the line of the ring of decisions.
 function Leases.grant(tx, item, server, choice)
   local seq, seq_text = note_chosen(tx, server)
   local acquire_id, holder = item.acquireId, tx.holders[item.workerId]
@@ -80,7 +79,7 @@ function Leases.grant(tx, item, server, choice)
   return Decisions.record(tx, seq_text, acquire_id, server.id, server.load, choice)
 end
 
--- A lease that lives is moved to this server. Returns the sequence of that choice, as text.
+-- Counts a live lease that is moved to this server. Returns the sequence of the choice, as text.
 function Leases.move_to(tx, server)
   local _, seq_text = note_chosen(tx, server)
   if tx.policy.on_grant then tx.policy.on_grant(tx, server) end
@@ -124,14 +123,15 @@ local function answer(tx, seq, server, decision, session_id, servers)
   return decision
 end
 
--- The answer of one that was granted just now; `line` as Leases.grant gives it. Its server comes into `servers`.
+-- The answer for a lease that was granted just now; `line`: the result of Leases.grant. Its server is added to
+-- `servers`.
 function Leases.granted(tx, item, server, line, choice, servers)
   local record = Decisions.read_line(line)
   record.decision.snapshot = choice.snapshot
   return answer(tx, record.seq, server, record.decision, item.sessionId, servers)
 end
 
--- The answer of one that was granted before, with its receipt while that is in the ring.
+-- The answer for a lease that was granted before, with its receipt while the ring has it.
 function Leases.answer(tx, lease, branch, servers)
   local server = Servers.get(tx, lease.serverId)
   local decision = Decisions.recorded(tx, lease)

@@ -1,5 +1,5 @@
--- A lease continues on another server: same id, same holder. Its session goes with it when it was bound to the server
--- that is left; one that was bound elsewhere meanwhile, or cleared, stays as it is.
+-- Moves of a lease to another server: same id, same holder. The session of the lease moves too if it is bound to the
+-- old server; a session that was bound elsewhere meanwhile, or cleared, stays as it is.
 local MoveLease = {}
 
 local function move_session(tx, lease, from, target)
@@ -13,9 +13,8 @@ local function move_session(tx, lease, from, target)
   Sessions.save(tx, lease.sessionId, binding)
 end
 
--- Takes a place in the sequence of choices, so that the target follows the servers with the same score; the lease
--- keeps its own.
--- `choice`: the receipt. Returns the line of the ring of decisions.
+-- Takes a number of the sequence of choices, so that the target follows the servers with the same score; the lease
+-- keeps its own number. `choice`: the receipt. Returns the line of the ring of decisions.
 function MoveLease.move(tx, acquire_id, lease, target, choice)
   local from = Servers.get(tx, lease.serverId)
   redis.call('SREM', from.leases_key, acquire_id)

@@ -1,20 +1,20 @@
---[[ Returns leases and gives the room to those who wait for it.
+--[[ Returns leases and gives the room to waiters.
 ARGV[1] JSON:
-  items            list of {acquireId, seq?, outcome?, retryAfterMs?}; at most 128. With seq only that very lease is
-                   meant; outcome is 'finished', 'failed' or 'busy', for the breaker
+  items            list of {acquireId, seq?, outcome?, retryAfterMs?}; at most 128. With seq only the lease of this
+                   sequence is returned; outcome is 'finished', 'failed' or 'busy', for the breaker
   rememberMs       number: how long the answer, or the tombstone, is kept
 Reply: results     list, in the order of the items: {released, reason}
        answers     list for parked callers: {acquireId, replyTo, waitedMs, seq, serverId, ...} | {.., error, reason?}
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        more        true when further waiters may be granted (run waiters/grant)
        broken      list of serverId that the breaker made suspect; absent when there are none
-A repeat, a late or an unknown release changes nothing. A release by acquireId of something that is not held leaves a
-tombstone, and an acquire by that id that comes later is refused; one that is parked is answered RELEASED.
+A repeat, a late or an unknown release changes nothing. A release by an acquireId without a lease leaves a tombstone: an
+acquire by that id that arrives later is refused, and a parked acquire is answered RELEASED.
 Flags: allow-oom ]]
 local RELEASED = '{"released":true,"reason":"released"}'
 local function refused(reason) return '{"released":false,"reason":"' .. reason .. '"}' end
 
--- For an item whose lease is not held.
+-- Releases an item whose lease is not held.
 local function release_unheld(tx, item, remember_ms, answers)
   local past = redis.call('GET', tx.key:released(item.acquireId))
   if past and not Parked.tombstone_error(past) then
@@ -31,7 +31,7 @@ local function release_unheld(tx, item, remember_ms, answers)
   return refused('tombstone')
 end
 
--- Adds the server to `freed`, and to `broken` when the breaker made it suspect.
+-- Releases a held lease. Adds its server to `freed`, and to `broken` when the breaker made it suspect.
 local function release_held(tx, item, lease, remember_ms, freed, broken)
   if item.seq ~= nil and item.seq ~= lease.seq then return refused('already-released') end
   local server = Servers.get(tx, lease.serverId)

@@ -1,6 +1,6 @@
 -- The leases of each request, so that an abort need not read all leases: a text with their acquireIds, since almost all
--- have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts that were read together are written
--- together, by `save`.
+-- requests have one or two; beyond LONGEST bytes a set, and the text is IN_SET. Texts that were read together are
+-- written together, by `save`.
 local RequestLeases = {}
 
 RequestLeases.IN_SET = '*'
@@ -17,14 +17,14 @@ function RequestLeases.split(acquire_ids)
   return ids
 end
 
--- The acquireIds of a request; of those in a set some.
+-- The acquireIds of a request; only some of them if they are in a set.
 function RequestLeases.some(tx, request_id)
   local held = redis.call('HGET', tx.key.requestLeases, request_id)
   if held ~= RequestLeases.IN_SET then return RequestLeases.split(held or '') end
   return redis.call('SRANDMEMBER', tx.key:leasesOfRequest(request_id), MAX_AT_ONCE)
 end
 
--- Reads many with one call. One alone is read when it is needed.
+-- Reads the texts of many requests with one call. The text of a single request is read when it is needed.
 function RequestLeases.read(tx, request_ids)
   if not request_ids[2] then return end
   local known = tx.request_leases

@@ -1,7 +1,8 @@
---[[ One page of the work that a flipped flag left behind: returns the leases of one expired worker or server epoch, or
-moves waiters out of the lane of a server that takes no leases now. Room made goes to waiters.
+--[[ One page of the work that was left when an epoch expired or a server stopped taking leases: returns the leases of
+one expired worker or server epoch, or moves waiters out of the lane of a server that takes no leases now. New room goes
+to waiters.
 Reply: SweptPage
-Resumable: what is done is out of the index; any replica may run the next page.
+Resumable: finished work is out of the index, so any replica may run the next page.
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 64
@@ -28,7 +29,7 @@ return function(tx)
   end
 
   local function return_leases(owner)
-    -- Ids may hold colons, so the kind ends at the first and the epoch begins after the last.
+    -- Ids may contain colons, so the kind ends at the first colon and the epoch begins after the last colon.
     local kind, id, epoch = string.match(owner, '^(%a+):(.+):(%w+)$')
     local index = kind == 'worker' and tx.key:workerLeases(id, epoch) or tx.key:serverLeases(id, epoch)
     local page = redis.call('SRANDMEMBER', index, PAGE)

@@ -1,17 +1,16 @@
---[[ Moves a live lease to a named server: the load of the server that is left falls and its room goes to those who
-wait, that of the target rises, all at once. The lease keeps its id and its holder; its session and group go with it.
+--[[ Moves a live lease to a named server: in one step the load of the old server falls, its room goes to waiters, and
+the load of the target rises. The lease keeps its id and its holder; its session and group go with it.
 ARGV[1] JSON: {transferId, acquireId, seq, workerId, workerEpoch, targetServerId, targetEpoch, rememberMs}:
-  TransferEntry. A repeat with the transferId gets the first answer for rememberMs. With targetEpoch only while that is
-  the current one
+  TransferEntry. A repeat with the transferId gets the first answer for rememberMs. With targetEpoch only while the
+  target has this epoch
 Reply: granted     the lease as in acquire, branch `transferred`
        servers     object: serverId -> {epoch, endpoint, dialect, model?, weightVersion}
        answers, more   as in leases/release; absent in a repeat
        waiterServers   object: the servers of `answers`
 Errors, by which nothing changes: WORKER_NOT_FOUND, FENCED (the worker epoch, the lease's server epoch or targetEpoch is
-expired),
-  LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is there
-  already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
-  SERVER_UNSUITABLE (field: what the acquire asked for).
+  expired), LEASE_NOT_FOUND (unknown, returned, or another worker's), SERVER_NOT_FOUND, VALIDATION_FAILED (the lease is
+  on the target already; the transferId was used for another transfer), POOL_PAUSED, SERVER_NOT_READY, SERVER_FULL,
+  SERVER_UNSUITABLE (field: the constraint of the acquire that the target does not meet).
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

@@ -1,7 +1,7 @@
 --[[ Answers parked acquires whose time is over, at most 128.
-Reply: WaiterAnswers, with the number of those still `waiting`. WAIT_TIMEOUT: all servers that fit are full;
-  NO_SERVER_AVAILABLE: none takes leases or fits; POOL_PAUSED: the pool is paused or its weights change; FENCED: the
-  worker epoch has expired
+Reply: WaiterAnswers, with the number of acquires still `waiting`. WAIT_TIMEOUT: all servers that fit are full;
+  NO_SERVER_AVAILABLE: no server takes leases or fits; POOL_PAUSED: the pool is paused or its weights change; FENCED:
+  the worker epoch has expired
 Flags: allow-oom ]]
 return function(tx)
   local PAGE = 128

@@ -1,6 +1,6 @@
---[[ Gives room that is there to those who wait: after an event that made more of it than one script hands out, and
-periodically, so that no waiter depends on a single call. It looks at the first servers of the policy's order, and at a
-page of the others that moves on with each call: who waits for one of those is found too.
+--[[ Gives free room to waiters: after an event that made more room than one script hands out, and periodically, so that
+no waiter depends on a single call. Checks the first servers of the policy's order, and a page of the other servers that
+moves on with each call, so that waiters for each server are found.
 Reply: WaiterAnswers
 Flags: allow-oom ]]
 return function(tx)

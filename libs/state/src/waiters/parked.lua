@@ -1,15 +1,15 @@
 -- Parked acquires. Waiter: JSON of the item with replyTo, parkedAtMs, deadlineMs, lane, place, score. A lane is ordered
 -- by priority, then turn, then arrival; each waiter gets exactly one answer, made in the script that takes it out.
 -- Fairness (start-time fair queueing): the waiters of one worker and priority have places one after the other, four to
--- a turn; a worker that comes new begins at the turn in hand, so a burst of one is never ahead of the rest.
--- What stands under `released` for an acquireId whose lease must never be granted: `!`, or `!` and an error code.
+-- a turn; a new worker starts at the place reached, so a burst of one worker is never ahead of the other workers.
+-- An acquireId whose lease must never be granted has a tombstone under `released`: `!`, or `!` and an error code.
 local Parked = {}
 
 Parked.TOMBSTONE = '!'
 Parked.ABORTED_TOMBSTONE = '!ABORTED'
 Parked.TOMBSTONE_MS = 120000
 
--- The error of a tombstone; nil when it is none.
+-- The error of a tombstone; nil when `past` is no tombstone.
 function Parked.tombstone_error(past)
   local code = past and string.match(past, '^!(.*)$')
   return code and (code ~= '' and code or 'RELEASED')
@@ -28,14 +28,14 @@ function Parked.save(tx, waiter)
 end
 
 local PLACES_PER_TURN = 4
-local ARRIVAL_UNIT = 262144 -- 2^18 arrivals are told apart within a turn
+local ARRIVAL_UNIT = 262144 -- 2^18 arrivals are ordered within a turn
 local PRIORITY_UNIT = 562949953421312 -- 2^49: 2^31 turns per priority class, ten classes within 2^53
 
 local function priority_of(waiter)
   return waiter.priority or 5
 end
 
--- The place and with it the score of one that comes new.
+-- Sets the place and the score of a new waiter.
 function Parked.take_place(tx, waiter)
   local turns = tx.key:acquireTurns(priority_of(waiter))
   local in_hand = tonumber(redis.call('ZSCORE', turns, '') or 0)
@@ -44,11 +44,11 @@ function Parked.take_place(tx, waiter)
   redis.call('ZADD', turns, waiter.place + 1, waiter.workerId)
   local arrival = redis.call('HINCRBY', tx.key.meta, 'arrivalSequence', 1) % ARRIVAL_UNIT
   local turn = math.floor(waiter.place / PLACES_PER_TURN)
-  -- As text: a number of JSON has 14 digits.
+  -- The score is a text, because a number in JSON has only 14 digits.
   waiter.score = Format.integer((9 - priority_of(waiter)) * PRIORITY_UNIT + turn * ARRIVAL_UNIT + arrival)
 end
 
--- A granted waiter moves the turn in hand; one that left otherwise gives its place back to its worker.
+-- A granted waiter moves the place reached on; a waiter that left without a grant gives its place back to its worker.
 local function leave_place(tx, waiter, granted)
   if redis.call('HLEN', tx.key.acquireWaiters) == 0 then
     for priority = 0, 9 do redis.call('DEL', tx.key:acquireTurns(priority)) end

@@ -1,7 +1,7 @@
--- Who of the parked acquires is next, and what becomes of them.
+-- Order and ends of parked acquires.
 local Waiters = {}
 
-local WORK_PER_SCRIPT = 128 -- waiters looked at; each may be restricted, and a lease is some six looks
+local WORK_PER_SCRIPT = 128 -- waiters checked; each may be restricted, and a grant costs as much as six checks
 local WORK_OF_A_GRANT = 6
 Waiters.SERVERS_LOOKED_AT = 64
 local LANES_LOOKED_AT, WAITERS_LOOKED_AT = 64, 8 -- of sessions that may leave a full server
@@ -13,13 +13,13 @@ function Waiters.park(tx, item, lane)
   Parked.save(tx, item)
 end
 
--- As Choose.server, but no acquire is granted while the pool is paused or at its own bound.
+-- Like Choose.server, but no acquire is granted while the pool is paused or at its own bound.
 function Waiters.place_of(tx, item)
   if not Settings.takes_leases(tx) then return nil, '*' end
   return Choose.server(tx, item)
 end
 
--- Why nothing is granted for this now: code and reason (UNSERVED_REASONS of libs/contracts).
+-- Why the acquire gets no lease now: error code and reason (UNSERVED_REASONS of libs/contracts).
 function Waiters.obstacle_of(tx, item)
   local paused = Settings.pause_reason(tx)
   if paused then return 'POOL_PAUSED', paused end
@@ -31,8 +31,8 @@ function Waiters.obstacle_of(tx, item)
   return 'SERVERS_FULL', Settings.takes_leases(tx) and 'servers-full' or 'pool-full'
 end
 
--- Why a waiter cannot be granted any more: code and, for one whose time is over, reason; or nil. `is_over`: its
--- time is, whatever it was to be.
+-- Why a waiter cannot be granted any more: error code and, when its time is over, reason; or nil. `is_over`: its time
+-- is over, whatever its deadline.
 function Waiters.error(tx, waiter, is_over)
   if not Leases.is_current_worker(tx, waiter.workerId, waiter.workerEpoch) then
     return (WorkerFence.expired_worker(tx, waiter.workerId))
@@ -42,8 +42,8 @@ function Waiters.error(tx, waiter, is_over)
   return code == 'SERVERS_FULL' and 'WAIT_TIMEOUT' or code, reason
 end
 
--- Answers the waiter if it can be granted or never will be; else puts it into the lane it belongs to now.
--- True when it left the lane it stood in.
+-- Answers the waiter if it can be granted or never will be; otherwise puts it into the lane to which it belongs now.
+-- True when the waiter left its lane.
 function Waiters.settle(tx, waiter, answers, servers)
   local code, reason = Waiters.error(tx, waiter)
   if code then
@@ -70,7 +70,8 @@ function Waiters.settle(tx, waiter, answers, servers)
   return true
 end
 
--- Of each full server the first session that waits for it and may leave it for this one, as (acquireId, score).
+-- Visits, for each full server, the first waiter whose session is bound to it and may leave it for this server, as
+-- (acquireId, score).
 local function visit_leaving(tx, server, skipped, visit)
   if not Settings.get(tx, 'affinityBreakMargin') then return end
   for _, id in ipairs(redis.call('SRANDMEMBER', tx.key.sessionLanes, LANES_LOOKED_AT)) do
@@ -89,7 +90,7 @@ local function visit_leaving(tx, server, skipped, visit)
   end
 end
 
--- The waiter that is next in one of the lanes this server may serve, and whether it would leave another server for it.
+-- The waiter that is next in one of the lanes that this server may serve, and whether it would leave another server.
 local function first_waiter_for(tx, server, skipped)
   local best, best_score, leaves
   for _, lane in ipairs(Restrictions.lanes_for(tx, server)) do
@@ -108,7 +109,7 @@ end
 -- list may name a server more than once.
 function Waiters.grant(tx, server_ids, answers, servers)
   if redis.call('HLEN', tx.key.acquireWaiters) == 0 or not Settings.takes_leases(tx) then return false end
-  -- Room of the pool can be used on any server, not only on that which made it.
+  -- Room below the bound of the pool can be used on any server, not only on the server that made it.
   if Settings.get(tx, 'poolMaxInflight') then
     Servers.write_scores(tx)
     server_ids = redis.call('ZRANGE', tx.key.eligible, 0, Waiters.SERVERS_LOOKED_AT - 1)
@@ -134,7 +135,7 @@ function Waiters.grant(tx, server_ids, answers, servers)
   return false
 end
 
--- Ends a transition that made room on these servers: room goes to waiters, whose answers come into the reply beside
+-- Ends a transition that made room on these servers: the room goes to waiters, whose answers are added to the reply of
 -- `fields` and `json`, see Reply.object. `fields` is a function when they depend on the leases granted here.
 function Waiters.reply(tx, server_ids, fields, json)
   local answers, servers = {}, {}

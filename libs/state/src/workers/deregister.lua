@@ -1,4 +1,4 @@
---[[ Gives a worker epoch up; what it still holds is returned by the sweepers.
+--[[ Ends a worker epoch; the sweepers return its leases and attempts.
 ARGV[1] JSON: {workerId, workerEpoch}
 Reply: DeregisterWorkerReply; false when the epoch was expired before
 Errors: WORKER_NOT_FOUND.

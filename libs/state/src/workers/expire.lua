@@ -1,6 +1,6 @@
---[[ Voids worker epochs without a heartbeat for their time to live, at most 128. Nothing expires for one more time to
-live after an outage (no replica ran this transition for `gapMs`), and when at least two and more
-than 30 % of the live workers would expire together.
+--[[ Expires worker epochs without a heartbeat for their time to live, at most 128. No epoch expires for one more time
+to live after an outage (no replica ran this transition for `gapMs`), and when at least two and more than 30 % of the
+live workers would expire together.
 ARGV[1] JSON: {gapMs}
 Reply: ExpiredWorkers
 Flags: allow-oom ]]
@@ -14,7 +14,7 @@ return function(tx, args)
 
   local due = redis.call('ZRANGEBYSCORE', tx.key.workers, '-inf', Format.integer(now), 'LIMIT', 0, PAGE)
 
-  -- Until the longest time to live of those that come next is over.
+  -- Expires no epoch until the longest time to live of the workers that are due first is over.
   local function hold(reason)
     local longest = 0
     for _, worker_id in ipairs(redis.call('ZRANGE', tx.key.workers, 0, PAGE - 1)) do

@@ -1,5 +1,5 @@
---[[ Keeps a worker epoch, and with it all its leases and attempts, and returns what the counts hold for it. Records
-what the worker has seen of its servers.
+--[[ Keeps a worker epoch alive, with all its leases and attempts, and returns its counts of both. Records the signs
+that the worker has seen of its servers.
 ARGV[1] JSON: {workerId, workerEpoch; servers: list of ServerSigns, at most 128; silentAfterMs, prefillTokensPerSecond:
   SilenceLimits}
 Reply: WorkerHeartbeatReply; leaseDigest: string, the sum of the sequences, not yet reduced modulo 2^40

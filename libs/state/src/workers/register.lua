@@ -1,7 +1,7 @@
---[[ Gives a worker a new epoch and voids the one before, with all its leases and attempts.
+--[[ Gives a worker a new epoch and expires the epoch before, with all its leases and attempts.
 ARGV[1] JSON: {workerId, registrationId, ttlMs, newEpoch}: the same registrationId of a live epoch gets the same answer
 Reply: RegisterWorkerReply
-Errors: FENCED: a repeat of an earlier registration arrives late, after a newer one.
+Errors: FENCED: a repeat of an earlier registration arrives late, after a newer registration.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now

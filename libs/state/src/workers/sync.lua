@@ -1,5 +1,5 @@
---[[ One page of what a worker epoch holds; a scan (Pages.scan). The first page of the leases answers a request for a
-sync.
+--[[ One page of the leases or attempts of a worker epoch; a scan (Pages.scan). The first page of the leases answers a
+request for a sync.
 ARGV[1] JSON: {workerId, workerEpoch; kind: leases or attempts; cursor: string}
 Reply: SyncWorkerReply
 Errors: WORKER_NOT_FOUND, FENCED. Events: request.lost.
@@ -9,7 +9,7 @@ return function(tx, args)
   if not WorkerFence.is_current(tx, args.workerId, args.workerEpoch) then
     return Reply.fail(WorkerFence.expired_worker(tx, args.workerId))
   end
-  -- Not with the heartbeat that tells of it: its reply may be lost.
+  -- The heartbeat that passes the request on does not end it, since its reply may be lost.
   local is_leases = args.kind == 'leases'
   if is_leases and (args.cursor or '0') == '0' then redis.call('HDEL', tx.key:worker(args.workerId), 'syncAsked') end
   local index = is_leases and tx.key:workerLeases(args.workerId, args.workerEpoch)

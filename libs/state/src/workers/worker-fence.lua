@@ -1,5 +1,5 @@
--- True while this worker epoch is the current one and not expired.
--- A deregistered or expired worker has no `liveEpoch`; only a registration gives it a new one.
+-- Fence of worker epochs: an epoch is current until it expires or the worker registers again. A deregistered or expired
+-- worker has no `liveEpoch`; only a registration gives it a new epoch.
 local WorkerFence = {}
 
 function WorkerFence.is_current(tx, worker_id, worker_epoch)
@@ -13,8 +13,8 @@ function WorkerFence.live_epoch(tx, worker_id)
   return nil, Reply.fail('WORKER_NOT_FOUND', 'The worker ' .. worker_id .. ' has no live epoch', 'workerId')
 end
 
--- What to answer when it is not: code, message and field. A worker id that was never registered, or not for a day, is
--- told from an epoch that is over: it may be misspelt, or Redis is new.
+-- The error for an epoch that is not current: code, message and field. A worker id that was never registered, or not
+-- for a day, gets another error than an expired epoch: it may be misspelt, or Redis is new.
 function WorkerFence.expired_worker(tx, worker_id)
   if redis.call('EXISTS', tx.key:worker(worker_id), tx.key:formerWorker(worker_id)) > 0 then
     return 'FENCED', 'The worker epoch has expired; register again', 'workerEpoch'

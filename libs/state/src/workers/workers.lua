@@ -1,4 +1,5 @@
--- The epoch counts no more. Each app returns what it indexes: leases here, attempts the trainer-coordinator.
+-- Epochs of workers. After an epoch has expired, the load-balancer returns its leases, and the trainer-coordinator its
+-- attempts.
 local Workers = {}
 
 -- Registrations whose late repeats are known.
@@ -6,7 +7,7 @@ local FORMER_KEPT = 8
 local FORMER_KEPT_S = 86400
 
 local function former_of(tx, worker_id)
-  -- Older versions wrote 1.
+  -- Older versions wrote 1 instead of a list.
   local text = redis.call('GET', tx.key:formerWorker(worker_id))
   local former = text and cjson.decode(text)
   return type(former) == 'table' and former or {}
