@@ -1,14 +1,14 @@
--- The breaker: what failed calls and busy answers of a server mean for its next leases. The record of the server, which
--- every choice reads, holds it (`trouble`), so that a server without trouble costs no call of Redis.
+-- The breaker: effects of failed calls and busy answers of a server on its next leases. Its state is in the record of
+-- the server (`trouble`), which every choice reads, so that a server without trouble costs no call of Redis.
 -- busy: no new leases for the time that the engine names, else for BUSY_MS, twice as long with each busy answer in a
 --   row.
--- failed: after `breakerFailures` in a row the server is suspect for `breakerOpenMs`, though it answers probes, unless
---   fewer than half of the servers that are watched would be left, or none.
--- silent: its callers get no tokens (signs.lua). As failed, and its leases are expired, so that calls move; twice as
---   long with each silence in a row.
--- After these times the server gets one lease; if that has not ended badly within TRIAL_MS, it gets others; after a
--- silence only when that call got a token, or one at a time. One more failure then breaks it again. A finished call
--- ends the matter.
+-- failed: after `breakerFailures` failures in a row the server is suspect for `breakerOpenMs`, though it answers
+--   probes, unless fewer than half of the watched servers would be left, or none.
+-- silent: callers of the server get no tokens (signs.lua). The server is suspect as after failures, and its leases are
+--   expired, so that calls move; twice as long with each silence in a row.
+-- After these pauses the server gets one lease; if this call has not ended badly within TRIAL_MS, the server gets other
+-- leases, after a silence only one at a time until a call got a token. One more failure then breaks the server again. A
+-- finished call ends the trouble.
 local Breaker = {}
 
 local FAILURES, OPEN_MS = 5, 10000
@@ -19,7 +19,7 @@ local TRIAL_MS = 1000
 local function save(tx, server, trouble)
   server.trouble = trouble
   ServerHash.change(tx, server.id, { trouble = trouble or false })
-  -- Upkeep of servers in slow start gives it room again (servers/warm).
+  -- Upkeep of servers in slow start gives the server room again (servers/warm).
   if trouble and trouble.untilMs > tx.now then
     redis.call('ZADD', tx.key.warmingServers, 'GT', Format.integer(trouble.untilMs), server.id)
   end
@@ -27,7 +27,7 @@ local function save(tx, server, trouble)
   Servers.rescore_later(tx, server)
 end
 
--- A lease was granted on a server with trouble: the first one after its pause has to show that it serves again.
+-- Notes a lease on a server with trouble: the first lease after its pause has to show that the server serves again.
 function Breaker.note_grant(tx, server)
   local trouble = server.trouble
   if not trouble.isUntried then return end
@@ -45,7 +45,7 @@ local function note_busy(tx, server, trouble, retry_after_ms)
   save(tx, server, trouble)
 end
 
--- Whether enough servers are left without this one: half of those that are watched, and one.
+-- Whether enough servers are left without this one: at least half of the watched servers, and at least one.
 local function may_break(tx, server)
   local left = redis.call('SCARD', tx.key.usableServers) - 1
   return server.state == 'ready' and Servers.is_usable(tx, server) and left > 0
@@ -63,9 +63,9 @@ local function break_until(tx, server, trouble, until_ms)
   save(tx, server, trouble)
 end
 
--- True when the failure broke it.
+-- Counts a failed call. True when it broke the server.
 local function note_failure(tx, server, trouble, most)
-  -- The call is from before its pause.
+  -- The call started before the pause of the server.
   if trouble.isUntried and trouble.untilMs > tx.now then return false end
   trouble.failures = math.min(trouble.failures + 1, most)
   if trouble.failures < most or not may_break(tx, server) then
@@ -77,8 +77,8 @@ local function note_failure(tx, server, trouble, most)
   return true
 end
 
--- The callers of this server get no tokens. True when that broke it: its leases are expired under the new epoch. One
--- that takes no leases anyway may always be broken.
+-- Breaks a server whose callers get no tokens, if it may be broken. True when it was: its leases are expired under the
+-- new epoch. A server that takes no leases anyway may always be broken.
 function Breaker.note_silence(tx, server, new_epoch)
   if Servers.is_usable(tx, server) and not may_break(tx, server) then return false end
   local trouble = server.trouble or new_trouble()
@@ -89,7 +89,7 @@ function Breaker.note_silence(tx, server, new_epoch)
   return true
 end
 
--- A call on a server that was silent has got a token.
+-- Ends the trouble of a silent server, since a call on it has got a token.
 function Breaker.note_token(tx, server)
   save(tx, server, nil)
   redis.call('ZADD', tx.key.warmingServers, Format.integer(tx.now), server.id)
@@ -116,7 +116,8 @@ function Breaker.note_reports(tx, reports, limits, valid_ms)
   Servers.write_scores(tx)
 end
 
--- What a call on this server came to; `retry_after_ms` is that of a busy one, or nil. True when that broke it.
+-- Notes the outcome of a call on this server: 'finished', 'failed' or 'busy'; `retry_after_ms`: pause that a busy
+-- server requests, or nil. True when the outcome broke the server.
 function Breaker.note_outcome(tx, server, outcome, retry_after_ms)
   local trouble = server.trouble
   if outcome == 'finished' then

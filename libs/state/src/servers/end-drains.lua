@@ -1,11 +1,11 @@
---[[ Removes drained servers: those without leases, and those whose deadline is over; what still runs there is expired.
-At most 128 are looked at.
+--[[ Removes servers in drain that have no leases, or whose deadline is over; leases that are left are expired. Checks
+at most 128 servers.
 ARGV[1] JSON: {cursor: number, by deadline}
 Reply: RemovedServers
 Flags: allow-oom ]]
 return function(tx, args)
   local PAGE = 128
-  local STAYS_AWAY_MS = 3600000 -- of a server that a list still finds, unless it starts again
+  local STAYS_AWAY_MS = 3600000 -- of a removed server that a list still finds, unless it starts again
   local removed = {}
   local from = args.cursor or 0
   local page = redis.call('ZRANGE', tx.key.drainingServers, from, from + PAGE - 1, 'WITHSCORES')

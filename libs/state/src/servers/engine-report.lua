@@ -1,8 +1,8 @@
--- The report of an engine, beside its registration. A later start than the known one, or a list of models that shares
--- none with the known list, is a restart: a new epoch, whose weights are unknown until they are named, and which takes
--- no leases until the engine has described itself. A reported weight version counts if it has changed, and only if the
--- stored version is still the one that was known at the probe, so a late report undoes no later one. The first report
--- of a start whose weights a trainer has named is only stored. A failure does not change the stored report.
+-- The report of an engine, beside its registration. A later start than the known start, or a list of models that shares
+-- no name with the known list, is a restart: a new epoch, whose weights are unknown until they are named, and which
+-- takes no leases until the engine has described itself. A reported weight version counts if it has changed, and only
+-- if the stored report is still the one known at the probe, so that a late report undoes no later report. The first
+-- report of a start whose weights a trainer has named is only stored. A failure does not change the stored report.
 local EngineReport = {}
 
 -- The seconds of an instanceId `started-<seconds>`, of an engine that reports no instance id.
@@ -10,13 +10,13 @@ local function start_of(instance_id)
   return tonumber(instance_id and string.match(instance_id, '^started%-([%d.]+)$') or nil)
 end
 
--- The later of the start that is noted and the one that the server is registered with; nil when there is neither.
+-- The later of the noted start and the start of the registration; nil when neither is known.
 local function known_start(noted, instance_id)
   local registered = start_of(instance_id)
   return noted and registered and math.max(noted, registered) or noted or registered
 end
 
--- Whether the start that an instanceId names is the one of the server, or an earlier one.
+-- Whether the start that an instanceId names is the known start of the server, or an earlier start.
 function EngineReport.is_no_later(tx, id, instance_id, known_instance_id)
   local start = start_of(instance_id)
   if not start then return false end
@@ -47,8 +47,8 @@ local function has_other_models(tx, server, report)
   return true
 end
 
--- The engine has described itself: it lives. A server that had failed may have another start: the model of its
--- registration counts as long as the engine lists it.
+-- Makes a pending or failed server ready, since its engine has described itself. A failed server may have started
+-- again: the model of its registration counts as long as the engine lists it.
 function EngineReport.describe(tx, server, model)
   if Servers.is_fenced(tx, server) or (server.state ~= 'pending' and server.state ~= 'failed') then return end
   local known = ServerRecord.address_of(server).model
@@ -87,7 +87,7 @@ function EngineReport.apply(tx, server, report, new_epoch)
   if is_restart then known_version = nil end
   local before = tonumber(redis.call('HGET', tx.key:server(server.id), 'versionBefore') or nil)
   if version == known_version then
-    -- The start is unknown: the report is the one before the failure, and no other version was named.
+    -- The start is unknown: the report is the same as before the failure, and no other version was named.
     if version == before then ServerWeights.restore_version(tx, server, version) end
     return is_restart
   end

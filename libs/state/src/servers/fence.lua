@@ -1,6 +1,6 @@
 --[[ Takes the current epoch from a server, as if it had failed: its leases and sessions are expired, and late releases
-change nothing. It stays failed until it registers with another instanceId; probes and heartbeats do not bring it back.
-ARGV[1] JSON: {serverId; epoch: the one to expire; newEpoch: the epoch after it; reason}
+change nothing. The server stays failed until it registers with another instanceId, whatever probes and heartbeats show.
+ARGV[1] JSON: {serverId; epoch: the epoch to expire; newEpoch: the epoch after it; reason}
 Reply: FenceServerReply
 Errors: SERVER_NOT_FOUND. Events: server.fenced.
 Flags: allow-oom ]]

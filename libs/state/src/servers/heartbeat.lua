@@ -1,9 +1,10 @@
---[[ Records servers that sent a heartbeat or whose endpoint answered a probe. Suspect ones become ready, unless the
-breaker holds them. A pending or failed one becomes ready by its own heartbeat, or when it is not probed; an answer of
-its endpoint may be the answer of any program, so it is `unproven` until the engine describes itself (servers/update).
+--[[ Records servers that sent a heartbeat or whose endpoint answered a probe. A suspect server becomes ready, unless
+the breaker holds it. A pending or failed server becomes ready by its own heartbeat, or when it is not probed; an answer
+of its endpoint may be the answer of any program, so the server is `unproven` until the engine describes itself
+(servers/update).
 ARGV[1] JSON: {serverIds: at most 128; epoch, weightVersion: of a server's own heartbeat, then one serverId}
 Reply: HeartbeatResult
-Errors: SERVER_NOT_FOUND, FENCED (the epoch is not the current one), both only when `epoch` is given.
+Errors: SERVER_NOT_FOUND, FENCED (the epoch is not current), both only when `epoch` is given.
 Flags: allow-oom ]]
 return function(tx, args)
   local now = tx.now
@@ -23,7 +24,7 @@ return function(tx, args)
     and redis.call('HMGET', tx.key.serverIndexEntries, unpack(args.serverIds))
   for index, id in ipairs(args.serverIds) do
     local server = Servers.get(tx, id)
-    -- It was registered, or changed, by a version without them.
+    -- Index entries are missing or wrong when a version without them has registered or changed the server.
     local index_entries = server and known_index_entries[index]
     if server and (not index_entries or tonumber(string.match(index_entries,
       '^@(%d+)|')) ~= server.weightVersion) then ServerHash.save_index_entries(tx, id) end
@@ -51,7 +52,7 @@ return function(tx, args)
         Servers.publish(tx, server)
         table.insert(changed, id)
       end
-      -- Settings may have changed what it may take.
+      -- Changed settings may have changed whether the server takes leases.
       if Servers.is_usable(tx, server) ~= (redis.call('SISMEMBER', tx.key.usableServers, id) == 1) then
         Servers.publish(tx, server)
         table.insert(changed, id)

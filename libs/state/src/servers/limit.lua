@@ -1,6 +1,6 @@
---[[ Sets how many leases servers may have now, below their maxInflight: what adaptive concurrency decided.
+--[[ Sets how many leases servers may have now, below their maxInflight, as adaptive concurrency has decided.
 ARGV[1] JSON:
-  limits           list of {serverId, epoch, from, to}, at most 128; passed over when the epoch or `from` is not current
+  limits           list of {serverId, epoch, from, to}, at most 128; skipped when the epoch or `from` is not current
 Reply: {limited: list of serverId} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx, args)

@@ -1,9 +1,9 @@
--- Loads as numbers: what a lease counts, and the sums that are kept beside the leases.
+-- Loads as numbers: the load of a lease, and the sums that are stored beside the leases.
 local Loads = {}
 
 Loads.LOAD_UNIT = 4294967296 -- 2^32, the room for the sequence of the last choice
 local HIGHEST_LOAD = 1048576 -- 2^20: above it all loads count as equal, so that scores stay exact
-Loads.TOKENS_PER_LOAD = 256 -- also what a lease without contextTokens counts
+Loads.TOKENS_PER_LOAD = 256 -- also the tokens of a lease without contextTokens
 
 function Loads.weighed(amount, server)
   local load = math.floor(amount / server.weight)
@@ -21,7 +21,7 @@ function Loads.change_count(changes, server_id, epoch, change)
   changes[name] = (changes[name] or 0) + change
 end
 
--- What is written of it, with what this transition changes.
+-- The stored count of a server, with the changes of this transition.
 function Loads.count_of(hash, changes, server)
   local name = Loads.count_name(server.id, server.epoch)
   return (tonumber(redis.call('HGET', hash, name) or nil) or 0) + (changes[name] or 0)
@@ -54,7 +54,7 @@ function Loads.save(tx)
   tx.token_changes, tx.session_changes = nil, nil
 end
 
--- Every lease counts TOKENS_PER_LOAD; only what it has above that is written down.
+-- Tokens of a lease that are stored: every lease counts TOKENS_PER_LOAD, and only tokens above that are stored.
 function Loads.surplus_tokens(context_tokens) return math.max(0, (context_tokens or 0) - Loads.TOKENS_PER_LOAD) end
 
 return Loads

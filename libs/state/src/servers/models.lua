@@ -38,8 +38,8 @@ function Models.are_listed(tx, server, model)
   return Models.has(server.models, model)
 end
 
--- What a requested model asks of the choice: 'nothing' while all lists are equal, since then the engine decides;
--- 'model' when some server may have it; 'unknown' when no server of the pool lists it.
+-- The constraint of a requested model on the choice: 'nothing' while all lists are equal, since then the engine
+-- decides; 'model' when some server may have the model; 'unknown' when no server of the pool lists it.
 function Models.constraint(tx, model)
   local lists = tx.model_lists
   if lists.count == 0 or (lists.count == 1 and not lists.is_partial) then return 'nothing' end

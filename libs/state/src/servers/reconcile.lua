@@ -1,9 +1,9 @@
---[[ One page of having the leases of a server's current epoch proven by their holders: those of expired worker epochs
-are returned, and every live holder is asked for a sync, which returns what it does not hold. Nothing that a live worker
-epoch may still hold is touched here. Room made goes to waiters.
+--[[ Checks one page of the leases of a server's current epoch: leases of expired worker epochs are returned, and every
+live holder is asked for a sync, which returns leases that the holder does not have. Leases that a live worker epoch may
+still hold are not changed here. New room goes to waiters.
 ARGV[1] JSON: {serverId; epoch: only while this is its epoch, or absent; cursor: string}
 Reply: ReconciledPage
-A repeat returns nothing twice; it asks again for a sync that has begun already.
+A repeat returns no lease twice; it asks again for a sync that is under way already.
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
 return function(tx, args)
@@ -26,7 +26,7 @@ return function(tx, args)
 
   local index = tx.key:serverLeases(server.id, server.epoch)
   local page, cursor = Pages.scan('SSCAN', index, args.cursor, PAGE)
-  local seen = {} -- a scan may name one twice
+  local seen = {} -- a scan may name a lease twice
   for _, acquire_id in ipairs(page) do
     local packed = not seen[acquire_id] and redis.call('HGET', tx.key.leases, acquire_id)
     seen[acquire_id] = true

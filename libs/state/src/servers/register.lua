@@ -1,26 +1,26 @@
---[[ Registers a server, or confirms it: the same instanceId keeps epoch, leases, sessions and state, and changes only
-what describes the server, and so does a repeat of a call without one (registrationId); another or an unknown one is a
-new epoch that voids them. A new start is `pending` until it lives: its engine has described itself (servers/update) or
-it sends heartbeats. New room goes to waiters.
+--[[ Registers a server, or confirms it. The same instanceId keeps epoch, leases, sessions and state, and changes only
+the description of the server; so does a repeat of a call without an instanceId (registrationId). Another or an unknown
+instanceId starts a new epoch, and expires leases and sessions. A new start is `pending` until its engine has described
+itself (servers/update) or it sends heartbeats. New room goes to waiters.
 ARGV[1] JSON: {serverId, endpoint, writtenEndpoint, dialect, maxInflight, weight, weightVersion, instanceId, model,
   capabilities, labels, probe, lacks, models, discovered, listedAs, registrationId, newEpoch}: ServerRegistration,
-  capabilities and labels as JSON texts, models one a line. An engine that is listed as another one than before is a new
-  start, whatever its instanceId; being listed ends what the list began, the withholding or the drain. An id stays with
-  the address of its server: another start at another address gets it only when the server is silent, failed or leaves,
+  capabilities and labels as JSON texts, models one a line. An engine that is listed as another engine than before is a
+  new start, whatever its instanceId; being listed ends a withholding or drain that the list began. An id stays with the
+  address of its server: another start at another address gets the id only when the server is silent, failed or leaves,
   or has not answered yet. Without a weightVersion the version stays for the same start of the server, else it is 0; a
-  discovered server has only the first one, then the probes ask for it. A server that is not probed, since only its
-  callers can reach it, is ready at once. So is a discovered one: the list that found it has just asked it. Then a
-  server that is known keeps what was set for it, and one whose drain has ended stays away until it is registered by
-  name or starts again; a start (`started-<seconds>`) that is not later than the known one is no new start: of several
-  processes behind one address any may have answered
-What was asked of a server by name, its cordon or drain, outlives its restart. One that is fenced stays failed until it
-starts again. The engine of a server that was not registered is resumed once, in case that Redis has lost its pause.
-Reply: RegisteredServer; one that stays away has the state `removed` and an empty epoch
+  discovered server takes only its first weightVersion from the call, later the probes read it. A server that is not
+  probed, since only its callers can reach it, is ready at once. So is a discovered server, whose engine the list has
+  just asked. A known server keeps its settings when it is discovered, and a server whose drain has ended stays away
+  until it is registered by name or starts again; a start (`started-<seconds>`) that is not later than the known start
+  is no new start, since any of several processes behind one address may have answered
+A cordon or drain that was requested by name outlives a restart of the server. A fenced server stays failed until it
+starts again. The engine of a server that was not registered is resumed once, in case Redis has lost its pause.
+Reply: RegisteredServer; a server that stays away has the state `removed` and an empty epoch
 Errors: SERVER_ID_TAKEN.
 Flags: allow-oom ]]
 local UNKNOWN_START = 'unknown' -- instanceId of every start that has no name (libs/engines/src/engine-server.ts)
 
--- True when another engine has the id: it lives at another address.
+-- True when another engine, which lives at another address, has the id.
 local function is_taken(known, args)
   local endpoint = ServerRecord.address_of(known).endpoint
   local is_elsewhere = endpoint ~= args.endpoint and endpoint ~= args.writtenEndpoint
@@ -66,7 +66,7 @@ return function(tx, args)
   if same_start and discovered then
     max_inflight, weight, weight_version = known.maxInflight, known.weight, known.weightVersion
   elseif same_start then
-    -- It names its start: it has the weights that it had before it failed.
+    -- A server that names the same start has the weights that it had before it failed.
     weight_version = args.weightVersion or tonumber(redis.call('HGET', tx.key:server(id), 'versionBefore') or nil)
       or known.weightVersion
     ServerHash.unset(tx, id, 'versionBefore')
@@ -84,7 +84,7 @@ return function(tx, args)
     ServerHash.delete(tx, id)
   end
 
-  -- A new start computes with the weights it begins with; of the same start only a version that is named is a report.
+  -- A new start reports the weights that it begins with; for the same start only a given version is a report.
   local is_report = not same_start or args.weightVersion and not discovered
   local probed = args.probe ~= false
   if same_start and discovered then probed = known.probed end
@@ -124,7 +124,7 @@ return function(tx, args)
   local server = Servers.get(tx, id)
   if not known then
     PausedEngines.resume_unrecorded(tx, server)
-    -- Most transitions of leases read and write a field of these for each lease.
+    -- Most transitions of leases read and write a field of these hashes for each lease.
     Encodings.hash_as_table(tx.key.serverChosen)
     Encodings.hash_as_table(tx.key.requestLeases)
   end

@@ -1,6 +1,6 @@
---[[ Keeps what engines reported of their load, with the time. A count of tokens that has changed since the report
-before is a sign of life (signs.lua). Nothing is decided by it here. When the pool adapts concurrency of its servers,
-one report in each adaptIntervalMs is handed back for a decision, to one replica only.
+--[[ Stores the loads that engines reported, with the time. A count of tokens that has changed since the report before
+is a sign of life (signs.lua). When the pool adapts the concurrency of its servers, one report of a server in each
+adaptIntervalMs is returned for a decision, to one replica only; no decision is made here.
 ARGV[1] JSON: {reports: list of LoadReport, at most 128}
 Reply: ReportLoadsReply
 A report of an unknown server or of another epoch is ignored.

@@ -1,4 +1,4 @@
---[[ Puts one page of servers where the settings of the pool demand, after these were changed; new room goes to waiters.
+--[[ Scores one page of servers again after the settings of the pool were changed; new room goes to waiters.
 ARGV[1] JSON: {cursor}   string
 Reply: {cursor} and WaiterAnswers
 Flags: allow-oom ]]

@@ -1,13 +1,13 @@
---[[ Looks at silent servers, the longest silent first: suspect after `suspectAfterMs`, failed after
-`failedAfterMs` (a new epoch: leases and sessions are expired). When more than half of the watched ones are silent at
-once, the network or this service is the likely cause: none fails and suspects are held: they still take leases.
-The last server that takes leases is held in the same way. A server whose tokens flow does not fail: it stays suspect,
-so that its calls end where they are. A server whose callers got no token for `silentAfterMs` is hung, whatever its
-probes: it is suspect with a new epoch, so that its calls move, until one call gets a token (breaker.lua). It is only
-reported when more than half are hung, or too few others are left. A new start that has sent nothing yet is `pending`
-and not looked at: it may be loading weights.
+--[[ Checks silent servers, the longest silent first: a server is suspect after `suspectAfterMs`, and failed after
+`failedAfterMs` (a new epoch: leases and sessions are expired). When more than half of the watched servers are silent at
+once, the network or this service is the likely cause: no server fails, and suspect servers are held: they still take
+leases. The last server that takes leases is held in the same way. A server whose tokens flow does not fail: it stays
+suspect, so that its calls end where they are. A server whose callers got no token for `silentAfterMs` is hung, whatever
+its probes: it is suspect with a new epoch, so that its calls move, until one call gets a token (breaker.lua). A hung
+server is only reported when more than half are hung, or too few others are left. A new start that has sent nothing yet
+is `pending` and not checked: it may be loading weights.
 ARGV[1] JSON: {suspectAfterMs, failedAfterMs, silentAfterMs: 0 or absent for never; cursor: number, by silence;
-  newEpoch: of those that fail or are hung}
+  newEpoch: of servers that fail or are hung}
 Reply: ReviewedServers
 Events: server.hung.
 Flags: allow-oom ]]
@@ -20,7 +20,7 @@ return function(tx, args)
   local is_mass = silent * 2 > watched
   local suspected, failed, regained = {}, {}, {}
 
-  -- Without it the pool would have no server at all.
+  -- True when the pool would have no usable server without this one.
   local function is_last(server)
     return Servers.is_usable(tx, server) and redis.call('SCARD', tx.key.usableServers) <= 1
   end
@@ -59,7 +59,7 @@ return function(tx, args)
       end
     end
   end
-  -- Failed ones left the set, so the next page begins that much earlier.
+  -- Failed servers have left the set, so the next page begins earlier by their number.
   local cursor = #page == 2 * PAGE and from + PAGE - #failed or nil
   return Waiters.reply(tx, regained, { silent = silent, watched = watched, held = is_mass, suspected = suspected,
     failed = failed, hung = hung, cursor = cursor })

@@ -1,13 +1,13 @@
--- What is stored of a server: its record (server-record.lua), which every choice reads, its hash with all the rest, and
--- its index entries. Whatever changes a server goes through `change`, `set`, `unset` and `delete`.
+-- Stored data of a server: its record (server-record.lua), which every choice reads, its hash with all other fields,
+-- and its index entries. All changes on which index entries depend use `change`, `set`, `unset` and `delete`.
 local ServerHash = {}
 
 -- Short name of a list of models in an index entry.
 function ServerHash.digest_models(text) return string.sub(redis.sha1hex(text), 1, 8) end
 
--- What restrictions go by: `@<weight version>|<what its engine lacks>`, and `|<digest>` if its models are known, of
--- which there are few in a pool; and `<name>=<value>` of each label. For each index entry there is a set of the servers
--- that have it.
+-- Index entries of a server, by which restrictions find it: `@<weight version>|<missing features>`, with `|<digest>` if
+-- its models are known, of which a pool has few; and `<name>=<value>` for each label. For each index entry there is a
+-- set of the servers that have it.
 function ServerHash.index_entries_of(tx, id)
   local server = ServerHash.read(tx, id)
   if not server then return {} end
@@ -41,7 +41,7 @@ function ServerHash.save_index_entries(tx, id)
   for _, index_entry in ipairs(index_entries) do redis.call('SADD', tx.key:serversWith(index_entry), id) end
 end
 
--- `changes`: fields of the record by name; false for one that is there no more.
+-- Changes the record. `changes`: fields by name; false deletes a field.
 function ServerHash.change(tx, id, changes)
   local fields = ServerRecord.fields(redis.call('HGET', tx.key.serverRecords, id))
   for name, value in pairs(changes) do fields[name] = value or nil end
@@ -52,7 +52,7 @@ function ServerHash.change(tx, id, changes)
   if changes.weightVersion then ServerHash.save_index_entries(tx, id) end
 end
 
--- A field of the hash.
+-- Sets a field of the hash.
 function ServerHash.set(tx, id, name, value)
   redis.call('HSET', tx.key:server(id), name, value)
   if name == 'lacks' or name == 'labels' or name == 'models' then ServerHash.save_index_entries(tx, id) end
@@ -67,15 +67,15 @@ function ServerHash.delete(tx, id)
   redis.call('HDEL', tx.key.serverChosen, id)
 end
 
--- A suspect that is held takes leases: most servers went silent together, so the cause is not the server.
--- The weight-version gate comes on top, see is_quarantined.
+-- Whether the server takes leases, apart from the weight-version gate (is_quarantined in servers.lua). A suspect server
+-- that is held does: most servers went silent together, so the cause is not the server.
 function ServerHash.takes_leases(server)
   if server.cordoned or server.withheld or server.drainUntilMs then return false end
   return server.state == 'ready' or (server.state == 'suspect' and server.held)
 end
 
--- True while the breaker gives the server, read with its load, no new leases: before its time, and while the one call
--- that is to end its silence has got no token.
+-- True while the breaker gives the server no new leases: until the end of its pause, and while the one call that is to
+-- end its silence has got no token. The server must have been read with its load.
 function ServerHash.is_paused(tx, server)
   local trouble = server.trouble
   if not trouble then return false end

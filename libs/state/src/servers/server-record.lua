@@ -1,5 +1,5 @@
--- A server as it is stored in the hash of records: numbers and the epoch in binary (FORMAT), which costs a choice least
--- to read; then its trouble, if it has any (TROUBLE); then what callers must know of it, as a member of a JSON object;
+-- A server as it is stored in the hash of records: numbers and the epoch in binary (FORMAT), which is cheapest to read
+-- for a choice; then its trouble, if it has any (TROUBLE); then its description for callers, a member of a JSON object;
 -- then a line break and the instanceId.
 local ServerRecord = {}
 
@@ -14,13 +14,13 @@ local TROUBLE, TROUBLE_FORMAT = '^(%d+)|(%d+)|(%d+)|(%d)', '%.0f|%.0f|%.0f|%d'
 local QUOTE, SALT = 34, 115 -- bytes: the JSON begins with the first; the second is in WEIGHTS
 local STATES = { 'pending', 'ready', 'suspect', 'failed' }
 local DESCRIBED = { 'epoch', 'weightVersion', 'endpoint', 'dialect', 'model' }
--- Last in the JSON object, and always as long, so that every choice finds it at once: when the weights were last
--- reported (WeightClock), and how the cache is kept free of entries of other weights (CACHES). Absent in records of a
--- version before.
+-- Last member of the JSON object, always of the same length, so that every choice finds it at once: when the weights
+-- were last reported (WeightClock), and how the cache is kept free of entries of other weights (CACHES). Absent in
+-- records of earlier versions.
 local WEIGHTS, WEIGHTS_MARK = ',"weights":"%013.0f%s"}', 119 -- byte: the w of its name
 local WEIGHTS_BYTES, NAME_BYTES, TIME_BYTES = 28, 3, 13 -- of WEIGHTS; up to that w; of the time
 
--- The engine keeps entries apart by a salt of each request, or has a route that empties its cache.
+-- Kinds of engine caches: entries are kept apart by a salt of each request, or a route empties the cache.
 ServerRecord.CACHES = { salt = 's', reset = 'r', none = '-' }
 
 function ServerRecord.unpack(id, packed)
@@ -39,7 +39,7 @@ function ServerRecord.unpack(id, packed)
     weightVersion = version,
     record = packed,
   }
-  -- Outside the constructor, which would reserve memory for them also where they are absent, as they mostly are.
+  -- Optional fields are set outside the constructor, which would reserve memory for them in every server.
   if cordoned >= 4 then server.awaitsReset = true end
   if limit ~= 0 then server.limit = limit end
   if started_at ~= 0 then server.startedAtMs = started_at end
@@ -78,7 +78,7 @@ end
 
 local function json_start(record) return (string.find(record, '"', EPOCH_AT, true)) end
 
--- What a caller must know of a server: `"<id>":{...}`, with `cacheSalt` for an engine that has salts: the time of the
+-- Description of a server for callers: `"<id>":{...}`, with `cacheSalt` for an engine that has salts: the time of the
 -- last report of its weights, or `began` if that is later.
 function ServerRecord.describe(server, began)
   local record = server.record
@@ -98,7 +98,7 @@ function ServerRecord.address_of(server)
   return address
 end
 
--- What names this start of the server, or nil.
+-- The instanceId, which names the start of the server, or nil.
 function ServerRecord.instance_of(server) return (string.match(server.record, '\n(.+)$', EPOCH_AT)) end
 
 -- All fields of a record by name; `packed` may be false.

@@ -2,10 +2,11 @@
 -- is kept free of entries of other weights.
 local ServerWeights = {}
 
--- Two booleans. Unknown: the engine may hold a part of new weights, since a change of weights ended at its deadline or
--- a load failed, and nobody has reported the server since the change began or the load failed. Stale: the weights are
--- known, but the engine must empty its prefix cache first: it has refused to, or it has no salts and a change has begun
--- since the last report. Nothing is granted while a change is under way, so the cache is emptied after its end.
+-- Returns two booleans, unknown and stale. Unknown: the engine may hold a part of new weights, since a change of
+-- weights ended at its deadline or a load failed, and the server was not reported since the change started or the load
+-- failed. Stale: the weights are known, but the engine must empty its prefix cache first: it has refused to, or it has
+-- no salts and a change has started since the last report. No lease is granted while a change is under way, so the
+-- cache is emptied after its end.
 function ServerWeights.state(tx, server)
   local is_awaited = server.awaitsReset or false
   local unknown_before, began = Settings.number(tx, 'weightsUnknownBeforeMs'), Settings.number(tx, 'weightsBeganMs')
@@ -16,7 +17,7 @@ function ServerWeights.state(tx, server)
   return false, not tx.settings.syncing and (is_awaited or cache == ServerRecord.CACHES.reset and server.probed)
 end
 
--- The weights of a server, as its engine or its trainer reports them now.
+-- Sets the weights of a server, as its engine or its trainer reports them now.
 function ServerWeights.set_version(tx, server, version)
   server.awaitsReset = nil
   ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = false })
@@ -24,8 +25,8 @@ function ServerWeights.set_version(tx, server, version)
   ServerWeights.restore_version(tx, server, version)
 end
 
--- A load has failed part-way, so the engine may have a part of the new weights: nobody knows them until they are
--- reported.
+-- Makes the weights of a server unknown until they are reported: a load has failed part-way, so the engine may have a
+-- part of the new weights.
 function ServerWeights.set_unknown(tx, server)
   local BEFORE_ALL_MS = -1
   server.awaitsReset = nil
@@ -36,15 +37,16 @@ function ServerWeights.set_unknown(tx, server)
   tx.settings.weightsUnknownBeforeMs = '0'
 end
 
--- The version that a server had before it failed: no report, so weights that were unknown stay unknown.
+-- Restores the version that a server had before it failed. This is no report, so weights that were unknown stay
+-- unknown.
 function ServerWeights.restore_version(tx, server, version)
   server.weightVersion = version
   ServerHash.change(tx, server.id, { weightVersion = version })
   ServerHash.unset(tx, server.id, 'versionBefore')
 end
 
--- The engine has weights of this version, but has not emptied its prefix cache: the server takes no leases until the
--- engine has, which the load-balancer asks for again at each probe.
+-- Notes that the engine has weights of this version, but has not emptied its prefix cache. The server takes no leases
+-- until the cache is empty, for which the load-balancer asks again at each probe.
 function ServerWeights.await_reset(tx, server, version)
   server.awaitsReset = true
   ServerHash.change(tx, server.id, { weightsAtMs = WeightClock.next(tx), awaitsReset = true })
@@ -58,22 +60,22 @@ function ServerWeights.pending_version(tx, server)
   return tonumber(redis.call('HGET', tx.key:server(server.id), 'pendingVersion') or nil) or server.weightVersion
 end
 
--- The engine has emptied its prefix cache. Nothing if another change of weights has begun since `began`.
+-- Notes that the engine has emptied its prefix cache, unless another change of weights has started since `began`.
 function ServerWeights.confirm_reset(tx, server, began)
   local version = ServerWeights.pending_version(tx, server)
   if not version or began ~= (Settings.number(tx, 'weightsBeganMs') or 0) then return end
   ServerWeights.set_version(tx, server, version)
 end
 
--- How the prefix cache of an engine is kept free of entries of other weights; `capabilities`: its JSON text.
+-- Sets how the prefix cache of an engine is kept free of entries of other weights; `capabilities`: its JSON text.
 function ServerWeights.set_cache(tx, id, capabilities)
   local can = cjson.decode(capabilities)
   local cache = can.cacheSalt and ServerRecord.CACHES.salt or can.prefixCacheReset and ServerRecord.CACHES.reset
   ServerHash.change(tx, id, { cache = cache or ServerRecord.CACHES.none })
 end
 
--- The server for the reply to a grant, as ServerRecord.describe. The salt names the weights for prefix caches: no two
--- weights of a server have the same salt, since each report and each begin of a change has a later time.
+-- Description of a server for the reply to a grant, as in ServerRecord.describe. The salt names the weights for prefix
+-- caches: no two weights of a server have the same salt, since each report and each start of a change has a later time.
 function ServerWeights.describe(tx, server)
   return ServerRecord.describe(server, Settings.number(tx, 'weightsBeganMs'))
 end

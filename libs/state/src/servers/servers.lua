@@ -1,4 +1,4 @@
--- Servers as this script sees them: a hash is read once; the load of a server is the number of its leases.
+-- Servers as a transition sees them: each record is read once; the load of a server is the number of its leases.
 local Servers = {}
 
 function Tx.fields.known_servers() return {} end
@@ -19,7 +19,7 @@ function Servers.get(tx, id)
   return server or nil
 end
 
--- The server that a call names, or nil and the error to answer. With `epoch` only while that is its epoch.
+-- The server that a call names, or nil and the error to answer. With `epoch` only while the server has this epoch.
 function Servers.named(tx, args)
   local server = Servers.get(tx, args.serverId)
   if not server then return nil, Reply.fail('SERVER_NOT_FOUND', 'No such server in the pool', 'serverId') end
@@ -29,7 +29,7 @@ function Servers.named(tx, args)
   return server
 end
 
--- Reads the first so many of them that are not known yet, with one call.
+-- Reads the servers of the first `count` ids that are not known yet, with one call.
 function Servers.read(tx, ids, count)
   local unknown = {}
   for position = 1, count do
@@ -50,7 +50,7 @@ function Servers.labels_of(tx, server)
   return server.labels
 end
 
--- What its engine is known not to have: feature -> true.
+-- Features that the engine of a server is known to lack: feature -> true.
 function Servers.lacks_of(tx, server)
   if not server.lacks then
     server.lacks = {}
@@ -61,7 +61,8 @@ function Servers.lacks_of(tx, server)
   return server.lacks
 end
 
--- `lacks`: names with commas between. Servers that lack a feature are counted, so that what none has is known at once.
+-- `lacks`: names with commas between. Servers that lack a feature are counted, so that a feature which no server has is
+-- known at once.
 function Servers.set_lacks(tx, id, lacks)
   for feature in string.gmatch(redis.call('HGET', tx.key:server(id), 'lacks') or '', '%a+') do
     if redis.call('HINCRBY', tx.key.lackingServers, feature, -1) == 0 then redis.call('HDEL', tx.key.lackingServers,
@@ -92,8 +93,8 @@ function Servers.find_weight_obstacle(tx)
 end
 
 -- The weight-version gate: a server takes no leases while its weights are unknown, its prefix cache is to be emptied,
--- or its weights are of another version than the pool wants. While the weights change, servers with the coming version
--- pass too, so that they stand ready at the commit.
+-- or its weights are of another version than the pool requires. While the weights change, servers with the new version
+-- pass too, so that they are ready at the commit.
 local function is_quarantined(tx, server)
   local is_unknown, is_stale = ServerWeights.state(tx, server)
   if is_unknown or is_stale then return true end
@@ -104,7 +105,7 @@ end
 
 function Servers.is_usable(tx, server) return ServerHash.takes_leases(server) and not is_quarantined(tx, server) end
 
--- The state in replies. `state` in the record is that of the probes; cordon and drain are separate fields.
+-- The state in replies. `state` in the record is the state by probes; cordon and drain are separate fields.
 function Servers.shown_state(tx, server)
   if server.state == 'failed' then return 'failed' end
   if server.drainUntilMs then return 'draining' end
@@ -113,8 +114,8 @@ function Servers.shown_state(tx, server)
   return server.state
 end
 
--- Most leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it.
--- As slowStartCapacity in libs/policies.
+-- Maximum of leases now: a new start grows to its capacity in slowStartMs, and adaptive concurrency may lower it. As
+-- slowStartCapacity in libs/policies.
 function Servers.capacity(tx, server)
   local most = math.min(server.maxInflight, server.limit or math.huge)
   local slow_start = Settings.number(tx, 'slowStartMs')
@@ -130,7 +131,7 @@ function Servers.capacity(tx, server)
 end
 
 function Servers.has_room(tx, server)
-  -- Neither time nor settings change in a transition; what changes the server calls `rescore`.
+  -- `most` is computed once: neither time nor settings change in a transition, and changes of the server reset it.
   local most = server.most
   if not most then
     local takes = Servers.is_usable(tx, server) and not ServerHash.is_paused(tx, server)
@@ -140,14 +141,14 @@ function Servers.has_room(tx, server)
   return server.load < most
 end
 
--- Puts the server where its state and load demand: least loaded first, among equals the one chosen longest ago.
+-- Puts the server in its place by state and load: least loaded first; among equals, the server chosen longest ago.
 function Servers.rescore(tx, server)
   server.most, server.place = nil, nil
   Scores.forget_order(tx)
   if Servers.has_room(tx, server) then Scores.place(tx, { server }) else Scores.withdraw(tx, server.id) end
 end
 
--- Loads move often in one script: scores are written when they are read from Redis again, or at the end.
+-- Loads change often in one script, so scores are only written before they are read from Redis again, or at the end.
 function Tx.fields.moved_servers() return {} end
 function Servers.rescore_later(tx, server)
   Scores.forget_order(tx)
@@ -171,7 +172,8 @@ function Servers.write_scores(tx)
   if chosen[1] then redis.call('HSET', tx.key.serverChosen, unpack(chosen)) end
 end
 
--- After a change of state: also notes whether the pool has a usable server, and lets sessions of a lost one move.
+-- Publishes a change of state: in the record, the set of usable servers, the lanes (so that sessions can leave an
+-- unusable server), and the order.
 function Servers.publish(tx, server)
   ServerHash.change(tx, server.id, { state = server.state, held = server.held })
   if server.state ~= 'pending' then redis.call('ZREM', tx.key.pendingServers, server.id) end
@@ -186,7 +188,7 @@ function Servers.publish(tx, server)
   Encodings.zset_as_skip_list(tx.key.eligible)
 end
 
--- A new start of the engine: caches are cold and the load grows from there.
+-- Starts the slow start after a new start of the engine: its caches are cold, so its load grows slowly.
 function Servers.begin_slow_start(tx, server)
   server.startedAtMs = tx.now
   ServerHash.change(tx, server.id, { startedAtMs = server.startedAtMs })
@@ -196,12 +198,12 @@ function Servers.begin_slow_start(tx, server)
   end
 end
 
--- The leases of this epoch count no more; the sweeper returns them.
+-- Expires an epoch: its leases count no more, and the sweeper returns them.
 function Servers.expire_epoch(tx, id, epoch)
   redis.call('SADD', tx.key.expiredLeaseEpochs, 'server:' .. id .. ':' .. epoch)
 end
 
--- Leases and sessions of the epoch before are expired.
+-- Starts a new epoch of a server; leases and sessions of the epoch before are expired.
 function Servers.begin_epoch(tx, server, new_epoch)
   Servers.expire_epoch(tx, server.id, server.epoch)
   server.epoch = new_epoch
@@ -211,9 +213,9 @@ function Servers.begin_epoch(tx, server, new_epoch)
   Signs.forget(tx, server.id)
 end
 
--- Leases and sessions of its epoch are expired, and it takes none until it reports again (or, fenced, starts again).
--- It may have restarted by then: its weights are unknown until they are named, or its engine turns out to be the
--- same start.
+-- Fails a server: leases and sessions of its epoch are expired, and the server takes no leases until it reports again
+-- (or, if fenced, starts again). The engine may have restarted by then: its weight version is 0 until it is named, or
+-- until the engine turns out to be the same start.
 function Servers.fail(tx, server, new_epoch)
   if server.weightVersion > 0 then
     local before = Format.integer(server.weightVersion)
@@ -229,10 +231,10 @@ function Servers.fail(tx, server, new_epoch)
   Servers.publish(tx, server)
 end
 
--- Its epoch was taken from it by name: only a new start brings it back.
+-- True when the server was fenced: only a new start makes it ready again.
 function Servers.is_fenced(tx, server) return redis.call('HEXISTS', tx.key:server(server.id), 'fenced') == 1 end
 
--- Out of every index; leases and sessions are expired at once.
+-- Takes a server out of every index; its leases and sessions are expired at once.
 function Servers.forget(tx, server)
   Servers.expire_epoch(tx, server.id, server.epoch)
   Servers.set_lacks(tx, server.id, '')
@@ -251,7 +253,7 @@ function Servers.forget(tx, server)
   tx.moved_servers[server.id] = nil
 end
 
--- The load that an engine reported, with its age, or nil. It corrects counts at most: leases decide.
+-- The load that an engine reported, with its age, or nil. Choices use the number of leases as load, not this report.
 function Servers.load_report(tx, server)
   local field = redis.call('HMGET', tx.key:server(server.id), 'loadRunning', 'loadWaiting', 'kvUse', 'loadPreemptions',
     'loadAtMs', 'kvTokens')

@@ -1,16 +1,16 @@
---[[ Changes what a server was registered with or what was requested for it; its leases, sessions and epoch stay. New
+--[[ Changes the registration of a server, or requests for it such as a drain; its leases, sessions and epoch stay. New
 room goes to waiters.
 ARGV[1] JSON: {serverId, maxInflight, weight, weightVersion, labels, capabilities, lacks, model, models, isDescribed,
   weightsUnknown, epoch, report, newEpoch, cordoned, deadlineMs, listedAs, withheld, pendingVersion, emptiedSinceMs}:
   ServerUpdate, labels and capabilities as JSON texts, models one a line. With weightsUnknown the server gets no leases
-  until its weights are reported. With pendingVersion, a weight version whose engine has not
-  emptied its prefix cache, the server gets no leases until a weightVersion, or emptiedSinceMs: the engine has emptied
-  it, and the last change of weights had begun then (0: there was none). A restart by `report` begins the epoch
-  newEpoch. With isDescribed the engine has just described itself in its dialect, which makes a pending or failed
-  server ready unless it is fenced. A cordoned server gets no new leases; cordoned false also ends a drain. With
-  deadlineMs, from now on, the server gets no new leases and is removed with its last lease, or at the deadline with
-  all of them; a repeat can only make the deadline earlier. listedAs: the change is of the list of engines, and only
-  for the engine that is listed as this; a withheld server gets no new leases
+  until its weights are reported. With pendingVersion, a weight version whose engine has not emptied its prefix cache,
+  the server gets no leases until a weightVersion, or emptiedSinceMs: the engine has emptied the cache, and the last
+  change of weights had started then (0: there was none). A restart by `report` starts the epoch newEpoch. With
+  isDescribed the engine has just described itself in its dialect, which makes a pending or failed server ready unless
+  it is fenced. A cordoned server gets no new leases; cordoned false also ends a drain. With deadlineMs, from now on,
+  the server gets no new leases and is removed with its last lease, or at the deadline with all its leases; a repeat can
+  only make the deadline earlier. listedAs: the change comes from the list of engines, and only for the engine that is
+  listed as this; a withheld server gets no new leases
 Reply: ServerChange
 Errors: SERVER_NOT_FOUND, FENCED.
 Flags: allow-oom ]]
@@ -52,7 +52,7 @@ return function(tx, args)
     ServerHash.change(tx, server.id, { drainUntilMs = server.drainUntilMs })
     redis.call('ZADD', tx.key.drainingServers, Format.integer(server.drainUntilMs), server.id)
   end
-  -- What a start was registered with goes before its description.
+  -- Capabilities from the registration of a start take precedence over its description.
   if args.isDescribed and server.state == 'pending'
     and redis.call('HEXISTS', tx.key:server(server.id), 'capabilities') == 1 then
     args.capabilities, args.lacks = nil, nil

@@ -1,5 +1,5 @@
---[[ Lets servers in slow start take what they may by now; new room goes to waiters. At most 128, those that end first
-come first; all of them once per call while there are fewer.
+--[[ Scores servers in slow start again, whose capacity has grown; new room goes to waiters. At most 128 servers, in the
+order in which their slow start ends.
 Reply: {warming: number of servers still in slow start} and WaiterAnswers
 Flags: allow-oom ]]
 return function(tx)
