@@ -1,5 +1,5 @@
---[[ Records an abort before anything else happens. A round, a job or the pool that is aborted gets a number, up to
-which all its groups are aborted at once; the selection follows in pages (aborts/select).
+--[[ Records an abort before its first effect. A round, a job or the pool that is aborted gets a number, up to which all
+its groups are aborted at once; the selection follows in pages (aborts/select).
 ARGV[1] JSON: {abortId, selector, reason, work, flag, job, roundId, keptMs}: BeginScriptArgs
 Reply: selecting   boolean: pages are to be selected
 Errors: VALIDATION_FAILED.

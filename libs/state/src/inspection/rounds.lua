@@ -1,6 +1,5 @@
 --[[ The rounds of a job whose summaries are kept: rounds that are not folded, and the last 16 folded rounds; latest
-step
-first.
+step first.
 ARGV[1] JSON: {job}
 Reply: rounds   list of {roundId, step, kind, state, neededGroups, acceptedGroups, openedAtMs, completedAtMs?}
 Errors: JOB_NOT_FOUND.

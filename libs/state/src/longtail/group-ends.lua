@@ -11,7 +11,7 @@ function GroupEnds.is_settling(round, group)
   return group.state == 'leaving' or (group.state == 'live' and not Round.takes_results(round))
 end
 
--- Ends a request with its tokens, which are waste, but in the answer of its abort until its group is forgotten.
+-- Ends a request with its tokens, which count as waste and are in the answer of its abort until its group is forgotten.
 function GroupEnds.drop_request(tx, group, request, segment, tokens)
   KeptTokens.keep(tx, request, group, segment, tokens)
   if request.tokens > 0 then

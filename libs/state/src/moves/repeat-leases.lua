@@ -1,7 +1,6 @@
 --[[ Checks again one page of leases whose holders were asked to transfer them. A lease that has moved or ended, or
-whose
-holder or target has another epoch by now, is done. After the deadline a holder is asked no more, and its call continues
-where it is.
+whose holder or target has another epoch by now, is done. After the deadline a holder is asked no more, and its call
+continues where it is.
 ARGV[1] JSON: {cursor, deadlineMs}   string, number
 Reply: RepeatedTransfers
 Flags: allow-oom ]]

@@ -16,7 +16,7 @@ return function(tx, args)
     else
       local group = Group.load(tx, request.job, request.groupId)
       local round = group and Round.load(tx, request.job, group.roundId)
-      -- A cut or an abort that came meanwhile has another deadline.
+      -- A cut or an abort that was requested meanwhile has another deadline.
       if round and group.state == 'live' and Round.takes_results(round) and not Attempts.is_ending(group, request) then
         Requests.move(tx, request, group, 'running')
         expired = expired + 1

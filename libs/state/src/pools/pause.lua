@@ -1,9 +1,9 @@
---[[ Pauses a pool, or resumes it. Paused, no lease is granted: acquires that may wait are parked, the others refused;
-leases of running requests stay. After a resume free room goes to waiting acquires, unless the weights of the pool
-change at that time: then after the change.
+--[[ Pauses a pool, or resumes it. A paused pool grants no leases: acquires that may wait are parked, others are
+refused; leases of running requests stay. After a resume free room goes to waiting acquires, or, while the weights of
+the pool change, after that change.
 ARGV[1] JSON:
   paused           boolean
-  deadlineMs       of a pause: time until its end; absent: it has none. A pause without a deadline gets none later
+  deadlineMs       of a pause: time until its end; absent: no end. A pause without a deadline gets none later
   overdueOnly      of a resume: only if the deadline of the pause has come, and the weights do not change. Then engines
                    that can be paused are recorded as engines to resume: the caller of the pause may have paused them
 Reply: PausePoolReply and WaiterAnswers

@@ -33,8 +33,8 @@ function Group.read_made(tx, group)
   return group
 end
 
--- Adds to a group its history, read once. `longtailSequence`: its place in the queue, from its first cut on.
--- Returns the group.
+-- Adds to a group its history, read once. `longtailSequence`: its place in the queue, from its first cut on. Returns
+-- the group.
 function Group.read_past(tx, group)
   if group.hasPast then return group end
   local field = redis.call('HMGET', tx.key:group(group.job, group.groupId), 'cuts', 'cutStarted', 'longtailSequence',

@@ -11,7 +11,7 @@ function Request.format_id(job, group_id, index) return job .. '/' .. group_id .
 -- Job, groupId and index of a requestId; nil for an id that Request.format_id did not make.
 function Request.parse_id(id) return string.match(id, '^([^/]+)/([^/]+)/(%d+)$') end
 
--- Nil for a request that is not there.
+-- A request with the fields that most transitions need; nil for a request that is not there.
 function Request.load(tx, id)
   local job, group_id, index = Request.parse_id(id)
   if not job then return nil end

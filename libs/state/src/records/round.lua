@@ -18,7 +18,7 @@ local function abort_flag(tx, job, up_to, abort_id)
   return up_to, abort_id
 end
 
--- Nil for a round that is not there.
+-- A round with the fields that most transitions need; nil for a round that is not there.
 function Round.load(tx, job, round_id)
   local field = redis.call('HMGET', tx.key:round(job, round_id), 'state', 'neededGroups', 'acceptedGroups',
     'liveGroups', 'newGroups', 'submittedGroups', 'onCut', 'shortfall', 'weightVersion', 'step', 'settled',

@@ -1,6 +1,6 @@
 -- Payloads are removed late: a Redis that has lost its last seconds names payloads again that it had freed. So a
 -- transition that ends the last use of a payload only queues its reference, and upkeep removes the payload later, when
--- no loss can name it again.
+-- a loss can no longer restore a reference to it.
 local FreedPayloads = {}
 
 function FreedPayloads.free(tx, ref)

@@ -1,8 +1,7 @@
 -- The eligible servers in the order of the policy, as this transition moves them: read once, kept here while leases are
 -- granted, so that the next of many choices costs no call of Redis. Any other move of a server discards the order.
 -- `tx.order`: {ids, scores, texts, first, last, unit, isWhole, count, moved}; `texts`: text of each server for
--- receipts,
--- made on demand; `moved`: the server that was granted a lease last and still has its old place in the order.
+-- receipts, made on demand; `moved`: the server that was granted a lease last and still has its old place in the order.
 local Order = {}
 
 Order.BEST = 4 -- servers that a receipt names

@@ -102,7 +102,7 @@ function Restrictions.lane_of(tx, item)
   if not may_wait or redis.call('HEXISTS', tx.key.restrictedLanes, lane) == 1 then return lane end
   if redis.call('HLEN', tx.key.restrictedLanes) >= MAX_LANES then
     tx.restricted_lanes = nil
-    all_restricted_lanes(tx) -- forgets empty ones
+    all_restricted_lanes(tx) -- forgets empty lanes
     if redis.call('HLEN', tx.key.restrictedLanes) >= MAX_LANES and not item.lane then return nil end
   end
   redis.call('HSET', tx.key.restrictedLanes, lane, Restrictions.asked_text(item))

@@ -1,7 +1,6 @@
 --[[ Saves one page of the state of a job between two rounds: its long-tail queue with requests and segments (payloads
-by
-reference, which the snapshot owns from then on), its counters and counts. The snapshot is complete with its last page;
-then only the last two snapshots are kept, or `keep` of them. When a group was dropped between two pages, the save
+by reference, which the snapshot owns from then on), its counters and counts. The snapshot is complete with its last
+page; then only the last two snapshots are kept, or `keep` of them. When a group was dropped between two pages, the save
 starts again.
 A page ends with the group that makes it 32 requests.
 ARGV[1] JSON: {job, trainerEpoch, stamp, tag, keep}   stamp of the trainer, and number of snapshots; or absent
