@@ -46,7 +46,7 @@ const registerServer = () =>
   });
 
 describe('AbortStore', () => {
-  it('aborts a whole job by one number, before any page has come to it', async () => {
+  it('aborts a whole job by one number, before any page of it is selected', async () => {
     await open(300, 300);
     const claims = await test.claim(4);
     await begin({ job });
@@ -56,7 +56,7 @@ describe('AbortStore', () => {
     expect(await test.fail(second, 2, { countsAsFailure: true, retryable: false })).toMatchObject({ state: 'dropped' });
     expect(await test.save(third, 0)).toEqual({ action: 'abort' });
 
-    // In pages, none of them long.
+    // The selection takes several pages.
     expect((await selectAll()).length).toBeGreaterThan(6);
     expect(await counts()).toMatchObject({ submitted: 600, dropped: 598, cutting: 2 });
     const { results, cursor, aborting } = await resultsOf();
@@ -80,7 +80,7 @@ describe('AbortStore', () => {
     });
   });
 
-  it('gives nothing to a claim of what the number has aborted', async () => {
+  it('grants no claim of a round that was aborted by its number', async () => {
     await open(4, 4);
     await begin({ roundId: 'r1', job });
     expect(await test.claim(8)).toEqual([]);
@@ -89,7 +89,7 @@ describe('AbortStore', () => {
     expect(await selectAll()).toMatchObject([{ more: false }]);
   });
 
-  it('says it again until it is confirmed; past the deadline it can be ended without', async () => {
+  it('repeats an abort until its holder confirms, and can end it without the holder after the deadline', async () => {
     await open(1, 1, 1);
     const [held] = (await test.claim(1)) as [Claim];
     await test.save(held, 5);
@@ -123,7 +123,7 @@ describe('AbortStore', () => {
     expect(await counts()).toMatchObject({ submitted: 1, dropped: 1, cutting: 0 });
   });
 
-  it('leaves what is finished alone, and what is folded or unknown', async () => {
+  it('leaves a finished request as it is, and reports an unknown one as not found', async () => {
     await open(2, 2, 1);
     const [first] = (await test.claim(1)) as [Claim];
     await test.complete(first, 3);
@@ -209,11 +209,11 @@ describe('AbortStore', () => {
       droppedGroups: 1,
       requests: { dropped: 1, finished: 1 },
     });
-    // The answer and its rows are gone too.
+    // The record of the abort and its rows are deleted too.
     await expect.poll(() => redis.keys(test.key('abort*'))).toEqual([]);
   });
 
-  it('takes an unknown request for no group that has the same name', async () => {
+  it('does not abort a group whose name is the id of an unknown request', async () => {
     await begin({ requestIds: ['job/g0'] });
     await selectAll();
     await open(1, 1);

@@ -17,7 +17,7 @@ import { pagesOf } from '../library/lists';
 import { storeOf } from '../library/store-of';
 import type { AttemptFence } from '../requests/request.store';
 
-/** What is to be aborted. */
+/** Selects the requests and leases to abort. */
 export type AbortSelector =
   | { requestIds: readonly RequestId[]; refuseAcquiresMs?: number; scope?: AbortScope }
   | { sessionId: string; scope?: AbortScope }
@@ -32,11 +32,11 @@ export interface BeginAbortArgs {
   abortId: string;
   selector: AbortSelector;
   reason: string;
-  /** Life of the answer, of tombstones and of dropped groups, milliseconds. */
+  /** How long the result, tombstones and dropped groups are kept, milliseconds. */
   keptMs: number;
 }
 
-/** A lease of a caller that only routes: its holder is to end the call and release it. */
+/** A lease of a caller that only routes. Its holder must end the call and release it. */
 export interface LeaseFence extends Omit<AttemptFence, 'attempt'> {
   leaseId: LeaseId;
 }
@@ -48,26 +48,29 @@ export interface ServerFence {
 }
 /** Where a request runs. */
 export type RunningLease = { requestId: RequestId } & ServerFence;
-/** What is ended without its holder. `fenced`: the epoch of the server it ran on is expired. */
+/**
+ * Attempts and leases to end without confirmation by their holders. `fenced`: the epoch of the server on which the
+ * attempt ran is expired.
+ */
 export interface OverdueArgs {
   attempts: (Pick<AttemptFence, 'requestId' | 'attempt'> & { fenced: boolean })[];
   leaseIds: LeaseId[];
 }
 
-/** Whose holders are to be told. */
+/** Attempts and leases whose holders are sent an abort. */
 export interface AbortCommands {
   aborts: AttemptFence[];
   leases: LeaseFence[];
 }
 export interface SelectPage extends AbortCommands {
-  /** Of parked acquires, to be sent to their callers. */
+  /** Replies to parked acquires, to send to their callers. */
   answers: { acquireId: string; replyTo: string; error: 'ABORTED' }[];
   more: boolean;
 }
 /** Positions in the lists of groups and of leases. */
 type AbortCursor = { groups: number; leases: number };
 export interface RepeatPage extends AbortCommands {
-  /** Attempts whose holders live and have not confirmed within the deadline. */
+  /** Attempts whose holders are live and have not confirmed the abort within the deadline. */
   overdue: Pick<AttemptFence, 'requestId' | 'attempt'>[];
   /** The servers of the leases of these requests. */
   overdueServers: RunningLease[];
@@ -91,26 +94,26 @@ interface BeginScriptArgs extends Omit<BeginAbortArgs, 'selector'> {
 
 const begin = transition<BeginScriptArgs, { selecting: boolean }>('aborts/begin');
 const endOverdue = transition<OverdueArgs, { ended: number }>('aborts/end-overdue');
-/** What one script ends. */
+/** Attempts or leases ended by one script. */
 const OVERDUE_PER_SCRIPT = 32;
 
 /**
- * Aborts: first the intent is recorded, then what it means is selected in pages, then the holders are told again and
- * again until each has confirmed. Safe to repeat; any replica can continue.
+ * Aborts: first the intent is recorded, then its requests and leases are selected in pages, then their holders are sent
+ * the abort repeatedly until each has confirmed. Every step is safe to repeat, and any replica can continue.
  */
 @Injectable()
 export class AbortStore extends storeOf({
   /** Selects one page; `more`: call again. */
   select: transition<{ abortId: string }, SelectPage>('aborts/select'),
-  /** What it has selected, as it stands now. */
+  /** One page of the requests that an abort has selected, with their present outcomes. */
   results: transition<{ abortId: string; cursor: number; limit: number }, AbortResultsPage>('aborts/results'),
-  /** One page of what is not confirmed, to be told again. */
+  /** One page of the aborts that are not confirmed, to send again. */
   repeat: transition<{ cursor?: AbortCursor; deadlineMs: number }, RepeatPage>('aborts/repeat'),
-  /** Deletes one page of dropped groups whose life is over. */
+  /** Deletes one page of dropped groups that have been kept for `keptMs`. */
   forget: transition<object, { more: boolean }>('aborts/forget'),
 }) {
   /**
-   * Records the intent. `selecting`: pages are to be selected. @throws VALIDATION_FAILED: the id means something else
+   * Records the intent. `selecting`: pages must be selected. @throws VALIDATION_FAILED: the id is of another abort
    */
   begin(pool: PoolName, args: BeginAbortArgs): Promise<{ selecting: boolean }> {
     const { abortId, selector, reason, keptMs } = args;
@@ -123,7 +126,7 @@ export class AbortStore extends storeOf({
     });
   }
 
-  /** Ends what is overdue without its holders, page by page. @returns requests that have ended */
+  /** Ends overdue attempts and leases without their holders, page by page. @returns number of ended requests */
   async endOverdue(pool: PoolName, { attempts, leaseIds }: OverdueArgs): Promise<{ ended: number }> {
     let ended = 0;
     for (const page of pagesOf(attempts, OVERDUE_PER_SCRIPT)) {
@@ -136,7 +139,7 @@ export class AbortStore extends storeOf({
   }
 }
 
-/** The steps of the selection, see aborts/select.lua, and whose flag aborts all groups at once. */
+/** Steps of the selection, see aborts/select.lua, and whether a flag of round, job or pool aborts all its groups. */
 function planSelection(selector: AbortSelector): Pick<BeginScriptArgs, 'work' | 'flag' | 'job' | 'roundId'> {
   const parked = { kind: 'waiters', ofAbortedGroups: true };
   if ('requestIds' in selector) {

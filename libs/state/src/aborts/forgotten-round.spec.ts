@@ -19,7 +19,7 @@ it('counts the tokens of an aborted group whose round is forgotten as waste of i
   await test.fail(cut!, 4);
   await test.readAndClose(round);
   expect(await test.rounds.fold(test.pool, round)).toEqual({ more: false });
-  // As after sixteen further rounds.
+  // A job forgets a round after sixteen further rounds.
   await test.redis.unlink(test.key('round:job/r1'), test.key('round-ledger:job/r1'));
   await test.redis.zrem(test.key('job-rounds:job'), 'r1');
 
@@ -29,5 +29,5 @@ it('counts the tokens of an aborted group whose round is forgotten as waste of i
   await aborts.select(test.pool, { abortId: 'a' });
   const { counters } = await new LedgerStore(test.runner).read(test.pool, { job: 'job' });
   expect(counters).toMatchObject({ 'waste.aborted': 4, 'cut.length.4': 1 });
-  expect(await test.redis.exists(test.key('round:job/r1')), 'the round does not come back').toBe(0);
+  expect(await test.redis.exists(test.key('round:job/r1')), 'the round is not created again').toBe(0);
 });

@@ -48,13 +48,13 @@ describe('an abort of one sample', () => {
     const { abortId, told } = await alone(second);
     expect(told).toEqual([second.requestId]);
     expect(await resultsOf(abortId)).toEqual([{ requestId: second.requestId, outcome: 'aborting' }]);
-    // Told again, it alone, until its holder confirms; then no more.
+    // Only this abort is sent again, until its holder confirms.
     const repeat = async () =>
       (await aborts.repeat(test.pool, { ...LOOK, deadlineMs: 60_000 })).aborts.map(({ requestId }) => requestId);
     expect(await repeat()).toEqual([second.requestId]);
     expect(await test.save(first, 1)).toEqual({ action: 'continue' });
     expect(await test.save(second, 5)).toEqual({ action: 'abort' });
-    // It wins over a completion that comes later.
+    // The abort wins over a later completion.
     expect(await test.complete(second, 6)).toMatchObject({ state: 'dropped', groupAccepted: false });
     expect(await repeat()).toEqual([]);
     expect(await rounds.due(test.pool)).toMatchObject({ aborting: 0 });
@@ -81,7 +81,7 @@ describe('an abort of one sample', () => {
     expect((await status()).state).toBe('open');
     expect((await alone(third)).told).toEqual([third.requestId]);
     expect(await status()).toMatchObject({ state: 'completed', acceptedGroups: 1 });
-    // Folded only when the holder has confirmed; what a sweep finds of it afterwards is nothing.
+    // The group is folded only when the holder has confirmed; then a sweep finds no abort of it.
     await test.readAndClose(round);
     expect(await rounds.fold(test.pool, round)).toEqual({ more: false });
     await test.fail(third, 5);
@@ -91,14 +91,14 @@ describe('an abort of one sample', () => {
     expect(await test.states()).toMatchObject({ submitted: 3, trained: 2, dropped: 1 });
   });
 
-  it('drops the group when fewer than it needs are left, and by default with the first', async () => {
+  it('drops the group when too few samples are left: by default, after the first abort', async () => {
     await open({ samples: 2, minSamples: undefined });
     const [first, second] = (await test.claim(2)) as [Claim, Claim];
     expect((await alone(first)).told.toSorted()).toEqual([first.requestId, second.requestId]);
     expect(await status()).toMatchObject({ droppedGroups: 1, shortfallGroups: 1 });
   });
 
-  it('takes a surplus sample for the one that is lost', async () => {
+  it('takes a surplus sample in place of the aborted sample', async () => {
     await open({
       samples: 2,
       minSamples: undefined,
@@ -129,7 +129,7 @@ describe('an abort of one sample', () => {
     },
   );
 
-  it('ends what a dead worker had, and what a live one does not confirm in time', async () => {
+  it('ends samples of a dead worker, and samples that a live worker does not confirm in time', async () => {
     await open({ minSamples: 1 });
     const [first, second] = (await test.claim(3)) as [Claim, Claim, Claim];
     await test.save(second, 5);
@@ -145,7 +145,7 @@ describe('an abort of one sample', () => {
     expect(await test.states()).toMatchObject({ dropped: 2, pending: 1, cutting: 0 });
   });
 
-  it('ends a sample of the long-tail queue, and a group that is whole with that goes first', async () => {
+  it('ends a sample of the long-tail queue, and its group goes first when no other sample is missing', async () => {
     await open({ neededGroups: 2, policy: { name: 'resume', overProvision: 1, deadlineMs: 1 } });
     const claims = await test.claim(6);
     const second = claims.filter(({ groupId }) => groupId === 'g1');
@@ -172,7 +172,7 @@ describe('an abort of one sample', () => {
     expect(await test.states()).toMatchObject({ submitted: 3, dropped: 1, unfinished: 2 });
   });
 
-  it('is not undone by the hand of its holder', async () => {
+  it('is not undone when the holder requeues the sample', async () => {
     await open();
     const [first, second] = (await test.claim(3)) as [Claim, Claim, Claim];
     await alone(second);
@@ -182,7 +182,7 @@ describe('an abort of one sample', () => {
   });
 });
 
-describe('a sample that takes longer than its time', () => {
+describe('a sample that exceeds its timeout', () => {
   it('ends alone in a round of scope sample, counted as timeout', async () => {
     await open({ abortScope: 'sample', timeoutMs: 250 });
     const [first, second, third] = (await test.claim(3)) as [Claim, Claim, Claim];

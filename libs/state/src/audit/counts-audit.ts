@@ -8,9 +8,9 @@ const KEPT_STATES = ['pending', 'claimed', 'running', 'cutting', 'unfinished', '
 const FOLDED_STATES = ['trained', 'failed', 'dropped'] as const;
 
 /**
- * Looks once at the counts of a job by state: submitted = the sum of all states, each state as many requests as are in
- * it.
- * @returns requests that are there
+ * Checks the counts of a job by state once: `submitted` is the sum of all states, and each state counts the requests
+ * that are in it.
+ * @returns number of requests found
  */
 export function compareCounts(look: PoolLook, job: JobId, { counts, found, isProven, mended }: CountLook): number {
   const note = (check: string, detail: string) =>
@@ -24,7 +24,7 @@ export function compareCounts(look: PoolLook, job: JobId, { counts, found, isPro
   return Object.values(found).reduce((sum, count) => sum + count, 0);
 }
 
-/** Counts the requests of a job; the sums of a job whose requests move meanwhile are not proven. */
+/** Counts the requests of a job. The sums are not proven when requests change their state meanwhile. */
 export async function countRequests(look: PoolLook, job: JobId): Promise<CountLook> {
   const before = await countsOf(look, job);
   const found: Counts = {};
@@ -37,7 +37,7 @@ export async function countRequests(look: PoolLook, job: JobId): Promise<CountLo
   return { counts: before.counts, found, isProven, mended: false };
 }
 
-/** No request can be counted twice or not at all while both stay as they are. */
+/** While both the counts and the sequence stay the same, a scan counts each request exactly once. */
 async function countsOf(look: PoolLook, job: JobId): Promise<{ counts: Counts; sequence: unknown }> {
   const fields = listOf<string>(await look.read('HGETALL', ['counts', job]));
   const counts: Counts = {};
@@ -45,7 +45,7 @@ async function countsOf(look: PoolLook, job: JobId): Promise<{ counts: Counts; s
   return { counts, sequence: await look.read('HGET', 'meta', 'pendingSequence') };
 }
 
-/** What does not add up, or undefined. */
+/** Description of counts that do not add up, or undefined when they do. */
 function imbalanceOf(counts: Counts): string | undefined {
   const states = [...KEPT_STATES, ...FOLDED_STATES].map((state) => counts[state] ?? 0);
   const sum = states.reduce((total, count) => total + count, 0);

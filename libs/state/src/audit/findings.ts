@@ -1,15 +1,15 @@
-/** Something that is wrong. */
+/** A broken rule. */
 export interface Finding {
   /** Which rule is broken, e.g. `lease-not-in-set-of-server`. */
   check: string;
-  /** Where: an id. */
+  /** Id of the object with the fault. */
   where: string;
-  /** What was seen there; a finding is the same again only when this is the same. */
+  /** Observed values. Two findings are equal only when these are equal too. */
   detail: string;
   repaired: boolean;
 }
 
-/** Findings that are in both looks: what is in one only was about to change. */
+/** Findings that both looks have. A finding of one look only may be a change in progress. */
 export function confirmed(first: readonly Finding[], second: readonly Finding[]): Finding[] {
   const names = new Set(first.map(nameOf));
   const seen = new Set<string>();

@@ -19,13 +19,13 @@ interface GroupView {
   live: number;
   finished: number;
   requests: unknown;
-  /** In the long-tail queue, if it is for it. */
+  /** Score in the long-tail queue, for an unfinished group. */
   place?: string;
 }
 
 /**
- * The groups of these jobs against their requests: the counters, the long-tail queue, the pending queue and what
- * workers hold. The state of a request is the truth. A group that lacks a request ends.
+ * Checks the groups of these jobs against their requests: the counters, the long-tail queue, the pending queue and the
+ * attempts of workers. The state of a request is authoritative. A repair ends a group that lacks a request.
  */
 export async function checkGroups(look: PoolLook, jobs: readonly JobId[]): Promise<void> {
   const compare = (groups: [JobId, string][]) =>
@@ -58,7 +58,7 @@ function compareGroup(group: GroupView, job: JobId, groupId: string): Discrepanc
   const requests = listOf<RequestView | false>(group.requests);
   const missing = requests.flatMap((request, index) => (request ? [] : [`${where}/${index}`]));
   if (missing.length > 0) {
-    // What follows from its end is not to be mended before.
+    // Nothing else of the group is repaired, because its end changes its counters and queues.
     return missing.map((id, position) => ({
       check: 'request-missing',
       where: id,

@@ -22,7 +22,7 @@ const [rounds, requests, workers, snapshots] = [
   new WorkerStore(runner),
   new SnapshotStore(runner),
 ];
-/** Nothing is on its way: a test itself does all that changes the pool. */
+/** A short pause is enough, since only the test itself changes the pool. */
 const PAUSE_MS = 10;
 const audit = new PoolAudit(redis, runner, payloads, PAUSE_MS);
 let pool: string;
@@ -42,7 +42,7 @@ afterAll(async () => {
 const key = (name: string) => `${runner.rootKey(pool)}:${name}`;
 const policy = { name: 'resume' as const, overProvision: 2 };
 
-/** A round of one step; groups of two samples, those that are not needed go to the queue with tokens. */
+/** Opens a round of one step with groups of two samples. Groups that the round does not need are queued with tokens. */
 async function open(step: number, neededGroups: number, newGroups: number, trainerEpoch?: Epoch) {
   const plan = { planId: 'p', step, kind: 'short' as const, neededGroups, takeGroups: 0, newGroups };
   const round = { job, roundId: `r${step}`, policy, weightVersion: 1, orphanAfterMs: 600_000 };
@@ -106,7 +106,7 @@ describe('the audit of a job', () => {
     });
   });
 
-  it('does not mistake what a sweep has not done yet', async () => {
+  it('reports no finding for work that a sweep has not done yet', async () => {
     const { trainerEpoch } = await jobInUse();
     await rounds.cancel(pool, { job, roundId: 'r2', trainerEpoch, mode: 'requeue', reason: 'test' });
     expect((await audit.run(pool)).findings).toEqual([]);
@@ -125,7 +125,7 @@ describe('the audit of a job', () => {
     ],
     ['a pending request', () => redis.zrem(key(`job-pending:${job}`), `${job}/g2-2/1`), ['request-pending-queue']],
     [
-      'what a worker has',
+      'the set of attempts of a worker',
       ({ workerEpoch }) => redis.del(key(`worker-attempts:w:${workerEpoch}`)),
       ['request-not-with-worker'],
     ],
@@ -171,7 +171,7 @@ describe('the audit of a job', () => {
     ['a saved group that is gone', () => redis.hdel(key(`snapshot-groups:${job}/1`), 'g1-1'), ['snapshot-groups']],
     ['a snapshot without its header', () => redis.del(key(`snapshot:${job}/1`)), ['snapshot-without-header']],
   ];
-  it.each(told)('tells of %s, which it cannot mend', async (_, damage, expected) => {
+  it.each(told)('reports %s, which it cannot mend', async (_, damage, expected) => {
     await jobInUse();
     await damage();
     const { findings, balanced } = await audit.run(pool, { repair: true });

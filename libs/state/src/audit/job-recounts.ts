@@ -23,21 +23,21 @@ const KEEP_ALIVE_MS = 10_000;
 /** Requests by state. */
 export type Counts = Record<string, number>;
 
-/** What the counts of a job were, and what a look at its requests has found. */
+/** Stored counts of a job, and the counts found by a scan of its requests. */
 export interface CountLook {
   counts: Counts;
   found: Counts;
-  /** The two are of one moment. */
+  /** Both counts are of one moment. */
   isProven: boolean;
   mended: boolean;
 }
 
-/** What was found of each job. */
+/** Result of a recount, by job. */
 export interface Recount {
   counted: Map<string, CountLook>;
   /**
-   * Everything of the job was checked. False: it stays marked and is to be counted once more, also because another
-   * recount is counting it, or this one was given up.
+   * Ends the recount of a job once everything of it is checked. False: the job stays marked and must be counted once
+   * more, for example because another recount is counting it, or this one was given up.
    */
   end(job: string): Promise<boolean>;
 }
@@ -51,7 +51,7 @@ export class JobRecounts {
     private readonly runner: FunctionRunner,
   ) {}
 
-  /** Counts the requests of all these jobs in one look at the keys of the pool. */
+  /** Counts the requests of all these jobs in one scan of the keys of the pool. */
   async count(pool: string, jobs: readonly string[]): Promise<Recount> {
     const ids = new Map<string, string>();
     const page = async (job: string, requestIds: string[], begins = false) => {
@@ -106,7 +106,10 @@ export class JobRecounts {
     for (const [job, id] of ids) await this.runner.run(recount, pool, { job, id, begins: false, requestIds: [] });
   }
 
-  /** Marks the jobs whose counts may be off since Redis has lost something. @param generation that began with it */
+  /**
+   * Marks the jobs whose counts may be off because Redis has lost writes.
+   * @param generation generation of the pool that started with the loss
+   */
   async mark(pool: string, generation: string): Promise<void> {
     const jobs = await this.redis.smembers(`${this.runner.rootKey(pool)}:jobs`);
     for (let start = 0; start === 0 || start < jobs.length; start += PAGE) {

@@ -1,6 +1,6 @@
 import { primariesWith, type RedisClient } from '../redis-cluster';
 
-/** Keys of one pool that begin with `prefix`, in pages; one that is there all the time comes at least once. */
+/** Keys of one pool that begin with `prefix`, in pages. A key that exists all the time is in at least one page. */
 export async function* keysBelow(redis: RedisClient, prefix: string): AsyncGenerator<string[]> {
   const match = `${prefix.replaceAll(/[\\*?[\]^]/g, '\\$&')}*`;
   for await (const primary of primariesWith(redis, prefix)) {

@@ -1,7 +1,7 @@
 import type { Epoch } from '@broomwagon/contracts';
 import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
 
-/** A lease as it is stored, and what else is known of it; see audit/views.lua. */
+/** A stored lease, with its entries in sets and indexes; see audit/views.lua. */
 export interface LeaseView {
   packed: string;
   /** Absent when it cannot be read. */
@@ -22,7 +22,7 @@ export interface LeaseView {
 }
 
 /**
- * All leases, each against the sets of its server and worker, the list of its request, their epochs and its session.
+ * Checks each lease against the sets of its server and worker, the list of its request, their epochs and its session.
  */
 export async function checkLeases(look: PoolLook): Promise<LeaseView[]> {
   const all: LeaseView[] = [];
@@ -52,7 +52,7 @@ function compareLease(lease: LeaseView, where: string): Discrepancy[] {
   return found;
 }
 
-/** What the sets of servers and workers name, against the leases. */
+/** Checks that each entry in the sets of servers and workers has its lease. */
 export async function checkLeaseSets(look: PoolLook): Promise<void> {
   for (const kind of ['server', 'worker'] as const) {
     for await (const names of look.keysBelow(`${kind}-leases:`)) {
@@ -78,7 +78,7 @@ interface RequestListView {
   inSet: number;
 }
 
-/** What the lists of requests name, against the leases: a text, or a set when they are many. */
+/** Checks that each entry in the lists of requests has its lease. A list is a text, or a set when it is long. */
 export async function checkRequestLists(look: PoolLook): Promise<void> {
   const check = 'request-without-lease';
   const compare = (requestId: string, { isSet, lost, inSet }: RequestListView): Discrepancy[] => {

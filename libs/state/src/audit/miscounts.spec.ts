@@ -5,7 +5,7 @@ import { TestPools } from '../rounds/test-pools.fixture';
 import { JobRecounts } from './job-recounts';
 import { PoolAudit } from './pool-audit';
 
-/** How often counts are damaged under load; each state in turn, and each look has more to read than the one before. */
+/** How often counts are damaged under load. Each time another state is damaged, and the audit has more to read. */
 const LOOKS = inject('runsFactor') === 1 ? 12 : 30;
 
 const test = new TestPools();
@@ -22,7 +22,7 @@ afterAll(() => test.close());
 
 const miscounted = async () => (await rounds.due(test.pool)).miscounted;
 
-/** What is set to an impossible value, and a transition that comes across it. */
+/** Count that is set to an impossible value, how it is set, and a transition that reads it. */
 const cases: [string, () => Promise<unknown>, () => Promise<unknown>][] = [
   ['requests of a state', () => redis.hset(test.key('job-counts:job'), 'pending', 0), () => test.claim(1)],
   [
@@ -116,7 +116,7 @@ describe('a count below zero', () => {
       expect((await audit.run(test.pool)).findings).toEqual([]);
     });
 
-    it('keeps the mark until all of the job was looked at', async () => {
+    it('keeps the mark until all of the job was checked', async () => {
       await redis.sadd(test.key('jobs:miscounted'), job);
       await recounts.count(test.pool, [job]);
       expect(await miscounted()).toEqual([job]);
@@ -147,7 +147,7 @@ describe('a count below zero', () => {
       expect(await miscounted()).toEqual([job]);
     });
 
-    it('counts many jobs in one look', async () => {
+    it('counts many jobs in one scan', async () => {
       await test.open({ policy: { name: 'resume', overProvision: 1 }, neededGroups: 2, job: 'other' });
       for (const name of [job, 'other']) await redis.hset(test.key(`job-counts:${name}`), 'pending', 77);
       expect(await audit.recount(test.pool, [job, 'other'])).toMatchObject({ again: [] });
@@ -160,7 +160,7 @@ describe('a count below zero', () => {
     await audit.markCounts(test.pool, uncheckedGeneration!);
     await audit.recount(test.pool, [job]);
     expect(await rounds.due(test.pool)).toMatchObject({ miscounted: [] });
-    // Balanced, and wrong.
+    // Counts that add up can still be wrong.
     await redis.hincrby(test.key('job-counts:job'), 'pending', -1);
     await redis.hincrby(test.key('job-counts:job'), 'trained', 1);
     await redis.hset(test.key('meta'), 'generationOf', 'of another process');

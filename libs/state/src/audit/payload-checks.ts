@@ -7,9 +7,10 @@ import type { PoolLook } from './pool-look';
 const AT_ONCE = 32;
 
 /**
- * Checks that the payload store has what requests, groups and snapshots of a job name. Reads no payload.
+ * Checks that the payload store has every payload to which requests, groups and snapshots of a job refer. Reads no
+ * payload.
  * @param named references of snapshots, with the owner of each
- * @returns references checked
+ * @returns number of references checked
  */
 export async function checkPayloads(
   look: PoolLook,

@@ -47,7 +47,7 @@ it('finds the counts of a pool in use balanced, of an empty one too', async () =
   });
 });
 
-it('ends at its deadline with what it has proven, and calls nothing wrong that it has not confirmed', async () => {
+it('ends at its deadline with the counts proven so far, and without findings that are not confirmed', async () => {
   await pool();
   expect(await audit.run(test.pool, { maxMs: 0 })).toMatchObject({
     balanced: true,
@@ -69,7 +69,7 @@ it('ends at its deadline with what it has proven, and calls nothing wrong that i
   vi.restoreAllMocks();
 });
 
-it('finds nothing wrong while void leases are on their way back', async () => {
+it('finds nothing wrong while expired leases are being returned', async () => {
   const { worker } = await pool();
   await test.servers.remove(test.pool, { serverId: 'a' });
   await test.workers.deregister(test.pool, { workerId: 'w', workerEpoch: worker.workerEpoch });
@@ -78,7 +78,7 @@ it('finds nothing wrong while void leases are on their way back', async () => {
   expect((await audit.run(test.pool)).findings).toEqual([]);
 });
 
-/** Each damage, what the audit calls it, and that repair mends it from the leases. */
+/** A damage by name, the function that does it, and the checks that fail. Repair must mend it from the leases. */
 const damages: [string, (its: Awaited<ReturnType<typeof pool>>) => Promise<unknown>, string[]][] = [
   [
     'a lease that is missing in the set of its server',
@@ -229,11 +229,11 @@ describe('a server and a worker with more leases than one transition reads', () 
     expect(await test.redis.exists(key('group-leases:gone'))).toBe(0);
   });
 
-  it('are mended by no sum of leases that have changed while they were read', async () => {
+  it('are not mended from leases that changed while they were read', async () => {
     await test.redis.hincrby(key('servers:tokens'), `large:${epoch}`, 7);
     const run = runner.run.bind(runner);
     let passing: string | undefined;
-    // Between every two marks a lease is granted and given back.
+    // A lease is granted and returned between every two marks.
     vi.spyOn(runner, 'run').mockImplementation(async (target, pool, args) => {
       const isMark = JSON.stringify(args).includes('"mark"');
       if (isMark && passing !== undefined) await test.release(passing);
@@ -250,7 +250,7 @@ describe('a server and a worker with more leases than one transition reads', () 
   });
 });
 
-it('detail where the counts of a job are off, and mends what follows from its requests', async () => {
+it('finds wrong counts and queues of a job, and mends them from its requests', async () => {
   await test.redis.sadd(key('jobs'), 'job');
   await test.redis.hset(key('job-counts:job'), { submitted: 3, pending: 1, finished: 1, trained: 1 });
   await test.redis.hset(key('request:job/g/0'), { state: 'finished', attempt: '1-a', failures: 0 });
@@ -274,7 +274,7 @@ it('detail where the counts of a job are off, and mends what follows from its re
   expect(await test.redis.hgetall(key('job-counts:job'))).toMatchObject({ submitted: '3', pending: '1', trained: '1' });
 });
 
-it('calls nothing wrong on a pool that is busy all the time', async () => {
+it('finds nothing wrong in a pool that is busy all the time', async () => {
   await test.server('a', 50);
   await test.server('b', 50);
   const worker = await test.worker('w');

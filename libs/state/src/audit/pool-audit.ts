@@ -14,25 +14,25 @@ import { AuditDeadline, listOf, PoolLook } from './pool-look';
 import { checkRounds } from './round-checks';
 import { auditRouting, type RoutingCounts } from './routing-audit';
 
-/** Looks at most: a finding needs two that agree, and busy jobs need one in which nothing moved. */
+/** Maximum looks of an audit: a finding needs two looks that agree, a busy job needs one during which it is still. */
 const MAX_LOOKS = 5;
 const PAUSE_MS = 300;
-/** Jobs whose requests are counted again at once. */
+/** Jobs whose requests are counted again in one recount. */
 const MARKED_JOBS = 64;
 
 /** Outcome of an audit. */
 export interface AuditReport {
   pool: string;
-  /** Nothing is off. */
+  /** The audit has no findings. */
   balanced: boolean;
-  /** What is off, seen in two looks; with `repair`, what is still off after it. */
+  /** Faults seen in two looks. With `repair`, faults that remain after it. */
   findings: Finding[];
-  /** What was mended. */
+  /** Faults that were mended. */
   repaired: Finding[];
   counts: Partial<RoutingCounts & { jobs: number; requests: number; payloads: number }>;
   /**
-   * Jobs, and servers and workers with very many leases, that changed all the time: their sums are unknown; and what
-   * was not read before the deadline.
+   * Jobs, and servers and workers with very many leases, that changed all the time, so that their sums are unknown.
+   * Also a note when the deadline came before everything was read.
    */
   unproven: string[];
 }
@@ -50,7 +50,7 @@ export class PoolAudit {
 
   /**
    * @param payloads without it, references are not checked
-   * @param pauseMs between two looks, so that what is on its way arrives
+   * @param pauseMs pause between two looks, in which changes in progress can end
    */
   constructor(
     private readonly redis: RedisClient,
@@ -63,7 +63,7 @@ export class PoolAudit {
 
   /**
    * @param options.repair mends indexes and counts from the leases and requests
-   * @param options.maxMs after this the audit ends with what is proven; not with `repair`
+   * @param options.maxMs after this time the audit ends with the counts proven so far; a repair has no limit
    */
   async run(pool: string, options: { repair?: boolean; maxMs?: number } = {}): Promise<AuditReport> {
     let proof = await this.prove(pool, performance.now() + (options.maxMs ?? Infinity));
@@ -77,9 +77,9 @@ export class PoolAudit {
   }
 
   /**
-   * Counts marked jobs again, all in one scan of the keys of the pool, and repairs what is wrong, as {@link run} does.
-   * @returns what was mended, and the jobs that stay marked: another recount of them is under way, this one was given
-   *   up, or something was found lost meanwhile
+   * Counts marked jobs again, all in one scan of the keys of the pool, and repairs faults, as {@link run} does.
+   * @returns the faults that were mended, and the jobs that stay marked: another recount of them is under way, this
+   *   recount was given up, or a transition has found lost records meanwhile
    */
   async recount(pool: string, jobs: readonly JobId[]): Promise<{ mended: Finding[]; again: JobId[] }> {
     const look = new PoolLook(this.redis, this.runner, pool, true);
@@ -92,12 +92,15 @@ export class PoolAudit {
     return { mended: look.findings.filter(({ repaired }) => repaired), again };
   }
 
-  /** Some of the jobs that are to be counted again. @throws BroomwagonError UNAVAILABLE */
+  /** At most 64 of the jobs that are marked for a recount. @throws BroomwagonError UNAVAILABLE */
   markedJobs(pool: string): Promise<JobId[]> {
     return answerOf(this.redis.srandmember(`${this.runner.rootKey(pool)}:jobs:miscounted`, MARKED_JOBS));
   }
 
-  /** Marks jobs to be counted again, since Redis has lost something. @param generation that began with it */
+  /**
+   * Marks jobs for a recount, because Redis has lost writes.
+   * @param generation generation of the pool that started with the loss
+   */
   markCounts(pool: string, generation: string): Promise<void> {
     return this.recounts.mark(pool, generation);
   }
@@ -113,7 +116,7 @@ export class PoolAudit {
       if (isWrong || looks === MAX_LOOKS - 1) return { ...next, findings };
       last = next.isCut ? { ...next, findings: last.findings } : next;
     }
-    // What no second look has confirmed may have been about to change.
+    // A finding that no second look has confirmed may be a change in progress.
     const unconfirmed = last.findings.map(({ check, where }) => `${check} ${where}`);
     return { ...last, findings: [], unproven: [...last.unproven, ...unconfirmed] };
   }
@@ -131,7 +134,7 @@ export class PoolAudit {
     return { findings: look.findings, unproven: look.unproven, counts };
   }
 
-  /** Adds up in `counts` what it has read. @throws AuditDeadline */
+  /** Adds the objects that it has read to `counts`. @throws AuditDeadline */
   private async compareAll(look: PoolLook, pool: string, counts: Proof['counts']): Promise<void> {
     const { repair, unproven } = look;
     Object.assign(counts, await auditRouting(look));
@@ -156,7 +159,7 @@ export class PoolAudit {
 
   /** Mends the groups and the counts by state of these jobs. */
   private async recountStates(look: PoolLook, pool: string, jobs: readonly JobId[]): Promise<Recount> {
-    // First what ends groups, which changes the counts.
+    // Groups are checked first, because a repair may end groups, which changes the counts.
     await checkGroups(look, jobs);
     const recount = await this.recounts.count(pool, jobs);
     for (const [job, counted] of recount.counted) compareCounts(look, job, counted);

@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => test.close());
 
-/** A look at the counts of a server that mends, while something is done before each of its first mends. */
+/** Checks and mends the counts of a server, and calls `act` before each of the first `times` mends. */
 async function lookWhile(act: () => Promise<unknown>, times: number) {
   let mends = 0;
   const meddled = Object.create(test.runner) as FunctionRunner;
@@ -30,19 +30,19 @@ async function lookWhile(act: () => Promise<unknown>, times: number) {
 }
 const tokens = () => test.redis.hget(`${test.root}:servers:tokens`, name);
 
-it('mends nothing that has changed since it was read, and looks at it again', async () => {
+it('does not mend a count that has changed since it was read, and checks it again', async () => {
   const acquire = () => test.acquire(worker, { contextTokens: 500 });
   expect(await lookWhile(acquire, 1)).toEqual({ mends: 2, findings: [['server-tokens', true]] });
   expect(await tokens()).toBe(String(1_000 - 256 + 500 - 256));
 });
 
-it('leaves alone what changes all the time, and detail that it is off', async () => {
+it('reports a wrong count that changes all the time, and does not mend it', async () => {
   const acquire = () => test.acquire(worker, { contextTokens: 500 });
   expect(await lookWhile(acquire, 9)).toEqual({ mends: 4, findings: [['server-tokens', false]] });
   expect(await tokens()).toBe(String(1_000 - 256 + 4 * (500 - 256) + 7));
 });
 
-it('does not mend what somebody else has mended', async () => {
+it('does not mend a count that another process has mended', async () => {
   const mend = () => test.redis.hset(`${test.root}:servers:tokens`, name, 1_000 - 256);
   expect(await lookWhile(mend, 1)).toEqual({ mends: 1, findings: [] });
 });

@@ -3,14 +3,14 @@ import { transition, type FunctionRunner } from '../library/function-runner';
 import type { Finding } from './findings';
 import { keysBelow } from './key-scan';
 
-/** A key by its name in library/keys.lua; a list for one of many, with what names it. */
+/** A key by its name in library/keys.lua; for a kind with many keys, a list of the name and the ids of one key. */
 export type Key = string | readonly [name: string, ...parts: string[]];
 /** A command of Redis and its key, or a view of audit/views.lua, with arguments. */
 export type Read = readonly [what: string, ...args: unknown[]];
 /** A step of a repair, see audit/mend.lua. */
 export type Step = readonly [what: string, ...args: unknown[]];
 
-/** Something that is wrong in what was read, and the steps that repair it, if there are any. */
+/** A fault in the values that were read, and the steps that repair it, if there are any. */
 export interface Discrepancy {
   check: string;
   where: string;
@@ -19,7 +19,7 @@ export interface Discrepancy {
 }
 
 interface Checked {
-  /** With what was answered. */
+  /** Reads of the item with their answers. */
   seen: [read: Read, answer: unknown][];
   found: Discrepancy[];
 }
@@ -29,28 +29,28 @@ const mendItems = transition<{ items: { seen: Checked['seen']; steps: Step[] }[]
   'audit/mend',
 );
 
-/** By the command that reads an index in pages: what finds one entry, and what removes it. */
+/** Commands that find and remove one entry of an index, by the command that reads the index in pages. */
 const INDEXES = { HSCAN: ['HEXISTS', 'HDEL'], SSCAN: ['SISMEMBER', 'SREM'], ZSCAN: ['ZSCORE', 'ZREM'] } as const;
 
 /** The time of an audit is over. */
 export class AuditDeadline extends Error {}
 
-/** Items sent at once; one call takes as many of them as it may read. */
+/** Items sent in one call. The call answers only the first of them when they need many reads. */
 const ITEMS_PER_CALL = 128;
-/** An item that has changed since it was read is read again, so often at most. */
+/** Maximum reads of an item. It is read again when it has changed since the last read. */
 const MAX_TRIES = 4;
 
-/** One look at a pool: reads it in pages, compares, and repairs what it finds if requested. */
+/** One pass of an audit over a pool: reads it in pages, compares, and repairs faults if requested. */
 export class PoolLook {
   readonly findings: Finding[] = [];
-  /** What changed all the time, so that its sums are unknown. */
+  /** Servers, workers and jobs that changed all the time, so that their sums are unknown. */
   readonly unproven: string[] = [];
 
   constructor(
     private readonly redis: RedisClient,
     private readonly runner: FunctionRunner,
     private readonly pool: string,
-    /** Repairs what follows from leases and requests. */
+    /** Repairs indexes and counts that can be derived from leases and requests. */
     readonly repair: boolean,
     /** Time of `performance.now()` after which nothing more is read. */
     private readonly deadlineMs = Infinity,
@@ -80,7 +80,7 @@ export class PoolLook {
     }
   }
 
-  /** Ends of the names of all keys that begin so, in pages. @param prefix below the root of the pool */
+  /** All keys that begin with `prefix`, in pages, without the prefix. @param prefix below the root of the pool */
   async *keysBelow(prefix: string): AsyncGenerator<string[]> {
     const whole = `${this.runner.rootKey(this.pool)}:${prefix}`;
     for await (const keys of keysBelow(this.redis, whole)) {
@@ -89,7 +89,7 @@ export class PoolLook {
     }
   }
 
-  /** Fields of all hashes whose names begin with `prefix`. Without a transition, since the fields may be large. */
+  /** Fields of all hashes whose names begin with `prefix`. Calls no transition, because the fields may be large. */
   async *hashes(prefix: string, ...fields: string[]): AsyncGenerator<[id: string, values: (string | null)[]]> {
     for await (const ids of this.keysBelow(prefix)) {
       const pipeline = this.redis.pipeline();
@@ -102,8 +102,8 @@ export class PoolLook {
   }
 
   /**
-   * Reads each item at one moment and checks it. With `repair` the steps of what is off are done if the item is still
-   * as it was read; one that is not, and one that was mended, is checked once more.
+   * Reads each item at one moment and checks it. With `repair`, the steps of a faulty item are done if the item is
+   * unchanged since it was read. An item that has changed or was mended is checked once more.
    */
   async compare<Item>(
     items: readonly Item[],
@@ -145,8 +145,9 @@ export class PoolLook {
   }
 
   /**
-   * Tries a check of what takes more than one call to read, until nothing has changed while it was read.
-   * @param check false when something has changed
+   * Repeats a check that needs more than one call to read its object, until the object does not change meanwhile.
+   * @param what name of the object for `unproven`
+   * @param check false when the object has changed
    */
   async whenStill(what: string, check: () => Promise<boolean>): Promise<void> {
     for (let tries = 1; tries <= MAX_TRIES; tries++) if (await check()) return;
@@ -154,9 +155,9 @@ export class PoolLook {
   }
 
   /**
-   * Checks what an index names.
-   * @param isRight of the answers to `more.reads`
-   * @param more.remove steps instead of taking it out of the index, after which `more.steps` are done
+   * Checks the entries of an index.
+   * @param isRight checks the answers to `more.reads`
+   * @param more.remove steps that replace the removal of the entry from the index; `more.steps` follow
    */
   async checkIndex(
     index: Key,
@@ -179,7 +180,7 @@ export class PoolLook {
     }
   }
 
-  /** What was read of each item at one moment. */
+  /** Reads each item at one moment. */
   async readEach<Item>(
     items: readonly Item[],
     readsOf: (item: Item) => Read[],
@@ -204,7 +205,7 @@ export class PoolLook {
     return this.inPages(items, async (page) => (await this.runner.run(mendItems, this.pool, { items: page })).mended);
   }
 
-  /** Each call may do the first of its items only. */
+  /** Sends items in pages. A call may answer only the first of its items; the others are sent again. */
   private async inPages<Item, Reply>(items: readonly Item[], call: (page: Item[]) => Promise<Reply[]>) {
     const replies: Reply[] = [];
     while (replies.length < items.length) {
@@ -215,7 +216,7 @@ export class PoolLook {
   }
 }
 
-/** An empty list comes as an object, since Lua does not tell them apart. */
+/** Items of an answer. An empty list arrives as an object, because Lua has one type for both. */
 export function listOf<Item>(answer: unknown): Item[] {
   return Array.isArray(answer) ? (answer as Item[]) : [];
 }

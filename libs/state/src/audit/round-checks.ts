@@ -1,10 +1,10 @@
 import type { JobId, RoundId } from '@broomwagon/contracts';
 import { type Discrepancy, listOf, type PoolLook, type Step } from './pool-look';
 
-/** A round, and what its lists have; see audit/views.lua. */
+/** A round with its own counts and the sizes of its lists; see audit/views.lua. */
 interface RoundView {
   roundId: RoundId;
-  /** `gone`: it is listed and not there. */
+  /** `gone`: the round is listed, but missing. */
   state: string;
   takesResults: boolean;
   live: number;
@@ -28,7 +28,7 @@ interface RoundsView {
 
 const GROUPS_PER_PAGE = 128;
 
-/** The rounds of a job against their lists, the job against its rounds. Nothing while the job is being restored. */
+/** Checks the rounds of a job against their lists, and the job against its rounds, unless the job is being restored. */
 export async function checkRounds(look: PoolLook, job: JobId): Promise<void> {
   await look.compare(
     [job],
@@ -47,7 +47,7 @@ export async function checkRounds(look: PoolLook, job: JobId): Promise<void> {
 
 type ListPage = [job: JobId, roundId: RoundId, list: string, from: number, to: number];
 
-/** @returns groups of the page */
+/** @returns number of groups in the page */
 async function checkListedGroups(look: PoolLook, page: ListPage): Promise<number> {
   const [job, roundId, list] = page;
   let size = 0;
@@ -82,12 +82,12 @@ function compareRounds({ openRoundId, settling, isRestoring, rounds }: RoundsVie
   return found;
 }
 
-/** Live groups by the lists; those of a cancelled round that were accepted are given back. */
+/** Number of live groups by the lists. Accepted groups of a cancelled round count, because they are given back. */
 function liveOf({ state, listedLive, listedAccepted }: RoundView): number {
   return listedLive + (state === 'cancelled' ? listedAccepted : 0);
 }
 
-/** Groups that are on their way to the long-tail queue. */
+/** Number of groups that are moving to the long-tail queue. */
 function settlingOf(round: RoundView): number {
   const isStaying = round.state === 'gone' || round.takesResults || round.isDropped;
   return round.listedLeaving + (isStaying ? 0 : liveOf(round));
@@ -107,9 +107,9 @@ function compareRound(round: RoundView, job: JobId): Discrepancy[] {
     const steps: Step[] = [['set_round', job, roundId, { [field]: right }], ...more];
     found.push({ check, where, detail: `${state}: ${field} ${stored}, by the lists ${right}`, steps });
   };
-  // Then it had been waiting for groups that are not there, or has gone on without some that are.
+  // Wrong counts made the round wait for missing groups, or continue without existing ones, so a sweep is due.
   expect('round-live', 'liveGroups', round.live, liveOf(round), sweep);
-  // The list of a closed round is folded away.
+  // Folding a closed round removes its list.
   if (round.takesResults || state === 'completed') {
     expect('round-accepted', 'acceptedGroups', round.accepted, round.listedAccepted, sweep);
   }

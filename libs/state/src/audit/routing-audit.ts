@@ -4,21 +4,21 @@ import { checkServers } from './server-checks';
 import { checkCounters, checkSessions, checkWorkers } from './sum-checks';
 import { checkWaiters } from './waiter-checks';
 
-/** How much there is. */
+/** Numbers of objects in the pool. */
 export interface RoutingCounts {
   servers: number;
   leases: number;
   sessions: number;
   workers: number;
-  /** Leases of all current server epochs, as their sets have it. */
+  /** Leases of all current server epochs, by the sizes of their sets. */
   serverLoads: number;
-  /** Leases of all live worker epochs, as their sets have it. */
+  /** Leases of all live worker epochs, by the sizes of their sets. */
   workerLoads: number;
 }
 
 /**
- * Looks once at everything the load-balancer keeps of a pool: leases, their sets by server and worker and their lists
- * by request, servers and their indexes, sessions, worker digests, waiters, and the sums the policies go by.
+ * Checks all routing state of a pool once: leases, their sets by server and worker and their lists by request, servers
+ * and their indexes, sessions, worker digests, waiters, and the sums that routing policies use.
  */
 export async function auditRouting(look: PoolLook): Promise<RoutingCounts> {
   const leases = await checkLeases(look);

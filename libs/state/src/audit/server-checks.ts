@@ -1,10 +1,10 @@
 import type { Discrepancy, PoolLook, Step } from './pool-look';
 
-/** What the transitions take a server for, and where it stands; see audit/views.lua. */
+/** A server as transitions see it, with its entries in the indexes; see audit/views.lua. */
 interface ServerView {
   load: number;
   state: string;
-  /** In the order of those with room. */
+  /** Score in the index of servers with room. */
   score: string | false;
   isUsable: boolean;
   isListedUsable: boolean;
@@ -16,7 +16,10 @@ interface ServerView {
 
 const SORTED_INDEXES = ['servers', 'eligible', 'watchedServers', 'drainingServers', 'warmingServers'];
 
-/** The servers against the indexes of those that take leases and have room, and these against the servers. */
+/**
+ * Checks the servers against the indexes of usable servers and of servers with room, and the indexes against the
+ * servers. @returns leases by server
+ */
 export async function checkServers(look: PoolLook): Promise<Map<string, number>> {
   const loads = new Map<string, number>();
   await look.checkEach<ServerView>(look.names('servers', 'ZSCAN'), 'server', (id, server) => {

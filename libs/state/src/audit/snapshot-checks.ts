@@ -3,7 +3,7 @@ import { type Discrepancy, listOf, type PoolLook } from './pool-look';
 
 const KEPT_SNAPSHOTS = 2;
 
-/** A snapshot: its header, and how many groups it holds; see audit/views.lua. */
+/** A snapshot: its header, and the number of groups stored; see audit/views.lua. */
 interface SnapshotView {
   tag: string;
   number: string;
@@ -12,15 +12,15 @@ interface SnapshotView {
   requests: number;
   held: number;
 }
-/** A saved group as the transitions write it: its hash and those of its requests. */
+/** A saved group as transitions write it: its hash and the hashes of its requests. */
 interface SavedGroup {
   group: { promptRef?: string };
   requests: { state?: string; segments?: string }[];
 }
 
 /**
- * The snapshots of a job: each whole, and none that is never deleted.
- * @param onRef is told each payload that a snapshot names
+ * Checks that each snapshot of a job is complete, and that none is left over that would never be deleted.
+ * @param onRef is called with each payload to which a snapshot refers
  */
 export async function checkSnapshots(
   look: PoolLook,
@@ -55,13 +55,13 @@ export async function checkSnapshots(
   )) {
     const where = `${job}/${tag}`;
     const counted = await countRequests(look, ['snapshotPart', job, number, 'groups'], (ref) => onRef(where, ref));
-    // One that was deleted meanwhile is not there in the next look.
+    // If the snapshot was deleted meanwhile, the next look does not find it, and the finding is not confirmed.
     const detail = `${requests} requests, ${counted} complete ones stored`;
     if (counted !== requests) look.note([{ check: 'snapshot-requests', where, detail }]);
   }
 }
 
-/** Requests of whole groups. */
+/** Number of complete requests in the groups of a snapshot. */
 async function countRequests(look: PoolLook, key: readonly [string, ...string[]], onRef: (ref: string) => void) {
   let count = 0;
   for await (const groupIds of look.names(key, 'HSCAN')) {

@@ -6,7 +6,7 @@ import { type Discrepancy, type Key, listOf, type PoolLook, type Read, type Step
 
 const SET_CHECK = /^lease-not-in-set/;
 
-/** A session as it is stored. */
+/** A stored session. */
 interface SessionView {
   packed: string;
   serverId: string;
@@ -16,7 +16,7 @@ interface SessionView {
   isIdle: boolean;
 }
 
-/** @returns sessions by the `serverId:epoch` they are bound to */
+/** @returns session ids by the `serverId:epoch` to which they are bound */
 export async function checkSessions(look: PoolLook): Promise<Map<string, Set<string>>> {
   const bound = new Map<string, Set<string>>();
   await look.checkEach<SessionView>(look.names('sessions', 'HSCAN'), 'session', (where, session) => {
@@ -48,7 +48,7 @@ async function leasesOf(look: PoolLook, owner: Owner): Promise<OwnLease[]> {
   return [...all.values()];
 }
 
-/** The live workers: the digest of their leases. @returns leases by worker, as their sets have them */
+/** Checks the digests of the leases of live workers. @returns number of leases by worker, by the sizes of their sets */
 export async function checkWorkers(look: PoolLook): Promise<Map<string, number>> {
   const loads = new Map<string, number>();
   const large: [id: string, epoch: Epoch][] = [];
@@ -77,7 +77,7 @@ export async function checkWorkers(look: PoolLook): Promise<Map<string, number>>
         [id],
         () => [mark],
         (_, [now]) => {
-          // One lease more than the mark has was granted and given back between the two marks.
+          // With more leases than the mark has, a lease was granted and returned between the two marks.
           isStill = isDeepStrictEqual(now, before) && sequences.length === before[0];
           return isStill ? compareDigest(id, epoch, before[1] || '0', sequences) : [];
         },
@@ -98,13 +98,13 @@ function compareDigest(id: string, epoch: Epoch, digest: string, sequences: read
 
 type Pair = [right: number, stored: number];
 
-/** Counts of one epoch of a server at one moment; false when its leases are too many. See audit/views.lua. */
+/** Counts of one server epoch at one moment; false when it has too many leases. See audit/views.lua. */
 type Sums = false | { tokens: Pair; ofSessions: Pair; groups: Record<string, Pair>; sessions: Record<string, Pair> };
 
 /**
- * The counts by server that the policies go by: context tokens, sessions, and the leases of each group; and the leases
- * of each session.
- * @param bound sessions by the `serverId:epoch` they are bound to
+ * Checks the counts by server that routing policies use: context tokens, sessions, and the leases of each group. Checks
+ * the number of leases of each session too.
+ * @param bound session ids by the `serverId:epoch` to which they are bound
  */
 export async function checkCounters(
   look: PoolLook,
@@ -151,7 +151,7 @@ export async function checkCounters(
   }
 }
 
-/** The same for a server with more leases than one transition reads. False when they have changed meanwhile. */
+/** Checks the counts of a server with more leases than one transition reads. False when its leases have changed. */
 async function checkLarge(
   look: PoolLook,
   name: string,
@@ -214,12 +214,12 @@ function isBoundTo(session: SessionView | false, name: string): session is Sessi
   return session !== false && `${session.serverId}:${session.epoch}` === name;
 }
 
-/** How many of these leases are on other servers. */
+/** Number of these leases that are on other servers. */
 function elsewhere(leases: readonly LeaseView[] = [], name: string): number {
   return leases.filter(({ serverId, serverEpoch }) => `${serverId}:${serverEpoch}` !== name).length;
 }
 
-/** A sum of a server: what its check is called, where it was found, and the hash that has it. */
+/** A sum of a server: the name of its check, the place for the finding, and the hash that stores it. */
 type Sum = (name: string) => { check: string; where: string; hash: Key };
 const tokenSum: Sum = (name) => ({ check: 'server-tokens', where: name, hash: 'serverTokens' });
 const sessionSum: Sum = (name) => ({ check: 'server-sessions', where: name, hash: 'serverSessions' });
@@ -247,7 +247,7 @@ function compareSession(name: string, where: string, [right, stored]: Pair): Dis
   return [{ check: 'session-lease-count', where, detail, steps: [['session', where, right]] }];
 }
 
-/** Leases are missing in the set of this owner, so no sum over it is valid. */
+/** True when the set of this server or worker lacks leases, so that no sum over it is valid. */
 function isSetOff({ findings }: PoolLook, owner: string): boolean {
   return findings.some(({ check, detail, repaired }) => SET_CHECK.test(check) && detail === owner && !repaired);
 }

@@ -1,6 +1,6 @@
 import type { Discrepancy, PoolLook } from './pool-look';
 
-/** A parked acquire, and what its lane and the deadlines have; see audit/views.lua. */
+/** A parked acquire, with its entries in its lane and in the index of deadlines; see audit/views.lua. */
 interface WaiterView {
   lane: string;
   score: string;
@@ -9,7 +9,7 @@ interface WaiterView {
   hasLease: boolean;
 }
 
-/** The parked acquires against their lanes and deadlines, and these against them. */
+/** Checks the parked acquires against their lanes and deadlines, and lanes and deadlines against the acquires. */
 export async function checkWaiters(look: PoolLook): Promise<void> {
   await look.checkEach<WaiterView>(look.names('acquireWaiters', 'HSCAN'), 'waiter', (where, waiter) => {
     const { lane: detail, score, stands, hasDeadline, hasLease } = waiter;
