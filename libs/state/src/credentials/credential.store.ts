@@ -10,7 +10,7 @@ interface StoredToken extends TokenStatus {
 }
 
 const TOKEN = /^bw_([0-9a-f]{16})_[\w-]{43}$/;
-/** Id of the token that is made when there is none. */
+/** Id of the token that is created when there is none. */
 const FIRST_ID = '0'.repeat(16);
 
 /**
@@ -27,7 +27,7 @@ export class CredentialStore {
     this.key = `${keyPrefix}:credentials`;
   }
 
-  /** Makes a token and deletes those that have expired. @throws BroomwagonError UNAVAILABLE */
+  /** Creates a token and deletes expired ones. @throws BroomwagonError UNAVAILABLE */
   async create(request: CreateTokenRequest): Promise<CreateTokenReply> {
     const made = newToken(randomBytes(8).toString('hex'), request);
     const expired = (await this.all()).filter(isExpired).map(({ tokenId }) => tokenId);
@@ -37,8 +37,8 @@ export class CredentialStore {
   }
 
   /**
-   * Makes an admin token if there is no token at all. Of several replicas that start at the same time, one makes it.
-   * @returns undefined for all others
+   * Creates an admin token if there is no token. When several replicas start at the same time, one of them creates it.
+   * @returns the token; undefined if there is one already, or another replica creates it
    * @throws BroomwagonError UNAVAILABLE
    */
   async createFirst(): Promise<CreateTokenReply | undefined> {
@@ -69,9 +69,9 @@ export class CredentialStore {
   }
 
   /**
-   * Revokes tokens that Redis has again after it was set back.
-   * @param revocations when each token was revoked, milliseconds since 1970, by its id; a later token of the id stays
-   * @returns ids of those that were valid; each is returned to one replica
+   * Revokes tokens that are valid again because Redis was set back.
+   * @param revocations time of revocation by token id, milliseconds since 1970; a token that was created later stays
+   * @returns ids of the tokens revoked by this call, so that only one replica gets each id
    * @throws BroomwagonError UNAVAILABLE
    */
   async revokeAgain(revocations: ReadonlyMap<string, number>): Promise<string[]> {

@@ -1,14 +1,14 @@
 import { hashOfToken } from './credential.store';
 
-/** A revoked token is refused after this at the latest, milliseconds. */
+/** How long a result is cached, milliseconds: a revoked token is refused after this at the latest. */
 const CACHED_MS = 5_000;
 const MAX_CACHED = 10_000;
 
-/** Keeps for some seconds whose tokens were found, by their hashes; unknown tokens too. */
+/** Caches results of token searches for some seconds, by token hash; unknown tokens too. */
 export class TokenCache<Found> {
   private readonly found = new Map<string, { value: Found | undefined; untilMs: number }>();
 
-  /** @throws what `find` throws, which is not kept */
+  /** @throws errors of `find`, which are not cached */
   async find(token: string, find: () => Promise<Found | undefined>): Promise<Found | undefined> {
     const hash = hashOfToken(token);
     const cached = this.found.get(hash);

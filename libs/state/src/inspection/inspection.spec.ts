@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => test.close());
 
-it('lists the workers that live, the longest silent first, with what each holds', async () => {
+it('lists the live workers with the numbers of their leases and attempts, the longest silent first', async () => {
   await test.server('a');
   const [idle, busy] = [await test.worker('idle'), await test.worker('busy', 5_000)];
   await test.acquire(busy);

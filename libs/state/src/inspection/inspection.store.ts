@@ -26,7 +26,7 @@ import { storeOf } from '../library/store-of';
 
 const decisions = transition<DecisionsRequest & { limit: number }, DecisionsReply>('inspection/decisions');
 
-/** Who holds what, page by page. Changes nothing. */
+/** Reads workers, leases, requests, sessions, groups and rounds, page by page. Changes nothing. */
 @Injectable()
 export class InspectionStore extends storeOf({
   workers: transition<ListWorkersRequest, ListWorkersReply>('inspection/workers'),

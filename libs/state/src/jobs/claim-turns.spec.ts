@@ -22,7 +22,7 @@ const [rounds, requests, workers, jobs] = [
 ];
 const NAMES = ['a', 'b', 'c'];
 const MAX_GROUPS = 2_000;
-/** Event streams; more for a search that takes its time. */
+/** Random event streams per property. */
 const RUNS = 10 * inject('runsFactor');
 let pools = 0;
 
@@ -31,7 +31,7 @@ afterAll(async () => {
   await flushPrefix(testRedisUrl(), `${prefix}:`);
 });
 
-/** Jobs of one pool with a round each, a worker, and what is in flight. */
+/** A pool with three jobs of one open round each, a worker, and its claims by job. */
 async function openJobs() {
   const pool = `turns-${pools++}`;
   const plan = { planId: 'p', step: 1, kind: 'short' as const, neededGroups: MAX_GROUPS, takeGroups: 0 };
@@ -140,7 +140,7 @@ describe('claims of several jobs', () => {
       ['of-any', ['c/g0', 'c/g1']],
       ['of-c', ['c/g2']],
     ]);
-    // Others have had less, but they do not wait.
+    // Other jobs have had less, but no claim for them is parked.
     await park('of-a', 'a');
     await world.submit('a', 1);
     await world.submit('b', 5);
@@ -153,7 +153,7 @@ describe('claims of several jobs', () => {
     expect(waiters).toEqual([]);
   });
 
-  it('leave those who come the place they had, whatever claims for one job have taken', async () => {
+  it('give a job that joins its fair share, even after claims that named another job', async () => {
     const world = await openJobs();
     await world.submit('b', 9);
     await world.submit('c', 20);
@@ -166,7 +166,7 @@ describe('claims of several jobs', () => {
     ]);
   });
 
-  it('says when a job that was at its cap has room again', async () => {
+  it('are reported as possible again when a job at its cap has room', async () => {
     const world = await openJobs();
     await jobs.configure(world.pool, { job: 'a', weight: 1, maxInFlight: 2 });
     await world.submit('a', 5);
@@ -186,7 +186,7 @@ describe('claims of several jobs', () => {
     expect(await world.claim(10)).toEqual([{ job: 'a', requests: 2 }]);
   });
 
-  it('lets invented jobs take few lanes, so that a grant has few to look at', async () => {
+  it('let unknown jobs have few lanes only, so that a grant reads few', async () => {
     const { pool, holder, submit } = await openJobs();
     const wait = (claimId: string, job: string) =>
       requests.claim(pool, { claimId, ...holder, max: 1, job, waitMs: 30_000, replyTo: `inbox.${claimId}` });
@@ -197,7 +197,7 @@ describe('claims of several jobs', () => {
       field: 'job',
       retryAfterMs: 1_000,
     });
-    // A lane that is there takes further claims, and so do jobs that have opened a round.
+    // An existing lane takes further claims, and so do jobs that have opened a round.
     expect(await wait('again', 'j0')).toMatchObject({ parked: true });
     for (const job of NAMES) expect(await wait(`known-${job}`, job)).toMatchObject({ parked: true });
     for (const job of NAMES) await submit(job, 1);

@@ -10,22 +10,22 @@ import type { RedisClient } from '../redis-cluster';
 import { PoolDirectory } from '../pools';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-/** `open`: its round must be cancelled; `settling`: something of it still moves. */
+/** `open`: its round must be cancelled first; `settling`: groups or attempts of the job have not ended yet. */
 export type JobDeletion = { state: 'open'; roundId: RoundId } | { state: 'settling' } | { state: 'deleted' };
 
 type Step = JobDeletion | { state: 'emptying' };
 const deleteJob = transition<{ job: JobId; force: boolean; finish: boolean }, Step>('jobs/delete');
 
 const PAGE = 512;
-/** The upkeep of a load-balancer looks at deadlines four times a second. */
+/** Maximum wait for parked calls to be answered: a load-balancer checks deadlines four times a second. */
 const END_WAITING_MS = 3_000;
 const WAITING_POLL_MS = 50;
 /** Kinds of keys named after a job: `<kind>:<job>` or `<kind>:<job>/...`. */
 const KINDS = /^(job-[a-z-]+|round(-[a-z-]+)?|snapshot(-[A-Za-z0-9-]+)?|group|request|waiters:claim:lane)$/;
 
 /**
- * Deletes jobs and pools with everything they have. Safe to repeat; what a process leaves behind the next call takes
- * up.
+ * Deletes jobs and pools with all their records and payloads. Safe to repeat: the next call continues a deletion that
+ * was interrupted.
  */
 @Injectable()
 export class DeletionStore {
@@ -51,7 +51,7 @@ export class DeletionStore {
   }
 
   /**
-   * Deletes a pool with all its jobs; with `force` also one that is in use: its workers are fenced.
+   * Deletes a pool with all its jobs. With `force`, deletes a pool in use too, and fences its workers.
    * @throws BroomwagonError POOL_IN_USE, UNAVAILABLE
    */
   async deletePool(pool: PoolName, jobs: readonly JobId[], force = false): Promise<void> {
@@ -68,10 +68,10 @@ export class DeletionStore {
     await this.endWaiting(pool);
     for (const job of jobs) await this.payloads.removeAll({ pool, job });
     const root = `${this.runner.rootKey(pool)}:`;
-    // Who waits still, or has begun to meanwhile, is answered at its deadline as long as the pool is known.
+    // A call that is still parked, or was parked meanwhile, is answered at its deadline as long as the pool is known.
     const isNoWaiter = (key: string) => !key.startsWith(`${root}waiters:`);
     await this.unlink(root, isNoWaiter);
-    // Probes and heartbeats that found their records meanwhile have written keys again; now none finds a record.
+    // Probes and heartbeats that found their records meanwhile have written keys again. Now there are no records.
     await this.unlink(root, isNoWaiter);
     if (await this.hasWaiters(pool)) return;
     await this.directory.remove(pool);

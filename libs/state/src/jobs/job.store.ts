@@ -6,7 +6,7 @@ import { storeOf } from '../library/store-of';
 /** `madeRoom`: parked claims may be granted. */
 export type ConfigureJobAnswer = ConfigureJobReply & { madeRoom: boolean };
 
-/** What the payloads of a job leave it. */
+/** Payload bytes and quota of a job. */
 export interface PayloadRoomArgs {
   job: JobId;
   usedBytes: number;
@@ -18,17 +18,17 @@ export interface PayloadRoomArgs {
   /** Why the store takes no payloads at all; then the bytes are unknown and 0. */
   fault?: string;
 }
-/** `changed`: it was otherwise before; `madeRoom`: parked claims may be granted. */
+/** `changed`: `blocked` was otherwise before; `madeRoom`: parked claims may be granted. */
 export interface PayloadRoomAnswer {
   blocked: boolean;
   changed: boolean;
   madeRoom: boolean;
 }
 
-/** What is set for a job from outside. */
+/** Payload room and quota of a job. */
 @Injectable()
 export class JobStore extends storeOf({
-  /** Blocks the claims of a job while its payloads have no room, or ends that. */
+  /** Blocks the claims of a job while its payloads have no room, and unblocks them afterwards. */
   payloadRoom: transition<PayloadRoomArgs, PayloadRoomAnswer>('jobs/payload-room'),
   /** Sets the quota of a job; without a weight it only reads. @throws BroomwagonError VERSION_MISMATCH */
   configure: transition<{ job: JobId; ifVersion?: number } & Partial<JobQuota>, ConfigureJobAnswer>('jobs/configure'),

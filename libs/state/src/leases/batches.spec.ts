@@ -32,7 +32,7 @@ interface Case {
 
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: undefined, freq: 3 });
 const wanted: fc.Arbitrary<RoutingRequest> = fc.record({
-  // Few, so that some are repeated in one script.
+  // Few ids, so that some are repeated in one script.
   acquireId: fc.integer({ min: 0, max: 60 }).map((n) => `a${n}`),
   requestId: fc.constantFrom('j/g1/0', 'j/g2/0'),
   workerId: fc.constantFrom('w1', 'w2'),
@@ -56,12 +56,12 @@ const someCase: fc.Arbitrary<Case> = fc.record({
   ),
 }) as fc.Arbitrary<Case>;
 
-/** Runs the case in a pool of its own, so many items a script. Returns every answer and what is left in Redis. */
+/** Runs the case in a new pool with `perScript` items in each script. @returns all answers, and state left in Redis */
 async function outcome(test: Case, perScript: number): Promise<unknown> {
   const pool = `batches-${runs++}`;
   const { version } = await pools.configure(pool, test.settings);
   await pools.finish(pool, version);
-  // What is compared does not depend on the epochs, which are random.
+  // The epochs are random, so compared values must not contain them.
   const serverEpochs: Epoch[] = [];
   for (const [index, maxInflight] of test.capacities.entries()) {
     const { epoch } = await servers.register(pool, {
@@ -129,7 +129,7 @@ async function leftIn(root: string, serverEpochs: readonly Epoch[], workerEpochs
   };
 }
 
-it('does the same for many acquires and releases in one script as for each in one of its own', async () => {
+it('gives many acquires and releases in one script the same results as one script for each', async () => {
   await fc.assert(
     fc.asyncProperty(someCase, async (test) => {
       expect(await outcome(test, 128)).toEqual(await outcome(test, 1));

@@ -15,7 +15,7 @@ import {
 /** The servers named in a reply, each once. */
 export type ServerTable = AcquireManyReply['servers'];
 
-/** A lease that was granted, with the receipt of the choice. */
+/** A granted lease, with the receipt of the decision. */
 export interface Granted extends Decision, Pick<LeaseGrant, 'serverId' | 'dpRank'> {
   /** Sequence of the lease: the first part of its leaseId. */
   seq: number;
@@ -42,13 +42,13 @@ export function leaseIdOf(seq: number, acquireId: string): LeaseId {
   return `${seq}.${acquireId}`;
 }
 
-/** The parts of a lease id; undefined when it is none of ours. */
+/** Parts of a lease id; undefined for a text that is no lease id. */
 export function parseLeaseId(leaseId: LeaseId): { seq: number; acquireId: string } | undefined {
   const match = /^([1-9]\d{0,15})\.(.+)$/.exec(leaseId);
   return match ? { seq: Number(match[1]), acquireId: match[2]! } : undefined;
 }
 
-/** The answer of `lb.acquire` from what the script told. */
+/** Reply to `lb.acquire`, from the reply of the script. */
 export function leaseGrantOf(acquireId: string, granted: Granted, servers: ServerTable): LeaseGrant {
   const { seq, serverId, dpRank } = granted;
   return {
@@ -60,7 +60,7 @@ export function leaseGrantOf(acquireId: string, granted: Granted, servers: Serve
   };
 }
 
-/** The receipt alone. */
+/** The receipt of a granted lease. */
 export function decisionOf(granted: Granted): Decision {
   const { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot } = granted;
   return { policy, branch, via, inflight, policyVersion, key, best, eligible, snapshot };
@@ -99,7 +99,7 @@ export function refusalOf({ error: code, reason }: Refused, model?: string): Bro
 /**
  * Reads a line of the ring of decisions: seq|decidedAtMs|acquireId|serverId|inflight|branch|via|policy|version|key|
  * eligible|best, with best as `serverId=key;` for each.
- * @param brief without what only readers of receipts need
+ * @param brief leaves out the fields that only readers of receipts need
  */
 export function grantedOf(line: string, brief: boolean): Granted {
   const [seq, , , serverId, inflight, branch, via, policy, version, key, eligible, best] = line.split('|') as [

@@ -27,9 +27,9 @@ export interface AcquiredPage {
 export interface ReleaseEntry {
   acquireId: string;
   seq?: number;
-  /** For the breaker; absent when the outcome does not count for or against the server. */
+  /** Outcome for the breaker; absent when it does not count for or against the server. */
   outcome?: 'finished' | 'failed' | 'busy';
-  /** Of `busy`, if the engine has named it, milliseconds. */
+  /** Pause for which a `busy` engine asked, milliseconds; absent if it named none. */
   retryAfterMs?: number;
 }
 export interface ReleasedPage extends WaiterAnswers, ReleaseManyReply {
@@ -49,9 +49,9 @@ export interface Transferred {
   waiterServers?: ServerTable;
   more?: boolean;
 }
-/** `answers` contains the reply to each cancelled waiter. */
+/** Result of a cancelled acquire. `answers` contains the reply to each cancelled waiter. */
 export interface Cancelled extends WaiterAnswers, Omit<CancelAcquireReply, 'leaseId'> {
-  /** Of the lease, when it was granted. */
+  /** Sequence of the lease, if the acquire was granted before. */
   seq?: number;
 }
 export interface SweptPage extends WaiterAnswers {
@@ -65,11 +65,11 @@ export interface SweptPage extends WaiterAnswers {
 export class LeaseBounds {
   /** Maximum parked acquires. */
   maxWaiters = 100_000;
-  /** How long the answer of a released acquire, or a tombstone, is kept, milliseconds. */
+  /** How long the answer to a released acquire, or a tombstone, is kept, milliseconds. */
   rememberMs = 120_000;
 }
 
-/** A fresh grant is its line of the ring of decisions. */
+/** A page as the script replies it: a new grant is a line of the ring of decisions. */
 type RawAcquiredPage = Omit<AcquiredPage, 'results'> & { results: (AcquireResult | string)[] };
 
 const TRANSITIONS = {
@@ -79,10 +79,10 @@ const TRANSITIONS = {
   cancel: transition<CancelAcquireRequest & { rememberMs: number }, Cancelled>('leases/cancel'),
 };
 
-/** Leases: granted, returned, moved. */
+/** Grants, returns and moves leases. */
 @Injectable()
 export class LeaseStore extends storeOf({
-  /** One page of returning expired leases and moving waiters of lost servers. */
+  /** Returns one page of expired leases, and moves waiters of lost servers. */
   sweep: transition<object, SweptPage>('leases/sweep'),
 }) {
   constructor(
@@ -93,8 +93,8 @@ export class LeaseStore extends storeOf({
   }
 
   /**
-   * Grants, parks or refuses acquires, which may be of many workers, in their order.
-   * @param brief without the parts of receipts that only their readers need, but for items that `explain`
+   * Grants, parks or refuses acquires in their order. They may be of many workers.
+   * @param brief leaves out the parts of receipts that only their readers need, except for items with `explain`
    */
   async acquire(pool: string, items: AcquireEntry[], brief = false): Promise<AcquiredPage> {
     const { maxWaiters } = this.bounds;
@@ -145,7 +145,10 @@ export class LeaseStore extends storeOf({
   }
 }
 
-/** What one transition may do, in units of the simplest acquire: it takes 2 ms, and less than 5 ms in every case. */
+/**
+ * Maximum work of one transition, in units of the simplest acquire. So much work takes 2 ms, and less than 5 ms in the
+ * worst case.
+ */
 const WORK_PER_CALL = 128;
 const WORK_OF_RESTRICTED = 16;
 const WORK_IN_GROUP = 4;

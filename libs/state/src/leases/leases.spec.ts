@@ -34,7 +34,7 @@ it('shares by weight, and never above the capacity of a server', async () => {
   expect(inflight.big! + inflight.small!).toBe(80);
 });
 
-it('refuses at once, and tells an empty pool from one that is full, and both from one that is paused', async () => {
+it('refuses at once, with different errors for an empty, a full and a paused pool', async () => {
   const worker = await test.worker('w');
   const refusal = (more = {}) => test.acquire(worker, more);
   expect(await refusal()).toMatchObject({ error: 'NO_SERVER_AVAILABLE', reason: 'no-servers' });
@@ -62,7 +62,7 @@ it('gives a repeated acquire its lease, also after its release while that is rem
   expect((await test.release('x', first.seq)).results).toEqual([{ released: false, reason: 'already-released' }]);
   expect(await test.acquire(worker, { acquireId: 'x' })).toMatchObject({ seq: first.seq, branch: 'repeated' });
   expect((await test.pools.status(test.pool)).leases).toBe(0);
-  // Forgotten after rememberMs; then it is a new acquire.
+  // The acquireId is forgotten after rememberMs. Then the same acquire is a new one.
   await expect.poll(async () => (await test.acquire(worker, { acquireId: 'x' })).seq).toBeGreaterThan(first.seq);
 });
 
@@ -97,7 +97,7 @@ it('keeps a session on its server while the others are emptier, and refuses rath
   }
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ error: 'SERVERS_FULL' });
   expect(await test.acquire(worker)).not.toMatchObject({ serverId: first.serverId });
-  // A new start of the engine has lost the session's cache: it is bound anew.
+  // A restarted engine has lost the cache of the session, which is bound to a server anew.
   await test.servers.remove(test.pool, { serverId: first.serverId });
   expect(await test.acquire(worker, { sessionId: 's' })).toMatchObject({ branch: 'least-loaded' });
 });
@@ -119,7 +119,7 @@ it('forgets finished and idle sessions, never one with leases', async () => {
 it('needs at most 700 bytes of Redis for a lease with all its indexes', async () => {
   await test.server('server-000', 100_000);
   const worker = await test.worker('worker-with-a-usual-name');
-  // What others do in this Redis at the same time is not ours to count.
+  // Only keys of this pool are measured, because other tests use this Redis at the same time.
   const leases = 2_000;
   for (let page = 0; page < leases; page += 100) {
     const items = Array.from({ length: 100 }, (_, n) => ({

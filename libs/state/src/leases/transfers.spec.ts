@@ -36,12 +36,12 @@ it('moves a lease with its session, keeps its id, and a release ends it exactly 
   expect(await inflight()).toEqual({ a: 0, b: 1 });
 });
 
-it('gives the room it leaves to one that waits, and answers a repeat the same without a second move', async () => {
+it('gives the freed room to a parked acquire, and answers a repeat the same without a second move', async () => {
   await test.server('a', 1);
   const lease = await test.acquire(worker);
   await test.acquire(worker, { acquireId: 'parked', waitMs: 30_000, replyTo: 'inbox' });
   await test.server('b', 1, { weightVersion: 0 });
-  // b took the one that waited: it has no room.
+  // Server b has no room, because it took the parked acquire.
   await expect(transfer(lease.acquireId, 'b')).rejects.toMatchObject({ code: 'SERVER_FULL', retryable: true });
   await test.acquire(worker, { acquireId: 'again', waitMs: 30_000, replyTo: 'inbox' });
   await test.release('parked');
@@ -56,7 +56,7 @@ it('gives the room it leaves to one that waits, and answers a repeat the same wi
   expect(await inflight()).toEqual({ a: 1, b: 1 });
 });
 
-it('refuses what cannot be, with a reason, and changes nothing', async () => {
+it('refuses an impossible transfer with a reason, and changes nothing', async () => {
   const servers = new ServerStore(test.runner);
   const { epoch } = await test.server('a', 100, { weightVersion: 7 });
   const lease = await test.acquire(worker, { weightVersion: 7, sessionId: 's' });
@@ -91,7 +91,7 @@ it('refuses what cannot be, with a reason, and changes nothing', async () => {
   expect(await test.acquire(worker, { sessionId: 's', weightVersion: 7 })).toMatchObject({ serverId: 'a' });
 });
 
-it('takes the server that is named if it can, else any other and says so', async () => {
+it('grants an acquire on the server it names if possible, else on another one, which the branch shows', async () => {
   await test.server('a', 1);
   const { epoch } = await test.server('b', 1);
   const bound = { boundServerId: 'b', boundServerEpoch: epoch, sessionId: 's' };

@@ -5,7 +5,10 @@ import { connectRedis } from '../redis';
 import { FunctionRunner } from '../library/function-runner';
 import { promptHash, PromptMemoryStore } from './prompt-memory.store';
 
-/** Weights of so many lengths: up to 64 all are equal; each further one has 1/64, and those before it lose as much. */
+/**
+ * Weights of `count` lengths: up to 64 they are equal. Each further length has the weight 1/64, by which the earlier
+ * weights shrink.
+ */
 function weightsOf(count: number): number[] {
   return Array.from({ length: count }, (_, index) => {
     const own = 1 / Math.min(index + 1, 64);
@@ -73,7 +76,7 @@ describe('the prompt memory', () => {
     );
   });
 
-  it('follows a prompt that changes, and forgets what was long ago', async () => {
+  it('follows a prompt that changes, and forgets old lengths', async () => {
     const hash = promptHash('changes');
     for (const tokens of [50, 50, ...Array.from({ length: 40 }, () => 8_000)]) {
       await memory.remember(pool, [{ hash, lengths: Array.from({ length: 16 }, () => tokens), atCap: false }]);
@@ -92,7 +95,7 @@ describe('the prompt memory', () => {
     expect((await memory.lengths(pool, [hash]))[0]!.samples).toBe(4);
   });
 
-  it('says nothing of prompts it never saw, and keeps a bucket at its bound', async () => {
+  it('returns nothing for unknown prompts, and keeps a bucket at its bound', async () => {
     expect(await memory.lengths(pool, [promptHash('never')])).toEqual([]);
     const hashes = Array.from({ length: 130 }, (_, index) => `beef${index.toString(16).padStart(12, '0')}`);
     for (let start = 0; start < hashes.length; start += 65) {

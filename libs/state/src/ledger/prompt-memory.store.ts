@@ -4,13 +4,13 @@ import type { PoolName } from '@broomwagon/contracts';
 import { transition, FunctionRunner } from '../library/function-runner';
 import { pagesOf } from '../library/lists';
 
-/** Names a prompt in the memory: 16 hex digits. */
+/** Hash of a prompt, its key in the memory: 16 hex digits. */
 export type PromptHash = string;
 
 export interface RememberedPrompt {
   hash: PromptHash;
   samples: number;
-  /** Of the natural logarithm of its lengths, tokens. */
+  /** Mean of the natural logarithms of its lengths in tokens. */
   meanLog: number;
   deviationLog: number;
   capShare: number;
@@ -21,14 +21,14 @@ export interface LengthsOfPrompt {
   atCap: boolean;
 }
 
-/** With as many lengths as a group has. */
+/** Prompts of one script, each with at most as many lengths as a group has samples. */
 const PROMPTS_PER_SCRIPT = 32;
 const remember = transition<{ prompts: readonly LengthsOfPrompt[]; repeatId?: string }, { remembered: number }>(
   'prompts/remember',
 );
 const lengths = transition<{ hashes: readonly PromptHash[] }, { prompts: RememberedPrompt[] }>('prompts/lengths');
 
-/** Prompts by what names them best: the id the trainer gives, or their contents. */
+/** Hash of the best name of a prompt: the id from the trainer, or its contents. */
 export function promptHash(name: string): PromptHash {
   return createHash('sha256').update(name).digest('hex').slice(0, 16);
 }
@@ -40,7 +40,8 @@ export class PromptMemoryStore {
 
   /**
    * Adds lengths of at most 128 prompts.
-   * @param rememberId a repeat with it adds nothing; absent: a repeat counts them twice
+   * @param rememberId id of the call: a repeat with the same id adds nothing. Without an id, a repeat counts twice
+   * @returns number of prompts remembered
    * @throws BroomwagonError UNAVAILABLE
    */
   async remember(pool: PoolName, prompts: readonly LengthsOfPrompt[], rememberId?: string): Promise<number> {
@@ -52,7 +53,7 @@ export class PromptMemoryStore {
     return remembered;
   }
 
-  /** At most 128. Those that were never seen are missing. @throws BroomwagonError UNAVAILABLE */
+  /** Lengths of at most 128 prompts. Unknown prompts are missing. @throws BroomwagonError UNAVAILABLE */
   async lengths(pool: PoolName, hashes: readonly PromptHash[]): Promise<RememberedPrompt[]> {
     return (await this.runner.run(lengths, pool, { hashes })).prompts;
   }

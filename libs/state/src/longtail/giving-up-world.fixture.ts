@@ -12,7 +12,7 @@ export class GivingUpWorld extends World {
     return `r${step}-${this.cancels}`;
   }
 
-  /** A round that lost a group asks for a replacement; this trainer has none, so it begins again. */
+  /** A round that lost a group asks for a replacement. This trainer has none, so it cancels the round. */
   override async train(): Promise<boolean> {
     if (this.plan !== undefined && this.toSubmit.length === 0) {
       const { state, shortfallGroups } = await rounds.status(this.pool, { job: JOB });

@@ -5,12 +5,12 @@ import { storeOf } from '../library/store-of';
 import type { AttemptFence, SegmentArgs } from '../requests/request.store';
 import type { RoundName } from '../rounds/round.types';
 
-/** Without a worker: by an operator. */
+/** Arguments of a requeue. Without a worker, an operator requeues the sample. */
 export type RequeueArgs = Pick<AttemptFence, 'requestId' | 'attempt'> & Partial<AttemptFence> & SegmentArgs;
 export interface RequeueAnswer extends FailReply, RoundName {
-  /** Other samples of the group, whose holders are to be told. */
+  /** Attempts for other samples of the group, whose holders must be told to stop. */
   aborts: AttemptFence[];
-  /** This call completed the round, with fewer groups. */
+  /** True when this call completed the round, with fewer groups. */
   roundCompleted: boolean;
 }
 
@@ -20,24 +20,24 @@ export interface LeavingPage {
   cursor?: number;
 }
 
-/** Without `groupIds`: all that are in the queue. */
+/** Arguments of a drop. Without `groupIds`, all groups in the queue are dropped. */
 export interface DropLongtailArgs extends Omit<DropLongtailRequest, 'all' | 'cursor'> {
-  /** Of the page before, when all are dropped. */
+  /** Value from the previous page, when all groups are dropped. */
   upTo?: number;
 }
 export interface DropLongtailPage extends Omit<DropLongtailReply, 'cursor'> {
-  /** To send with the next page of all; absent at the end. */
+  /** Value to send with the next page when all groups are dropped; absent at the end. */
   upTo?: number;
 }
 
 const drop = transition<DropLongtailArgs, DropLongtailPage & { remainingIds: GroupId[] }>('longtail/drop');
 
-/** What a holder hands in to the long-tail queue, and what leaves the queue for good. Safe to repeat. */
+/** Puts samples and their groups into the long-tail queue, and drops groups of the queue. Safe to repeat. */
 @Injectable()
 export class LongtailStore extends storeOf({
   /** Takes an unfinished sample and its group out of their round: by its holder, or by an operator. */
   requeue: transition<RequeueArgs, RequeueAnswer>('longtail/requeue'),
-  /** One page of the groups on their way to the queue of which workers still have samples, to be told again. */
+  /** One page of groups on their way to the queue whose samples workers still hold, to tell the workers again. */
   repeat: transition<{ cursor?: number }, LeavingPage>('longtail/repeat'),
 }) {
   /** Drops the named groups (at most 128), or one page of all. @throws GENERATION_CHANGED, JOB_NOT_FOUND, FENCED */

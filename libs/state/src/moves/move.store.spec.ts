@@ -37,7 +37,7 @@ const server = (serverId: string, maxInflight = 2) =>
     weightVersion: 1,
   });
 const claim = (max = 1) => test.claim(max);
-/** Claims one, takes a lease for it on `serverId`, and says that it runs there. */
+/** Claims a request, acquires a lease for it on `serverId`, and reports that it runs there. */
 async function runOn(serverId = 'a') {
   const claimed = (await claim())[0]!;
   const item = {
@@ -87,12 +87,12 @@ describe('a move', () => {
       boundServerId: 'b',
       segments: [{ tokenCount: 5 }],
     });
-    // The binding is for one attempt: should that fail, the next goes where there is room.
+    // The binding is for one attempt. If it fails, the next attempt goes to any server with room.
     await test.fail(next!, 0, { countsAsFailure: true, retryable: true });
     expect((await claim())[0]).not.toHaveProperty('boundServerId');
   });
 
-  it('has its times with its first token on the new server, and no others', async () => {
+  it('gets its times with the first token on the new server, but only if the bound attempt generates one', async () => {
     const run = (leasedMs: number, firstTokenMs?: number) => ({
       serverId: 'b',
       weightVersion: 1,
@@ -119,7 +119,7 @@ describe('a move', () => {
     expect(await detailOf(planId)).toEqual(expected);
     expect(await said(next!, run(20, 50))).toEqual({ action: 'continue' });
 
-    // The attempt ended before its first token: the next one is no move.
+    // The attempt ended before its first token, so the next attempt is no move.
     const late = await execute([{ requestId: FIRST, toServerId: 'a' }]);
     await test.fail(next!);
     const [third] = await claim();
@@ -128,7 +128,7 @@ describe('a move', () => {
     expect(await said(fourth!, run(1, 2))).toEqual({ action: 'continue' });
     expect(await detailOf(late.planId)).toBeUndefined();
 
-    // A request that nobody ran has nothing to stop; its end is as good as a save.
+    // A request that no worker ran has nothing to stop. Its completion reports the times as a save does.
     const other = await execute([{ requestId: SECOND, toServerId: 'b' }]);
     const [bound] = await claim();
     const segment = segmentOf(bound!, 4);
@@ -142,7 +142,7 @@ describe('a move', () => {
     expect(await detailOf(other.planId)).toEqual(done.moveTimes);
   });
 
-  it('is sent once, told again until it is confirmed, and known by its planId', async () => {
+  it('is sent once, repeated until it is confirmed, and identified by its planId', async () => {
     await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     const again = await moves.send(pool, { planId, maxMovesPerRequest: 2, keptMs: 60_000 });
@@ -158,7 +158,7 @@ describe('a move', () => {
     });
   });
 
-  it('goes back to the round it came from, and leaves what has finished first', async () => {
+  it('does not move a request that finishes first', async () => {
     const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     const done = await test.complete(claimed, 4);
@@ -169,14 +169,14 @@ describe('a move', () => {
     expect(await statesOf(late.planId)).toEqual(['completed-first']);
   });
 
-  it('costs a request that nobody runs nothing: it is bound', async () => {
+  it('only binds a request that no worker runs', async () => {
     const { planId, page } = await execute([{ requestId: SECOND, attempt: '0', toServerId: 'b' }]);
     expect(page).toMatchObject({ aborts: [], pending: true });
     expect(await statesOf(planId)).toEqual(['moved']);
     expect((await claim(2)).map(({ boundServerId }) => boundServerId)).toEqual([undefined, 'b']);
   });
 
-  it('is void when a cut or an abort comes, before and after its confirmation', async () => {
+  it('is superseded by an abort before or after its confirmation', async () => {
     const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     await aborts.begin(pool, { abortId: 'x', selector: { requestIds: [FIRST] }, reason: 'test', keptMs: 60_000 });
@@ -195,7 +195,7 @@ describe('a move', () => {
     expect(await redis.hexists(test.key(`request:${SECOND}`), 'boundServerId')).toBe(0);
   });
 
-  it('survives the death of its holder, and is given up when a live one does not confirm', async () => {
+  it('is done when its holder dies, and is given up when a live holder does not confirm', async () => {
     const claimed = await runOn();
     const { planId } = await execute([{ requestId: FIRST, toServerId: 'b' }]);
     expect(await moves.repeat(pool, { cursor: 0, deadlineMs: -1 })).toMatchObject({ expired: 1, aborts: [] });
@@ -209,7 +209,7 @@ describe('a move', () => {
     expect(await counts()).toMatchObject({ cutting: 0, pending: 2 });
   });
 
-  it('is refused by itself, with a reason, and the others go on', async () => {
+  it('is refused with a reason, without effect on other moves of the plan', async () => {
     const refusal = async (move: Partial<KeptMove>, maxMoves = 2) => {
       const { planId } = await execute([{ requestId: FIRST, toServerId: 'b', ...move }], undefined, maxMoves);
       return statesOf(planId);
@@ -232,13 +232,13 @@ describe('a move', () => {
     expect(page.refused).toBe(1);
     expect((await moves.status(pool, { planId, cursor: 0, limit: 1 })).cursor).toBe(1);
     expect(await statesOf(planId)).toEqual(['sent', 'refused:server-full']);
-    // It is being moved.
+    // The request is being moved.
     expect(await refusal({})).toEqual(['refused:ending']);
     await servers.drain(pool, { serverId: 'b', deadlineMs: 60_000 });
     expect(await refusal({ requestId: SECOND })).toEqual(['refused:server-draining']);
   });
 
-  it('leaves a sample that was stopped alone, also when its group continues', async () => {
+  it('is refused for a sample that was aborted alone, also when its group continues', async () => {
     await test.open({
       job: 'other',
       policy: { name: 'wait', overProvision: 1 },
@@ -261,7 +261,7 @@ describe('a move', () => {
     expect(await test.states('other')).toMatchObject({ dropped: 1, cutting: 0 });
   });
 
-  it('leaves a lease of one that only routes to its holder', async () => {
+  it('of a lease without a request of a round is a transfer by its holder', async () => {
     const { results } = await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', ...holder }]);
     const { seq, serverId } = results[0] as { seq: number; serverId: string };
     const leaseId = `${seq}.loop`;
@@ -273,7 +273,7 @@ describe('a move', () => {
     const transfer = { planId, leaseId, ...holder, targetServerId: target };
     expect(page.leases).toEqual([transfer]);
     expect(await statesOf(planId)).toEqual(['sent', 'refused:unknown-lease']);
-    // Said again until it has moved, by the plan that was last.
+    // The transfer is sent again until the lease has moved, with the id of the latest plan.
     const repeated = (deadlineMs = 60_000) => moves.repeatLeases(pool, { deadlineMs });
     for (const repeat of [1, 2])
       expect(await repeated(), `${repeat}`).toMatchObject({ leases: [transfer], expired: 0 });
@@ -293,7 +293,7 @@ describe('a move', () => {
   });
 });
 
-it('reads what runs, for a plan', async () => {
+it('reads running calls for a plan', async () => {
   const claimed = await runOn();
   await test.save(claimed, 7);
   await leases.acquire(pool, [{ acquireId: 'loop', requestId: 'turn', contextTokens: 500, ...holder }]);
@@ -322,7 +322,7 @@ it('reads what runs, for a plan', async () => {
   expect(await moves.settings(pool, { turnMs: 60_000 })).toEqual(planned);
 });
 
-it('reads what is known of the length of a request, and whether its engine has it wait', async () => {
+it('reads the known lengths of the prompt of a request, and whether its engine sends no token', async () => {
   const hash = 'ab'.repeat(8);
   await prompts.remember(pool, [{ hash, lengths: [40, 40], atCap: false }]);
   const policy = { name: 'resume' as const, overProvision: 1 };

@@ -22,7 +22,7 @@ const release = (generation: string, keepsSaved = false) =>
 const save = (text: string) =>
   new PartialStore(test.redis, test.root.slice(0, test.root.indexOf(':{'))).save(test.pool, 't\nr', text, 60_000);
 
-it('a request has one generation; a repeat waits until it has ended, and does not begin then', async () => {
+it('lets a request have one generation, and a waiting repeat starts none after its end', async () => {
   expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
   expect(await claim(first, 'a')).toEqual({ state: 'claimed' });
   expect(await claim(second, 'b')).toEqual({ state: 'held' });
@@ -34,7 +34,7 @@ it('a request has one generation; a repeat waits until it has ended, and does no
   expect(await claim(second, 'b')).toEqual({ state: 'claimed' });
 });
 
-it('a repeat takes over, with the saved tokens, from a generation that nobody reads', async () => {
+it('lets a repeat take over, with the saved tokens, from a generation that no client reads', async () => {
   await claim(first, 'a');
   await save('{"tokens":[1]}');
   await claim(first, 'a', { isUnread: true });
@@ -44,19 +44,19 @@ it('a repeat takes over, with the saved tokens, from a generation that nobody re
   expect(await claim(second, 'b', { digest: 'other' })).toEqual({ state: 'other' });
   expect(await claim(second, 'b')).toEqual({ state: 'claimed', from: 'a', saved: { tokens: [1] } });
   expect(await claim(first, 'a', { isUnread: true })).toEqual({ state: 'held' });
-  // Nothing changes: another one has the request.
+  // The release changes nothing, because another generation has the request.
   await release('a');
   expect(await claim(second, 'b')).toEqual({ state: 'claimed', saved: { tokens: [1] } });
 });
 
-it('a repeat takes over from an epoch that has ended, whatever that one had begun', async () => {
+it('lets a repeat take over from a worker epoch that has ended, whatever body its request had', async () => {
   await claim(first, 'a');
   const next = await test.worker('w1');
   expect(await claim(next, 'b', { digest: 'other', isWaiting: true })).toEqual({ state: 'claimed', from: 'a' });
   expect(await claim(first, 'a')).toEqual({ state: 'other' });
 });
 
-it('the saved tokens are removed with the claim, or kept for a repeat', async () => {
+it('removes the saved tokens with the claim, or keeps them for a repeat', async () => {
   await claim(first, 'a');
   await save('{"tokens":[1]}');
   await release('a', true);

@@ -4,32 +4,32 @@ import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
 interface Claimed {
-  /** Of the request, by `hashOfIdentity`. */
+  /** Identity of the request, hashed with `hashOfIdentity`. */
   identity: string;
-  /** Id that no other generation has. */
+  /** Unique id of the generation of the response. */
   generation: string;
 }
-/** Which generation of a request is the only one, in which replica. */
+/** Claim of a request for one generation in one replica, so that no second generation runs at the same time. */
 export interface PartialClaim extends Claimed {
   workerId: WorkerId;
   workerEpoch: Epoch;
-  /** Of the body: a request with another one is no repeat. */
+  /** Digest of the body. A request with another digest is no repeat. */
   digest: string;
-  /** No client reads it: another replica may take the request over. */
+  /** No client reads the response, so another replica may take the request over. */
   isUnread?: boolean;
-  /** Another generation has held the request: if that has ended, the request is not claimed. */
+  /** The caller has waited for another generation, which held the request. If it has ended, nothing is claimed. */
   isWaiting?: boolean;
   expiresMs: number;
 }
 export interface PartialClaimReply {
   state: 'claimed' | 'held' | 'other' | 'ended';
-  /** With `claimed`: generation in whose place it is. */
+  /** With `claimed`: id of the generation from which the request was taken over. */
   from?: string;
   /** With `claimed`: saved tokens. */
   saved?: unknown;
 }
 
-/** One generation for each request with an id of its client, in all replicas of the gateway. */
+/** Keeps, for each request with an id from its client, one generation at a time in all replicas of the gateway. */
 @Injectable()
 export class PartialOwnerStore extends storeOf({
   claim: transition<PartialClaim, PartialClaimReply>('partials/claim'),

@@ -3,10 +3,10 @@ import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
- * Tokens of responses that no client has got whole, by the identity of their requests: a replica of the gateway saves
- * them for the replica to which a client repeats its request, which gets them with its claim (`PartialOwnerStore`).
- * Each save replaces the one before and is complete, so the order of two saves does not matter. What is not removed
- * expires.
+ * Tokens of responses that no client has received completely, by the identity of their requests: a replica of the
+ * gateway saves them for the replica to which a client repeats its request, which gets them with its claim
+ * (`PartialOwnerStore`). Each save has all tokens and replaces the previous one. Saved tokens that are not removed
+ * expire.
  */
 export class PartialStore {
   constructor(

@@ -2,22 +2,22 @@ import { Injectable } from '@nestjs/common';
 import { transition } from '../library/function-runner';
 import { storeOf } from '../library/store-of';
 
-/** When payloads that nothing names any more are removed. */
+/** Terms for the removal of payloads to which nothing refers any more. */
 export interface RemovalTerms {
-  /** How long they wait, milliseconds. */
+  /** Time that payloads wait for their removal, milliseconds. */
   deleteAfterMs: number;
-  /** What Redis may lose at most, milliseconds: no payload waits for less. */
+  /** Maximum time of writes that Redis may lose, milliseconds. No payload waits for less. */
   lossWindowMs: number;
-  /** Bytes that may wait in a pool; above it the oldest wait for less. */
+  /** Maximum bytes that wait in a pool. Above it, the oldest payloads are removed sooner than `deleteAfterMs`. */
   maxBytes: number;
 }
-/** What waits for its removal in a pool. */
+/** Payloads of a pool that wait for their removal. */
 export interface RemovalLook {
   /** References whose bytes are not known yet. */
   unweighed: string[];
-  /** References to remove now; listed again until `removed` names them. */
+  /** References of payloads to remove now; listed again until `removed` names them. */
   due: string[];
-  /** Payloads that wait, the unweighed too, and the bytes of those that are weighed. */
+  /** Number of waiting payloads, unweighed ones included. `awaitingBytes` are the bytes of the weighed ones. */
   awaiting: number;
   awaitingBytes: number;
 }
@@ -25,10 +25,10 @@ export interface RemovalLook {
 /** The queue of payloads that transitions have freed. */
 @Injectable()
 export class RemovalStore extends storeOf({
-  /** One page of what is to be done. What is due must not be named again. */
+  /** One page of payloads to weigh and to remove. Nothing may refer to a payload that is due. */
   look: transition<RemovalTerms, RemovalLook>('removals/look'),
-  /** Notes the bytes of payloads that were unweighed; one without bytes is not there. */
+  /** Notes the bytes of unweighed payloads. A payload without bytes is missing in the payload store. */
   weighed: transition<{ payloads: { ref: string; bytes?: number }[] }, object>('removals/weighed'),
-  /** Payloads that were due are gone from the payload store. */
+  /** Notes that due payloads were removed from the payload store. */
   removed: transition<{ refs: string[] }, object>('removals/removed'),
 }) {}

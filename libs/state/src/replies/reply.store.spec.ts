@@ -13,7 +13,7 @@ afterAll(async () => {
 });
 
 const lost = new BroomwagonError('TIMEOUT', 'no reply');
-/** Requests of one key of a test; the reply is `isInterrupted` as the request was told. */
+/** A request with a key. Its reply contains `isInterrupted`, as passed to the request. */
 const keyed = (key: string, changes: Partial<KeyedRequest> = {}): KeyedRequest => ({
   scope: 'token',
   key,
@@ -35,20 +35,20 @@ describe('a repeat', () => {
     expect(await store.once(keyed('first'))).toEqual({ reply, isRepeat: true });
   });
 
-  it('is told after an error that leaves the outcome open, and after no other error', async () => {
+  it('gets `isInterrupted` after an error that leaves the outcome open, and after no other error', async () => {
     expect(await codeOf(store.once(keyed('lost', failing(lost))))).toBe('TIMEOUT');
     expect((await store.once(keyed('lost'))).reply).toEqual({ isInterrupted: true });
     expect(await codeOf(store.once(keyed('refused', failing(new BroomwagonError('FENCED', 'no')))))).toBe('FENCED');
     expect((await store.once(keyed('refused'))).reply).toEqual({ isInterrupted: false });
   });
 
-  it('is told when the reply was too large to be stored', async () => {
+  it('gets `isInterrupted` when the first reply was too large to be stored', async () => {
     await store.once(keyed('large', { process: () => Promise.resolve({ text: 'x'.repeat(20_000) }) }));
     expect((await store.once(keyed('large'))).reply).toEqual({ isInterrupted: true });
   });
 });
 
-it('leaves mark and record to the replica that has taken over from a stalled one', async () => {
+it('leaves mark and record to a replica that has taken over from a stalled one', async () => {
   let mark = '';
   const process = async () => {
     [mark = ''] = await redis.keys(`${prefix}:replies:*:running`);
@@ -62,7 +62,7 @@ it('leaves mark and record to the replica that has taken over from a stalled one
   expect((await store.once(keyed('stall'))).reply).toEqual({ isInterrupted: true });
 });
 
-it('bounds the keys of a scope; those that are free again do not count', async () => {
+it('bounds the keys of a scope, without keys that are free again', async () => {
   const small = new ReplyStore(redis, prefix, 2);
   const use = (key: string, changes: Partial<KeyedRequest> = {}) =>
     small.once(keyed(key, { scope: 'busy', ...changes }));

@@ -3,13 +3,13 @@ import { BroomwagonError } from '@broomwagon/contracts';
 import { answerOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
-/** A record is kept for a repeat for this long, milliseconds. */
+/** How long a record is kept for a repeat, milliseconds. */
 const KEPT_MS = 86_400_000;
-/** A replica that dies while it processes a request leaves the key taken for this long, milliseconds. */
+/** How long a key stays taken when a replica dies while it processes the request, milliseconds. */
 const RUNNING_MS = 15_000;
-/** A longer reply is not stored: its outcome counts as not known. */
+/** Maximum length of a stored reply. The outcome of a request with a longer reply counts as unknown. */
 const MAX_BYTES = 16_384;
-/** Keys of one scope within {@link KEPT_MS}. With {@link MAX_BYTES}, this bounds what one token stores in Redis. */
+/** Maximum keys of one scope within {@link KEPT_MS}. With {@link MAX_BYTES} it bounds the data of a token in Redis. */
 const MAX_KEYS = 10_000;
 
 /** Both scripts do nothing when the mark has another value: another replica processes the request. */
@@ -34,21 +34,22 @@ interface Run {
 
 /** A request with an `Idempotency-Key`. */
 export interface KeyedRequest {
-  /** Whose keys these are, for example the id of a token. */
+  /** Owner of the key, for example the id of a token. */
   scope: string;
   /** Unique within the scope. */
   key: string;
   /** The whole request. */
   request: object;
-  /** @param isInterrupted an earlier request with the key has no known outcome: its effect may be there */
+  /** @param isInterrupted an earlier request with the key has an unknown outcome, and may have taken effect */
   process(isInterrupted: boolean): Promise<object>;
-  /** True for an error after which the request may have taken effect all the same. */
+  /** True for an error after which the request may have taken effect nevertheless. */
   mayHaveEffect(error: unknown): boolean;
 }
 
 /**
- * Replies to requests with an `Idempotency-Key`: one string in Redis for each, with a time to live. While a request is
- * processed, a second key marks this, with the id of the run and a short time to live that the replica renews.
+ * Replies to requests with an `Idempotency-Key`: one string in Redis for each, with a time to live. A second key in
+ * Redis marks a request that is being processed, with the id of the run and a short time to live that the replica
+ * renews.
  */
 export class ReplyStore {
   constructor(
@@ -60,7 +61,7 @@ export class ReplyStore {
   /**
    * Processes a request once: a repeat with the same key and the same request gets the first reply. After an error
    * without an effect the key is free again.
-   * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, RATE_LIMITED, UNAVAILABLE, and those of
+   * @throws BroomwagonError IDEMPOTENCY_KEY_REUSED, REQUEST_IN_PROGRESS, RATE_LIMITED, UNAVAILABLE, and errors of
    *   `process`
    */
   async once(keyed: KeyedRequest): Promise<{ reply: object; isRepeat: boolean }> {
@@ -128,7 +129,7 @@ export class ReplyStore {
     return stored;
   }
 
-  /** Writes or, without a record, deletes it. @returns false if another replica has the mark */
+  /** Writes the record, or deletes it if `record` is undefined. @returns false if another replica has the mark */
   private async write({ name, mark, value }: Run, record: StoredReply | undefined): Promise<boolean> {
     const text = record === undefined ? '' : JSON.stringify(record);
     return (await answerOf(this.redis.eval(WRITE, 2, mark, name, value, text, KEPT_MS))) === 1;
