@@ -21,7 +21,7 @@ function codeOf(text: string): string {
 
 const toModule = (file: string): string => moduleName(file.slice(0, -'.lua'.length));
 
-it('names in every module only what other modules have', () => {
+it('uses in every file only names that other modules define', () => {
   const known = new Set<string>();
   const names = new Set(modules.map(({ file }) => toModule(file)));
   for (const { file, text } of modules) {
@@ -85,7 +85,7 @@ it('writes nothing when it loads a record', () => {
   expect(writes).toEqual([]);
 });
 
-/** Names of the arguments that the header lists, without those of nested objects. */
+/** Names of the arguments that the header lists, without fields of nested objects. */
 function listedArguments(text: string): string[] {
   const header = text.slice(0, text.search(/^(Reply|Steps|ARGV\[2\])/m));
   const list = header.slice(header.indexOf('ARGV[1]')).replace(/^ARGV\[1\](?: JSON:)? ?/, '');
@@ -132,7 +132,7 @@ function passedArguments(): Map<string, string[]> {
   return passed;
 }
 
-it('passes to every transition what its header lists, and nothing else; it reads nothing else', () => {
+it('passes to every transition exactly the arguments that its header lists, and the transition reads no others', () => {
   const passed = passedArguments();
   const faults: string[] = [];
   for (const { file, text } of transitions) {
@@ -153,7 +153,7 @@ it('passes to every transition what its header lists, and nothing else; it reads
   expect([...new Set(faults)]).toEqual([]);
 });
 
-it('keeps nothing of a call in a variable of a module', () => {
+it('keeps no data of a call in a variable of a module', () => {
   const assigned = modules.flatMap(({ file, text }) => {
     const code = codeOf(text);
     const locals = [...code.matchAll(/^local (?!function)([\w, ]+?)(?: =.*)?$/gm)].flatMap(([, list]) =>

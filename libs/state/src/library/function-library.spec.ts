@@ -21,7 +21,7 @@ function write(file: string, ...lines: string[]): void {
   writeFileSync(join(folder, file), `${lines.join('\n')}\n`);
 }
 
-it('turns the flags of the header into those of Redis', () => {
+it('turns the flags of the header into flags of the Redis function', () => {
   const load = (header: string) => {
     write('flagged.lua', '--[[ One.', `${header} ]]`, 'return function() return 1 end -- Flags: no-writes');
     return buildLibrary(folder);
@@ -50,7 +50,7 @@ it('names itself and its functions by its text, so that two versions live side b
   expect([...first.functions.values()][0]!.name).not.toBe([...second.functions.values()][0]!.name);
 });
 
-it('says in which file and line of ours an error of Redis is', () => {
+it('finds the file and line of the source for an error line of Redis', () => {
   write('tx.lua', 'local Tx = {}', 'function Tx.open() return {} end', 'return Tx');
   write('fail.lua', '--[[ Fails. ]]', 'return function()', "  error('here')", 'end');
   const { text, sourceOf } = buildLibrary(folder);
@@ -58,7 +58,7 @@ it('says in which file and line of ours an error of Redis is', () => {
   expect(sourceOf(line)).toBe('fail.lua:3');
 });
 
-it('lets a full Redis refuse only what takes new work in', () => {
+it('lets a full Redis refuse only transitions that take in new work', () => {
   const refused = [...theLibrary().functions].filter(([, { isRefusedWhenFull }]) => isRefusedWhenFull);
   expect(refused.map(([name]) => name)).toEqual([
     'jobs/configure',

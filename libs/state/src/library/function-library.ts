@@ -19,24 +19,25 @@ export class LibraryError extends Error {
 
 /** One transition of the library. */
 export interface LibraryFunction {
-  /** In Redis: the name of the library and that of the transition. */
+  /** Name of the function in Redis: the names of the library and of the transition. */
   name: string;
-  /** It takes new work in: a Redis that is full refuses it. */
+  /** The transition takes in new work, so a full Redis refuses it. */
   isRefusedWhenFull: boolean;
 }
 
 /** All transitions and their modules as one library of Redis Functions. */
 export interface FunctionLibrary {
   /**
-   * Holds a hash of the text, as the names of its functions do, so that two versions live side by side in one Redis.
+   * Name with a hash of the text. The names of its functions have the hash too, so that two versions can exist in one
+   * Redis.
    */
   name: string;
   text: string;
-  /** Of the pools it stores, see schema-version.ts. */
+  /** Schema version of the pools that it stores, see schema-version.ts. */
   schemaVersion: number;
-  /** By name of the transition: its path below the root without `.lua`. */
+  /** Functions by the name of the transition, which is its path below the root without `.lua`. */
   functions: ReadonlyMap<string, LibraryFunction>;
-  /** Line of the text -> `file:line`. */
+  /** `file:line` of the source for a line of the text. */
   sourceOf(line: number): string | undefined;
 }
 
@@ -47,10 +48,10 @@ interface Source {
 }
 
 /**
- * Joins all Lua files below a folder. A file that begins with `--[[` is a transition, and its header the contract; any
- * other is a module: it returns one table, which the others know by the name of the file in CamelCase.
- * The line `Flags: ...` of a header becomes the flags of the function: `allow-oom` for what frees memory or keeps work
- * alive, `no-writes` for what only reads; a transition without flags takes new work in.
+ * Joins all Lua files below a folder. A file that begins with `--[[` is a transition, and its header the contract. Any
+ * other file is a module: it returns one table, whose name in other files is the name of the file in CamelCase.
+ * The line `Flags: ...` of a header becomes the flags of the function: `allow-oom` for a transition that frees memory
+ * or keeps work alive, `no-writes` for a transition that only reads. Without flags, a transition takes in new work.
  * @throws LibraryError
  */
 export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): FunctionLibrary {
@@ -101,14 +102,14 @@ export function buildLibrary(root: string, schemaVersion = SCHEMA_VERSION): Func
 }
 
 /**
- * What the sources use of Lua and Redis. Each is a local variable of the library, since Redis finds a global by a
- * metatable. While the library is loaded Redis has `redis` only, so the first call sets the others.
+ * Globals of Lua and Redis that the sources use. Each is a local variable of the library, because Redis finds a global
+ * by a metatable. While the library is loaded, only `redis` exists, so the first call sets the others.
  */
 const GLOBALS =
   'redis, cjson, string, math, table, struct, ipairs, pairs, next, tonumber, tostring, type, unpack, rawget, rawset, ' +
   'setmetatable, pcall, error';
 
-/** Opens the transition, reads its arguments, and does it, unless the pool is of a schema that it does not know. */
+/** Opens a transition, reads its arguments, and runs it, unless the pool is of a schema that it does not know. */
 const REGISTER = `local function transition(name, flags, body)
   redis.register_function({ function_name = PREFIX .. name, flags = flags, callback = function(keys, argv)
     if not string then
@@ -149,7 +150,7 @@ function modulesInOrder(sources: readonly Source[]): Map<string, Source> {
   return new Map(ordered.map((name) => [name, byName.get(name)!]));
 }
 
-/** @param path of a module, without `.lua` */
+/** @param path path of a module, without `.lua` */
 export function moduleName(path: string): string {
   return basename(path).replace(/(?:^|-)(\w)/g, (_, first: string) => first.toUpperCase());
 }

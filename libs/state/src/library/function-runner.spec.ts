@@ -47,7 +47,7 @@ it('loads the library again after FUNCTION FLUSH and FLUSHALL, once for many cal
   await own.stop();
 });
 
-it('keeps the libraries of two versions, and deletes the one that nobody uses', async () => {
+it('keeps the libraries of two versions, and deletes an unused one', async () => {
   const own = await startRedis();
   const connection = connectRedis({ url: own.url });
   const other = 'broomwagon_0123456789ab';

@@ -11,24 +11,24 @@ import { SeenStamps } from './seen-stamps';
 export const LUA_ROOT = join(__dirname, '..');
 
 /**
- * One transition in Redis. `Args` travels as JSON in the first argument, the reply as JSON back; the root key of the
+ * One transition in Redis. `Args` are sent as JSON in the first argument, and the reply is JSON. The root key of the
  * pool is its only key, so that a transition always stays in one cluster slot.
  */
 export interface Transition<Args extends object, Reply> {
   readonly name: string;
-  /** Each call gets a `newEpoch`. */
+  /** The runner passes a `newEpoch` with each call. */
   readonly hasNewEpoch?: boolean;
   /** Type only. */
   readonly types?: (args: Args) => Reply;
 }
 
-/** Argument of a transition that may begin an epoch. */
+/** Argument of a transition that may start an epoch. */
 export interface NewEpoch {
   newEpoch: Epoch;
 }
-/** What a caller passes: the runner makes the new epoch. */
+/** Arguments from a caller, without the new epoch, which the runner creates. */
 export type PassedArgs<Args> = Args extends NewEpoch ? Omit<Args, 'newEpoch'> : Args;
-/** What the caller of all pages passes. */
+/** Arguments from a caller that reads all pages, without the cursor. */
 export type PagedArgs<Args> = Omit<PassedArgs<Args>, 'cursor'>;
 
 /** Names a transition; its source is `<name>.lua`. */
@@ -39,7 +39,7 @@ export function transition<Args extends object, Reply>(
   return { name, ...options };
 }
 
-/** The reason why a Redis takes no new work in, if there is one. */
+/** Gate for new work: the error with which a full Redis refuses it. */
 export interface MemoryGate {
   refusal(): BroomwagonError | undefined;
 }
@@ -70,7 +70,7 @@ export class FunctionRunner {
     private readonly redis: RedisClient,
     /** First part of every key, e.g. `rollout`. */
     private readonly keyPrefix: string,
-    /** Asked before every transition that takes new work in. */
+    /** Gate that is checked before every transition that takes in new work. */
     private readonly gate?: MemoryGate,
     private readonly library = theLibrary(),
     private readonly metrics?: CallMetrics,
@@ -82,11 +82,12 @@ export class FunctionRunner {
   }
 
   /**
-   * Runs one transition. An attachment travels as it is in the second argument: bytes that JSON cannot carry.
-   * @throws BroomwagonError the typed error the transition answered (nothing was changed), or UNAVAILABLE when
-   *   Redis did not answer in time: the transition may or may not have happened; repeating is safe. STORE_FULL: the
-   *   transition takes new work in, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool
-   *   is stored in a way that this code does not know; nothing was changed.
+   * Runs one transition.
+   * @param attachment bytes that JSON cannot carry; sent unchanged in the second argument
+   * @throws BroomwagonError the typed error from the transition (nothing was changed), or UNAVAILABLE when
+   *   Redis did not answer in time: the transition may or may not have happened, and a repeat is safe. STORE_FULL: the
+   *   transition takes in new work, and Redis has no memory for it; nothing was changed. SCHEMA_UNSUPPORTED: the pool
+   *   is of a schema that this code does not know; nothing was changed.
    */
   async run<Args extends object, Reply>(
     target: Transition<Args, Reply>,
@@ -172,7 +173,8 @@ export class FunctionRunner {
 }
 
 /**
- * Loads the library into every primary that lacks it. @throws Error of the first that refuses it, when all were asked
+ * Loads the library into every primary that lacks it. @throws Error of the first primary that refused it, after all
+ * have answered
  */
 export async function loadLibrary(redis: RedisClient, { text } = theLibrary()): Promise<void> {
   const loaded = await Promise.allSettled(
@@ -205,19 +207,19 @@ function asTyped(name: string, cause: unknown): BroomwagonError {
   if (cause instanceof BroomwagonError) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
   if (reason.startsWith('OOM')) return storeFull('Redis has reached its maxmemory', cause);
-  // A Lua error is a defect of ours, not an outage: it must not be retried as one.
+  // A Lua error is a defect of this code, not an outage, so it must not be retried like one.
   const isDefect = /^(ERR|WRONGTYPE|user_function)/.test(reason) && !isUnknownFunction(cause) && !isForbidden(reason);
   const code = isDefect ? 'INTERNAL' : 'UNAVAILABLE';
   const advice = isForbidden(reason) ? '; `ACL LOG` of Redis shows what its user needs' : '';
   return new BroomwagonError(code, `Redis did not run ${name}: ${withSources(reason)}${advice}`, { cause });
 }
 
-/** Whether Redis refuses a command or key to its user, in a transition or before it. */
+/** Whether Redis refuses a command or key to the user, in a transition or before it. */
 function isForbidden(reason: string): boolean {
   return /NOPERM|ACL failure|The user executing the script can't/.test(reason);
 }
 
-/** Names the file and line of ours instead of the line of the library. */
+/** Replaces lines of the library by the files and lines of the sources. */
 function withSources(reason: string): string {
   return reason.replaceAll(
     /user_function:(\d+)/g,

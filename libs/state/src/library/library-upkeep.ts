@@ -5,17 +5,18 @@ import { theLibrary } from './function-runner';
 import type { ReplicaMarks } from './schema-version';
 
 /**
- * Of all deployments on one Redis or Cluster, whatever their prefixes: libraries belong to its primaries. By last use,
- * ms.
+ * Sorted set of the libraries by last use, milliseconds since 1970. All deployments on one Redis or Cluster share it,
+ * whatever their prefixes, because libraries belong to its primaries.
  */
 export const LIBRARIES_KEY = 'broomwagon:libraries';
 const NOTE_EVERY_MS = 60_000;
-/** A library that no replica has used for so long is of a version that runs nowhere any more. */
+/** Time after which a library that no replica has used is of a version that no longer runs, milliseconds. */
 const UNUSED_AFTER_MS = 3_600_000;
 
 /**
- * Notes in Redis that this replica is live and uses the library of this version, and deletes those that no replica of
- * any deployment has used for an hour. While two versions run, each has its own. Calls load it when it is missing.
+ * Notes in Redis that this replica is live and uses the library of this version, and deletes libraries that no replica
+ * of any deployment has used for an hour. While two versions run, each has its own library. Calls load a missing
+ * library.
  */
 export class LibraryUpkeep {
   private readonly logger = new Logger(LibraryUpkeep.name);
@@ -28,7 +29,7 @@ export class LibraryUpkeep {
     private readonly unusedAfterMs = UNUSED_AFTER_MS,
   ) {}
 
-  /** Looks after it now and then every minute, until `stop`. */
+  /** Reviews the libraries now and then every minute, until `stop`. */
   start(): void {
     if (this.timer) return;
     this.timer = setInterval(() => void this.look(), NOTE_EVERY_MS).unref();
@@ -44,13 +45,13 @@ export class LibraryUpkeep {
       await this.review();
       this.hasFailed = false;
     } catch (error) {
-      // Calls load what they need themselves: this is logged once, and tried again in a minute.
+      // Calls load a missing library themselves, so the error is logged once, and the next review is in a minute.
       if (!this.hasFailed) this.logger.warn(`The libraries in Redis could not be maintained: ${String(error)}`);
       this.hasFailed = true;
     }
   }
 
-  /** Once. @throws Error of Redis */
+  /** Reviews the libraries once. @throws Error of Redis */
   async review(): Promise<void> {
     await this.marks?.write();
     const { name } = theLibrary();

@@ -1,6 +1,6 @@
 import { LIMITS } from '@broomwagon/contracts';
 
-/** Items by name, each list in the order of the items. */
+/** Groups items by name, in their order. */
 export function groupBy<Item, Name>(items: Iterable<Item>, nameOf: (item: Item) => Name): Map<Name, Item[]> {
   const groups = new Map<Name, Item[]>();
   for (const item of items) {

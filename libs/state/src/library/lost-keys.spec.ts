@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { LUA_ROOT } from './function-runner';
 
-/** Who learns when Redis was set back and has lost what was written to a kind of key last. */
+/** Who learns that Redis was set back and has lost the last writes to a kind of key, and how. */
 const LEARNS_OF_LOSS: Record<string, string> = {
   // The stamp of the next call is answered GENERATION_CHANGED (rounds/generation.lua); job.reconcile restores the rest.
   'the trainer, by its stamp': `meta jobs openJobs earlyTakeovers job counts lengths rounds round roundGroups roundHeld
@@ -11,11 +11,11 @@ const LEARNS_OF_LOSS: Record<string, string> = {
     promptHolders claimableJobs claimableOfKind withheldJobs jobService miscountedJobs recount sweeps roundDeadlines droppedGroups
     leavingGroups abortingGroups snapshots snapshot snapshotPart oldSnapshots roundLost jobLost roundLedger roundRecorded jobLedger
     openLengths weights weightSync endedSync`,
-  // Its epoch is unknown or another (FENCED, WORKER_NOT_FOUND), or the digests of its heartbeat differ.
+  // The epoch of the worker is unknown or expired (WORKER_NOT_FOUND, FENCED), or the digests of its heartbeat differ.
   'the worker, by its epoch and heartbeat': `workers worker formerWorker workerLeases workerAttempts expiredLeaseEpochs
     expiredAttemptEpochs leases requestLeases leasesOfRequest serverLeases groupLeases released transfer movingLeases
     movingRequests fencedLease abortingLeases`,
-  // The probe finds it, discovery registers it again, or its callers are answered SERVER_NOT_FOUND.
+  // A probe finds the loss, discovery registers the server again, or its callers are answered SERVER_NOT_FOUND.
   'the server, by its registration, probes and discovery': `servers watchedServers pendingServers usableServers eligible
     serverSigns silentServers nextEligible serverVersions serverTokens serverSessions serverChosen lackingServers serverRecords
     serverIndexEntries serverVersionEntries modelLists ring serversWith server warmingServers pausedEngines`,
@@ -27,12 +27,12 @@ const LEARNS_OF_LOSS: Record<string, string> = {
   'the operator, by the alarm of the audit log': `settings settingsHistory jobQuota drainingServers drained rebalance
     aborts abortTombstones abortedAcquires abort abortRows plan planMoves planStates`,
   'the reader of the trajectory, by SET_BACK': 'trajectory trajectories',
-  // A payload that is gone is PAYLOAD_NOT_FOUND, and its tokens are generated again; one without an owner is swept.
+  // A lost payload is PAYLOAD_NOT_FOUND, and its tokens are generated again; a payload without an owner is swept.
   'the reader of the payload, and the sweep of orphans': `payloadIndex payloadFreed payloadRegistry freedPayloads
     awaitingPayloads awaitingBytes`,
   // A sequence with a gap shows readers that events are missing.
   'the reader of events, by their sequence': 'events',
-  // It is measured again within seconds, or affects only an order: the next server, the next prompt, saved work.
+  // Such values are measured again within seconds, or affect only the next server, the next prompt or saved work.
   'nobody, as nothing that was answered depends on it': `decisions fullDecisions narrowed sessions idleSessions
     blockedJobs claimKinds claimers rebalanceTurn rebalancePlannedAt promptLengths partial`,
 };

@@ -37,16 +37,16 @@ const use = ({ workers }: Replica, workerId = 'w') =>
   workers.register(pool, { workerId, registrationId: 'r', ttlMs: 60_000 });
 const stored = () => redis.hget(`${prefix}:{${pool}}:meta`, 'schemaVersion');
 
-it('is written by the first that uses a pool, and stays', async () => {
+it('is written by the first replica that uses a pool, and stays', async () => {
   await use(first);
   expect(await stored()).toBe('1');
   await use(first, 'other');
   expect(await stored()).toBe('1');
 });
 
-it('is raised by the next release, and the one before goes on with what both have written', async () => {
+it('is raised by the next release, while the earlier release keeps working with records of both', async () => {
   const { workerEpoch } = await use(first);
-  // A transition that only reads raises it too: a new replica looks at every pool at its start.
+  // A transition that only reads raises the version too: a new replica reads every pool at its start.
   expect(await second.pools.status(pool)).toMatchObject({ workers: 1 });
   expect(await stored()).toBe('2');
   await use(second, 'other');
@@ -55,7 +55,7 @@ it('is raised by the next release, and the one before goes on with what both hav
   expect(await stored()).toBe('2');
 });
 
-it('is refused by a release that is too old, and by one that is too new; nothing is changed', async () => {
+it('is refused by a release that is too old or too new for it, which changes nothing', async () => {
   await use(fourth);
   const keys = async () => (await redis.keys(`${prefix}:{${pool}}:*`)).sort();
   const before = await keys();
@@ -83,7 +83,7 @@ it('is raised only when no live replica is older than the version before', async
     message: expect.stringContaining('host-1 (schema 1). Update them to a release of schema 2, or stop them') as string,
   });
   expect(await stored()).toBe('2');
-  // A replica of the version before reads what the new one writes.
+  // A replica of the previous version can read records of the new one.
   await second.marks.write();
   await first.marks.remove();
   expect(await third.pools.status(pool)).toMatchObject({ workers: 1 });

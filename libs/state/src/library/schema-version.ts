@@ -4,23 +4,23 @@ import { timeOf } from '../redis';
 import type { RedisClient } from '../redis-cluster';
 
 /**
- * Version of the layout in which this code stores pools; each pool has that of its data in its hash `meta`. Code of
- * version N reads and writes pools of N and N + 1, and raises those of N - 1, whose data it reads too, unless a live
- * replica is of an older version than that. It goes up by one with every change of the layout. A change that the
- * version before cannot live with takes two: the first reads the new layout, the second writes it. See decisions/0076.
+ * Version of the layout in which this code stores pools. Each pool has the version of its data in its hash `meta`. Code
+ * of version N reads and writes pools of N and N + 1. It reads pools of N - 1 too, and raises them to N unless a live
+ * replica is older than N - 1. Every change of the layout increases the version by one. A change that the previous
+ * version cannot read takes two versions: the first reads the new layout, the second writes it. See decisions/0076.
  */
 export const SCHEMA_VERSION = 1;
 
-/** A replica that has not written its mark for so long counts as stopped; it writes it every minute. */
+/** Time after its last mark at which a replica counts as stopped, milliseconds. A live one writes it every minute. */
 const REPLICA_LIVES_MS = 150_000;
 
-/** The version of the pool that a transition has refused, or undefined for another error. */
+/** Version of the pool that a transition refused; undefined for another error. */
 export function refusedVersion(error: unknown): number | undefined {
   const found = error instanceof Error ? /^SCHEMA (\d+)/.exec(error.message) : null;
   return found ? Number(found[1]) : undefined;
 }
 
-/** Why this code cannot use a pool, and what to do. @param own version of this code */
+/** Error for a pool that this code cannot use, with advice. @param own version of this code */
 export function unsupportedSchema(pool: PoolName, stored: number, own: number): BroomwagonError {
   const advice =
     stored > own
@@ -45,24 +45,24 @@ export class ReplicaMarks {
     this.mark = `${schemaVersion}|${name}`;
   }
 
-  /** Writes the mark of this replica, and forgets those of replicas that have stopped. @throws Error of Redis */
+  /** Writes the mark of this replica, and deletes the marks of stopped replicas. @throws Error of Redis */
   async write(): Promise<void> {
     const nowMs = await timeOf(this.redis);
     await this.redis.zadd(this.key, nowMs, this.mark);
     await this.redis.zremrangebyscore(this.key, '-inf', nowMs - REPLICA_LIVES_MS);
   }
 
-  /** Writes without effect, also to a Redis that is full. @throws Error of Redis, as READONLY of a replica */
+  /** Does a write without effect, also in a full Redis. @throws Error of Redis, such as READONLY of a replica */
   async checkWritable(): Promise<void> {
     await this.redis.zrem(this.key, '');
   }
 
-  /** This replica stops. @throws Error of Redis */
+  /** Deletes the mark of this replica, which stops. @throws Error of Redis */
   async remove(): Promise<void> {
     await this.redis.zrem(this.key, this.mark);
   }
 
-  /** @throws BroomwagonError SCHEMA_UNSUPPORTED: a live replica cannot read what this one writes; or Error of Redis */
+  /** @throws BroomwagonError SCHEMA_UNSUPPORTED: a live replica cannot read pools of this version; or Error of Redis */
   async checkOthers(): Promise<void> {
     const marks = await this.redis.zrangebyscore(this.key, (await timeOf(this.redis)) - REPLICA_LIVES_MS, '+inf');
     const readable = this.schemaVersion - 1;

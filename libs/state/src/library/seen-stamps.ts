@@ -1,6 +1,6 @@
 /**
- * The latest stamp that this process has seen of each pool, in whichever reply (rounds/generation.lua). Passed on
- * with the next look at the pool, it detects a Redis that has less than that.
+ * The latest stamp of each pool in any reply to this process (rounds/generation.lua). The next read of the pool sends
+ * it, which detects a Redis that has lost transitions since then.
  */
 export class SeenStamps {
   private readonly latest = new Map<string, string>();

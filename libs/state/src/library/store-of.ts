@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import type { PoolName } from '@broomwagon/contracts';
 import { FunctionRunner, type PagedArgs, type PassedArgs, type Transition } from './function-runner';
 
-/** What every store is made of. */
+/** Base of every store. */
 @Injectable()
 export class TransitionStore {
   constructor(protected readonly runner: FunctionRunner) {}
 
-  /** The latest stamp of the pool in any reply to this process. */
+  /** Latest stamp of the pool in any reply to this process. */
   seenStamp(pool: PoolName): string | undefined {
     return this.runner.stamps.of(pool);
   }
