@@ -1,13 +1,13 @@
 import type * as FileSystem from 'node:fs/promises';
 
-/** A file system that fails. Installed in a spec with modules of its own: `vi.mock('node:fs/promises', ...mockDisk)`. */
+/** Faults of the file system in a spec that installs them with `vi.mock('node:fs/promises', ...mockDisk)`. */
 export const disk = {
-  /** The call that fails next, counted from now: 0 is the next one; undefined: none. */
+  /** Number of calls that succeed before one fails; undefined when none fails. */
   failsAfter: undefined as number | undefined,
   /** Only calls whose path contains this text fail. */
   path: '',
   errno: 'EIO',
-  /** All later calls fail too. */
+  /** True when all later calls fail too. */
   isForGood: true,
 };
 

@@ -29,7 +29,7 @@ const isRetryable = (error: unknown) =>
 
 const CALLS: [string, () => Promise<unknown>][] = [
   ['put', () => store.put(named('new'), Buffer.from('new'))],
-  ['put of what is there', () => store.put(named('known'), Buffer.from('known'))],
+  ['put of a stored payload', () => store.put(named('known'), Buffer.from('known'))],
   ['putChunk', () => store.putChunk(named('chunks'), 0, 2, Buffer.from('1'))],
   ['get', () => store.get(ref)],
   ['getChunk', () => store.getChunk(ref, 0)],

@@ -30,7 +30,7 @@ beforeEach(() => {
   store = new FilePayloadStore(folder, QUOTA_BYTES);
 });
 const used = async () => (await store.usage(of)).usedBytes;
-/** All files of payloads of the job, with their marks. */
+/** All payload files of the job, with their marks. */
 function files(): string[] {
   const jobFolder = join(folder, 'pool', 'job');
   if (!existsSync(jobFolder)) return [];
@@ -44,7 +44,7 @@ async function put(owner: string): Promise<{ ref: string; path: string }> {
   const ref = await store.put(named(owner), Buffer.alloc(100, owner));
   return { ref, path: files().find((path) => !before.includes(path))! };
 }
-/** What a machine that lost its power may leave of a file. */
+/** Remains of a file after a power failure. */
 const REMAINS: [string, (path: string) => void][] = [
   ['nothing', (path) => truncateSync(path, 0)],
   ['a part of the header', (path) => truncateSync(path, 20)],
@@ -53,7 +53,7 @@ const REMAINS: [string, (path: string) => void][] = [
 ];
 
 describe.each(REMAINS)('a file of which %s is left', (_, spoil) => {
-  it('counts as not there, and can be stored again', async () => {
+  it('counts as missing, and its payload can be stored again', async () => {
     const { ref, path } = await put('a');
     await store.free([ref]);
     spoil(path);
@@ -95,13 +95,13 @@ describe('the count of the bytes of a job', () => {
   it.each([
     ['is gone', () => rmSync(counter())],
     ['is empty', () => truncateSync(counter(), 0)],
-    ['is none', () => writeFileSync(counter(), '-100')],
-  ])('is made again from the files when it %s', async (_, spoil) => {
+    ['is invalid', () => writeFileSync(counter(), '-100')],
+  ])('is created again from the files when it %s', async (_, spoil) => {
     const refs = [await put('a'), await put('b'), await put('c')].map(({ ref }) => ref);
     await store.free([refs[0]!]);
     spoil();
     expect(await used()).toBe(200);
-    // The sum does not hold what is removed, and what is stored, a second time.
+    // Removed and newly stored payloads are counted once, whether the count was spoilt before or not.
     await store.remove([refs[1]!]);
     expect(await used()).toBe(100);
     spoil();
@@ -115,7 +115,7 @@ describe('the count of the bytes of a job', () => {
     expect(readFileSync(counter(), 'utf8')).toBe('300');
   });
 
-  it('is never read as less than it is while it is written', async () => {
+  it('is never read too low while it is written', async () => {
     await put('a');
     const seen: number[] = [];
     const reads: Promise<unknown>[] = [];

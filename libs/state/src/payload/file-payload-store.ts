@@ -32,11 +32,11 @@ import {
 import { TypedFileErrors } from './typed-file-errors';
 import { forgetUsedBytes, usedBytesOf, withUsedBytes, writeUsedBytes } from './used-bytes';
 
-/** Folder of swept payloads: `<day>/<path in the store>`. */
+/** Folder of swept payloads, `<day>/<path in the store>`. */
 const TRASH = '.trash';
-/** Folder of an empty file for each deployment that uses the store. */
+/** Folder with an empty file for each deployment that uses the store. */
 const DEPLOYMENTS = '.deployments';
-/** Written again and again to check that the folder takes files. */
+/** File that is written repeatedly to check that the folder takes files. */
 const PROBE = '.writable';
 const PROBE_BYTES = 4_096;
 const DAY_MS = 86_400_000;
@@ -49,14 +49,14 @@ type Away = (path: string) => Promise<void>;
  * payload is on the disk when its reference is returned. An incomplete file counts as missing, and is removed like a
  * complete one.
  *
- * The folder itself is made once, by {@link open}: a folder that is gone later is not mounted, so nothing is written to
- * its place, and no payload counts as lost.
+ * The folder itself is created once, by {@link open}. A folder that is missing later is not mounted, so nothing is
+ * written to its place, and no payload counts as lost.
  */
 @TypedFileErrors
 export class FilePayloadStore extends PayloadStore {
   protected readonly driver = 'file';
 
-  /** @param quotaBytes of each job */
+  /** @param quotaBytes quota of each job */
   constructor(
     private readonly folder: string,
     private readonly quotaBytes: number,
@@ -64,7 +64,7 @@ export class FilePayloadStore extends PayloadStore {
     super();
   }
 
-  /** Makes the folder unless it is there. @throws BroomwagonError UNAVAILABLE */
+  /** Creates the folder unless it exists. @throws BroomwagonError UNAVAILABLE */
   static async open(folder: string, quotaBytes: number): Promise<FilePayloadStore> {
     const store = new FilePayloadStore(folder, quotaBytes);
     await store.makeFolder();
@@ -126,7 +126,7 @@ export class FilePayloadStore extends PayloadStore {
     }
   }
 
-  /** The time of change of a file is the time at which its payload was last found to have an owner. */
+  /** Sets the times of change of the files: the times at which their payloads were last found to have owners. */
   protected async touch(page: readonly PayloadName[]): Promise<void> {
     const now = new Date();
     await Promise.all(page.map((payload) => ifPresent(utimes(this.pathOf(payload), now, now))));
@@ -179,7 +179,7 @@ export class FilePayloadStore extends PayloadStore {
     await mkdir(this.folder, { recursive: true });
   }
 
-  /** Without its folder a store has not lost its payloads. @throws an error of the file system */
+  /** Checks the folder: while it is missing, no payload counts as lost. @throws an error of the file system */
   private async requireFolder(): Promise<undefined> {
     if (!(await stat(this.folder)).isDirectory()) throw notAFolder(this.folder);
     return undefined;
@@ -194,7 +194,7 @@ export class FilePayloadStore extends PayloadStore {
       const held = await readPayloadFile(path, 'all');
       if (held !== undefined && receivedOf(held.header) === held.header.count) {
         if (!isSame(held, change)) throw new BroomwagonError('PAYLOAD_EXISTS', 'Another payload has this name');
-        // The payload was freed, and is named again.
+        // If the payload was freed, something refers to it again.
         if (await this.unmark(path)) await this.count(jobFolder, bytesOf(held.header), false);
         return held.header;
       }
@@ -209,11 +209,11 @@ export class FilePayloadStore extends PayloadStore {
         storedAtMs: Date.now(),
       };
       const added = bytesOf(header) - (held === undefined ? 0 : bytesOf(held.header));
-      // Counted before it is written: a crash in between counts too much, never too little.
+      // The bytes are counted before they are written: a crash in between counts too much, never too little.
       await this.count(jobFolder, added);
       const present = chunks.filter((chunk) => chunk !== undefined);
       await writePayloadFile(path, header, present).catch(async (cause: unknown) => {
-        // If this fails too, too much is counted until the files are summed again.
+        // If this fails too, the count is too high until the files are summed again.
         await this.count(jobFolder, -added).catch(() => undefined);
         throw cause;
       });
@@ -231,7 +231,7 @@ export class FilePayloadStore extends PayloadStore {
     await writeUsedBytes(jobFolder, Math.max(0, used));
   }
 
-  /** Removes a file, whole or not, if it was not changed after `cutoffMs`, and counts it down. */
+  /** Removes a file, complete or not, if it was not changed after `cutoffMs`, and subtracts its bytes. */
   private async unlink(jobFolder: string, path: string, cutoffMs = Infinity, away: Away = rm): Promise<boolean> {
     if ((await changedMs(path)) === undefined) return false;
     return withUsedBytes(jobFolder, async () => {
@@ -251,7 +251,7 @@ export class FilePayloadStore extends PayloadStore {
     else if (!wasFreed) await this.count(jobFolder, -bytesOf(held.header));
   }
 
-  /** A file beside it marks a payload as freed. */
+  /** Marks a payload as freed with a file beside it, or removes the mark. @returns its bytes; -1 if it is missing */
   private async mark(payload: PayloadName, isFreed: boolean): Promise<number> {
     const path = this.pathOf(payload);
     if ((await readPayloadFile(path)) === undefined) return -1;
@@ -269,7 +269,7 @@ export class FilePayloadStore extends PayloadStore {
     return (await ifPresent(rm(path + FREED).then(() => true))) ?? false;
   }
 
-  /** The payload of a file that was not changed since a moment; drafts of then, and what is not whole, are removed. */
+  /** Payload of a file that was not changed after `cutoffMs`. Removes the file if it is a draft or incomplete. */
   private async oldPayload(pool: string, path: string, cutoffMs: number): Promise<PayloadName | undefined> {
     const atMs = await changedMs(path);
     if (atMs === undefined || atMs > cutoffMs) return undefined;
@@ -280,7 +280,7 @@ export class FilePayloadStore extends PayloadStore {
     return held && { pool, job: held.header.job, owner: held.header.owner, name: held.header.name };
   }
 
-  /** The path below the day is the path in the store: a file that is moved there by hand is restored. */
+  /** Moves a file to the trash. An operator restores it by moving it to the same path without trash and day. */
   private async toTrash(path: string): Promise<void> {
     const day = new Date().toISOString().slice(0, 10);
     const place = join(this.folder, TRASH, day, relative(this.folder, path));
@@ -288,7 +288,7 @@ export class FilePayloadStore extends PayloadStore {
     await rename(path, place);
   }
 
-  /** All files of payloads, by folder. */
+  /** All payload files, by folder. */
   private async *shards(): AsyncGenerator<{ pool: string; paths: string[] }> {
     for (const pool of await list(this.folder)) {
       for (const jobFolder of await list(join(this.folder, pool))) {
@@ -311,10 +311,10 @@ export class FilePayloadStore extends PayloadStore {
   }
 }
 
-/** What every file system takes as one name, and this store uses for nothing else (`..`, `.used`). */
+/** Names that every file system takes as a folder name and that this store does not use otherwise (`..`, `.used`). */
 const FOLDER_NAME = /^[A-Za-z0-9][A-Za-z0-9._:%-]{0,199}$/;
 
-/** The folder of a job; that of a name which is none is a hash with a `_` before, and the files contain the job. */
+/** Name of the folder of a job. If the job's name cannot be one, it is `_` and a hash, and the files name the job. */
 function folderNameOf(job: string): string {
   return FOLDER_NAME.test(job) ? job : `_${createHash('sha256').update(job).digest('hex')}`;
 }

@@ -2,13 +2,13 @@ import { mkdir, rm, stat, utimes } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** A lock this old belongs to a dead process: work under it takes milliseconds, and a longer one renews it. */
+/** Age at which a lock belongs to a dead process, milliseconds: a live process renews its lock during long work. */
 const STALE_AFTER_MS = 10_000;
 const GIVE_UP_AFTER_MS = 15_000;
 
 /**
- * Runs work that no other process may do at the same time in this folder, by a folder `.lock` in it (`mkdir` is atomic
- * on every file system).
+ * Runs work that no other process may do in this folder at the same time. A folder `.lock` in it is the lock, because
+ * `mkdir` is atomic on every file system.
  * @throws BroomwagonError UNAVAILABLE when the lock is held for more than 15 s
  */
 export async function withFolderLock<T>(folder: string, work: () => Promise<T>): Promise<T> {

@@ -14,24 +14,24 @@ export const DEFAULT_PAYLOAD_QUOTA_BYTES = 1_073_741_824;
 /** Payloads stop well before other new work does, at 90 %: rounds must be able to end. */
 export const DEFAULT_PAYLOAD_MEMORY_PERCENT = 75;
 
-/** The connection is for the driver `redis`; it may be to the one that holds the state. */
+/** Options of a payload store. The connection is for the driver `redis`, perhaps to the Redis that holds the state. */
 export interface PayloadStoreOptions extends RedisConnectionOptions {
   driver: PayloadDriver;
   /** Folder of the driver `file`. */
   dir: string;
   /** First part of every key of the driver `redis`, e.g. `rollout`. */
   keyPrefix: string;
-  /** Of each job; default 1 GiB. */
+  /** Quota of each job; default 1 GiB. */
   quotaBytes?: number;
-  /** Of the driver `redis`: no payload is stored while that Redis uses more of its `maxmemory`. Default 75. */
+  /** For the driver `redis`: no payload is stored while its Redis uses more of its `maxmemory`, percent. Default 75. */
   memoryPercent?: number;
-  /** Called when that Redis has refused credentials of the environment for long. */
+  /** Called when the Redis of the payloads has refused the credentials of the environment for a long time. */
   requestRestart?: (reason: Error) => void;
 }
 
 /**
- * Opens the store that the configuration names. Every process of a system must be given the same one.
- * @throws BroomwagonError UNAVAILABLE when its Redis refuses us, or its folder cannot be made
+ * Opens the configured store. Every process of a system must use the same store.
+ * @throws BroomwagonError UNAVAILABLE when its Redis refuses this client, or its folder cannot be created
  */
 export async function openPayloadStore(options: PayloadStoreOptions): Promise<PayloadStore> {
   const quotaBytes = options.quotaBytes ?? DEFAULT_PAYLOAD_QUOTA_BYTES;

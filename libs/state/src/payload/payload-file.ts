@@ -8,15 +8,15 @@ export interface PayloadHeader {
   owner: string;
   name: string;
   count: number;
-  /** Bytes of each chunk by index; null for one that has not arrived. */
+  /** Bytes of each chunk by index; null for a chunk that has not arrived. */
   chunkBytes: (number | null)[];
   storedAtMs: number;
 }
 
-/** Ends the name of the file that marks a payload as freed. */
+/** Suffix of the file that marks a payload as freed. */
 export const FREED = '.freed';
 
-/** Longest header: 256 chunk sizes and the ids. */
+/** Maximum length of a header: 256 chunk sizes and the ids. */
 const HEADER_BYTES = 8_192;
 
 export function bytesOf(header: PayloadHeader): number {
@@ -27,8 +27,8 @@ export function receivedOf(header: PayloadHeader): number {
 }
 
 /**
- * Reads the header, or the header and one chunk, of one version of the file; undefined when there is none, or when it
- * is not whole: a machine without power may keep the name of a file and lose what is in it.
+ * Reads the header of a file, alone or with one chunk or all chunks, from one version of the file. Undefined when the
+ * file is missing or incomplete: a power failure may keep the name of a file and lose its content.
  */
 export async function readPayloadFile(
   path: string,
@@ -53,7 +53,7 @@ export async function readPayloadFile(
   }
 }
 
-/** One read may give less than there is; what is returned is shorter only where the file ends. */
+/** Reads `length` bytes, or fewer at the end of the file. A single read of the file system may return fewer. */
 async function read(file: FileHandle, length: number, position: number): Promise<Buffer> {
   const data = Buffer.alloc(length);
   let done = 0;
@@ -74,8 +74,8 @@ function headerOf(text: string): PayloadHeader | undefined {
 }
 
 /**
- * Writes a payload file beside its place and renames it there: a reader sees the old file or the new one. It is on the
- * disk before it has its name, so that no machine without power keeps the name alone.
+ * Writes a payload file under a draft name and renames it, so that a reader sees the old file or the new one. The
+ * content is flushed to the disk before the rename, so that a power failure never leaves the name without the content.
  */
 export async function writePayloadFile(path: string, header: PayloadHeader, chunks: readonly Buffer[]): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
@@ -83,7 +83,7 @@ export async function writePayloadFile(path: string, header: PayloadHeader, chun
   await replaceFile(path, content, { flush: true });
 }
 
-/** A reader sees the old file or the new one. */
+/** Replaces a file by a rename, so that a reader sees the old file or the new one. */
 export async function replaceFile(path: string, content: string | Buffer, options?: { flush: boolean }): Promise<void> {
   const draft = `${path}.${randomUUID()}.draft`;
   try {
@@ -95,7 +95,7 @@ export async function replaceFile(path: string, content: string | Buffer, option
   }
 }
 
-/** Makes an empty file; false when it was there. */
+/** Creates an empty file; false when it exists already. */
 export async function createOnce(path: string): Promise<boolean> {
   try {
     await writeFile(path, '', { flag: 'wx' });
@@ -106,12 +106,12 @@ export async function createOnce(path: string): Promise<boolean> {
   }
 }
 
-/** When a file was last changed; undefined when it is not there. */
+/** Time of the last change of a file, milliseconds since 1970; undefined when it does not exist. */
 export async function changedMs(path: string): Promise<number | undefined> {
   return (await ifPresent(stat(path)))?.mtimeMs;
 }
 
-/** The result of a call of the file system; undefined if the file or folder does not exist. @throws other errors */
+/** Result of a call of the file system; undefined if the file or folder does not exist. @throws other errors */
 export function ifPresent<T>(call: Promise<T>): Promise<T | undefined> {
   return call.catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
@@ -119,7 +119,7 @@ export function ifPresent<T>(call: Promise<T>): Promise<T | undefined> {
   });
 }
 
-/** Keeps the names in a folder when the machine loses its power. */
+/** Flushes the names in a folder to the disk, so that a power failure does not lose them. */
 export async function syncFolder(path: string): Promise<void> {
   const folder = await open(path);
   try {
@@ -129,20 +129,20 @@ export async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** Names in a folder, sorted, without those that begin with a dot; none when it is not there. */
+/** Names in a folder, sorted, without names that begin with a dot; none when the folder does not exist. */
 export async function list(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error: NodeJS.ErrnoException): string[] => {
-    // A file that somebody has put there is no folder with payloads.
+    // A stray file is not a folder with payloads.
     if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return [];
     throw error;
   });
   return names.filter((name) => !name.startsWith('.')).sort();
 }
 
-/** Chunks of one write; a list is the whole payload. */
+/** One chunk to write, or a list with all chunks of the payload. */
 export type Change = { index: number; count: number; chunk: Buffer } | Buffer[];
 
-/** Whether a complete payload has what would be written. */
+/** Whether a complete payload already contains the bytes of a change. */
 export function isSame({ header, data }: { header: PayloadHeader; data: Buffer }, change: Change): boolean {
   if (Array.isArray(change)) return data.equals(Buffer.concat(change));
   const start = header.chunkBytes.slice(0, change.index).reduce<number>((sum, bytes) => sum + (bytes ?? 0), 0);
@@ -150,7 +150,7 @@ export function isSame({ header, data }: { header: PayloadHeader; data: Buffer }
   return header.count === change.count && data.subarray(start, end).equals(change.chunk);
 }
 
-/** The chunks after a change; undefined for those that have not arrived. */
+/** Chunks after a change; undefined for chunks that have not arrived. */
 export function merge(
   held: { header: PayloadHeader; data: Buffer } | undefined,
   change: Change,

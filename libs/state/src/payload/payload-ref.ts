@@ -2,7 +2,7 @@ import { BroomwagonError, cutText, MAX_REF_LENGTH, POOL_PATTERN } from '@broomwa
 
 export type PayloadDriver = 'redis' | 'file';
 
-/** The name of one payload, as a reference spells it. */
+/** Name of one payload, as a reference spells it. */
 export interface PayloadName {
   pool: string;
   job: string;
@@ -10,9 +10,9 @@ export interface PayloadName {
   name: string;
 }
 
-/** Encoded ids (decisions/0037): none holds the separator. */
+/** Pattern of encoded ids (decisions/0037), which never contain the separator. */
 const ID = /^[A-Za-z0-9._:%-]+$/;
-/** Stands for `/` of an owner and between the parts: unreserved in URLs and part of no id. */
+/** Character between the parts, and in place of the `/` in an owner: unreserved in URLs, and part of no id. */
 const SEPARATOR = '~';
 
 /**
@@ -29,7 +29,7 @@ export function formatPayloadRef(driver: PayloadDriver, { pool, job, owner, name
   return ref;
 }
 
-/** Reads a reference back. @throws BroomwagonError VALIDATION_FAILED, with the field, when it is none of this driver */
+/** Parses a reference. @throws BroomwagonError VALIDATION_FAILED, with the field, if it is none of this driver */
 export function parsePayloadRef(driver: PayloadDriver, ref: string, field = 'ref'): PayloadName {
   const [named, pool, job, ...rest] = ref.split(SEPARATOR);
   const name = rest.pop();

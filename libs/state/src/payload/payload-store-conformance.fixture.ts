@@ -7,7 +7,7 @@ const KB = 1_024;
 const CHUNK = 256 * KB;
 export const CONFORMANCE_QUOTA_BYTES = 1_024 * KB;
 
-/** What every driver must do. `open` gives a store with a quota of 1 MiB per job; all of them see the same payloads. */
+/** Tests for every driver. `open` returns a store with a quota of 1 MiB per job; all opened stores share payloads. */
 export function describePayloadStore(driver: string, open: () => Promise<PayloadStore>): void {
   describe(`payload store: ${driver}`, () => {
     let store: PayloadStore;
@@ -90,12 +90,12 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
         for (const change of changes) await expect(change()).rejects.toEqual(code('PAYLOAD_EXISTS'));
         expect((await other.get(ref)).equals(bytes)).toBe(true);
       }
-      // What was put twice, or refused, counts once.
+      // A payload counts once, also after repeated and refused puts.
       await store.put(named(job, 'g3'), randomBytes(300 * KB));
       await expect(store.put(named(job, 'g4'), randomBytes(100 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
     }, 20_000);
 
-    it('refuses what is over the quota of the job, keeps nothing of it, and takes it after a removal', async () => {
+    it('refuses a payload over the quota of the job, keeps nothing of it, and takes it after a removal', async () => {
       const job = newJob();
       const big = await store.put(named(job, 'g2'), randomBytes(500 * KB));
       await expect(store.put(named(job, 'g1'), randomBytes(700 * KB))).rejects.toEqual(code('PAYLOAD_STORE_FULL'));
@@ -107,7 +107,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       await store.put(named(job, 'g1'), randomBytes(CHUNK));
     });
 
-    it('does not count what waits for its removal to the quota, and gives it back until then', async () => {
+    it('does not count a freed payload to the quota, and returns it until its removal', async () => {
       const job = newJob();
       const bytes = randomBytes(600 * KB);
       const ref = await store.put(named(job, 'g1'), bytes);
@@ -117,7 +117,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect(await other.free([ref, ...unknown])).toEqual(sizes);
       const second = await store.put(named(job, 'g2'), randomBytes(600 * KB));
       expect((await other.get(ref)).equals(bytes)).toBe(true);
-      // Wanted again, by its name or by its contents: it counts, once.
+      // A freed payload that is held or stored again counts once.
       await store.free([second]);
       await store.hold(ref);
       await other.hold(ref);
@@ -129,7 +129,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       await store.put(named(job, 'g3'), randomBytes(1_000 * KB));
     }, 20_000);
 
-    it('does not remove what was stored after the moment that is named', async () => {
+    it('does not remove a payload that was stored after the cutoff', async () => {
       const job = newJob();
       const ref = await store.put(named(job, 'g1'), Buffer.from('x'));
       expect(await store.remove([ref], (await store.nowMs()) - 60_000)).toBe(0);
@@ -145,7 +145,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
     });
 
-    it('takes chunks in any order and twice, and has the payload when the last is there', async () => {
+    it('takes chunks in any order and twice, and has the payload when the last one is stored', async () => {
       const job = newJob();
       const [a, b, c] = ['aa', 'bbb', 'c'].map((text) => Buffer.from(text));
       const put = (index: number, bytes: Buffer) => store.putChunk(named(job, 'g1'), index, 3, bytes);
@@ -162,7 +162,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.getChunk(ref, 1)).data.toString()).toBe('bbb');
     });
 
-    it('takes an upload that begins again before it was complete', async () => {
+    it('takes an upload that starts again before it was complete', async () => {
       const job = newJob();
       const put = (index: number, count: number, text: string) =>
         store.putChunk(named(job, 'g1'), index, count, Buffer.from(text));
@@ -174,7 +174,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect((await store.get(ref!)).toString()).toBe('xyz');
     });
 
-    it('keeps jobs apart whatever their names are, also such as mean something to a file system', async () => {
+    it('keeps jobs apart whatever their names are, also names with a meaning in a file system', async () => {
       const jobs = ['..', '.', '.used', '_', 'j'.repeat(500), `${'j'.repeat(499)}k`, '%2E%2E'];
       const refs = await Promise.all(jobs.map((job) => store.put(named(job, 'g'), Buffer.from(job))));
       for (const [index, ref] of refs.entries()) expect((await store.get(ref)).toString()).toBe(jobs[index]);
@@ -229,7 +229,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       );
     });
 
-    it('sweeps what has no owner, page by page, and nothing else', async () => {
+    it('sweeps payloads without an owner, page by page, and no others', async () => {
       const job = newJob();
       const refs: string[] = [];
       for (let index = 0; index < 10; index++) refs.push(await store.put(named(job, `g${index}`), Buffer.from('x')));
@@ -245,13 +245,13 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect(asked.filter((owner) => owner.startsWith('g')).length).toBeGreaterThanOrEqual(10);
       const left = await store.free(refs);
       expect(left.flatMap((bytes, index) => (bytes === undefined ? [] : [index]))).toEqual([3, 7]);
-      // What was swept counts to the quota no longer.
+      // Swept payloads no longer count to the quota.
       await store.put(named(job, 'g1'), randomBytes(1_000 * KB));
     });
 
     it('sweeps nothing when more than a tenth of 1,000 payloads or more would go at once', async () => {
       const names = Array.from({ length: 1_000 }, (_, index) => named(`bulk-${index % 40}`, `g${index}`));
-      // One after the other within a job: the writers of a folder wait for each other.
+      // The payloads of a job are stored one after the other, because the writers of a folder wait for each other.
       const putAll = async (first: number) => {
         for (let index = first; index < names.length; index += 40) await store.put(names[index]!, Buffer.from('x'));
       };
@@ -265,7 +265,7 @@ export function describePayloadStore(driver: string, open: () => Promise<Payload
       expect(await store.countAll()).toBe(before);
       const all = { pageSize: 7, isUnbounded: true };
       expect(await store.sweepOrphans(0, isOwned, all)).toMatchObject({ removed: most + 1, isRefused: false });
-      // Fewer are left than the bound counts from.
+      // The store now has fewer payloads than the minimum for the bound.
       for (const { owner } of names) lost.add(owner);
       expect(await other.sweepOrphans(0, isOwned)).toMatchObject({ removed: names.length - most - 1 });
     }, 60_000);

@@ -3,7 +3,7 @@ import { pagesOf } from '../library/lists';
 import { checkChunk, chunksOf } from './chunks';
 import { formatPayloadRef, parsePayloadRef, type PayloadDriver, type PayloadName } from './payload-ref';
 
-/** Of a complete payload. */
+/** Size and age of a complete payload. */
 export interface PayloadStat {
   bytes: number;
   chunkCount: number;
@@ -14,63 +14,63 @@ export interface PayloadChunk extends PayloadStat {
   data: Buffer;
   chunkIndex: number;
 }
-/** Answer to one chunk that was put. */
+/** Reply to one stored chunk. */
 export interface PutChunkReply {
-  /** Set when all chunks are there. */
+  /** Reference of the payload; set when all chunks are stored. */
   ref?: string;
   receivedChunks: number;
 }
-/** What one sweep did. */
+/** Result of one sweep. */
 export interface PayloadSweep {
-  /** Payloads old enough to be asked about. */
+  /** Payloads that were old enough to have their owners checked. */
   examined: number;
-  /** Those whose owner is gone; when it was refused, those that were found until then. */
+  /** Payloads whose owner no longer exists. In a refused sweep, the number found before it stopped. */
   orphans: number;
   removed: number;
-  /** Too many would have been removed at once: none was. */
+  /** True when nothing was removed, because too many payloads would have been. */
   isRefused: boolean;
 }
 export interface PayloadSweepOptions {
   /** Payloads handled together, at most 128. */
   pageSize?: number;
-  /** Removes all that have no owner, however many they are. */
+  /** Removes all payloads without an owner, however many there are. */
   isUnbounded?: boolean;
 }
-/** A payload, complete or not, with the chunk that was asked for. */
+/** A payload, complete or not, with the requested chunk. */
 export interface FoundPayload extends PayloadStat {
   receivedChunks: number;
   chunk?: Buffer;
 }
-/** What is done with a page of old payloads. @returns how many of them are as old as before; `stop`: no further page */
+/** Handles a page of old payloads. @returns how many of them are as old as before; `stop` for no further page */
 export type LookAtPage = (page: readonly PayloadName[]) => Promise<number | 'stop'>;
-/** Whose quota payloads count to. */
+/** Job to whose quota payloads count. */
 export type PayloadJob = Pick<PayloadName, 'pool' | 'job'>;
-/** Bytes of a job. */
+/** Payload bytes and quota of a job. */
 export interface PayloadUsage {
   usedBytes: number;
   quotaBytes: number;
 }
-/** Whether the owner of a payload still exists; asked only about payloads of some age. */
+/** Whether the owner of a payload still exists. Called only for payloads of some age. */
 export type PayloadOwnership = (payload: PayloadName, ref: string) => Promise<boolean>;
 
-/** Time for which swept payloads can be restored. */
+/** Time for which swept payloads can be restored, milliseconds. */
 export const SWEPT_KEPT_MS = 86_400_000;
-/** A sweep takes at most a tenth of a store that has as many payloads as this. */
+/** Number of payloads in a store from which a sweep may remove at most a tenth of them. */
 const BOUNDED_FROM = 1_000;
 
 /**
- * Where prompts and tokens lie, by reference; queues and transitions never carry them. A payload is named by its pool,
+ * Store of prompts and tokens, by reference; queues and transitions never contain them. A payload is named by its pool,
  * its job, its owner (a groupId or requestId) and a name (`prompt`, or the attempt). Jobs of the same name in two pools
- * share nothing. A payload that is complete never changes: a reference leads to what it was given for, or to nothing.
+ * share nothing. A complete payload never changes: its reference leads to the same bytes, or to nothing.
  *
- * All bytes of a job count to its quota, but for those that wait for their removal. Every driver passes
+ * All bytes of a job count to its quota, except for payloads that wait for their removal. Every driver passes
  * `payload-store-conformance.fixture.ts`. This class is also the injection token.
  */
 export abstract class PayloadStore {
   /**
    * Stores a payload of any size up to 64 MiB. Safe to repeat.
-   * @returns its reference: at most 2,048 characters, naming driver, pool, job, owner and name
-   * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_EXISTS (there is another one of this name),
+   * @returns reference of at most 2,048 characters, with driver, pool, job, owner and name
+   * @throws BroomwagonError PAYLOAD_STORE_FULL (quota of the job), PAYLOAD_EXISTS (another payload has this name),
    *   PAYLOAD_TOO_LARGE, VALIDATION_FAILED (a name), UNAVAILABLE
    */
   async put(payload: PayloadName, bytes: Buffer): Promise<string> {
@@ -80,8 +80,8 @@ export abstract class PayloadStore {
   }
 
   /**
-   * Stores one chunk of at most 256 kB; in any order, safe to repeat. Until all are there, a chunk may be stored
-   * again, and another `count` than before begins again.
+   * Stores one chunk of at most 256 kB. Chunks may arrive in any order, and a call is safe to repeat. Until all chunks
+   * are stored, a chunk may be replaced, and a different `count` discards the chunks stored before.
    * @throws BroomwagonError as {@link put}
    */
   async putChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<PutChunkReply> {
@@ -94,7 +94,7 @@ export abstract class PayloadStore {
   /**
    * Checks that a reference is of this store and of this pool, job or owner.
    * @param field names the reference in the error
-   * @throws BroomwagonError VALIDATION_FAILED for one of no store or of another, PAYLOAD_FOREIGN
+   * @throws BroomwagonError VALIDATION_FAILED for a reference of another store or of none, PAYLOAD_FOREIGN
    */
   requireRef(ref: string, of: Partial<PayloadName>, field = 'ref'): PayloadName {
     const named = parsePayloadRef(this.driver, ref, field);
@@ -127,7 +127,7 @@ export abstract class PayloadStore {
   }
 
   /**
-   * Marks payloads that nothing names any more: they stay readable until they are removed, and count to no quota.
+   * Marks payloads that nothing refers to any more: they stay readable until they are removed, and count to no quota.
    * @returns the bytes of each; undefined for a reference without a payload, or of another store
    */
   async free(refs: readonly string[]): Promise<(number | undefined)[]> {
@@ -140,7 +140,7 @@ export abstract class PayloadStore {
     return refs.map((ref) => bytes.get(ref)).map((known) => (known === -1 ? undefined : known));
   }
 
-  /** A payload is named again: it counts to the quota. @throws BroomwagonError as {@link get} */
+  /** Counts a freed payload to the quota again, because it is referred to. @throws BroomwagonError as {@link get} */
   async hold(ref: string): Promise<void> {
     await this.stat(ref);
     await this.setFreed([[ref, parsePayloadRef(this.driver, ref)]], false);
@@ -148,8 +148,8 @@ export abstract class PayloadStore {
 
   /**
    * Removes payloads, in pages of 128; references without a payload, or of another store, are skipped.
-   * @param cutoffMs payloads that were stored after this, by {@link nowMs}, stay
-   * @returns how many there were
+   * @param cutoffMs payloads that were stored after this time, by {@link nowMs}, stay
+   * @returns number of removed payloads
    */
   async remove(refs: readonly string[], cutoffMs?: number): Promise<number> {
     let removed = 0;
@@ -157,13 +157,14 @@ export abstract class PayloadStore {
     return removed;
   }
 
-  /** The clock that its payloads are stored by. @throws BroomwagonError UNAVAILABLE */
+  /** Clock of the store, which sets the ages of payloads. @throws BroomwagonError UNAVAILABLE */
   abstract nowMs(): Promise<number>;
 
   /**
-   * Removes payloads, complete or not, that were stored at least `olderThanMs` ago (twice that at most) and whose owner
-   * is gone. One pass over all jobs in pages; several replicas may run it at the same time. Removed payloads can be
-   * restored for a day. Of 1,000 payloads or more, none is removed if more than a tenth would be.
+   * Removes payloads, complete or not, whose owner no longer exists and that were stored some time ago: the time is
+   * between `olderThanMs` and twice as long. One pass over all jobs in pages; several replicas may run it at the same
+   * time. Removed payloads can be restored for a day. Of 1,000 payloads or more, none is removed if more than a tenth
+   * would be.
    * @throws BroomwagonError UNAVAILABLE
    */
   async sweepOrphans(
@@ -201,58 +202,58 @@ export abstract class PayloadStore {
     return sweep;
   }
 
-  /** Payloads of all jobs, complete or not. @throws BroomwagonError UNAVAILABLE */
+  /** Number of payloads of all jobs, complete or not. @throws BroomwagonError UNAVAILABLE */
   abstract countAll(): Promise<number>;
 
-  /** Notes in the store that a deployment uses it. @returns the others that do. @throws BroomwagonError UNAVAILABLE */
+  /** Notes in the store that a deployment uses it. @returns the others noted. @throws BroomwagonError UNAVAILABLE */
   abstract usedBy(deployment: string): Promise<string[]>;
 
-  /** Makes the store that of one deployment: the notes of all others go. @throws BroomwagonError UNAVAILABLE */
+  /** Gives the store to one deployment: deletes the notes of all others. @throws BroomwagonError UNAVAILABLE */
   abstract adopt(deployment: string): Promise<void>;
 
-  /** Removes all payloads of a job, and forgets it. @throws BroomwagonError UNAVAILABLE */
+  /** Removes all payloads of a job, and the job. @throws BroomwagonError UNAVAILABLE */
   abstract removeAll(of: PayloadJob): Promise<void>;
 
   /** Checks that the store takes payloads now. @throws BroomwagonError UNAVAILABLE or PAYLOAD_STORE_FULL */
   abstract checkWritable(): Promise<void>;
 
-  /** What the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
+  /** Bytes that the payloads of a job take, and may take. @throws BroomwagonError UNAVAILABLE */
   abstract usage(of: PayloadJob): Promise<PayloadUsage>;
 
-  /** Closes its connections. */
+  /** Closes the connections of the store. */
   abstract close(): Promise<void>;
 
-  /** First part of its references. */
+  /** First part of the references of the store. */
   protected abstract readonly driver: PayloadDriver;
 
-  /** Marks payloads as freed or not. @returns the bytes of each; -1: there is no such payload */
+  /** Marks payloads as freed or not. @returns the bytes of each; -1 for a missing payload */
   protected abstract setFreed(page: readonly [string, PayloadName][], isFreed: boolean): Promise<number[]>;
 
   /**
    * Removes payloads.
-   * @param cutoffMs those that were stored after this stay
-   * @param keptMs how long they can be restored; absent: not at all
-   * @returns how many payloads were removed
+   * @param cutoffMs payloads that were stored after this time stay
+   * @param keptMs how long removed payloads can be restored; absent: not at all
+   * @returns number of removed payloads
    */
   protected abstract removePage(page: readonly PayloadName[], cutoffMs?: number, keptMs?: number): Promise<number>;
 
   /** Reads all payloads that were stored, or last touched, up to a moment, page by page. */
   protected abstract eachOld(cutoffMs: number, pageSize: number, look: LookAtPage): Promise<void>;
 
-  /** Notes that these payloads have owners now: the sweep examines them again only later. */
+  /** Notes that these payloads have owners now, so that the sweep examines them again only later. */
   protected abstract touch(page: readonly PayloadName[]): Promise<void>;
 
   /** Deletes payloads that were swept long ago; a store whose swept payloads expire has nothing to do. */
   protected async emptyTrash(_nowMs: number): Promise<void> {}
 
-  /** Those that are references of this store. */
+  /** References of this store, with their names. */
   private ownOf(refs: readonly string[]): Map<string, PayloadName> {
     const own = new Map<string, PayloadName>();
     for (const ref of refs) {
       try {
         own.set(ref, parsePayloadRef(this.driver, ref));
       } catch {
-        // This store cannot contain it.
+        // The reference is of another store, or of none.
       }
     }
     return own;
@@ -267,7 +268,7 @@ export abstract class PayloadStore {
     throw new BroomwagonError('PAYLOAD_INCOMPLETE', message);
   }
 
-  /** @param index of the chunk that is wanted; absent: none */
+  /** @param index index of the requested chunk; absent for no chunk */
   protected abstract find(payload: PayloadName, index?: number): Promise<FoundPayload | undefined>;
 
   protected abstract writeAll(payload: PayloadName, chunks: Buffer[]): Promise<void>;

@@ -10,15 +10,15 @@ import { isBroomwagonError } from '@broomwagon/contracts';
 import { openPayloadStore, type PayloadStoreOptions } from './open-payload-store';
 import { PayloadStore } from './payload-store';
 
-/** What an app configures of its payload store, and where the store reports to. */
+/** Options of the payload store of an app, and the readiness to which it reports. */
 export interface PayloadModuleOptions extends PayloadStoreOptions {
-  /** Collects what the app cannot work without, and its warnings. */
+  /** Collects checks of everything the app needs, and their warnings. */
   readiness: {
     addReadiness(name: string, check: () => Promise<unknown>): void;
-    /** Ends the process, since only a restart helps. */
+    /** Ends the process, because only a restart helps. */
     requestRestart(reason: Error): void;
   };
-  /** False for an app most of whose calls need no payload: readiness then has a warning. Default true. */
+  /** False for an app that needs no payload in most calls: a failing store is then only a warning. Default true. */
   isNeeded?: boolean;
 }
 
@@ -51,14 +51,14 @@ export class PayloadModule extends ConfigurableModuleClass implements OnModuleIn
     const { readiness, isNeeded = true } = this.options;
     readiness.addReadiness('payloads', () =>
       this.payloads.checkWritable().catch((error: Error) => {
-        // A full store lets rounds end, which frees it.
+        // A full store is only a warning, because rounds can still end, which frees it.
         if (isNeeded && !isBroomwagonError(error, 'PAYLOAD_STORE_FULL')) throw error;
         return error.message;
       }),
     );
   }
 
-  /** After the transport has drained: nothing is in hand any more. */
+  /** Closes the store after the transport has drained, when no request is in progress any more. */
   async onApplicationShutdown(): Promise<void> {
     await this.payloads.close();
   }

@@ -8,7 +8,7 @@ import { groupBy } from '../library/lists';
 import type { PayloadName } from './payload-ref';
 import { PayloadStore, type FoundPayload, type LookAtPage, type PayloadJob, type PayloadUsage } from './payload-store';
 
-/** The chunk is the attachment. */
+/** Transition that stores a chunk, which is the attachment. */
 const PUT_CHUNK = transition<
   { item: string; index: number; count: number; quotaBytes: number },
   { receivedChunks: number; usedBytes: number }
@@ -21,9 +21,9 @@ const REMOVE = transition<
 const REMEMBER_JOB = transition<{ job: string }, object>('payload/remember-job');
 const FORGET_JOB = transition<{ job: string; cutoffMs: number }, { forgotten: boolean }>('payload/forget-job');
 
-/** Root of the registry of jobs; `~` is part of no name of a pool. */
+/** Root of the registry of jobs. No pool has this name, because names of pools contain no `~`. */
 const REGISTRY = '~jobs';
-/** Fields of a payload's hash that are no chunks. */
+/** Number of fields in the hash of a payload that are no chunks. */
 const HEADER_FIELDS = 3;
 
 /** Payloads in Redis: one hash each, on a separate connection so that large values never delay a transition. */
@@ -32,10 +32,11 @@ export class RedisPayloadStore extends PayloadStore {
   private readonly scripts: FunctionRunner;
 
   /**
-   * @param redis owned by the store from here on
-   * @param keyPrefix first part of every key; those of a job are `<prefix>:payload:{<pool>/<job>}:...`
-   * @param quotaBytes of each job
-   * @param memory of that Redis, stopped with the store: what bounds the payloads of all jobs together; absent: nothing
+   * @param redis connection that the store owns from now on
+   * @param keyPrefix first part of every key; the keys of a job are `<prefix>:payload:{<pool>/<job>}:...`
+   * @param quotaBytes quota of each job
+   * @param memory memory of this Redis, which bounds the payloads of all jobs together; stopped with the store. Without
+   *   it there is no such bound
    * @param link reports why the connection is down
    */
   constructor(
@@ -63,7 +64,7 @@ export class RedisPayloadStore extends PayloadStore {
   protected async writeChunk(payload: PayloadName, index: number, count: number, bytes: Buffer): Promise<number> {
     const job = jobOf(payload);
     const args = { item: itemOf(payload), index, count, quotaBytes: this.quotaBytes };
-    // One connection keeps the order: the job is on the registry before anything of it is stored.
+    // One connection keeps the order, so the job is in the registry before its chunks are stored.
     try {
       const [, reply] = await Promise.all([
         this.scripts.run(REMEMBER_JOB, REGISTRY, { job }),
@@ -99,7 +100,7 @@ export class RedisPayloadStore extends PayloadStore {
   async checkWritable(): Promise<void> {
     const problem = this.link?.problem();
     if (problem !== undefined) throw new BroomwagonError('UNAVAILABLE', problem);
-    // Writes nothing, but a replica refuses the transition.
+    // With these arguments the transition writes nothing, but a replica refuses it.
     await this.scripts.run(FORGET_JOB, REGISTRY, { job: '', cutoffMs: 0 });
   }
 
@@ -189,7 +190,7 @@ export class RedisPayloadStore extends PayloadStore {
     await this.redis.quit().catch(() => this.redis.disconnect());
   }
 
-  /** Names of the jobs that have payloads, perhaps. */
+  /** Names of registered jobs. Some may have no payloads. */
   private async *jobs(): AsyncGenerator<string> {
     const key = `${this.scripts.rootKey(REGISTRY)}:registry`;
     let cursor = '0';
@@ -200,7 +201,7 @@ export class RedisPayloadStore extends PayloadStore {
     } while (cursor !== '0');
   }
 
-  /** Payloads by the time they were stored or last found to be owned, ms. */
+  /** Key of the index of payloads, by the time they were stored or last found to have an owner, milliseconds. */
   private indexOf(job: string): string {
     return `${this.scripts.rootKey(job)}:index`;
   }
@@ -215,7 +216,7 @@ function available<T>(answer: Promise<T>): Promise<T> {
   return answerOf(answer, 'The payload store');
 }
 
-/** Names a job of a pool in keys: root of its keys, member of the registry. */
+/** Name of a job of a pool in keys: root of its keys, and member of the registry. */
 function jobOf({ pool, job }: PayloadJob): string {
   return `${pool}/${job}`;
 }

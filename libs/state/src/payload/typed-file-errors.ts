@@ -1,12 +1,12 @@
 import { BroomwagonError } from '@broomwagon/contracts';
 
-/** The file system has no room, or the user of the process has used up its quota. */
+/** Codes of errors when the file system has no space, or the user of the process has used up its quota. */
 const FULL = new Set(['ENOSPC', 'EDQUOT']);
 
 /**
  * Class decorator of a store: every error of the file system that a method throws becomes a retryable one,
  * PAYLOAD_STORE_FULL (no space) or UNAVAILABLE (read-only, unmounted, forbidden, broken, too many open files, ...).
- * A disk that fails says nothing about a request, so no request may fail for good by such an error.
+ * A failing disk is no fault of a request, so no request may fail for good because of such an error.
  */
 export function TypedFileErrors(target: { readonly prototype: object }): void {
   const { constructor: _, ...methods } = Object.getOwnPropertyDescriptors(target.prototype) as Record<

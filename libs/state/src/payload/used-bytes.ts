@@ -6,14 +6,14 @@ import { bytesOf, FREED, ifPresent, list, readPayloadFile, replaceFile } from '.
 const COUNTER = '.used';
 
 /**
- * Bytes that the payloads of a job take, without freed ones: the number in `.used` of its folder, or the sum of its
+ * Bytes of the payloads of a job, without freed ones: the number in the file `.used` of its folder, or the sum over its
  * files.
  */
 export async function usedBytesOf(jobFolder: string): Promise<number> {
   return (await readCounter(jobFolder)) ?? (await sumOf(jobFolder));
 }
 
-/** Runs work that changes payloads of a job or their count, one at a time. When it begins, the count is there. */
+/** Runs work that changes payloads of a job or their count, one at a time. Writes the count first if it is missing. */
 export function withUsedBytes<T>(jobFolder: string, work: () => Promise<T>): Promise<T> {
   return withFolderLock(jobFolder, async () => {
     if ((await readCounter(jobFolder)) === undefined) await writeUsedBytes(jobFolder, await sumOf(jobFolder));
@@ -21,17 +21,17 @@ export function withUsedBytes<T>(jobFolder: string, work: () => Promise<T>): Pro
   });
 }
 
-/** Only under {@link withUsedBytes}. */
+/** Writes the count. Call it only within {@link withUsedBytes}. */
 export function writeUsedBytes(jobFolder: string, bytes: number): Promise<void> {
   return replaceFile(join(jobFolder, COUNTER), String(bytes));
 }
 
-/** The files of the job are to be summed again. Only under {@link withUsedBytes}. */
+/** Deletes the count, so that the files are summed again. Call it only within {@link withUsedBytes}. */
 export function forgetUsedBytes(jobFolder: string): Promise<void> {
   return rm(join(jobFolder, COUNTER), { force: true });
 }
 
-/** Undefined when it is not there, or a machine without power has lost its content. */
+/** Reads the count; undefined when it is missing, or a power failure has lost its content. */
 async function readCounter(jobFolder: string): Promise<number | undefined> {
   const text = (await ifPresent(readFile(join(jobFolder, COUNTER), 'utf8'))) ?? '';
   return /^\d+$/.test(text) ? Number(text) : undefined;
