@@ -20,7 +20,7 @@ writeFileSync(certificateFile, TEST_CERTIFICATE);
 writeFileSync(keyFile, TEST_KEY);
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Connects, and settles as a service would start. */
+/** Connects and checks the access as a service does at its start. */
 async function start(options: RedisConnectionOptions): Promise<string> {
   const redis = connectRedis(options);
   try {
@@ -68,7 +68,7 @@ describe('Redis with TLS', () => {
     expect(await start({ url: at(ports.strict), tls: { ...tls, cert: TEST_CERTIFICATE, key: TEST_KEY } })).toBe('PONG');
   });
 
-  it('connects to a Cluster, and says what to set where it cannot', async () => {
+  it('connects to a Cluster, and otherwise names the setting to change', async () => {
     const tlsPort = await freePort();
     const clusterLines = ['cluster-enabled yes', 'cluster-announce-ip 127.0.0.1', `cluster-port ${await freePort()}`];
     const node = await startRedis({ configuration: tlsLines(tlsPort, 'no', 'tls-cluster yes', ...clusterLines) });
@@ -82,7 +82,7 @@ describe('Redis with TLS', () => {
     await expect(start({ url })).rejects.toThrow(/REDIS_TLS_CA/);
   });
 
-  // Each waits for the deadline of the connection.
+  // The cases run concurrently, because each waits for the deadline of its connection.
   it.concurrent.each<[string, () => RedisConnectionOptions, RegExp]>([
     ['a server without TLS', () => ({ url: at(plainPort), tls }), /does not support TLS/],
     ['another CA', () => ({ url: at(ports.open), tls: { ca: OTHER_TEST_CERTIFICATE } }), /REDIS_TLS_CA/],
@@ -93,7 +93,7 @@ describe('Redis with TLS', () => {
       /REDIS_TLS_SERVER_NAME/,
     ],
     ['no client certificate', () => ({ url: at(ports.strict), tls }), /REDIS_TLS_CERT/],
-  ])('refuses to start with %s, and says what to set', async (_, options, says) => {
+  ])('refuses to start with %s, and names the setting to change', async (_, options, says) => {
     await expect(start(options())).rejects.toMatchObject({
       code: 'UNAVAILABLE',
       message: expect.stringMatching(says) as string,
@@ -116,7 +116,7 @@ describe('Redis with passwords', () => {
     ['a wrong password', ':wrong@', /refuses the user and password/],
     ['a user without our keys', 'reader:reader@', /REDIS_KEY_PREFIX/],
     ['a user that may not run functions', 'writer:writer@', /may not run functions/],
-  ])('refuses to start with %s, and says what to set', async (_, login, says) => {
+  ])('refuses to start with %s, and names the setting to change', async (_, login, says) => {
     const refused = start({ url: `redis://${login}127.0.0.1:${server.port}` });
     await expect(refused).rejects.toMatchObject({
       code: 'UNAVAILABLE',
@@ -124,7 +124,7 @@ describe('Redis with passwords', () => {
     });
   });
 
-  it('starts with the right one, and with a Redis that is not up yet', async () => {
+  it('starts with the right password, and with a Redis that is not up yet', async () => {
     expect(await start({ url: server.url })).toBe('PONG');
     const redis = connectRedis({ url: `redis://127.0.0.1:${await freePort()}` });
     await checkRedisAccess(redis, 'rollout');
@@ -132,8 +132,8 @@ describe('Redis with passwords', () => {
   });
 });
 
-it('refuses to start with a Redis that has no functions, and says what to install', async () => {
-  // A Redis before 7.0 answers the same.
+it('refuses to start with a Redis that has no functions, and names the versions that have them', async () => {
+  // A Redis before 7.0 answers in the same way.
   const old = await startRedis({
     configuration: ['FUNCTION', 'FCALL'].map((name) => `rename-command ${name} ""`).join('\n'),
   });

@@ -32,7 +32,7 @@ const FOR_SENTINELS: Advice = [
   [/No such master/, 'they monitor no primary of this name; end REDIS_URL with the name given to `sentinel monitor`'],
   [/unknown command.*sentinel/i, 'these are not Sentinels; use their addresses, or redis:// in REDIS_URL'],
 ];
-/** `redis_mode` of INFO -> what to write when the address is of another kind. */
+/** Advice when the address is of another kind than the server, by `redis_mode` of INFO. */
 const FOR_SERVER_MODE: Record<string, string> = {
   cluster: 'it is a node of a Cluster; set REDIS_URL to redis+cluster://host:port',
   sentinel: 'it is a Sentinel; set REDIS_URL to redis+sentinel://host:port/name-of-the-primary',
@@ -43,17 +43,17 @@ const FOR_NODE_MODE: Record<string, string> = {
 };
 
 /**
- * Looks once whether Redis lets us in and run functions on our keys, and whether it is of the kind of its
- * address. A Redis that is unavailable passes: the connection tries again for ever, and readiness reports it. One that
- * refuses us, or has no TLS where `rediss` asks for it, would refuse us for ever.
- * @param keyPrefix first part of our keys
- * @throws BroomwagonError UNAVAILABLE saying what to set
+ * Checks once that Redis accepts this client and lets it run functions on its keys, and that the server is of the kind
+ * that the address names. An unavailable Redis passes, because the connection tries again for ever, and readiness
+ * reports it. A Redis that refuses the client, or has no TLS for a `rediss` address, would fail for ever.
+ * @param keyPrefix first part of the keys
+ * @throws BroomwagonError UNAVAILABLE that names the setting to change
  */
 export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): Promise<void> {
   const runLibrary = async () => {
-    // A Cluster answers when it is known which of its nodes are primaries.
+    // A Cluster answers this once ioredis knows its primaries.
     await redis.ping();
-    // Of a pool that does not exist. It loads the library if it is missing.
+    // Reads the settings of a pool that does not exist, which loads a missing library.
     await new PoolStore(new FunctionRunner(redis, keyPrefix)).settings('');
   };
   if (!(redis instanceof BoundedCluster)) {
@@ -64,7 +64,7 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
     return;
   }
   for (const host of redis.hosts) {
-    // The connection of the Cluster does not emit errors of a node's connection.
+    // A connection to one node is needed, because the connection of the Cluster does not emit errors of its nodes.
     const node = new Redis({ ...redis.options.redisOptions, ...host });
     node.on('error', () => undefined);
     try {
@@ -82,7 +82,9 @@ export async function checkRedisAccess(redis: RedisClient, keyPrefix: string): P
 }
 
 /**
- * @returns whether it succeeded; it may later where it did not @throws BroomwagonError UNAVAILABLE saying what to set
+ * Runs a check on a connection.
+ * @returns false if it failed for a reason that may pass
+ * @throws BroomwagonError UNAVAILABLE that names the setting to change
  */
 async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolean> {
   let advice: string | undefined;
@@ -93,7 +95,7 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
   let cause: unknown;
   try {
     if (tls && !sentinels) note((cause = await tlsRefusal(host, port, tls)));
-    // Also after a refusal: a connection that is closed while it shakes hands raises an unhandled error.
+    // The check runs after a TLS refusal too: closing the connection during its handshake raises an unhandled error.
     await look();
     if (advice === undefined) return true;
   } catch (error) {
@@ -110,7 +112,7 @@ async function tryOn(redis: Redis, look: () => Promise<unknown>): Promise<boolea
 class WrongMode extends Error {}
 
 async function checkMode(redis: Redis, advice: Record<string, string>): Promise<void> {
-  // Valkey calls it server_mode.
+  // Valkey names the field server_mode.
   const [, mode = ''] = /^(?:redis|server)_mode:(\w+)/m.exec(await redis.info('server').catch(() => '')) ?? [];
   if (advice[mode] !== undefined) throw new WrongMode(advice[mode]);
 }
@@ -121,7 +123,7 @@ function nameOf({ options }: Redis): string {
   return `Redis ${name} of the Sentinels at ${sentinels.map((one) => `${one.host}:${one.port}`).join(', ')}`;
 }
 
-/** What to set when Redis refuses this client; undefined for an error that another attempt may not have. */
+/** Advice on the setting to change when Redis refuses this client; undefined for an error that may pass. */
 export function redisAdvice(error: unknown): string | undefined {
   return adviceFor(error, FOR_REDIS);
 }

@@ -45,7 +45,7 @@ describe('a Redis Cluster', () => {
     await cluster.stop();
   });
 
-  it('has pools on every primary, and every key of one on the same', async () => {
+  it('has pools on every primary, and all keys of a pool on one primary', async () => {
     const owners = await Promise.all(POOLS.map((pool) => cluster.primaryOf(runner.rootKey(pool))));
     expect(new Set(owners).size).toBe(PRIMARIES);
     const found = [];
@@ -55,7 +55,7 @@ describe('a Redis Cluster', () => {
     expect(sums.every((sum) => sum > 0)).toBe(true);
   });
 
-  it('gives each primary the library, again where it is missing', async () => {
+  it('gets the library on each primary, again on a primary that lost it', async () => {
     const hasLibrary = async () => (await librariesOf()).map((list) => list.includes(theLibrary().name));
     expect(await hasLibrary()).toEqual([true, true, true]);
     const owner = await cluster.primaryOf(runner.rootKey(POOLS[0]!));
@@ -66,7 +66,7 @@ describe('a Redis Cluster', () => {
     expect(await hasLibrary()).toEqual([true, true, true]);
   });
 
-  it('deletes a library that nobody uses from every primary', async () => {
+  it('has an unused library deleted from every primary', async () => {
     const old = 'broomwagon_0123456789ab';
     const text = `#!lua name=${old}\nredis.register_function('old', function() return 1 end)`;
     await Promise.all(primariesOf(redis).map((primary) => primary.function('LOAD', text)));
@@ -75,7 +75,7 @@ describe('a Redis Cluster', () => {
     expect((await librariesOf()).filter((list) => list.includes(old))).toEqual([]);
   });
 
-  it('keeps the directory of pools, whose sets are on several nodes', async () => {
+  it('stores the directory of pools, whose sets are on several nodes', async () => {
     const directory = new PoolDirectory(redis, prefix);
     for (const pool of POOLS) await directory.add(pool);
     expect(await directory.list()).toEqual(POOLS.toSorted());
@@ -111,8 +111,8 @@ describe('a Redis Cluster', () => {
 
   it.each([
     ['one of its nodes as a server', () => `redis://127.0.0.1:${cluster.servers[0]!.port}`, /redis\+cluster:\/\//],
-    ['it as Sentinels', () => `redis+sentinel://127.0.0.1:${cluster.servers[0]!.port}/main`, /not Sentinels/],
-  ])('refuses an address that names %s, and says what to write', async (_, url, says) => {
+    ['its nodes as Sentinels', () => `redis+sentinel://127.0.0.1:${cluster.servers[0]!.port}/main`, /not Sentinels/],
+  ])('is refused at an address that names %s, with the right form in the error', async (_, url, says) => {
     const wrong = connectRedis({ url: url() });
     await expect(checkRedisAccess(wrong, prefix)).rejects.toMatchObject({
       code: 'UNAVAILABLE',
@@ -121,7 +121,7 @@ describe('a Redis Cluster', () => {
     wrong.disconnect();
   });
 
-  it('asks for a password where the nodes want one, and takes that of the address', async () => {
+  it('requires a password if its nodes do, and takes the password of the address', async () => {
     const setPassword = (password: string) =>
       Promise.all(primariesOf(redis).map((primary) => primary.config('SET', 'requirepass', password)));
     await setPassword('secret');
@@ -137,7 +137,7 @@ describe('a Redis Cluster', () => {
     await setPassword('');
   });
 
-  it('reaches nodes where the NAT map says that they are', async () => {
+  it('is reached at the addresses of the NAT map', async () => {
     const natMap = Object.fromEntries(
       cluster.servers.map(({ port }) => [`127.0.0.1:${port}`, { host: 'localhost', port }]),
     );

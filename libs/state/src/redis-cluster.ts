@@ -5,11 +5,11 @@ import { Cluster, type Redis } from 'ioredis';
 export type RedisClient = Redis | BoundedCluster;
 
 /**
- * A Cluster in which no command waits for ever: ioredis itself holds those of a Cluster that is unavailable until it
- * comes back, and carries them out then.
+ * A Cluster in which no command waits for ever. ioredis itself keeps the commands to an unavailable Cluster and runs
+ * them when it is available again.
  */
 export class BoundedCluster extends Cluster {
-  /** @param hosts some of its nodes, of which it asks the others */
+  /** @param hosts some nodes of the Cluster, from which ioredis learns the others */
   constructor(
     readonly hosts: readonly HostAndPort[],
     options: ConstructorParameters<typeof Cluster<'legacy'>>[1],
@@ -24,7 +24,7 @@ export class BoundedCluster extends Cluster {
   }
 
   override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
-    // Its caller has an answer: the time was over while it waited.
+    // The command has timed out while it waited, so its caller has an error already.
     if (command.isSettled) return command.promise;
     const { commandTimeout } = this.options.redisOptions ?? {};
     if (commandTimeout !== undefined) command.setTimeout(commandTimeout);
@@ -33,7 +33,7 @@ export class BoundedCluster extends Cluster {
 }
 
 /**
- * The servers that hold keys: all known primaries of a Cluster, or the one server.
+ * The servers that hold keys: all known primaries of a Cluster, or the single server.
  * @throws Error when no node of the Cluster can be reached
  */
 export function primariesOf(redis: RedisClient): Redis[] {
@@ -44,8 +44,8 @@ export function primariesOf(redis: RedisClient): Redis[] {
 }
 
 /**
- * The primaries where keys with the slot of this one may be, its owner first. While a slot moves, its keys go from its
- * owner to another node, so who looks in this order misses none.
+ * The primaries that may hold keys in the slot of this key, the owner of the slot first. While a slot moves, its keys
+ * go from the owner to another node, so a scan in this order misses none.
  */
 export async function* primariesWith(redis: RedisClient, key: string): AsyncGenerator<Redis> {
   if (!(redis instanceof Cluster)) return yield redis;

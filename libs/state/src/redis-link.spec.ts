@@ -30,7 +30,7 @@ describe('the link to Redis', () => {
   });
   afterEach(() => vi.restoreAllMocks());
 
-  it('names a refused password, asks for a restart, and is up again with the password of before', async () => {
+  it('reports a refused password, requests a restart, and is up again with the earlier password', async () => {
     await admin.acl('SETUSER', 'service', 'on', '>before', '~*', '&*', '+@all');
     const redis = connectRedis({ url: server.url.replace('redis://', 'redis://service:before@') });
     const restarts: Error[] = [];

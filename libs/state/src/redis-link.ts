@@ -27,7 +27,7 @@ export class RedisLink {
 
   /**
    * @param onRefusedForGood called once: a restart of the process may bring other credentials
-   * @param contents what this Redis holds, if a process has links to several
+   * @param contents name of the data in this Redis, for a process with links to several
    */
   constructor(
     redis: RedisClient,

@@ -7,7 +7,7 @@ import { TestPools } from './rounds/test-pools.fixture';
 
 let server: ServerHandle;
 let test: TestPools;
-/** Made by SETRANGE: the buffer of a command of this size would count as memory in use for a while. */
+/** Size of a value written by SETRANGE. The buffer of a SET of this size would count as used memory for a while. */
 const FILLER_BYTES = 8_000_000;
 
 beforeAll(async () => {
@@ -24,7 +24,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Fills Redis with what is not ours, to this share of a `maxmemory` that is set now. */
+/** Fills Redis with other data, and sets `maxmemory` so that this share of it is used. */
 async function fill(share: number): Promise<void> {
   await test.redis.config('SET', 'maxmemory', 0);
   await test.redis.setrange('filler', FILLER_BYTES - 1, 'x');
@@ -53,7 +53,7 @@ it('ends work and frees memory when Redis is at its maxmemory, and takes new wor
   const round = await test.open({ policy: WAIT, neededGroups: 3, samples: 1 });
   const [first, second] = await test.claim(2);
 
-  // Over the limit by far: the gate of this process alone would be one look behind.
+  // Redis is far over its limit, and refuses new work itself before the gate of this process has checked the memory.
   await test.redis.setrange('filler', FILLER_BYTES - 1, 'x');
   await test.redis.config('SET', 'maxmemory', FILLER_BYTES);
   for (const looked of [false, true]) {
@@ -95,7 +95,7 @@ it('takes no new work in from 90 % of maxmemory on, and takes it again below 87 
   expect(await test.claim()).toHaveLength(2);
 });
 
-it('stores no payload above its share of maxmemory, whatever the quota, and tells how much is left', async () => {
+it('stores no payload above its share of maxmemory, whatever the quota, and reports the room left', async () => {
   const memory = new RedisMemory(test.redis, 'Redis', undefined, 0.75);
   const store = new RedisPayloadStore(connectRedis({ url: server.url }), 'payloads', 100_000_000, memory);
   const put = () => store.put({ pool: 'p', job: 'j', owner: 'o', name: '1' }, Buffer.alloc(1_000));
@@ -111,7 +111,7 @@ it('stores no payload above its share of maxmemory, whatever the quota, and tell
   // Other new work goes on.
   await test.open({ policy: WAIT, neededGroups: 1 });
   expect(await test.claim()).toHaveLength(2);
-  // Full to the brim, and not looked at since: Redis itself refuses.
+  // Redis is full, which the gate does not know yet, so Redis itself refuses.
   await fill(0.7);
   await memory.look();
   await test.redis.config('SET', 'maxmemory', FILLER_BYTES);

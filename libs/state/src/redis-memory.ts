@@ -5,15 +5,15 @@ import { primariesOf, type RedisClient } from './redis-cluster';
 import { storeFull, type MemoryGate } from './library/function-runner';
 
 /**
- * From this share of `maxmemory` on, unless another is given, no new work is taken in: the rest is for what ends work,
- * which needs a little.
+ * Default share of `maxmemory` from which no new work is taken in. The rest is for transitions that end work, which
+ * need little memory.
  */
 const FULL_SHARE = 0.9;
-/** It is full until so much more is free, so that it does not change its mind at every request. */
+/** Share of `maxmemory` that must become free before a full Redis takes in work, so that the gate does not flutter. */
 const MUST_COME_FREE_SHARE = 0.03;
 const LOOK_INTERVAL_MS = 1_000;
 
-/** From `INFO memory`. */
+/** Memory of a Redis, from `INFO memory`. */
 export interface MemoryUse {
   usedBytes: number;
   /** `maxmemory`; 0: unlimited. */
@@ -21,8 +21,9 @@ export interface MemoryUse {
 }
 
 /**
- * Watches the memory of one Redis, of a Cluster that of its fullest primary, and closes the gate for new work at 90 %
- * of `maxmemory`, or another share. A Redis without a limit is never full; one that does not answer is as it was last.
+ * Watches the memory of one Redis, or of the fullest primary of a Cluster, and closes the gate for new work at 90 % of
+ * `maxmemory`, or another share. A Redis without a limit is never full. While Redis does not answer, the last state
+ * holds.
  */
 export class RedisMemory implements MemoryGate {
   private readonly logger = new Logger(RedisMemory.name);
@@ -32,14 +33,14 @@ export class RedisMemory implements MemoryGate {
 
   constructor(
     private readonly redis: RedisClient,
-    /** Names it in logs and errors. */
+    /** Name of this Redis in logs and errors. */
     private readonly name = 'Redis',
-    /** Told after every look. */
+    /** Called after every check. */
     private readonly onLook: (use: MemoryUse) => void = () => undefined,
     private readonly fullShare = FULL_SHARE,
   ) {}
 
-  /** Looks now and then every second, until `stop`. */
+  /** Checks the memory now and then every second, until `stop`. */
   start(): void {
     if (this.timer) return;
     this.timer = setInterval(() => void this.look().catch(() => undefined), LOOK_INTERVAL_MS).unref();
@@ -50,7 +51,7 @@ export class RedisMemory implements MemoryGate {
     clearInterval(this.timer);
   }
 
-  /** @throws Error when Redis does not answer */
+  /** Checks the memory once. @throws Error when Redis does not answer */
   async look(): Promise<MemoryUse> {
     const uses = await Promise.all(primariesOf(this.redis).map(useOf));
     this.use = uses.toSorted((one, other) => shareOf(other) - shareOf(one))[0] ?? this.use;
@@ -62,7 +63,7 @@ export class RedisMemory implements MemoryGate {
     return this.use;
   }
 
-  /** Bytes until it is full; Infinity without a limit. */
+  /** Bytes until Redis counts as full; Infinity without a limit. */
   freeBytes(): number {
     const { usedBytes, maxBytes } = this.use;
     return maxBytes > 0 ? Math.max(0, maxBytes * this.fullShare - usedBytes) : Infinity;
@@ -81,7 +82,7 @@ export class RedisMemory implements MemoryGate {
 
 async function useOf(primary: Redis): Promise<MemoryUse> {
   const info = fieldsOf(await primary.info('memory'));
-  // What replicas and the append-only file wait for is not counted against the limit.
+  // Redis does not count buffers for replicas and the append-only file against the limit.
   const usedBytes = Number(info.get('used_memory') ?? 0) - Number(info.get('mem_not_counted_for_evict') ?? 0);
   return { usedBytes, maxBytes: Number(info.get('maxmemory') ?? 0) };
 }

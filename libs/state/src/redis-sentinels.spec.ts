@@ -20,7 +20,7 @@ class FakeSentinel {
     server.on('connection', (socket) => {
       this.sockets.add(socket);
       socket.on('close', () => this.sockets.delete(socket)).on('error', () => undefined);
-      // Commands come whole: they are short.
+      // Each command arrives in one piece, because it is short.
       socket.on('data', (bytes) => {
         for (const command of bytes.toString().split(/(?=\*\d+\r\n)/)) socket.write(this.answer(command.toUpperCase()));
       });

@@ -2,12 +2,12 @@ import type { HostAndPort } from '@broomwagon/contracts';
 import { Logger } from '@nestjs/common';
 import { Redis, type RedisOptions } from 'ioredis';
 
-/** Between two looks, and for an answer of a Sentinel, milliseconds. */
+/** Pause between two checks, and time limit for an answer of a Sentinel, milliseconds. */
 const LOOK_MS = 1_000;
-/** Between two closes of one connection that comes back to the same server, milliseconds; it doubles up to this. */
+/** Maximum pause before a connection that returns to the same server is closed again, milliseconds. It doubles. */
 const MAX_PAUSE_MS = 60_000;
 
-/** The answer of a Sentinel: the primary, as `host:port`, and the epoch of the failover that made it the primary. */
+/** Answer of a Sentinel: the primary as `host:port`, and the epoch of the failover that made it the primary. */
 interface NamedPrimary {
   name: string;
   epoch: number;
@@ -17,16 +17,16 @@ interface NamedPrimary {
 export interface SentinelOptions extends Omit<RedisOptions, 'replyMapping'> {
   hosts: readonly HostAndPort[];
   primaryName: string;
-  /** By `host:port` as Sentinels announce a server: where we reach it. */
+  /** Addresses at which clients reach the servers, by the `host:port` that Sentinels announce. */
   addresses?: Record<string, HostAndPort>;
   /** Options of the connections to the Sentinels. */
   ofSentinels: RedisOptions;
 }
 
 /**
- * A connection to the primary that Sentinels name. It closes and opens again when it is to an old primary:
- * docs/decisions/0078. The failover detector of ioredis is off: a message that comes while a connection opens would
- * end it for ever.
+ * A connection to the primary that Sentinels name. A connection to an old primary is closed and opened again:
+ * docs/decisions/0078. The failover detector of ioredis is off, because a message that arrives while a connection opens
+ * would end the connection for ever.
  */
 export class SentinelRedis extends Redis {
   private readonly primaryWatch: PrimaryWatch;
@@ -37,7 +37,7 @@ export class SentinelRedis extends Redis {
       ...settings,
       sentinels: [...hosts],
       name: primaryName,
-      // The last call before it connects is for the primary.
+      // ioredis calls this last for the primary to which it then connects.
       natMap: (announced: string) => {
         watch.chosen = announced;
         return addresses?.[announced] ?? null;
@@ -48,15 +48,18 @@ export class SentinelRedis extends Redis {
   }
 
   override disconnect(reconnect = false): void {
-    // ioredis emits no `end` for a connection that was about to open again.
+    // The watch is stopped here, because ioredis emits no `end` for a connection that was about to open again.
     if (!reconnect) this.primaryWatch.stop();
     super.disconnect(reconnect);
   }
 }
 
-/** Asks the Sentinels each second; closes a connection to a server that those of the latest failover do not name. */
+/**
+ * Asks the Sentinels each second for the primary, and closes a connection to another server than the primary of the
+ * latest failover.
+ */
 class PrimaryWatch {
-  /** The server that the connection was opened to, as a Sentinel named it. */
+  /** Server to which the connection was opened, as a Sentinel named it. */
   chosen: string | undefined;
   private readonly logger = new Logger(SentinelRedis.name);
   private readonly sentinels: Redis[];
@@ -94,7 +97,7 @@ class PrimaryWatch {
   private async look(redis: Redis): Promise<void> {
     const { chosen } = this;
     const answers = (await Promise.all(this.sentinels.map((sentinel) => this.ask(sentinel)))).flat();
-    // If it was opened again meanwhile, these answers may be older than the connection.
+    // If the connection was opened again meanwhile, these answers may be older than it.
     if (redis.status !== 'ready' || answers.length === 0 || chosen !== this.chosen) return;
     const latest = Math.max(...answers.map(({ epoch }) => epoch));
     if (answers.some(({ epoch, name }) => epoch === latest && name === chosen)) {
@@ -106,11 +109,11 @@ class PrimaryWatch {
     }
   }
 
-  /** Nothing when it does not answer, or knows no primary of this name. */
+  /** Primary that a Sentinel names; none when it does not answer, or knows no primary of this name. */
   private async ask(sentinel: Redis): Promise<NamedPrimary[]> {
     const ask = (what: string) => sentinel.call('SENTINEL', what, this.primaryName) as Promise<string[] | null>;
     try {
-      // In this order: the epoch of an earlier failover with the primary of a later one does no harm.
+      // The order matters: the epoch of an earlier failover with the primary of a later one does no harm.
       const [fields, address] = await Promise.all([ask('MASTER'), ask('GET-MASTER-ADDR-BY-NAME')]);
       const epoch = Number(fields?.[fields.indexOf('config-epoch') + 1]);
       return address && Number.isInteger(epoch) ? [{ name: address.join(':'), epoch }] : [];

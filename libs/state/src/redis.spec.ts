@@ -8,8 +8,8 @@ const ends: (() => unknown)[] = [];
 afterEach(() => Promise.all(ends.splice(0).map((end) => end())));
 
 /**
- * A way to Redis that can lose everything on the connections there are, without closing them, or answer on them as a
- * primary that was made a replica.
+ * A proxy to Redis that can drop everything on its open connections without closing them, or answer on them like a
+ * primary that has become a replica.
  */
 async function openLink() {
   const { hostname, port } = new URL(testRedisUrl());
@@ -48,7 +48,7 @@ it('leaves a connection that answers nothing any more, though it was not closed'
   await expect.poll(() => redis.ping().catch(() => 'away'), { timeout: 5_000 }).toBe('PONG');
 });
 
-it('looks for the primary again when the known one has become a replica', async () => {
+it('finds the primary again when the known one has become a replica', async () => {
   const link = await openLink();
   const redis = connectRedis({ url: link.url });
   ends.push(() => redis.disconnect());

@@ -10,14 +10,14 @@ import { BoundedCluster, type RedisClient } from './redis-cluster';
 import { SentinelRedis } from './redis-sentinels';
 
 export interface RedisConnectionOptions {
-  /** One of `REDIS_ADDRESS_FORMS`; may hold user and password, `rediss` asks for TLS. */
+  /** Address in one of the `REDIS_ADDRESS_FORMS`. May contain user and password; `rediss` asks for TLS. */
   url: string;
-  /** How TLS is spoken, when the address asks for it. */
+  /** Settings of TLS, used when the address asks for TLS. */
   tls?: TlsSettings;
-  /** For Sentinels that want a password; that of the address is for the primary. */
+  /** User for Sentinels with a password. User and password in the address are for the primary. */
   sentinelUsername?: string;
   sentinelPassword?: string;
-  /** By `host:port` as the nodes of a Cluster, or Sentinels, announce it: where we reach it. */
+  /** Addresses at which clients reach servers, by the `host:port` that nodes of a Cluster, or Sentinels, announce. */
   natMap?: Record<string, HostAndPort>;
   /** A command without an answer for this long fails, milliseconds. Default 2,000. */
   commandTimeoutMs?: number;
@@ -29,12 +29,12 @@ export interface RedisConnectionOptions {
 }
 
 const DEFAULT_SILENCE_MS = 5_000;
-/** How often a Cluster is asked for changes that no redirection has told of, milliseconds. */
+/** How often a Cluster is asked for changes that no redirection has shown, milliseconds. */
 const SLOTS_REFRESH_MS = 5_000;
 
 /**
- * Opens a connection that reconnects for ever but never holds a command for ever: every caller gets an
- * answer or UNAVAILABLE, and repeating a transition is safe.
+ * Opens a connection that reconnects for ever, but fails every command without an answer in time: each caller gets an
+ * answer or UNAVAILABLE, and a repeated transition is safe.
  */
 export function connectRedis(options: RedisConnectionOptions): RedisClient {
   const address = parseRedisAddress(options.url);
@@ -44,20 +44,20 @@ export function connectRedis(options: RedisConnectionOptions): RedisClient {
       : address.kind === 'cluster'
         ? connectCluster(options, address)
         : connectBySentinels(options, address);
-  // Its commands fail, and readiness reports it. Without a listener ioredis prints each error of a connection it opens
-  // again.
+  // While the connection is down its commands fail, and readiness reports it. Without a listener ioredis prints each
+  // error of a connection that it opens again.
   redis.on('error', () => undefined);
   return redis;
 }
 
-/** Of a connection to one server. */
+/** Options of a connection to one server. */
 function settingsOf(options: RedisConnectionOptions, usesTls: boolean) {
   const { tls, commandTimeoutMs = 2_000, silenceMs = DEFAULT_SILENCE_MS } = options;
   return {
-    // No copy: its properties are read from their files for each connection.
+    // The object is not copied, because each connection reads its properties anew from their files.
     ...(usesTls ? { tls: tls ?? {} } : {}),
     commandTimeout: commandTimeoutMs,
-    // An unreachable host sends no RST, and TCP would try it for a quarter of an hour.
+    // An unreachable host sends no RST, and TCP would retry for a quarter of an hour.
     socketTimeout: Math.max(silenceMs, commandTimeoutMs),
     // After a failover the old primary may keep the connection, as a replica.
     reconnectOnError: (error) => error.message.startsWith('READONLY'),
@@ -101,12 +101,12 @@ function connectCluster(options: RedisConnectionOptions, address: RedisAddress):
     slotsRefreshInterval: SLOTS_REFRESH_MS,
     slotsRefreshTimeout: settings.commandTimeout,
     natMap: options.natMap,
-    // Certificates are for names.
+    // Host names are not resolved to addresses, because certificates are for names.
     ...(usesTls ? { dnsLookup: (host: string, found: (error: null, host: string) => void) => found(null, host) } : {}),
   });
 }
 
-/** The time of a Redis, milliseconds since 1970. @throws Error of Redis */
+/** Time of a Redis server, milliseconds since 1970. @throws Error of Redis */
 export async function timeOf(redis: RedisClient): Promise<number> {
   const [seconds, microseconds] = await redis.time();
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);

@@ -52,7 +52,7 @@ it('does not become ready while Redis is full, and stays ready when it fills up:
     const { usedBytes } = await new RedisMemory(admin).look();
     await admin.config('SET', 'maxmemory', Math.floor(usedBytes / share));
   };
-  // So much that connections do not change the share.
+  // The value is so large that connections do not change the share.
   await admin.setrange('filler', 8_000_000, 'x');
   await limit(0.95);
   const first = await openApp(server.url);

@@ -1,14 +1,14 @@
 import { connect, type ConnectionOptions } from 'node:tls';
 
-/** A server that takes the connection and has not shaken hands by then does not speak TLS, milliseconds. */
+/** Time limit of the handshake, milliseconds. A server that accepts the connection but exceeds it has no TLS. */
 const HANDSHAKE_MS = 5_000;
-/** A server that has not refused the client's certificate by then accepts it, milliseconds. */
+/** Time after which a client's certificate that the server has not refused counts as accepted, milliseconds. */
 const REFUSAL_MS = 1_000;
 
 /**
- * Why a server refuses TLS, as an error; undefined when it accepts it or is unavailable. With TLS 1.3 a client
+ * Error with which a server refuses TLS; undefined when the server accepts TLS or is unavailable. With TLS 1.3 a client
  * certificate is refused after the handshake, and a client that has sent a command by then may be reset before it reads
- * the reason. This one sends nothing, and waits for the session ticket, which a server sends once it has accepted the
+ * the reason. This probe sends nothing, and waits for the session ticket, which a server sends once it has accepted the
  * client.
  */
 export function tlsRefusal(host: string, port: number, tls: ConnectionOptions): Promise<unknown> {

@@ -8,7 +8,7 @@ const [prefix] = test.root.split(':') as [string];
 const directory = new PoolDirectory(test.redis, prefix);
 afterAll(() => test.close());
 
-it('lets a pool with nothing to look after fall asleep, and wakes it with its next call or review', async () => {
+it('lets a pool without periodic work fall asleep, and wakes it with its next call or review', async () => {
   const { pool } = test;
   const nowMs = Date.now();
   await directory.add(pool);
@@ -32,20 +32,20 @@ it('lets a pool with nothing to look after fall asleep, and wakes it with its ne
   expect(await directory.served('*')).toEqual([]);
   expect(await directory.served([pool])).toEqual([pool]);
 
-  // This process has entered it before, and knows that it is asleep now.
+  // The process has entered the pool before, and knows that it is asleep now.
   await directory.add(pool);
   expect(await directory.awake()).toEqual([pool]);
   await directory.review(nowMs + 80_000);
   await directory.review(nowMs + 95_000);
   expect(await directory.awake()).toEqual([]);
-  // Work that came by another way: a server without a call through the directory.
+  // A server that registers without a call through the directory is found by a review.
   await test.server('s1');
   await directory.reviewAsleep();
   expect(await directory.awake()).toEqual([pool]);
   await test.servers.remove(pool, { serverId: 's1' });
   await test.sweep();
 
-  // Engines that load are probed until they answer; those that have not come for an hour are not waited for.
+  // A loading engine is probed until it answers, but keeps no pool awake after an hour without an answer.
   const isAwake = async () => (await directory.activityOf(pool)).awake;
   expect(await isAwake()).toBe(false);
   await test.server('s2', 1, { probe: undefined });

@@ -4,29 +4,29 @@ import type { RedisClient } from '../redis-cluster';
 import { answerOf } from '../redis';
 import { transition, FunctionRunner } from '../library/function-runner';
 
-/** What a pool is busy with. */
+/** Activity of a pool. */
 export interface PoolActivity {
-  /** Periodic tasks have something to look after. */
+  /** Periodic tasks have work in the pool. */
   awake: boolean;
-  /** What speaks against deleting it. */
+  /** Reasons against deleting the pool, for example `live workers`. */
   inUse: string[];
   servers: number;
   jobs: number;
-  /** Of the last transition. */
+  /** Time of the last transition, milliseconds since 1970. */
   lastMs: number;
 }
 const activity = transition<object, PoolActivity>('pools/activity');
 
-/** A pool with nothing to look after is visited this much longer. */
+/** How long periodic tasks still visit a pool without work for them, milliseconds. */
 const SLEEPS_AFTER_MS = 10_000;
 
 /**
- * The pools that have state in Redis, and which of them are awake: what the periodic tasks of every replica go through.
- * A pool enters with its first server or worker; with nothing to look after it falls asleep, and its next call or a
- * {@link review} wakes it. When Redis has lost it, it enters again.
+ * The pools that have state in Redis. The periodic tasks of every replica visit the pools that are awake. A pool enters
+ * with its first server or worker. Without work for periodic tasks it falls asleep, and its next call or
+ * {@link reviewAsleep} wakes it. When Redis has lost the directory, the next call of a pool enters it again.
  */
 export class PoolDirectory {
-  /** In both sets, as far as this process has seen. */
+  /** Pools in both sets, as far as this process knows. */
   private readonly known = new Set<PoolName>();
   private readonly idleSinceMs = new Map<PoolName, number>();
   private readonly scripts: FunctionRunner;
@@ -43,7 +43,7 @@ export class PoolDirectory {
     this.awakeKey = `${keyPrefix}:pools-awake`;
   }
 
-  /** Enters the pool, awake; free of cost when this process has done so before. @throws BroomwagonError UNAVAILABLE */
+  /** Enters a pool as awake. Does nothing if this process has entered it before. @throws BroomwagonError UNAVAILABLE */
   async add(pool: PoolName): Promise<void> {
     if (this.known.has(pool)) return;
     if (!POOL_PATTERN.test(pool)) {
@@ -62,8 +62,8 @@ export class PoolDirectory {
   }
 
   /**
-   * The random id of this deployment, made once and kept in Redis.
-   * @returns undefined when it was made just now: RedisClient may still lose it
+   * The random id of this deployment, created once and stored in Redis.
+   * @returns undefined when it was created just now, because Redis may still lose it
    * @throws BroomwagonError UNAVAILABLE
    */
   async deployment(): Promise<string | undefined> {
@@ -72,20 +72,20 @@ export class PoolDirectory {
     return isMade ? undefined : ((await answerOf(this.redis.get(key))) ?? undefined);
   }
 
-  /** Those with something to look after, sorted. @throws BroomwagonError UNAVAILABLE */
+  /** Pools that are awake, sorted. @throws BroomwagonError UNAVAILABLE */
   async awake(): Promise<PoolName[]> {
     return this.stillKnown(await answerOf(this.redis.smembers(this.awakeKey)));
   }
 
   /**
-   * The pools that an app looks after: those it is configured for, or all that are awake. @throws BroomwagonError
-   * UNAVAILABLE
+   * Pools that the periodic tasks of an app visit: the configured pools, or all pools that are awake.
+   * @throws BroomwagonError UNAVAILABLE
    */
   async served(configured: '*' | readonly PoolName[]): Promise<readonly PoolName[]> {
     return configured === '*' ? this.awake() : configured;
   }
 
-  /** The others. @throws BroomwagonError UNAVAILABLE */
+  /** Pools that are asleep, sorted. @throws BroomwagonError UNAVAILABLE */
   async asleep(): Promise<PoolName[]> {
     // Two calls: in a Cluster the two sets are on different nodes.
     const awake = new Set(await answerOf(this.redis.smembers(this.awakeKey)));
@@ -120,14 +120,14 @@ export class PoolDirectory {
     for (const pool of await this.asleep()) await this.wakeIfBusy(pool);
   }
 
-  /** A pool that was deleted. @throws BroomwagonError UNAVAILABLE */
+  /** Removes a deleted pool. @throws BroomwagonError UNAVAILABLE */
   async remove(pool: PoolName): Promise<void> {
     this.known.delete(pool);
     await answerOf(this.redis.srem(this.awakeKey, pool));
     await answerOf(this.redis.srem(this.allKey, pool));
   }
 
-  /** What Redis has lost is entered again by its next {@link add}. */
+  /** Forgets pools that Redis has lost, so that their next {@link add} enters them again. @returns the pools, sorted */
   private stillKnown(pools: PoolName[]): PoolName[] {
     for (const pool of this.known) if (!pools.includes(pool)) this.known.delete(pool);
     return pools.sort();

@@ -22,7 +22,7 @@ describe('settings of a pool', () => {
     expect((await worker.acquire()).error).toBe('NO_SERVER_AVAILABLE');
   });
 
-  it('are refused for another version, and then nothing is changed; what is in force already is not refused', async () => {
+  it('are refused for another version without any change, but settings already in force are not refused', async () => {
     const change = (maxSessions: number) =>
       test.pools.configure(test.pool, { maxSessions, policy: 'consistent-hash' }, ['slowStartMs'], 0);
     await test.configure({ slowStartMs: 5 });
@@ -56,7 +56,7 @@ describe('settings of a pool', () => {
     let { cursor } = await test.servers.rescore(test.pool, {});
     expect(cursor).toBeDefined();
     expect(await worker.acquire()).toMatchObject({ policy: 'least-inflight', branch: 'tie', key: 0 });
-    // Meanwhile the settings change again: this pass is not enough to end with.
+    // The settings change again meanwhile, so this pass does not put the policy in force.
     await test.pools.configure(test.pool, { affinityBreakMargin: 5 });
     while (cursor !== undefined) ({ cursor } = await test.servers.rescore(test.pool, { cursor }));
     expect(await test.pools.finish(test.pool, version)).toMatchObject({ nextPolicy: 'round-robin', isScored: false });

@@ -35,7 +35,7 @@ interface RawVersion extends Omit<PoolVersion, 'settings'> {
 /** Totals of a pool. */
 export type PoolTotals = Omit<LoadBalancerStatus, 'pool' | 'perServer'>;
 
-/** Without a change it reads the settings. */
+/** Transition that changes the settings, or only reads them. */
 const configurePool = transition<SettingsChange, RawSettings>('pools/configure');
 const TRANSITIONS = {
   history: transition<object, { versions: RawVersion[]; weightVersion?: number }>('pools/history'),
@@ -73,7 +73,7 @@ export class PoolStore extends storeOf({
     return settingsOf(await this.runner.run(configurePool, pool, { set: texts, reset, ifVersion }));
   }
 
-  /** After a pass over all servers that began when the settings had this version. */
+  /** Puts the next policy in force, after a pass over all servers that started when the settings had this version. */
   async finish(pool: string, version: number): Promise<StoredSettings> {
     return settingsOf(await this.runner.run(TRANSITIONS.finish, pool, { version }));
   }
